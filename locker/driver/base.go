@@ -1,0 +1,99 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// closeTimeout bounds how long Close waits for background work.
+const closeTimeout = 3 * time.Second
+
+// Base is what an adapter embeds: it knows whether the driver is closed and waits for work that outlives a call. The zero
+// Base is ready.
+type Base struct {
+	mu      sync.Mutex
+	ctx     context.Context
+	stop    context.CancelFunc
+	closing bool
+	closed  bool
+	running int
+	idle    chan struct{} // made by Shutdown, closed when running falls to zero
+}
+
+// Guard returns ErrClosed once the driver is closed.
+func (b *Base) Guard() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Background implements [Backgrounder].
+func (b *Base) Background(f func(ctx context.Context)) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closing {
+		return false
+	}
+	if b.ctx == nil {
+		b.ctx, b.stop = context.WithCancel(context.Background())
+	}
+	b.running++
+	ctx := b.ctx
+	go func() {
+		defer b.leave()
+		f(ctx)
+	}()
+	return true
+}
+
+func (b *Base) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running--
+	if b.running == 0 && b.idle != nil {
+		close(b.idle)
+	}
+}
+
+// Shutdown asks background work to end, waits for it up to three seconds, closes the driver, then closes hub where there
+// is one. Work that did not end in time is an error. The second call answers ErrClosed.
+func (b *Base) Shutdown(hub *Hub) error {
+	b.mu.Lock()
+	if b.closing {
+		b.mu.Unlock()
+		return ErrClosed
+	}
+	b.closing = true
+	idle := make(chan struct{})
+	if b.running == 0 {
+		close(idle)
+	} else {
+		b.idle = idle
+		b.stop()
+	}
+	b.mu.Unlock()
+
+	var err error
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+		err = errors.New("driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
+	}
+	b.mu.Lock()
+	b.closed = true
+	if b.stop != nil {
+		b.stop()
+	}
+	b.mu.Unlock()
+	if hub != nil {
+		err = errors.Join(err, hub.Close())
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package driver
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Bounded is a context that ends d after it was made, or with its parent. Over a parent that cannot end it costs one
+// allocation: its channel and timer exist only once Done was called. Call Stop when the call is over.
+type Bounded struct {
+	context.Context // the parent, or over a parent that can end, a timer context
+	cancel          context.CancelFunc
+	timeout         time.Duration
+	deadline        time.Time
+
+	mu    sync.Mutex
+	done  chan struct{}
+	timer *time.Timer
+	over  bool
+}
+
+// Bound bounds ctx by d, counted from now.
+func Bound(ctx context.Context, d time.Duration) *Bounded {
+	b := &Bounded{Context: ctx, timeout: d}
+	if Cancellable(ctx) {
+		b.Context, b.cancel = context.WithTimeout(ctx, d)
+		b.deadline, _ = b.Context.Deadline()
+		return b
+	}
+	b.deadline = time.Now().Add(d)
+	if own, ok := ctx.Deadline(); ok && own.Before(b.deadline) {
+		b.deadline = own
+	}
+	return b
+}
+
+// Stop frees what the context holds.
+func (b *Bounded) Stop() {
+	if b.cancel != nil {
+		b.cancel()
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	if b.timer != nil && b.timer.Stop() {
+		close(b.done)
+	}
+}
+
+// Timeout is the d that Bound was given: a key to cache by, where Deadline differs at each call.
+func (b *Bounded) Timeout() time.Duration { return b.timeout }
+
+// Cancellable tells whether the context can end before its deadline.
+func (b *Bounded) Cancellable() bool { return b.cancel != nil }
+
+// Deadline implements context.Context.
+func (b *Bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+
+// Done implements context.Context.
+func (b *Bounded) Done() <-chan struct{} {
+	if b.cancel != nil {
+		return b.Context.Done()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done == nil {
+		b.done = make(chan struct{})
+		if b.over {
+			close(b.done)
+		} else {
+			done := b.done
+			b.timer = time.AfterFunc(time.Until(b.deadline), func() { close(done) })
+		}
+	}
+	return b.done
+}
+
+// Err implements context.Context.
+func (b *Bounded) Err() error {
+	if b.cancel != nil {
+		return b.Context.Err()
+	}
+	if !time.Now().Before(b.deadline) {
+		return context.DeadlineExceeded
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// WithoutDone is the same context for a client that asks for Done at each call but obeys the deadline: its Done is nil. Use
+// it only where Cancellable is false.
+func (b *Bounded) WithoutDone() context.Context { return (*doneless)(b) }
+
+type doneless Bounded
+
+func (d *doneless) Deadline() (time.Time, bool) { return d.deadline, true }
+func (d *doneless) Done() <-chan struct{}       { return nil }
+func (d *doneless) Value(key any) any           { return d.Context.Value(key) }
+func (d *doneless) Err() error {
+	if !time.Now().Before(d.deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Cancellable tells whether ctx can end before its deadline, or at all where it has none. A context of [Bound] over a
+// parent that cannot end is not cancellable.
+func Cancellable(ctx context.Context) bool {
+	if b, ok := ctx.(*Bounded); ok {
+		return b.Cancellable()
+	}
+	return ctx.Done() != nil
+}

@@ -1,0 +1,67 @@
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+// Driver is what a strategy needs of a Redis client. Its methods are safe for concurrent use. A call sends its command at
+// most once, whatever the client is set to, and returns soon after ctx is done; what is in flight then is finished behind.
+//
+// The contexts that strategies pass are often bounded by [Bound]; an adapter may use [Cancellable] to choose a cheaper path.
+type Driver interface {
+	// SetNX sends SET key value NX PX ttl. set is true on OK, false on nil, and nothing else. ttl is in whole
+	// milliseconds, at least one.
+	SetNX(ctx context.Context, key, value string, ttl time.Duration) (set bool, err error)
+	// Eval runs s by digest, and sends its source only after NOSCRIPT. A call executes it at most once. It keeps neither
+	// slice.
+	Eval(ctx context.Context, s *Script, keys, args []string) (Reply, error)
+	// Subscribe returns once the server has confirmed, or errors.ErrUnsupported. ctx bounds the asking.
+	Subscribe(ctx context.Context, channel string) (Subscription, error)
+	// Info names the client and the server, for traces.
+	Info() Info
+	// Close ends what the adapter opened, never the caller's client. Later calls fail with ErrClosed.
+	Close() error
+}
+
+// Info names what a driver talks through and to.
+type Info struct {
+	// Client is the Go client, by its usual name: "go-redis", "rueidis", "redigo".
+	Client string
+	// Address is the server's "host:port", or several with commas; empty where the client does not tell.
+	Address string
+}
+
+// Batcher is implemented by drivers that send many scripts in one round trip. Results come in the order of the calls; each
+// call has an outcome of its own.
+type Batcher interface {
+	EvalMany(ctx context.Context, calls []Call) []Result
+}
+
+// Call is one script call of a batch.
+type Call struct {
+	Script     *Script
+	Keys, Args []string
+}
+
+// Result is the outcome of one [Call].
+type Result struct {
+	Reply Reply
+	Err   error
+}
+
+// Backgrounder is implemented by drivers that look after work that outlives a call, such as the clean-up of an acquire of
+// unknown outcome. [Base] implements it. The ctx of f ends when the driver's Close begins; Close then waits for f, bounded.
+// false: the driver is closed and f does not run.
+type Backgrounder interface {
+	Background(f func(ctx context.Context)) bool
+}
+
+// Subscription is one listener on one channel.
+type Subscription interface {
+	// Wake receives a value after a message and after every (re)subscription. It is never closed. Wake-ups are
+	// coalesced and may be spurious: they are hints to try again.
+	Wake() <-chan struct{}
+	// Close ends the subscription. It does not wait for the server.
+	Close() error
+}

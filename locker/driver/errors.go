@@ -1,0 +1,115 @@
+package driver
+
+import (
+	"errors"
+	"net"
+	"strings"
+)
+
+// ErrNotSent marks a command that surely never left this process.
+var ErrNotSent = errors.New("command was not sent")
+
+// ErrClosed is what a driver answers after its Close. It matches ErrNotSent.
+var ErrClosed error = closedError{}
+
+type closedError struct{}
+
+func (closedError) Error() string        { return "driver is closed" }
+func (closedError) Is(target error) bool { return target == ErrNotSent }
+
+// NotSent marks err as the error of a command that surely never left; nil stays nil.
+func NotSent(err error) error {
+	if err == nil || errors.Is(err, ErrNotSent) {
+		return err
+	}
+	return &notSentError{err}
+}
+
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " + e.err.Error() }
+func (e *notSentError) Unwrap() error        { return e.err }
+func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
+
+// DialFailed tells whether err says that no connection came about, so that nothing can have been sent on it.
+func DialFailed(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// ServerError is an error reply.
+type ServerError struct {
+	// Text is the reply without the leading '-', its code included.
+	Text string
+	// Err is the client's own error.
+	Err error
+}
+
+// NewServerError makes a ServerError of an error reply's text. A client that strips "ERR " (rueidis does) gets it back.
+func NewServerError(text string, err error) *ServerError {
+	if code, _, _ := strings.Cut(text, " "); !isCode(code) {
+		text = "ERR " + text
+	}
+	return &ServerError{Text: text, Err: err}
+}
+
+func isCode(s string) bool {
+	for _, c := range s {
+		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Error implements error.
+func (e *ServerError) Error() string { return "server error: " + e.Text }
+
+// Unwrap returns the client's own error.
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// Code is the first word of the reply, such as "WRONGTYPE".
+func (e *ServerError) Code() string {
+	code, _, _ := strings.Cut(e.Text, " ")
+	return code
+}
+
+// CodeOf returns the code of the server error in err's chain, or "".
+func CodeOf(err error) string {
+	var se *ServerError
+	if errors.As(err, &se) {
+		return se.Code()
+	}
+	return ""
+}
+
+// The error replies that prove that a command was not executed, and whether trying again later can help. WRONGPASS and
+// MISCONF are ours: the first answers AUTH alone, the second comes before any write.
+var notExecuted = map[string]struct{ passing bool }{
+	"MOVED": {true}, "ASK": {true}, "TRYAGAIN": {true}, "CLUSTERDOWN": {true}, "READONLY": {true}, "LOADING": {true},
+	"MASTERDOWN": {true}, "OOM": {true}, "NOREPLICAS": {true}, "BUSY": {true}, "NOSCRIPT": {true}, "MISCONF": {true},
+	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false},
+}
+
+// NotExecuted tells whether err proves that the command did not run: it never left, or the server refused it. nil and every
+// other error prove nothing of the kind.
+func NotExecuted(err error) bool {
+	if errors.Is(err, ErrNotSent) {
+		return true
+	}
+	_, known := notExecuted[CodeOf(err)]
+	return known
+}
+
+// Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
+// server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
+// errors do not heal; a closed driver does not reopen.
+func Passing(err error) bool {
+	if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
+		return false
+	}
+	if code := CodeOf(err); code != "" {
+		return notExecuted[code].passing
+	}
+	return true
+}

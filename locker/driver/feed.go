@@ -1,0 +1,29 @@
+package driver
+
+// EventKind says what an [Event] reports.
+type EventKind uint8
+
+// The kinds of events of a Feed.
+const (
+	Subscribed EventKind = iota + 1 // the server confirmed a subscription to Channel
+	Message                         // a message arrived on Channel
+)
+
+// Event is what a subscriber connection received. What is neither a confirmation nor a message is not reported.
+type Event struct {
+	Kind    EventKind
+	Channel string
+}
+
+// Feed is one connection in subscriber state, as an adapter supplies it to a [Hub]. Subscribe and Unsubscribe send their
+// command and do not wait for its confirmation; the Hub never calls them at once from two goroutines, but does call them
+// while Next blocks.
+type Feed interface {
+	Subscribe(channel string) error
+	Unsubscribe(channel string) error
+	// Next blocks until the next event. After an error the Hub closes the feed and opens another; an error reply must be
+	// a *ServerError.
+	Next() (Event, error)
+	// Close closes the connection and makes a blocked Next return. It may be called more than once.
+	Close() error
+}

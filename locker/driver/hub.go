@@ -1,0 +1,242 @@
+package driver
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	reopenMin   = 10 * time.Millisecond
+	reopenMax   = time.Second
+	openTimeout = 5 * time.Second
+)
+
+// Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection at the first
+// subscription, counts references per channel, reopens a broken connection (after 10 ms, doubling to 1 s), subscribes
+// again and wakes every listener then, since a message may have been missed.
+//
+// Wake-ups may be lost without notice while a connection is half open: a listener keeps a timer of its own.
+type Hub struct {
+	open func(ctx context.Context) (Feed, error)
+	ctx  context.Context // ends at Close
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	running bool
+	feed    Feed // nil while there is no connection
+	topics  map[string]*topic
+	pending map[string]int // SUBSCRIBE commands sent on feed and not confirmed yet, by channel
+}
+
+type topic struct {
+	listeners map[*listener]struct{}
+	confirmed bool          // on the present connection
+	settled   chan struct{} // closed at the first confirmation or at failure
+	isSettled bool
+	err       error // why it failed; the topic has left the hub then
+}
+
+// NewHub makes a Hub over open, which dials one connection. ctx bounds the dialing, not the connection.
+func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Hub{open: open, ctx: ctx, stop: stop, topics: map[string]*topic{}, pending: map[string]int{}}
+}
+
+// Subscribe implements Driver.Subscribe. A connection that cannot be opened, and a channel that the server refuses, is an
+// error for those who wait for it; subscriptions that once stood are kept and restored.
+func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, NotSent(err)
+	}
+	h.mu.Lock()
+	if h.ctx.Err() != nil {
+		h.mu.Unlock()
+		return nil, ErrClosed
+	}
+	t := h.topics[channel]
+	if t == nil {
+		t = &topic{listeners: map[*listener]struct{}{}, settled: make(chan struct{})}
+		h.topics[channel] = t
+		h.send(channel)
+	}
+	l := &listener{hub: h, channel: channel, topic: t, wake: make(chan struct{}, 1)}
+	t.listeners[l] = struct{}{}
+	if !h.running {
+		h.running = true
+		h.wg.Go(h.run)
+	}
+	h.mu.Unlock()
+
+	select {
+	case <-t.settled:
+	case <-ctx.Done():
+		_ = l.Close()
+		return nil, ctx.Err()
+	}
+	if t.err != nil {
+		return nil, t.err
+	}
+	return l, nil
+}
+
+// Close ends every subscription and the connection, and waits for the hub's goroutine.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	h.stop()
+	h.fail(func(*topic) bool { return true }, ErrClosed)
+	feed := h.feed
+	h.mu.Unlock()
+	var err error
+	if feed != nil {
+		err = feed.Close()
+	}
+	h.wg.Wait()
+	return err
+}
+
+// send asks for channel on the present connection. A failed write is left to Next, which fails too.
+func (h *Hub) send(channel string) {
+	if h.feed != nil {
+		h.pending[channel]++
+		_ = h.feed.Subscribe(channel)
+	}
+}
+
+// fail takes the topics that match out of the hub and tells those who wait for them.
+func (h *Hub) fail(match func(*topic) bool, err error) {
+	for channel, t := range h.topics {
+		if match(t) {
+			t.err = err
+			delete(h.topics, channel)
+			t.settle()
+		}
+	}
+}
+
+func (t *topic) settle() {
+	if !t.isSettled {
+		t.isSettled = true
+		close(t.settled)
+	}
+}
+
+func unsettled(t *topic) bool { return !t.isSettled }
+
+// run owns the connection. It ends when the hub is closed, or when nobody is left to reconnect for.
+func (h *Hub) run() {
+	delay := reopenMin
+	for {
+		feed, err := h.dial()
+		if err == nil {
+			delay = reopenMin
+			err = h.receive(feed)
+			_ = feed.Close() // it is broken; what broke it is in err
+		}
+		h.mu.Lock()
+		h.feed = nil
+		clear(h.pending)
+		for _, t := range h.topics {
+			t.confirmed = false
+		}
+		h.fail(unsettled, err)
+		if h.ctx.Err() != nil || len(h.topics) == 0 {
+			h.running = false
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+		select {
+		case <-time.After(delay):
+		case <-h.ctx.Done():
+		}
+		delay = min(2*delay, reopenMax)
+	}
+}
+
+func (h *Hub) dial() (Feed, error) {
+	ctx, cancel := context.WithTimeout(h.ctx, openTimeout)
+	defer cancel()
+	feed, err := h.open(ctx)
+	if err != nil {
+		return nil, NotSent(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		_ = feed.Close()
+		return nil, ErrClosed
+	}
+	h.feed = feed
+	for channel := range h.topics {
+		h.send(channel)
+	}
+	return feed, nil
+}
+
+// receive hands events on until the connection breaks.
+func (h *Hub) receive(feed Feed) error {
+	for {
+		ev, err := feed.Next()
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		t := h.topics[ev.Channel]
+		switch {
+		case ev.Kind == Subscribed:
+			// A confirmation that an earlier, since cancelled SUBSCRIBE asked for proves nothing.
+			h.pending[ev.Channel]--
+			if h.pending[ev.Channel] > 0 {
+				break
+			}
+			delete(h.pending, ev.Channel)
+			if t != nil {
+				t.confirmed = true
+				t.settle()
+				t.wakeAll()
+			}
+		case t != nil && t.confirmed:
+			t.wakeAll()
+		}
+		h.mu.Unlock()
+	}
+}
+
+func (t *topic) wakeAll() {
+	for l := range t.listeners {
+		select {
+		case l.wake <- struct{}{}:
+		default: // one wake-up is under way already
+		}
+	}
+}
+
+type listener struct {
+	hub     *Hub
+	channel string
+	topic   *topic
+	wake    chan struct{}
+}
+
+func (l *listener) Wake() <-chan struct{} { return l.wake }
+
+// Close leaves the topic; the last one out unsubscribes.
+func (l *listener) Close() error {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := l.topic.listeners[l]; !ok {
+		return ErrClosed
+	}
+	delete(l.topic.listeners, l)
+	if len(l.topic.listeners) > 0 || h.topics[l.channel] != l.topic {
+		return nil
+	}
+	delete(h.topics, l.channel)
+	if h.feed == nil {
+		return nil
+	}
+	return h.feed.Unsubscribe(l.channel)
+}

@@ -1,0 +1,27 @@
+package driver
+
+import "strings"
+
+// Sibling names a key or channel that belongs to key and, in a cluster, lives in the same slot: "{key}suffix", or
+// "keysuffix" where key has a hash tag of its own. ok is false for the few keys that have no such sibling, for example
+// "a}b" and "{}x" (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
+func Sibling(key, suffix string) (sibling string, ok bool) {
+	switch tag, tagged := hashTag(key); {
+	case tagged && tag != "":
+		return key + suffix, true
+	case tagged, strings.Contains(key, "}"):
+		return "", false // "{}" switches tags off for whatever contains it; a "}" would end ours early
+	default:
+		return "{" + key + "}" + suffix, true
+	}
+}
+
+// hashTag returns what stands between the first '{' and the first '}' after it.
+func hashTag(key string) (tag string, ok bool) {
+	_, rest, open := strings.Cut(key, "{")
+	if !open {
+		return "", false
+	}
+	tag, _, closed := strings.Cut(rest, "}")
+	return tag, closed
+}
