@@ -1,0 +1,49 @@
+// Package localport finds TCP ports on 127.0.0.1 for test servers.
+//
+// The ports lie below the range from which kernels take the local ports of
+// outgoing connections (Linux: from 32768, others: from 49152). So a port that
+// is given up for a moment, as on the restart of a server, is not taken by the
+// next client that dials; and a client that dials a port nobody listens on is
+// refused, instead of now and then being connected to itself.
+package localport
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+const (
+	lowest   = 10_000
+	highest  = 32_767
+	attempts = 200
+)
+
+// Listen returns a listener on a free port of 127.0.0.1.
+func Listen() (net.Listener, error) {
+	var err error
+	for range attempts {
+		port := lowest + rand.IntN(highest-lowest+1)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("localport: no free port in %d..%d after %d attempts: %w", lowest, highest, attempts, err)
+}
+
+// Free returns n different ports that were free a moment ago. Another process
+// may take one before it is used: whoever uses them must be ready to ask again.
+func Free(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := Listen()
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all stay open until the last is found, so that they differ
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}

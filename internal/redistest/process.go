@@ -1,0 +1,114 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// version returns the major version of the server program.
+var version = sync.OnceValues(func() (int, error) {
+	path, err := program()
+	if err != nil {
+		return 0, err
+	}
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return 0, fmt.Errorf("redistest: %s --version: %w", path, err)
+	}
+	m := regexp.MustCompile(`v=(\d+)\.`).FindSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("redistest: %s --version says %q: no version found", path, out)
+	}
+	return strconv.Atoi(string(m[1]))
+})
+
+// process is one run of a server program.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process is gone
+}
+
+// run starts the server program, which writes its log to the file logName.
+func run(args []string, logName string) (*process, error) {
+	path, err := program()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own
+	p := &process{cmd: exec.Command(path, args...), exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	dieWithParent(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // how it ended is in the log
+	}()
+	return p, nil
+}
+
+// end sends sig to the process, also if it is frozen, and waits until it is
+// gone, at most for patience.
+func (p *process) end(sig os.Signal, patience time.Duration) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if err := p.thaw(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-p.exited:
+		return nil
+	case <-t.C:
+		return fmt.Errorf("redistest: process %d is still there %v after %v", p.cmd.Process.Pid, patience, sig)
+	}
+}
+
+// gone tells whether the process has ended.
+func (p *process) gone() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// poll calls check until it returns nil or a final error, or ctx is done, or a minute has passed.
+func poll(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		var f final
+		if err == nil || errors.As(err, &f) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("redistest: waiting until %s: %w; last: %w", what, ctx.Err(), err)
+		}
+	}
+}
+
+// final is an error that more polling does not cure.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
