@@ -25,3 +25,9 @@ func hashTag(key string) (tag string, ok bool) {
 	tag, _, closed := strings.Cut(rest, "}")
 	return tag, closed
 }
+
+// The suffixes of the keys and channels that belong to a lock's key. A lock's name may not end in one.
+const (
+	FenceSuffix = ":fence" // the key that counts fencing tokens
+	WakeSuffix  = ":wake"  // the channel on which releases are published
+)

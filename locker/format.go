@@ -1,0 +1,63 @@
+package locker
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+)
+
+// Format implements fmt.Formatter for every verb: name, mode, owner, fence and state, never the token.
+func (l *Lock) Format(f fmt.State, _ rune) {
+	if !l.valid() {
+		_, _ = io.WriteString(f, "lock (not held)")
+		return
+	}
+	state := "held"
+	if err := l.Err(); err != nil {
+		state = err.Error()
+	}
+	_, _ = io.WriteString(f, "lock "+describe(l.facts())+" ("+state+")")
+}
+
+// LogValue implements slog.LogValuer, without the token.
+func (l *Lock) LogValue() slog.Value {
+	if !l.valid() {
+		return slog.GroupValue(slog.Bool("held", false))
+	}
+	return slog.GroupValue(append(attrs(l.facts()), slog.Bool("held", l.Err() == nil))...)
+}
+
+// Format implements fmt.Formatter for every verb, without the token.
+func (h Handle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, h.String()) }
+
+// String describes the hold, without the token. Encode is for passing it on.
+func (h Handle) String() string {
+	if h.IsZero() {
+		return "handle (zero)"
+	}
+	return "handle " + describe(h.grant)
+}
+
+// LogValue implements slog.LogValuer, without the token.
+func (h Handle) LogValue() slog.Value { return slog.GroupValue(attrs(h.grant)...) }
+
+// Format implements fmt.Formatter for every verb, without the token.
+func (g Grant) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "grant "+describe(g)) }
+
+// LogValue implements slog.LogValuer, without the token.
+func (g Grant) LogValue() slog.Value { return slog.GroupValue(attrs(g)...) }
+
+func describe(g Grant) string {
+	s := quote(g.Name) + " " + g.Mode.String() + " owner " + quote(g.Owner)
+	if g.Fence != 0 {
+		s += " fence " + strconv.FormatInt(g.Fence, 10)
+	}
+	return s
+}
+
+func attrs(g Grant) []slog.Attr {
+	return []slog.Attr{
+		slog.String("name", g.Name), slog.String("mode", g.Mode.String()), slog.String("owner", g.Owner), slog.Int64("fence", g.Fence),
+	}
+}

@@ -1,0 +1,82 @@
+package locker
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// handleForm marks an encoded Handle and its version.
+const handleForm = "holdfast1."
+
+// Handle names a hold so that another process can take it over. Who has it can release the lock: Encode is explicit, and
+// no printing or logging shows the token.
+type Handle struct{ grant Grant }
+
+// NewHandle makes the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
+func NewHandle(g Grant) Handle { return Handle{g} }
+
+// Grant returns the facts of the hold, token included. It is for strategies. The Deadline does not travel: it is zero
+// after ParseHandle.
+func (h Handle) Grant() Grant { return h.grant }
+
+// Name is the lock's name.
+func (h Handle) Name() string { return h.grant.Name }
+
+// Mode is how the lock is held.
+func (h Handle) Mode() Mode { return h.grant.Mode }
+
+// Owner is who holds it.
+func (h Handle) Owner() string { return h.grant.Owner }
+
+// Fence is the fencing token, zero if there is none.
+func (h Handle) Fence() int64 { return h.grant.Fence }
+
+// IsZero tells whether h names no hold.
+func (h Handle) IsZero() bool { return h.grant.Token == "" }
+
+// wireHandle holds bytes, not strings: JSON would mend what is not UTF-8.
+type wireHandle struct {
+	Name, Owner, Token []byte
+	Mode               Mode          `json:",omitempty"`
+	TTL                time.Duration `json:",omitempty"`
+	Fence              int64         `json:",omitempty"`
+}
+
+// Encode returns h as text of letters, digits, '-', '_' and one '.', token included: keep it as secret as a password.
+// The zero Handle encodes to "".
+func (h Handle) Encode() string {
+	if h.IsZero() {
+		return ""
+	}
+	g := h.grant
+	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence})
+	if err != nil {
+		panic(err) // bytes and integers always marshal
+	}
+	return handleForm + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// ParseHandle reads what Encode wrote. Anything else is ErrInvalid; the error does not repeat the text.
+func ParseHandle(s string) (Handle, error) {
+	bad := driver.Invalid("ParseHandle argument", "text of another form", "what Handle.Encode returned")
+	if len(s) < len(handleForm) || s[:len(handleForm)] != handleForm {
+		return Handle{}, bad
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(s[len(handleForm):])
+	if err != nil {
+		return Handle{}, bad
+	}
+	var w wireHandle
+	if json.Unmarshal(raw, &w) != nil || len(w.Token) == 0 || w.Fence < 0 || w.Mode > Shared {
+		return Handle{}, bad
+	}
+	if validateName(string(w.Name)) != nil || validateTTL("", w.TTL) != nil || len(w.Owner) > MaxNameLen {
+		return Handle{}, bad
+	}
+	return Handle{Grant{
+		Name: string(w.Name), Owner: string(w.Owner), Token: string(w.Token), Mode: w.Mode, TTL: w.TTL, Fence: w.Fence,
+	}}, nil
+}

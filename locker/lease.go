@@ -1,0 +1,98 @@
+package locker
+
+import (
+	"context"
+	"time"
+)
+
+// Grant is what a strategy won: the facts of one hold.
+type Grant struct {
+	Name  string
+	Owner string // empty: the Lock makes a random one when it is asked
+	Token string // what names the hold at the strategy; whoever knows it can release
+	Mode  Mode
+	TTL   time.Duration
+	// Deadline is when the lease ends by the local clock. Zero: never.
+	Deadline time.Time
+	Fence    int64 // zero: none
+}
+
+// OpKind says what a Lock asks of its Lease.
+type OpKind uint8
+
+// The operations of a Lease.
+const (
+	OpRenew      OpKind = iota + 1 // extend the lease to TTL from now, never shorten it
+	OpRelease                      // end the hold
+	OpConvert                      // change the hold to Mode
+	OpRaiseFence                   // set the tenure's fencing token to at least Fence, only while the token holds
+)
+
+// String returns the operation's name in errors.
+func (k OpKind) String() string {
+	switch k {
+	case OpRenew:
+		return "renew"
+	case OpRelease:
+		return "release"
+	case OpConvert:
+		return "convert"
+	case OpRaiseFence:
+		return "raise fence"
+	default:
+		return "unknown operation"
+	}
+}
+
+// Op is one operation on a Lease. Fields that its Kind does not name are zero.
+type Op struct {
+	Kind  OpKind
+	TTL   time.Duration // OpRenew
+	Mode  Mode          // OpConvert
+	Fence int64         // OpRaiseFence
+}
+
+// Term is what an operation brought about. A zero Deadline after OpRenew means never; a zero Fence, unchanged.
+type Term struct {
+	Deadline time.Time
+	Fence    int64
+}
+
+// Lease is a strategy's side of one hold. Do answers an operation it does not know with errors.ErrUnsupported; a wrapper
+// passes on what it does not know. An error that matches ErrNotHeld says that the hold is gone; ErrUnknownOutcome, that
+// this is not known. Do may be called from several goroutines at once.
+type Lease interface {
+	Do(ctx context.Context, op Op) (Term, error)
+}
+
+// Sourced is implemented by a Lease that can tell its traces where it comes from.
+type Sourced interface {
+	Source() Source
+}
+
+// NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else of ctx is kept.
+func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
+	lock := &Lock{grant: g, lease: l, deadline: g.Deadline}
+	if t := TraceFrom(ctx); t != nil {
+		lock.traced(ctx, t)
+	}
+	return lock
+}
+
+// WrapLease puts wrap around lock's Lease. It is for middleware, before the lock is handed over.
+func WrapLease(lock *Lock, wrap func(Lease) Lease) {
+	lock.mu.Lock()
+	defer lock.mu.Unlock()
+	lock.lease = wrap(lock.lease)
+}
+
+// MarkLost ends lock with an error that matches ErrLost and cause, unless it ended before. It sends nothing.
+func MarkLost(lock *Lock, cause error) {
+	if !lock.valid() {
+		return
+	}
+	lock.mu.Lock()
+	ended := lock.end(lost(cause))
+	lock.mu.Unlock()
+	ended.run()
+}

@@ -1,0 +1,218 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Lock is one hold. The nil and the zero Lock are not held: their methods say ErrNotHeld. A Lock is safe for concurrent
+// use and must not be copied.
+type Lock struct {
+	tracing *tracing // nil unless a Trace was in the ctx of the acquire
+
+	mu       sync.Mutex
+	grant    Grant
+	lease    Lease
+	deadline time.Time
+	err      error // why it is no longer held; set once
+	released bool  // Release was called
+	done     chan struct{}
+	timer    *time.Timer // runs once somebody waits for the end
+	after    []*afterDone
+}
+
+func (l *Lock) valid() bool { return l != nil && l.lease != nil }
+
+// facts returns the grant as it stands, filling in the owner.
+func (l *Lock) facts() Grant {
+	if !l.valid() {
+		return Grant{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grant.Owner == "" {
+		l.grant.Owner = NewToken()
+	}
+	g := l.grant
+	g.Deadline = l.deadline
+	return g
+}
+
+// Name is the name that was locked.
+func (l *Lock) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.grant.Name
+}
+
+// Mode is how the lock is held; Downgrade and Upgrade change it.
+func (l *Lock) Mode() Mode {
+	if !l.valid() {
+		return Exclusive
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.grant.Mode
+}
+
+// Owner is who holds it: the Request's owner, or a random one.
+func (l *Lock) Owner() string { return l.facts().Owner }
+
+// TTL is how long the lease lasts after the acquire and each Renew(ctx, 0).
+func (l *Lock) TTL() time.Duration {
+	if l == nil {
+		return 0
+	}
+	return l.grant.TTL
+}
+
+// Handle names the hold to another process, which takes it over with [Resume]. Who has it can release the lock.
+func (l *Lock) Handle() Handle { return Handle{l.facts()} }
+
+// Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so that a check like
+// `WHERE fence <= $1` fails closed.
+func (l *Lock) Fence() int64 {
+	if !l.valid() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.grant.Fence
+}
+
+// Deadline is until when the lease is ours, by the local clock and under the assumptions of the package comment. Zero:
+// for ever, or not held at all.
+func (l *Lock) Deadline() time.Time {
+	if !l.valid() {
+		return time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
+// Renew extends the lease to ttl from now; zero: the TTL as acquired. It never shortens a lease and never brings one back:
+// after Done it sends nothing. ctx bounds the asking.
+//
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the client's.
+func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
+	op := Op{Kind: OpRenew, TTL: ttl}
+	if ttl == 0 && l != nil {
+		op.TTL = l.grant.TTL
+	}
+	err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
+	l.traceRenewed(op.TTL, err)
+	return err
+}
+
+// Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
+func (l *Lock) Downgrade(ctx context.Context) error {
+	return l.do(ctx, "downgrade", Op{Kind: OpConvert, Mode: Shared}, nil)
+}
+
+// Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders.
+func (l *Lock) Upgrade(ctx context.Context) error {
+	return l.do(ctx, "upgrade", Op{Kind: OpConvert, Mode: Exclusive}, nil)
+}
+
+// do runs an operation that keeps the hold. invalid is what was found wrong with its arguments.
+func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) error {
+	if ctx == nil {
+		invalid = driver.Invalid("Lock."+name+" ctx", "nil", "a context; context.Background() where there is none")
+	}
+	if invalid != nil {
+		return opError(name, l.Name(), invalid)
+	}
+	if err := l.Err(); err != nil {
+		return opError(name, l.Name(), err)
+	}
+	l.mu.Lock()
+	lease := l.lease
+	l.mu.Unlock()
+	term, err := lease.Do(ctx, op)
+	return opError(name, l.Name(), l.apply(op, term, err))
+}
+
+// apply records what an operation brought about. What ended while it was under way stays ended.
+func (l *Lock) apply(op Op, term Term, err error) error {
+	l.mu.Lock()
+	if ended := l.expire(); ended != nil {
+		l.mu.Unlock()
+		ended.run()
+		return l.Err()
+	}
+	if l.err != nil {
+		defer l.mu.Unlock()
+		return l.err
+	}
+	if errors.Is(err, ErrNotHeld) {
+		ended := l.end(lost(err))
+		err = l.err
+		l.mu.Unlock()
+		ended.run()
+		return err
+	}
+	defer l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	switch op.Kind {
+	case OpConvert:
+		l.grant.Mode = op.Mode
+	case OpRenew:
+		if term.Deadline.IsZero() {
+			l.deadline = time.Time{}
+		}
+	}
+	if !l.deadline.IsZero() && term.Deadline.After(l.deadline) {
+		l.deadline = term.Deadline
+	}
+	l.grant.Fence = max(l.grant.Fence, term.Fence)
+	return nil
+}
+
+// Release ends the hold. It is terminal whatever its outcome: a second call answers ErrReleased and sends nothing. A
+// cancelled ctx does not stop it; the waiting for its answer is bounded by the strategy. It is sent even after the loss.
+//
+// Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile), ErrUnknownOutcome (the lock
+// frees itself at its TTL at the latest), ErrReleased, the client's.
+func (l *Lock) Release(ctx context.Context) error {
+	if ctx == nil {
+		return opError("release", l.Name(), driver.Invalid("Lock.Release ctx", "nil", "a context; context.Background() where there is none"))
+	}
+	if !l.valid() {
+		return opError("release", l.Name(), ErrNotHeld)
+	}
+	l.mu.Lock()
+	if l.released {
+		l.mu.Unlock()
+		return opError("release", l.Name(), ErrReleased)
+	}
+	l.released = true
+	lease := l.lease
+	ended := l.expire()
+	before := l.err
+	if before == nil {
+		ended = l.end(ErrReleased)
+	}
+	l.mu.Unlock()
+	ended.run()
+
+	_, err := lease.Do(ctx, Op{Kind: OpRelease})
+	switch {
+	case errors.Is(err, ErrNotHeld) && before == nil:
+		err = lost(err)
+	case before != nil && (err == nil || errors.Is(err, ErrNotHeld)):
+		err = before
+	case before != nil:
+		err = errors.Join(before, err)
+	}
+	err = opError("release", l.Name(), err)
+	l.traceReleased(err)
+	return err
+}

@@ -1,0 +1,64 @@
+package locker
+
+import (
+	"context"
+	"fmt"
+)
+
+// Mode says how a lock is held.
+type Mode uint8
+
+const (
+	// Exclusive: one holder. The zero Mode.
+	Exclusive Mode = iota
+	// Shared: any number of shared holders and no exclusive one. Strategies without it answer errors.ErrUnsupported.
+	Shared
+)
+
+// String returns "exclusive" or "shared".
+func (m Mode) String() string {
+	switch m {
+	case Exclusive:
+		return "exclusive"
+	case Shared:
+		return "shared"
+	default:
+		return fmt.Sprintf("Mode(%d)", uint8(m))
+	}
+}
+
+// Locker acquires locks. It is safe for concurrent use. The interface is frozen: it will not grow.
+type Locker interface {
+	// Acquire returns a held lock or an error, never both. On a bare strategy it makes one attempt; middleware/retry adds
+	// waiting. ctx bounds the acquiring, never the hold.
+	//
+	// Errors: ErrNotAcquired (held by another), ErrUnknownOutcome, ErrInvalid, ErrClosed, ErrNotHeld (Request.Resume),
+	// errors.ErrUnsupported, ctx's own, and what the client reported; each wrapped in one *OpError.
+	Acquire(ctx context.Context, req Request) (*Lock, error)
+}
+
+// Func is a function that is a Locker.
+type Func func(context.Context, Request) (*Lock, error)
+
+// Acquire calls f.
+func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return f(ctx, req) }
+
+// Middleware puts something around a Locker: waiting, tracing, renewing.
+type Middleware func(Locker) Locker
+
+// Chain wraps l. The first middleware is the outermost: Chain(l, tracing, retry) traces one acquisition with all its
+// attempts; Chain(l, retry, tracing) traces each attempt.
+func Chain(l Locker, outermostFirst ...Middleware) Locker {
+	for i := len(outermostFirst) - 1; i >= 0; i-- {
+		l = outermostFirst[i](l)
+	}
+	return l
+}
+
+// Must returns v, or panics where err is not nil. It is for constructors with constant arguments.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

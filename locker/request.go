@@ -1,0 +1,115 @@
+package locker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// The limits of a Request.
+const (
+	MaxNameLen = 1024                // bytes of a name, an owner or a note
+	MinTTL     = time.Millisecond    // Redis counts in milliseconds
+	MaxTTL     = 24 * 24 * time.Hour // a Redis expiry fits 31 bits of milliseconds in every client
+	DefaultTTL = 30 * time.Second    // what strategies use for a zero TTL
+)
+
+// Request says what to acquire and how.
+type Request struct {
+	_ struct{} // keyed literals only
+
+	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis it is, behind the strategy's prefix, the key
+	// itself. Names that end in ":fence" or ":wake", and the few for which no key in the same cluster slot exists ("a}b",
+	// "{}x"), are refused.
+	Name string
+	// Mode is Exclusive unless said otherwise.
+	Mode Mode
+	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a fraction is dropped). Zero:
+	// the strategy's default (30 s).
+	TTL time.Duration
+	// MaxWait bounds the waiting, not the hold. Zero: ctx alone bounds it.
+	MaxWait time.Duration
+	// NoWait asks for one attempt, whatever the middleware.
+	NoWait bool
+	// Fenced asks for a fencing token too, in the same round trip.
+	Fenced bool
+	// Owner is an identity, for re-entry only; at most 1024 bytes. Empty: the one that ctx carries (WithOwner, Do), else a
+	// fresh random one.
+	Owner string
+	// Note is for display and trace links: those who are refused see it. It is never identity. At most 1024 bytes.
+	Note string
+	// Resume takes over this hold instead of acquiring one. Name and Mode must be the handle's.
+	Resume Handle
+}
+
+// Validate checks what every strategy demands of a Request and returns an *InvalidError, or nil. Strategies call it first.
+func (r Request) Validate() error {
+	if err := validateName(r.Name); err != nil {
+		return err
+	}
+	if r.Mode != Exclusive && r.Mode != Shared {
+		return driver.Invalid("Request.Mode", r.Mode.String(), "Exclusive or Shared")
+	}
+	if err := validateTTL("Request.TTL", r.TTL); err != nil {
+		return err
+	}
+	if r.MaxWait < 0 {
+		return driver.Invalid("Request.MaxWait", r.MaxWait.String(), "a positive duration, or 0 for no bound but ctx")
+	}
+	if len(r.Owner) > MaxNameLen {
+		return driver.Invalid("Request.Owner", fmt.Sprintf("%d bytes", len(r.Owner)), "at most 1024 bytes")
+	}
+	if len(r.Note) > MaxNameLen {
+		return driver.Invalid("Request.Note", fmt.Sprintf("%d bytes", len(r.Note)), "at most 1024 bytes")
+	}
+	return r.validateResume()
+}
+
+func (r Request) validateResume() error {
+	switch h := r.Resume; {
+	case h.IsZero():
+		return nil
+	case h.Name() != r.Name:
+		return driver.Invalid("Request.Resume", "a handle of "+quote(h.Name()), "a handle of "+quote(r.Name))
+	case h.Mode() != r.Mode:
+		return driver.Invalid("Request.Resume", "a handle of mode "+h.Mode().String(), "a handle of mode "+r.Mode.String())
+	}
+	return nil
+}
+
+func validateName(name string) error {
+	switch {
+	case name == "":
+		return driver.Invalid("Request.Name", "an empty string", "1 to 1024 bytes")
+	case len(name) > MaxNameLen:
+		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), quote(name)), "1 to 1024 bytes")
+	}
+	for _, suffix := range [...]string{driver.FenceSuffix, driver.WakeSuffix} {
+		if strings.HasSuffix(name, suffix) {
+			return driver.Invalid("Request.Name", quote(name), "a name that does not end in "+suffix+", which is kept for the lock's own keys")
+		}
+	}
+	if _, ok := driver.Sibling(name, ""); !ok {
+		return driver.Invalid("Request.Name", quote(name),
+			`a name whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
+	}
+	return nil
+}
+
+func validateTTL(what string, ttl time.Duration) error {
+	if ttl != 0 && (ttl < MinTTL || ttl > MaxTTL) {
+		return driver.Invalid(what, ttl.String(), "1ms to 576h (24 days), or 0 for the default")
+	}
+	return nil
+}
+
+// quote shows a name in an error, shortened.
+func quote(name string) string {
+	const most = 64
+	if len(name) > most {
+		return fmt.Sprintf("%q...", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}

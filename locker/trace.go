@@ -1,0 +1,185 @@
+package locker
+
+import (
+	"context"
+	"time"
+)
+
+// Trace is a set of callbacks for the events of locks, in the manner of net/http/httptrace. Any of them may be nil. They
+// are called in the goroutine where the event happens, possibly several at once, and must be quick. The ctx they get
+// carries the values of the ctx of the acquire.
+type Trace struct {
+	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt
+	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
+	Woken    func(context.Context, WokenInfo)    // a waiter stopped waiting and tries again
+	Acquired func(context.Context, AcquiredInfo) // a Lock was made
+	Renewed  func(context.Context, RenewedInfo)  // a renewal ended
+	Released func(context.Context, ReleasedInfo) // a release ended
+	Lost     func(context.Context, LostInfo)     // a Lock was lost
+}
+
+// Source says where an event comes from.
+type Source struct {
+	Strategy string // "single"
+	Client   string // "go-redis"
+	Address  string // the server, "host:port"
+}
+
+// AttemptInfo describes one attempt to acquire.
+type AttemptInfo struct {
+	Source
+	Name    string
+	Mode    Mode
+	Sends   int           // commands sent; more than one where an answer was lost or the lock was held
+	Elapsed time.Duration // from the first send to the outcome
+	Err     error         // nil: acquired
+}
+
+// WaitingInfo describes the beginning of a wait.
+type WaitingInfo struct {
+	Name       string
+	Mode       Mode
+	Queued     int           // waiters of this process that are ahead
+	Subscribed bool          // releases are heard of
+	For        time.Duration // when the waiter tries again at the latest; zero: when it is its turn
+	Err        error         // why: a *ContentionError, or a transport error; nil in the queue
+}
+
+// WakeReason says what ended a wait.
+type WakeReason string
+
+// What ends a wait.
+const (
+	ByRelease      WakeReason = "release"      // a release was heard of
+	ByLeaseEnd     WakeReason = "lease end"    // the holder's lease ran out
+	ByBackoff      WakeReason = "backoff"      // time to look again
+	BySubscription WakeReason = "subscription" // the subscription was (re)established
+	ByTurn         WakeReason = "turn"         // the waiter became the head of its queue
+)
+
+// WokenInfo describes the end of a wait.
+type WokenInfo struct {
+	Name   string
+	Mode   Mode
+	By     WakeReason
+	Waited time.Duration // in this wait
+}
+
+// AcquiredInfo describes a new Lock.
+type AcquiredInfo struct {
+	Source
+	Name, Owner string
+	Mode        Mode
+	TTL         time.Duration
+	Deadline    time.Time
+	Fence       int64
+}
+
+// RenewedInfo describes a renewal.
+type RenewedInfo struct {
+	Source
+	Name     string
+	TTL      time.Duration
+	Deadline time.Time // as it stands now
+	Err      error
+}
+
+// ReleasedInfo describes a release.
+type ReleasedInfo struct {
+	Source
+	Name string
+	Mode Mode
+	Held time.Duration // from the making of the Lock
+	Err  error
+}
+
+// LostInfo describes the loss of a lock.
+type LostInfo struct {
+	Source
+	Name string
+	Mode Mode
+	Held time.Duration // from the making of the Lock
+	Err  error         // matches ErrLost
+}
+
+type traceKey struct{}
+
+// WithTrace returns a ctx whose acquires, and the Locks that come of them, report to t, and to what ctx reported to
+// before.
+func WithTrace(ctx context.Context, t *Trace) context.Context {
+	if old := TraceFrom(ctx); old != nil && t != nil {
+		t = &Trace{
+			Attempt:  both(t.Attempt, old.Attempt),
+			Waiting:  both(t.Waiting, old.Waiting),
+			Woken:    both(t.Woken, old.Woken),
+			Acquired: both(t.Acquired, old.Acquired),
+			Renewed:  both(t.Renewed, old.Renewed),
+			Released: both(t.Released, old.Released),
+			Lost:     both(t.Lost, old.Lost),
+		}
+	}
+	if t == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// TraceFrom returns the Trace in ctx, or nil. Strategies and middleware report to it.
+func TraceFrom(ctx context.Context) *Trace {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	return t
+}
+
+func both[T any](first, then func(context.Context, T)) func(context.Context, T) {
+	switch {
+	case first == nil:
+		return then
+	case then == nil:
+		return first
+	}
+	return func(ctx context.Context, info T) {
+		first(ctx, info)
+		then(ctx, info)
+	}
+}
+
+// tracing is what a Lock keeps to report its later events.
+type tracing struct {
+	ctx    context.Context
+	trace  *Trace
+	source Source
+	start  time.Time
+}
+
+func (l *Lock) traced(ctx context.Context, t *Trace) {
+	l.tracing = &tracing{ctx: context.WithoutCancel(ctx), trace: t, start: time.Now()}
+	if s, ok := l.lease.(Sourced); ok {
+		l.tracing.source = s.Source()
+	}
+	if t.Acquired != nil {
+		g := l.facts()
+		t.Acquired(l.tracing.ctx, AcquiredInfo{
+			Source: l.tracing.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode, TTL: g.TTL, Deadline: g.Deadline, Fence: g.Fence,
+		})
+	}
+}
+
+func (l *Lock) traceRenewed(ttl time.Duration, err error) {
+	if l == nil || l.tracing == nil || l.tracing.trace.Renewed == nil {
+		return
+	}
+	t := l.tracing
+	t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: l.Deadline(), Err: err})
+}
+
+func (l *Lock) traceReleased(err error) {
+	if t := l.tracing; t != nil && t.trace.Released != nil {
+		t.trace.Released(t.ctx, ReleasedInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
+	}
+}
+
+func (l *Lock) traceLost(err error) {
+	if t := l.tracing; t != nil && t.trace.Lost != nil && err != ErrReleased { //nolint:errorlint // set by Release itself
+		t.trace.Lost(t.ctx, LostInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
+	}
+}
