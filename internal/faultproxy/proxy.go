@@ -1,0 +1,246 @@
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/localport"
+	"github.com/holdfast-go/holdfast/internal/resp"
+)
+
+// Proxy passes connections on to a server. Its methods may be called from
+// several goroutines.
+type Proxy struct {
+	addr   string
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	gate     sync.RWMutex // read-locked by what passes, locked while frozen
+	freezing sync.Mutex   // guards frozen
+	frozen   bool
+
+	mu       sync.Mutex
+	target   string
+	listener net.Listener // nil while connections are refused
+	conns    map[*conn]struct{}
+	traps    []*Trap
+	requests [][]string
+}
+
+// TB is what Start needs of a test.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
+// Start starts a proxy for a test.
+func Start(tb TB, target string) *Proxy {
+	tb.Helper()
+	p, err := Listen(target)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	tb.Cleanup(p.Close)
+	return p
+}
+
+// Listen starts a proxy on a free port of 127.0.0.1 before the server at target,
+// which is dialed for each connection and need not be there yet.
+func Listen(target string) (*Proxy, error) {
+	l, err := localport.Listen()
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{addr: l.Addr().String(), target: target, listener: l, conns: map[*conn]struct{}{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.wg.Go(func() { p.serve(l) })
+	return p, nil
+}
+
+// Addr returns the address that clients dial.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Port returns the port that clients dial.
+func (p *Proxy) Port() int {
+	addr, err := net.ResolveTCPAddr("tcp", p.addr)
+	if err != nil {
+		panic("faultproxy: the address of our own listener: " + err.Error())
+	}
+	return addr.Port
+}
+
+// Add puts a rule to work. It panics if the rule makes no sense.
+func (p *Proxy) Add(r Rule) *Trap {
+	t := newTrap(r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.traps = append(p.traps, t)
+	return t
+}
+
+// received notes a request and finds the trap that it falls into.
+func (p *Proxy) received(v resp.Value) *request {
+	req := &request{args: v.Args(), raw: v.Raw}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = append(p.requests, req.args)
+	for _, t := range p.traps {
+		if t.takes(req.args) {
+			req.trap = t
+			break
+		}
+	}
+	return req
+}
+
+// Count returns how many matching requests clients have sent, whatever became of
+// them. All requests are kept for it, so a proxy is not for endless loads.
+func (p *Proxy) Count(m Match) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, args := range p.requests {
+		if m(args) {
+			n++
+		}
+	}
+	return n
+}
+
+// Requests returns the requests that clients have sent, by their words, in the
+// order in which they came. They must not be changed.
+func (p *Proxy) Requests() [][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([][]string(nil), p.requests...)
+}
+
+// Conns returns the number of open connections.
+func (p *Proxy) Conns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// CutAll closes all connections.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.kill()
+	}
+	clear(p.conns)
+}
+
+// Freeze holds back all bytes in both directions, and the news of connections
+// being closed, until Thaw. Nothing passes after it has returned. A new
+// connection is accepted, but no byte comes through.
+func (p *Proxy) Freeze() {
+	p.freezing.Lock()
+	defer p.freezing.Unlock()
+	if !p.frozen && p.ctx.Err() == nil {
+		p.gate.Lock()
+		p.frozen = true
+	}
+}
+
+// Thaw ends a Freeze; what was held back passes.
+func (p *Proxy) Thaw() {
+	p.freezing.Lock()
+	defer p.freezing.Unlock()
+	if p.frozen {
+		p.frozen = false
+		p.gate.Unlock()
+	}
+}
+
+// pass calls f as soon as the proxy is not frozen.
+func (p *Proxy) pass(f func() error) error {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	return f()
+}
+
+// Refuse makes new connections fail with "connection refused". Open ones stay.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		_ = p.listener.Close()
+		p.listener = nil
+	}
+}
+
+// Accept ends a Refuse. It fails if another process has taken the port meanwhile.
+func (p *Proxy) Accept() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return errors.New("faultproxy: closed")
+	}
+	if p.listener != nil {
+		return nil
+	}
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.listener = l
+	p.wg.Go(func() { p.serve(l) })
+	return nil
+}
+
+// Retarget sends new connections to another server. Open ones stay.
+func (p *Proxy) Retarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+// Close closes the proxy and its connections, and returns when no goroutine of
+// its own is left.
+func (p *Proxy) Close() {
+	p.cancel()
+	p.Refuse()
+	p.CutAll()
+	p.Thaw()
+	p.wg.Wait()
+}
+
+// serve accepts connections until the listener is closed.
+func (p *Proxy) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c := newConn(p, client)
+		p.mu.Lock()
+		if p.ctx.Err() != nil {
+			p.mu.Unlock()
+			client.Close()
+			return
+		}
+		p.conns[c] = struct{}{}
+		p.mu.Unlock()
+		p.wg.Go(func() {
+			c.run()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.conns, c)
+		})
+	}
+}
+
+// dial connects to the server.
+func (p *Proxy) dial() (net.Conn, error) {
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	var d net.Dialer
+	return d.DialContext(p.ctx, "tcp", target)
+}
