@@ -1,0 +1,60 @@
+# Everything that this repository checks. `make test` runs all of it and is what CI runs; `make help` lists the steps.
+
+SHELL := /bin/bash
+
+# A test binary that runs longer than this prints its goroutines and fails.
+TEST_TIMEOUT ?= 6m
+# More flags for `go test` in `make race`, such as TESTFLAGS='-run Renew -v'.
+TESTFLAGS ?=
+# More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
+BENCHFLAGS ?=
+
+# Cheap steps first; the first that fails ends the run.
+STEPS := redis fmt tidy vet lint race
+
+# A go.work of the folders above would change what is built here.
+export GOWORK := off
+# Nothing here is a release: builds need no stamp, and fail on some checkouts when they ask Git for one.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
+
+.DEFAULT_GOAL := help
+.PHONY: help test bench $(STEPS)
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 8
+
+test: ## Run every check below except bench, cheap ones first
+	@for step in $(STEPS); do \
+		$(MAKE) --no-print-directory "$$step" || { echo "FAILED at step '$$step': \`make $$step\` runs it alone." >&2; exit 1; }; \
+	done; \
+	echo "==> test: all passed ($(STEPS))"
+
+redis: ## Install redis-server where it is missing and apt may be used
+	@echo "==> redis: a server to test against"
+	@scripts/redis.sh
+
+fmt: ## Check that gofmt has nothing to change
+	@echo "==> fmt: gofmt -s"
+	@files=$$(gofmt -s -l .) || exit 1; \
+	[[ -z "$$files" ]] || { printf 'Not formatted; run gofmt -s -w on:\n%s\n' "$$files" >&2; exit 1; }
+
+tidy: ## Check that go.mod and go.sum are tidy
+	@echo "==> tidy: go mod tidy -diff"
+	@scripts/modules.sh go mod tidy -diff
+
+vet: ## Run go vet
+	@echo "==> vet: go vet"
+	@scripts/modules.sh go vet ./...
+
+lint: ## Run golangci-lint at its pinned version (the first run builds it, about 3 minutes)
+	@echo "==> lint: golangci-lint"
+	@scripts/lint.sh
+
+race: ## Run all tests with the race detector, in random order
+	@echo "==> race: go test -race -shuffle=on"
+	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
+	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+
+bench: redis ## Print the benchmarks, each beside the bare client
+	@echo "==> bench: Holdfast beside the bare client"
+	@cd bench && go test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
