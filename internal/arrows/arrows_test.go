@@ -1,0 +1,95 @@
+package arrows_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An arrow says what may come into a program with the packages that it imports; the standard library always may.
+type arrow struct {
+	program []string // what the program imports; "." is the module's own package
+	with    []string // which packages of ours may come with that; "x/..." is x and all below it
+	outside []string // which packages of others may come, with all that they bring themselves
+	why     string
+}
+
+var arrows = []arrow{
+	{
+		program: []string{"locker/driver"},
+		why:     "whoever writes an adapter takes on the contract and nothing else",
+	},
+	{
+		program: []string{"locker"},
+		with:    []string{"locker/driver"},
+		why:     "code that is given a Locker gets no dependency with it",
+	},
+}
+
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	var outside []string
+	for _, a := range arrows {
+		outside = append(outside, a.outside...)
+	}
+	g := list(t, outside...)
+
+	for _, a := range arrows {
+		t.Run(strings.Join(a.program, "+"), func(t *testing.T) {
+			t.Parallel()
+			for _, s := range a.strays(t, g) {
+				t.Errorf("%s\nis against: %s", s, a.why)
+			}
+		})
+	}
+
+	t.Run("every package has an arrow", func(t *testing.T) {
+		t.Parallel()
+		for path, p := range g {
+			name, ours := ourName(path)
+			if !ours || p.DepOnly || p.Name == "main" || slices.Contains(strings.Split(name, "/"), "internal") {
+				continue
+			}
+			if !slices.ContainsFunc(arrows, func(a arrow) bool { return slices.Contains(a.program, name) }) {
+				t.Errorf("no arrow says what %s may bring into a program: add one", path)
+			}
+		}
+	})
+}
+
+// strays returns how each package that a does not allow comes into its program.
+func (a arrow) strays(t *testing.T, g graph) []string {
+	t.Helper()
+	var roots []string
+	for _, p := range a.program {
+		roots = append(roots, strings.TrimSuffix(module+"/"+p, "/."))
+	}
+	linked, foreign := g.links(t, roots), g.links(t, a.outside)
+	var strays []string
+	for _, path := range slices.Sorted(maps.Keys(linked)) {
+		var allowed bool
+		if name, ours := ourName(path); ours {
+			allowed = slices.Contains(a.program, name) || slices.ContainsFunc(a.with, func(p string) bool { return match(p, name) })
+		} else {
+			_, allowed = foreign[path]
+		}
+		if !allowed {
+			strays = append(strays, chain(linked, path))
+		}
+	}
+	return strays
+}
+
+// ourName is a package's path below the module's; "." is the module's own package.
+func ourName(path string) (name string, ours bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+func match(pattern, name string) bool {
+	base, below := strings.CutSuffix(pattern, "/...")
+	return name == base || below && strings.HasPrefix(name, base+"/")
+}

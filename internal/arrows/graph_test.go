@@ -1,0 +1,102 @@
+package arrows_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfast-go/holdfast"
+
+// listed is what go list tells of one package.
+type listed struct {
+	ImportPath, Name  string
+	Standard, DepOnly bool
+	Imports           []string
+}
+
+// graph has every package of this module and everything that they and the packages named beside them import.
+type graph map[string]listed
+
+// list asks the go command, whatever GOFLAGS and workspace the caller has.
+func list(t *testing.T, beside ...string) graph {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	notice(t, root)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps",
+		"-json=ImportPath,Name,Standard,DepOnly,Imports", "./..."}, beside...)...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	g := graph{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		switch err := dec.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return g
+		case err != nil:
+			t.Fatalf("go list: %v", err)
+		}
+		g[p.ImportPath] = p
+	}
+}
+
+// notice reads the module's folders, so that go test's cache sees when a file in them changes.
+func notice(t *testing.T, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// links returns what a program that imports roots links, the standard library left out. Each package is mapped to one of
+// its importers, a root to "".
+func (g graph) links(t *testing.T, roots []string) map[string]string {
+	t.Helper()
+	importer := map[string]string{}
+	for _, r := range roots {
+		if _, ok := g[r]; !ok {
+			t.Fatalf("there is no package %s", r)
+		}
+		importer[r] = ""
+	}
+	for queue := slices.Clone(roots); len(queue) > 0; queue = queue[1:] {
+		for _, next := range g[queue[0]].Imports {
+			if _, seen := importer[next]; seen || g[next].Standard || next == "C" {
+				continue
+			}
+			importer[next] = queue[0]
+			queue = append(queue, next)
+		}
+	}
+	return importer
+}
+
+// chain tells how pkg comes into a program.
+func chain(importer map[string]string, pkg string) string {
+	path := []string{pkg}
+	for by := importer[pkg]; by != ""; by = importer[by] {
+		path = append(path, by)
+	}
+	slices.Reverse(path)
+	return strings.Join(path, " -> ")
+}
