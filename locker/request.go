@@ -91,7 +91,7 @@ func validateName(name string) error {
 			return driver.Invalid("Request.Name", quote(name), "a name that does not end in "+suffix+", which is kept for the lock's own keys")
 		}
 	}
-	if _, ok := driver.Sibling(name, ""); !ok {
+	if !driver.HasSibling(name) {
 		return driver.Invalid("Request.Name", quote(name),
 			`a name whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
 	}

@@ -22,17 +22,23 @@ type Bounded struct {
 
 // Bound bounds ctx by d, counted from now.
 func Bound(ctx context.Context, d time.Duration) *Bounded {
-	b := &Bounded{Context: ctx, timeout: d}
+	b := new(Bounded)
+	b.Start(ctx, d)
+	return b
+}
+
+// Start makes of a zero Bounded what Bound returns, for those who embed one. It must not be called twice.
+func (b *Bounded) Start(ctx context.Context, d time.Duration) {
+	b.Context, b.timeout = ctx, d
 	if Cancellable(ctx) {
 		b.Context, b.cancel = context.WithTimeout(ctx, d)
 		b.deadline, _ = b.Context.Deadline()
-		return b
+		return
 	}
 	b.deadline = time.Now().Add(d)
 	if own, ok := ctx.Deadline(); ok && own.Before(b.deadline) {
 		b.deadline = own
 	}
-	return b
 }
 
 // Stop frees what the context holds.

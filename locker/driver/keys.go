@@ -9,11 +9,20 @@ func Sibling(key, suffix string) (sibling string, ok bool) {
 	switch tag, tagged := hashTag(key); {
 	case tagged && tag != "":
 		return key + suffix, true
-	case tagged, strings.Contains(key, "}"):
-		return "", false // "{}" switches tags off for whatever contains it; a "}" would end ours early
+	case !HasSibling(key):
+		return "", false
 	default:
 		return "{" + key + "}" + suffix, true
 	}
+}
+
+// HasSibling tells whether [Sibling] can name one for key.
+func HasSibling(key string) bool {
+	tag, tagged := hashTag(key)
+	if tagged {
+		return tag != "" // "{}" switches tags off for whatever contains it
+	}
+	return !strings.Contains(key, "}") // it would end a tag around key early
 }
 
 // hashTag returns what stands between the first '{' and the first '}' after it.

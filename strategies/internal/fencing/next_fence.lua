@@ -1,0 +1,17 @@
+-- next_fence(key) reads the fence counter at key and returns the next fencing token: max(last + 1, the server's time in
+-- microseconds), in decimal. Where the key holds no such number it returns nil and what it holds instead. Writes nothing.
+--
+-- Numbers are doubles in Lua: exact up to 2^53, which microseconds reach in the year 2255.
+local function next_fence(key)
+  local last = redis.pcall('GET', key)
+  if type(last) == 'table' then
+    return nil, 'a value of another type'
+  end
+  if last and (not string.match(last, '^%d+$') or tonumber(last) >= 9007199254740991) then
+    return nil, 'no number'
+  end
+  local time = redis.call('TIME')
+  local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  return string.format('%.0f', math.max((tonumber(last) or 0) + 1, now)), last
+end
+

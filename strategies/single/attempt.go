@@ -1,0 +1,186 @@
+package single
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
+	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
+)
+
+// attempt is one acquire or resume, with all its sends. What it wins is the hold inside it.
+type attempt struct {
+	hold
+	sends outcome.Sends
+	over  string // the value that a resume replaces; "" for an acquire
+
+	sent     int       // commands sent
+	last     time.Time // when the last command was sent
+	scripted bool      // the answer is in reply
+	reply    driver.Reply
+
+	won     time.Time // when the command was sent from which the lease counts; zero: not won
+	own     bool      // an earlier send was found to have won
+	fence   int64
+	refused *locker.ContentionError // who holds it, where it is another
+}
+
+func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *attempt {
+	owner, note, ttl := req.Owner, req.Note, req.TTL
+	a := &attempt{}
+	if g := req.Resume.Grant(); g.Token != "" {
+		a.over = g.Token
+		oldOwner, oldNote, _ := parseValue(g.Token)
+		a.owner = g.Owner
+		owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
+		ttl = cmp.Or(ttl, g.TTL)
+	} else if owner == "" {
+		owner, _ = locker.OwnerFrom(ctx, req.Name)
+	}
+	a.owner = cmp.Or(owner, a.owner)
+	a.drv, a.key, a.value = l.drv, key, newValue(owner, note)
+	a.ttl = l.cfg.ttl(ttl)
+	a.timeout = l.cfg.attemptTimeout(a.ttl)
+	if req.Fenced || req.Resume.Fence() != 0 {
+		a.fenceKey = fencing.Key(key)
+	}
+	a.sends.Timeout, a.sends.Limit = a.timeout, outcome.OpenFor(a.ttl)
+	return a
+}
+
+// run sends the attempt until its outcome is known, and leaves nothing behind where it is not won.
+func (a *attempt) run(ctx context.Context, req locker.Request) error {
+	err := a.sends.Resolve(ctx, a)
+	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
+	if err == nil && a.scripted {
+		if err = a.read(); err != nil && a.over == "" && !errors.Is(err, fencing.ErrCounter) {
+			a.giveBack() // a reply that we do not understand: it may have won
+			return err
+		}
+	}
+	if a.own && a.open > 0 {
+		a.open-- // that one was executed
+	}
+	switch {
+	case err == nil && a.refused != nil:
+		err = a.refused
+		if !req.NoWait {
+			err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", a.refused)
+		}
+	case err == nil && a.won.IsZero():
+		return locker.ErrNotHeld // a resume of what is gone
+	case err == nil:
+		a.deadline = deadline(a.won, a.ttl)
+		if time.Now().Before(a.deadline) {
+			return nil
+		}
+		a.giveBack()
+		return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
+			locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
+	}
+	if a.over == "" && a.open > 0 {
+		a.cleanUp(a.open)
+	}
+	return err
+}
+
+// Send implements outcome.Command.
+func (a *attempt) Send(ctx context.Context) error {
+	if a.over == "" && a.fenceKey == "" && a.sends.N == 1 {
+		a.mark()
+		set, err := a.drv.SetNX(ctx, a.key, a.value, a.ttl)
+		if err != nil {
+			return err
+		}
+		if set {
+			a.won = a.last
+			return nil
+		}
+	}
+	a.mark()
+	a.scripted = true
+	script, args := acquireScript, []string{a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl))}
+	if a.over != "" {
+		script, args = resumeScript, append(args, a.over)
+	}
+	var err error
+	a.reply, err = a.drv.Eval(ctx, script, a.keys(), args)
+	return err
+}
+
+func (a *attempt) mark() {
+	a.last = time.Now()
+	a.sent++
+}
+
+// read takes in the reply of acquire or resume.
+func (a *attempt) read() error {
+	status, err := a.reply.Int(0)
+	if err != nil {
+		return malformed(err)
+	}
+	switch status {
+	case replyYes, replyAlready:
+		a.own = status == replyAlready
+		a.won = a.last
+		if a.own {
+			a.won = a.sends.First
+		}
+		return a.readFence(a.reply)
+	case replyNo:
+		if a.over != "" {
+			return nil
+		}
+		return a.readHolder(a.reply)
+	default:
+		found, _ := a.reply.Text(1)
+		return fencing.CounterError(a.fenceKey, found)
+	}
+}
+
+func (a *attempt) readFence(reply driver.Reply) error {
+	text, err := reply.Text(1)
+	if err != nil {
+		return malformed(err)
+	}
+	if a.fence, err = fencing.Parse(text); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+func (a *attempt) readHolder(reply driver.Reply) error {
+	value, err := reply.Text(1)
+	left, err2 := reply.Int(2)
+	if err := errors.Join(err, err2); err != nil {
+		return malformed(err)
+	}
+	a.refused = &locker.ContentionError{Channel: driver.NewChannel(a.drv, a.channel())}
+	a.refused.Owner, a.refused.Note, _ = parseValue(value)
+	if left >= 0 {
+		a.refused.RetryAfter = time.Duration(max(left, 1)) * time.Millisecond
+	}
+	return nil
+}
+
+func (a *attempt) grant(req locker.Request) locker.Grant {
+	return locker.Grant{
+		Name: req.Name, Owner: a.owner, Token: a.value, Mode: req.Mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
+	}
+}
+
+// deadline is until when a lease is ours that was asked for at sent: by the local clock, less the drift.
+func deadline(sent time.Time, ttl time.Duration) time.Time {
+	return sent.Add(ttl - ttl/100 - 2*time.Millisecond)
+}
+
+// malformed is the error of a reply that no script of ours gives.
+func malformed(err error) error { return fmt.Errorf("unexpected reply of a script: %w", err) }
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

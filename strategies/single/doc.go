@@ -1,0 +1,26 @@
+// Package single is the lock on one Redis key: SET key value NX PX ttl, and scripts that compare before they change
+// (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/, "Correct implementation with a single
+// instance").
+//
+// The key is the name itself behind Config.Prefix, so that other libraries that lock with SET NX contend on it. The value
+// is a token of 128 random bits, followed by owner and note where the Request gives them. It is compared whole.
+//
+// # What is guaranteed
+//
+//   - An unfenced acquire of a free name is one SET; a fenced one is one script. A refusal asks once more, in one script,
+//     for the holder and the time left.
+//   - A command whose answer is lost is sent again until the outcome is known, each send bounded by AttemptTimeout, as long
+//     as ctx allows, though at most for the TTL or 30 s, whichever is longer. An acquire given up meanwhile is cleaned up
+//     in the background for as long again, so that a server that was frozen cannot leave a key behind it for longer than
+//     one TTL.
+//   - Release returns within two AttemptTimeouts, whatever ctx says; where it has no answer by then, it is repeated in the
+//     background.
+//   - Expiry is by the server's clock. Deadline is by the local clock from before the send that won, less 1 % of the TTL and
+//     2 ms; an acquire answered after it is given back and reported as ErrLost. A TTL under about 3 ms cannot be held.
+//
+// # What is not
+//
+// It is not reentrant, whoever the owner is, and it has no shared mode (errors.ErrUnsupported). It does not wait; put
+// middleware/retry around it. It does not renew; put strategies/watchdog around it. A failover to a replica that did not
+// get the key yet lets a second holder in: use fencing tokens where that matters, or strategies/redlock.
+package single

@@ -1,0 +1,151 @@
+package single
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
+	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
+)
+
+// hold is one hold at the server; it is the locker.Lease.
+type hold struct {
+	drv                         driver.Driver
+	key, fenceKey, value, owner string // fenceKey "": not fenced
+	ttl, timeout                time.Duration
+	open                        int       // sends of the acquire that may still be executed
+	openUntil                   time.Time // until when they are reckoned with
+
+	mu       sync.Mutex
+	deadline time.Time // the latest that an answer gave
+}
+
+// Source implements locker.Sourced.
+func (h *hold) Source() locker.Source {
+	info := h.drv.Info()
+	return locker.Source{Strategy: strategy, Client: info.Client, Address: info.Address}
+}
+
+// Do implements locker.Lease.
+func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	switch op.Kind {
+	case locker.OpRenew:
+		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
+	case locker.OpRelease:
+		return locker.Term{}, h.release(ctx)
+	case locker.OpRaiseFence:
+		return h.raiseFence(ctx, op.Fence)
+	default:
+		return locker.Term{}, fmt.Errorf("%v on a single-key lock: %w", op.Kind, errors.ErrUnsupported)
+	}
+}
+
+func (h *hold) keys() []string {
+	if h.fenceKey == "" {
+		return []string{h.key}
+	}
+	return []string{h.key, h.fenceKey}
+}
+
+// channel is where releases are published.
+func (h *hold) channel() string {
+	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
+	return wake
+}
+
+func (h *hold) until() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.deadline
+}
+
+func (h *hold) extend(deadline time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if deadline.After(h.deadline) {
+		h.deadline = deadline
+	}
+}
+
+// command is a script call whose reply read takes in.
+type command struct {
+	outcome.Sends
+	drv    driver.Driver
+	script *driver.Script
+	keys   []string
+	args   []string
+	reply  driver.Reply
+}
+
+// Send implements outcome.Command.
+func (c *command) Send(ctx context.Context) (err error) {
+	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
+	return err
+}
+
+func (h *hold) command(script *driver.Script, keys []string, args ...string) *command {
+	return &command{Sends: outcome.Sends{Timeout: h.timeout}, drv: h.drv, script: script, keys: keys, args: args}
+}
+
+// gone makes of an error that shows that the key is not ours any more the error of a lost lock.
+func gone(err error) error {
+	if driver.CodeOf(err) == "WRONGTYPE" {
+		return fmt.Errorf("%w: %w", locker.ErrLost, err)
+	}
+	return err
+}
+
+// renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
+func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
+	cmd := h.command(renewScript, h.keys(), h.value, millis(ttl), millis(fencing.KeptFor(ttl)))
+	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
+	if err := cmd.Resolve(ctx, cmd); err != nil {
+		return locker.Term{}, gone(err)
+	}
+	extended, err := cmd.reply.Int(0)
+	switch {
+	case err != nil:
+		return locker.Term{}, malformed(err)
+	case extended == replyNo:
+		return locker.Term{}, locker.ErrLost
+	}
+	h.extend(deadline(cmd.Last, ttl))
+	return locker.Term{Deadline: h.until()}, nil
+}
+
+func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error) {
+	if h.fenceKey == "" {
+		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
+	}
+	cmd := h.command(raiseFenceScript, h.keys(), h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
+	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
+	if err := cmd.Resolve(ctx, cmd); err != nil {
+		return locker.Term{}, gone(err)
+	}
+	status, err := cmd.reply.Int(0)
+	if err != nil {
+		return locker.Term{}, malformed(err)
+	}
+	if status == replyNo {
+		return locker.Term{}, locker.ErrLost
+	}
+	text, err := cmd.reply.Text(1)
+	if err != nil {
+		return locker.Term{}, malformed(err)
+	}
+	if status != replyYes {
+		return locker.Term{}, fencing.CounterError(h.fenceKey, text)
+	}
+	now, err := fencing.Parse(text)
+	if err != nil {
+		return locker.Term{}, malformed(err)
+	}
+	return locker.Term{Deadline: h.until(), Fence: now}, nil
+}

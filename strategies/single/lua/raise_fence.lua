@@ -1,0 +1,25 @@
+-- Raises the fencing token of a hold to at least a given one, while the hold lasts. Needs next_fence.
+-- KEYS[1]  the lock
+-- KEYS[2]  the fence counter
+-- ARGV[1]  our value
+-- ARGV[2]  the token to raise it to, decimal
+-- ARGV[3]  TTL of the counter, ms
+-- reply    {1, fence}   the token as it stands now
+--          {0}          not ours
+--          {-1, text}   the counter holds something else: text
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then
+  return held
+end
+if held ~= ARGV[1] then
+  return {0}
+end
+local fence, last = next_fence(KEYS[2])
+if not fence then
+  return {-1, last}
+end
+if last and tonumber(last) >= tonumber(ARGV[2]) then
+  return {1, last}
+end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return {1, ARGV[2]}
