@@ -25,6 +25,11 @@ var arrows = []arrow{
 		with:    []string{"locker/driver"},
 		why:     "code that is given a Locker gets no dependency with it",
 	},
+	{
+		program: []string{"strategies/single"},
+		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
+		why:     "a strategy runs on any client, so it knows none",
+	},
 }
 
 func TestArrows(t *testing.T) {
