@@ -5,11 +5,10 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 failed=()
-while read -r file; do
-	dir=$(dirname "$file")
+while read -r dir; do
 	[[ $dir == . ]] || echo "--- in $dir"
 	(cd "$dir" && "$@" </dev/null) || failed+=("$dir")
-done < <(find . \( -name '.?*' -o -name testdata \) -prune -o -name go.mod -print | sort)
+done < <(find . \( -name '.?*' -o -name testdata \) -prune -o -name go.mod -print | sed 's|/go.mod$||' | sort)
 
 if ((${#failed[@]})); then
 	echo "'$*' failed in: ${failed[*]}" >&2
