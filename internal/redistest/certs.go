@@ -80,17 +80,13 @@ func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// tlsPortArgs returns the settings for the port, plain or TLS.
-func tlsPortArgs(mode TLSMode, port int) []string {
-	p := strconv.Itoa(port)
+// tlsArgs returns the settings for the port of s, plain or TLS, and writes the
+// server's certificate to its folder if it needs one.
+func tlsArgs(mode TLSMode, s *Server) ([]string, error) {
+	port := strconv.Itoa(s.port)
 	if mode == NoTLS {
-		return []string{"--port", p}
+		return []string{"--port", port}, nil
 	}
-	return []string{"--port", "0", "--tls-port", p, "--tls-replication", "yes"}
-}
-
-// tlsFileArgs writes the server's certificate to dir and returns the settings for it.
-func tlsFileArgs(mode TLSMode, dir string) ([]string, error) {
 	c, err := certs()
 	if err != nil {
 		return nil, err
@@ -99,7 +95,7 @@ func tlsFileArgs(mode TLSMode, dir string) ([]string, error) {
 	if mode == MutualTLS {
 		askClients = "yes"
 	}
-	args := []string{"--tls-auth-clients", askClients}
+	args := []string{"--port", "0", "--tls-port", port, "--tls-replication", "yes", "--tls-auth-clients", askClients}
 	for _, f := range []struct {
 		setting, name string
 		pem           []byte
@@ -108,7 +104,7 @@ func tlsFileArgs(mode TLSMode, dir string) ([]string, error) {
 		{"--tls-cert-file", "server.crt", c.serverPEM},
 		{"--tls-key-file", "server.key", c.serverKeyPEM},
 	} {
-		path := filepath.Join(dir, f.name)
+		path := filepath.Join(s.dir, f.name)
 		if err := os.WriteFile(path, f.pem, 0o600); err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func LaunchCluster(ctx context.Context, n int, opts Options) (_ *Cluster, err er
 			return nil, err
 		}
 	}
-	return c, c.agreed(ctx)
+	return c, c.WaitReady(ctx)
 }
 
 // clusterNode returns the settings of a cluster node.
@@ -108,9 +108,9 @@ func addSlots(first, last int) []any {
 	return command
 }
 
-// agreed waits until every running node is content and sees the same owners of
-// slots as we do.
-func (c *Cluster) agreed(ctx context.Context) error {
+// WaitReady waits until every running node serves its slots and knows the owner
+// of each other slot, as after a node's Restart.
+func (c *Cluster) WaitReady(ctx context.Context) error {
 	for _, s := range c.nodes {
 		if !s.Running() {
 			continue

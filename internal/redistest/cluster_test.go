@@ -3,7 +3,8 @@ package redistest_test
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"net"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -30,14 +31,6 @@ func keysIn(slot, n int) []string {
 	return keys
 }
 
-func wantServerError(t *testing.T, err error, prefix string) {
-	t.Helper()
-	var se redistest.ServerError
-	if !errors.As(err, &se) || !strings.HasPrefix(string(se), prefix) {
-		t.Errorf("error %v, want a server's %q", err, prefix)
-	}
-}
-
 func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, redistest.Options{})
@@ -53,19 +46,16 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	wantServerError(t, err, "MOVED 42 "+from.Addr())
 
 	m, err := c.BeginMove(t.Context(), 42, to)
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	if m.From() != from || m.To() != to {
+		t.Errorf("moves from %s to %s", m.From().Addr(), m.To().Addr())
 	}
-	if err := m.Migrate(t.Context(), keys[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Migrate(t.Context(), keys[0]))
 	_, err = from.Command("GET", keys[0])
 	wantServerError(t, err, "ASK 42 "+to.Addr())
 	_, err = from.Command("MGET", keys[0], keys[1])
 	wantServerError(t, err, "TRYAGAIN ")
-	if err := m.Finish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Finish(t.Context()))
 	for _, k := range keys {
 		if got := to.MustCommand(t, "GET", k); got != "v" {
 			t.Errorf("GET %s at the new owner: %v", k, got)
@@ -75,5 +65,117 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	wantServerError(t, err, "MOVED 42 "+to.Addr())
 	if c.NodeForKey(keys[0]) != to {
 		t.Error("NodeForKey still gives the old owner")
+	}
+}
+
+func TestMoveSlotThereAndBack(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]redistest.Options{
+		"password": {Password: "p"},
+		"TLS":      {TLS: redistest.MutualTLS},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.StartCluster(t, 2, opts)
+			const slot, n = 16383, 3
+			home, away := c.Nodes()[1], c.Nodes()[0]
+			keys := keysIn(slot, n)
+			for _, k := range keys {
+				home.MustCommand(t, "SET", k, "v")
+			}
+			_, err := c.BeginMove(t.Context(), slot, home)
+			if err == nil {
+				t.Error("a slot moves to where it is")
+			}
+			must(t, c.MoveSlot(t.Context(), slot, away))
+			for _, s := range c.Nodes() {
+				want := int64(0)
+				if s == away {
+					want = n
+				}
+				if got := s.MustCommand(t, "CLUSTER", "COUNTKEYSINSLOT", slot); got != want {
+					t.Errorf("%v keys at %s, want %d", got, s.Addr(), want)
+				}
+			}
+			m, err := c.BeginMove(t.Context(), slot, home)
+			must(t, err)
+			must(t, m.Abort(t.Context()))
+			away.MustCommand(t, "DEL", keys[0])
+			if got := away.MustCommand(t, "GET", keys[0]); got != nil { // ASK, were it still on the move
+				t.Errorf("GET: %v", got)
+			}
+			must(t, c.MoveSlot(t.Context(), slot, home))
+			if got := home.MustCommand(t, "GET", keys[1]); got != "v" {
+				t.Errorf("GET at home: %v", got)
+			}
+		})
+	}
+}
+
+// A node restarts with its slots and is found again by the others.
+func TestClusterNodeRestarts(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 2, redistest.Options{Args: []string{"--appendonly", "yes"}})
+	s := c.NodeForKey("k")
+	s.MustCommand(t, "SET", "k", "v")
+	must(t, s.Kill())
+	must(t, s.RestartEmpty(t.Context()))
+	must(t, c.WaitReady(t.Context()))
+	if got := s.MustCommand(t, "GET", "k"); got != nil {
+		t.Errorf("GET: %v", got)
+	}
+}
+
+// Another process takes the first node's port; the node gets a new one, and what
+// it announces changes with it.
+func TestClusterAnnouncesOtherPortsAndFindsNewOnes(t *testing.T) {
+	t.Parallel()
+	const n = 3
+	var mu sync.Mutex
+	var thief net.Listener
+	proxied := map[string]int{} // announced port by real address
+	c := redistest.StartCluster(t, n, redistest.Options{Announce: func(addr string) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if thief == nil {
+			var err error
+			thief, err = net.Listen("tcp", addr)
+			return 1, err
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		t.Cleanup(func() { l.Close() })
+		proxied[addr] = l.Addr().(*net.TCPAddr).Port
+		return proxied[addr], nil
+	}})
+	defer thief.Close()
+	if len(proxied) != n {
+		t.Errorf("Announce was called for %v", proxied)
+	}
+	for i, s := range c.Nodes() {
+		want := fmt.Sprintf("127.0.0.1:%d", proxied[s.Addr()])
+		if got := c.Addrs()[i]; got != want {
+			t.Errorf("Addrs: %s, want %s", got, want)
+		}
+		other := c.Nodes()[(i+1)%n]
+		key := keysIn(i*redistest.Slots/n+1, 1)[0]
+		_, err := other.Command("GET", key)
+		wantServerError(t, err, fmt.Sprintf("MOVED %d %s", redistest.Slot(key), want))
+		if c.NodeForKey(key) != s {
+			t.Errorf("NodeForKey(%q) is %s", key, c.NodeForKey(key).Addr())
+		}
+	}
+	must(t, c.MoveSlot(t.Context(), 0, c.Nodes()[1])) // MIGRATE needs the real port
+}
+
+func TestAnnounceFails(t *testing.T) {
+	redistest.Need(t)
+	t.Parallel()
+	broken := errors.New("broken")
+	_, err := redistest.LaunchCluster(t.Context(), 3, redistest.Options{Announce: func(string) (int, error) { return 0, broken }})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	stopPatience = 10 * time.Second // until an orderly shutdown is given up
-	killPatience = 10 * time.Second // for the kernel
+	commandTimeout = 30 * time.Second // of Command
+	stopPatience   = 10 * time.Second // until an orderly shutdown is given up
+	killPatience   = 10 * time.Second // for the kernel
 )
 
 // Stop shuts the server down in an orderly way and waits until it is gone. It
@@ -108,29 +109,35 @@ func (s *Server) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// Dial opens a connection, logged in with Options.Password. ctx bounds the
-// dialing, and if it has a deadline, that is the connection's too.
+// Dial opens a connection, logged in with Options.Password. ctx bounds only
+// that, so the connection has no deadline.
 func (s *Server) Dial(ctx context.Context) (*resp.Conn, error) {
 	var d net.Dialer
 	tcp, err := d.DialContext(ctx, "tcp", s.Addr())
 	if err != nil {
 		return nil, err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := tcp.SetDeadline(deadline); err != nil {
-			return nil, errors.Join(err, tcp.Close())
-		}
-	}
 	if cfg := s.TLSConfig(true); cfg != nil {
 		tcp = tls.Client(tcp, cfg)
 	}
 	c := resp.NewConn(tcp)
 	if s.opts.Password != "" {
-		if _, err := c.Do("AUTH", s.opts.Password); err != nil {
+		if _, err := do(ctx, c, "AUTH", s.opts.Password); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
 	return c, nil
+}
+
+// do is c.Do that closes the connection when ctx is done.
+func do(ctx context.Context, c *resp.Conn, args ...any) (any, error) {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	reply, err := c.Do(args...)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return reply, err
 }
 
 // Do sends one command over a connection of its own and returns the reply:
@@ -142,9 +149,7 @@ func (s *Server) Do(ctx context.Context, args ...any) (any, error) {
 		return nil, err
 	}
 	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
-	return c.Do(args...)
+	return do(ctx, c, args...)
 }
 
 // Command is Do with a limit of 30 s.

@@ -51,6 +51,7 @@ var reserved = map[string]bool{
 func (o Options) check() error {
 	for _, a := range o.Args {
 		name, isSetting := strings.CutPrefix(strings.ToLower(a), "--")
+		name, _, _ = strings.Cut(name, " ")
 		if isSetting && reserved[name] {
 			return fmt.Errorf("redistest: Options.Args must not contain %s: this package sets it", a)
 		}
@@ -71,14 +72,11 @@ func (o Options) common(s *Server) ([]string, error) {
 	if v >= 7 {
 		args = append(args, "--enable-debug-command", "local") // DEBUG SLEEP; before 7 always allowed
 	}
-	args = append(args, tlsPortArgs(o.TLS, s.port)...)
-	if o.TLS != NoTLS {
-		files, err := tlsFileArgs(o.TLS, s.dir)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, files...)
+	tls, err := tlsArgs(o.TLS, s)
+	if err != nil {
+		return nil, err
 	}
+	args = append(args, tls...)
 	if o.Password != "" {
 		args = append(args, "--requirepass", o.Password, "--masterauth", o.Password)
 	}

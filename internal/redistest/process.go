@@ -88,17 +88,26 @@ func (p *process) gone() bool {
 	}
 }
 
-// poll calls check until it returns nil or a final error, or ctx is done, or a minute has passed.
+const (
+	pollLimit    = time.Minute     // of a whole poll
+	attemptLimit = 2 * time.Second // of one check, since a server may be frozen
+)
+
+// poll calls check until it returns nil, or ctx is done, or pollLimit has passed.
 func poll(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, pollLimit)
 	defer cancel()
+	attempt := func() error {
+		ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+		defer cancel()
+		return check(ctx)
+	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := check(ctx)
-		var f final
-		if err == nil || errors.As(err, &f) {
-			return err
+		err := attempt()
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-tick.C:
@@ -107,8 +116,3 @@ func poll(ctx context.Context, what string, check func(context.Context) error) e
 		}
 	}
 }
-
-// final is an error that more polling does not cure.
-type final struct{ error }
-
-func (f final) Unwrap() error { return f.error }

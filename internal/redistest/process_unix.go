@@ -18,11 +18,11 @@ func (p *process) freeze(ctx context.Context) error {
 	stat := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
 	return poll(ctx, "the process has stopped", func(context.Context) error {
 		b, err := os.ReadFile(stat)
-		if os.IsNotExist(err) && !p.gone() {
+		if os.IsNotExist(err) {
 			return nil // no /proc here: trust the signal
 		}
 		if err != nil {
-			return final{err}
+			return err
 		}
 		// pid (name) state ...; the name may contain anything
 		if _, state, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')'):], []byte(" ")); !bytes.HasPrefix(state, []byte("T")) {

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/resp"
@@ -19,9 +18,6 @@ import (
 
 // ServerError is an error reply, as in "NOPERM this user has no permissions".
 type ServerError = resp.Error
-
-// commandTimeout bounds Server.Command.
-const commandTimeout = 30 * time.Second
 
 // Server is one server process, which may be stopped and started again. Its
 // methods may be called from several goroutines.
@@ -103,23 +99,29 @@ func (s *Server) run(ctx context.Context) error {
 		return err
 	}
 	s.proc = p
-	return poll(ctx, "the server answers", func(ctx context.Context) error {
-		if p.gone() {
-			log := s.Log()[before:]
-			err := fmt.Errorf("redistest: the server ended at its start; its log:\n%s", log)
-			if strings.Contains(log, "Address already in use") {
-				err = fmt.Errorf("%w: %w", errPortTaken, err)
-			}
-			return final{err}
+	alive, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.exited:
+			cancel()
+		case <-alive.Done():
 		}
-		return s.ping(ctx, p.cmd.Process.Pid)
-	})
+	}()
+	err = poll(alive, "the server answers", func(ctx context.Context) error { return s.ping(ctx, p.cmd.Process.Pid) })
+	if !p.gone() {
+		return err
+	}
+	log := s.Log()[before:]
+	err = fmt.Errorf("redistest: the server ended at its start; its log:\n%s", log)
+	if strings.Contains(log, "Address already in use") {
+		err = fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return err
 }
 
 // ping tells whether the server answers, and is the process that we started.
 func (s *Server) ping(ctx context.Context, pid int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	if _, err := s.Do(ctx, "PING"); err != nil { // an error too while it loads its data
 		return err
 	}
@@ -128,7 +130,7 @@ func (s *Server) ping(ctx context.Context, pid int) error {
 		return err
 	}
 	if text, _ := info.(string); infoField(text, "process_id") != strconv.Itoa(pid) {
-		return fmt.Errorf("%w: by another server", errPortTaken)
+		return errors.New("another server answers")
 	}
 	return nil
 }

@@ -1,25 +1,204 @@
 package redistest_test
 
 import (
+	"context"
 	"errors"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
+func wantServerError(t *testing.T, err error, prefix string) {
+	t.Helper()
+	var se redistest.ServerError
+	if !errors.As(err, &se) || !strings.HasPrefix(string(se), prefix) {
+		t.Errorf("error %v, want a server's %q", err, prefix)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestServerAnswers(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	if got := s.MustCommand(t, "SET", "k", "v", "PX", 60_000); got != "OK" {
+	if got := s.MustCommand(t, "SET", "k", []byte("v"), "PX", 60_000); got != "OK" {
 		t.Errorf("SET: %v", got)
 	}
 	if ttl := s.MustCommand(t, "PTTL", "k").(int64); ttl <= 0 || ttl > 60_000 {
 		t.Errorf("PTTL: %d", ttl)
 	}
+	if _, port, err := net.SplitHostPort(s.Addr()); err != nil || s.Port() == 0 || port != s.MustCommand(t, "CONFIG", "GET", "port").([]any)[1] {
+		t.Errorf("Addr %s, Port %d", s.Addr(), s.Port())
+	}
+	s.MustCommand(t, "DEBUG", "SLEEP", 0) // must be allowed
 	_, err := s.Command("NOSUCH")
-	var se redistest.ServerError
-	if !errors.As(err, &se) || !strings.HasPrefix(string(se), "ERR unknown command") {
-		t.Errorf("an unknown command: %v", err)
+	wantServerError(t, err, "ERR unknown command")
+	if !strings.Contains(s.Log(), "Ready to accept connections") {
+		t.Errorf("log:\n%s", s.Log())
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{
+		Password: `with space and "quote"`,
+		Args:     []string{"--maxmemory", "1mb", "--user", "app", "on", ">secret", "~lock:*", "+set"},
+	})
+	if got := s.MustCommand(t, "CONFIG", "GET", "maxmemory").([]any)[1]; got != "1048576" {
+		t.Errorf("maxmemory is %v", got)
+	}
+	open := redistest.Start(t, redistest.Options{})
+	conn, err := open.Dial(t.Context()) // without a password of its own
+	must(t, err)
+	defer conn.Close()
+	if _, err := conn.Do("PING"); err != nil {
+		t.Error(err)
+	}
+	app, err := s.Dial(t.Context())
+	must(t, err)
+	defer app.Close()
+	if _, err := app.Do("AUTH", "app", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = app.Do("SET", "other", 1)
+	wantServerError(t, err, "NOPERM")
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]redistest.Options{
+		"port":     {Args: []string{"--port", "1"}},
+		"password": {Args: []string{"--maxmemory", "1mb", "--RequirePass x"}},
+		"TLS":      {TLS: 9},
+		"Announce": {Announce: func(string) (int, error) { return 1, nil }},
+	} {
+		if s, err := redistest.Launch(t.Context(), opts); err == nil {
+			t.Errorf("%s: no error", name)
+			must(t, s.Close())
+		}
+	}
+	if c, err := redistest.LaunchCluster(t.Context(), 0, redistest.Options{}); err == nil {
+		t.Error("a cluster of nothing")
+		must(t, c.Close())
+	}
+}
+
+func TestLaunchShowsTheLogOfAServerThatEnds(t *testing.T) {
+	redistest.Need(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	_, err := redistest.Launch(t.Context(), redistest.Options{Args: []string{"--no-such-setting", "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
+		t.Errorf("error %v, want the log", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	redistest.Need(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, prepare := range map[string]func(*redistest.Server) error{
+		"running": func(*redistest.Server) error { return nil },
+		"frozen":  (*redistest.Server).Freeze,
+		"stopped": (*redistest.Server).Stop,
+		"killed":  (*redistest.Server).Kill,
+	} {
+		s, err := redistest.Launch(t.Context(), redistest.Options{})
+		must(t, err)
+		if !s.Running() {
+			t.Errorf("%s: not running", name)
+		}
+		must(t, prepare(s))
+		must(t, s.Close())
+		must(t, s.Close())
+		if s.Running() {
+			t.Errorf("%s: running after Close", name)
+		}
+		if _, err := net.Dial("tcp", s.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: dial: %v", name, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", name, left)
+		}
+	}
+}
+
+func TestFreezeHoldsCommandsBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	conn, err := s.Dial(t.Context())
+	must(t, err)
+	defer conn.Close()
+	must(t, s.Freeze())
+	must(t, conn.Send("SET", "k", "late"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if reply, err := s.Do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a frozen server says %v, %v", reply, err)
+	}
+	must(t, s.Thaw())
+	if v, err := conn.Receive(); err != nil || v.Text != "OK" {
+		t.Errorf("after Thaw: %v, %v", v, err)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	type server = *redistest.Server
+	again := func(s server) error { return s.Restart(t.Context()) }
+	empty := func(s server) error { return s.RestartEmpty(t.Context()) }
+	for name, tc := range map[string]struct {
+		args    []string
+		end     func(server) error
+		restart func(server) error
+		want    any
+	}{
+		"in memory":          {end: server.Stop, restart: again, want: nil},
+		"AOF":                {args: []string{"--appendonly", "yes"}, end: server.Stop, restart: again, want: "v"},
+		"AOF, killed":        {args: []string{"--appendonly", "yes"}, end: server.Kill, restart: again, want: "v"},
+		"AOF, frozen":        {args: []string{"--appendonly", "yes"}, end: server.Freeze, restart: again, want: "v"},
+		"AOF, still running": {args: []string{"--appendonly", "yes"}, end: func(server) error { return nil }, restart: again, want: "v"},
+		"AOF thrown away":    {args: []string{"--appendonly", "yes"}, end: server.Kill, restart: empty, want: nil},
+		"RDB thrown away":    {args: []string{"--save", "60 100000"}, end: server.Stop, restart: empty, want: nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, redistest.Options{Args: tc.args})
+			addr, run := s.Addr(), s.MustCommand(t, "INFO", "server")
+			s.MustCommand(t, "SET", "k", "v")
+			must(t, tc.end(s))
+			must(t, tc.restart(s))
+			if got := s.MustCommand(t, "GET", "k"); got != tc.want {
+				t.Errorf("GET after restart: %v, want %v", got, tc.want)
+			}
+			if s.Addr() != addr || s.MustCommand(t, "INFO", "server") == run {
+				t.Errorf("at %s instead of %s, or the same run", s.Addr(), addr)
+			}
+		})
+	}
+}
+
+func TestStartN(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartN(t, 5, redistest.Options{})
+	for i, s := range all {
+		s.MustCommand(t, "SET", "n", i)
+	}
+	for i, s := range all {
+		if got := s.MustCommand(t, "INCR", "n"); got != int64(i+1) {
+			t.Errorf("server %d: %v", i, got)
+		}
 	}
 }

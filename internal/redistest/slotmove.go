@@ -90,7 +90,7 @@ func (m *SlotMove) Finish(ctx context.Context) error {
 	m.c.mu.Lock()
 	m.c.owner[m.slot] = m.to
 	m.c.mu.Unlock()
-	return m.c.agreed(ctx)
+	return m.c.WaitReady(ctx)
 }
 
 // Abort leaves the slot with its old owner. Keys that were migrated stay where

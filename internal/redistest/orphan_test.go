@@ -1,0 +1,63 @@
+package redistest_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const orphanVariable = "REDISTEST_LEAVE_ORPHAN"
+
+// beOrphan, in the process that TestServerDiesWithTheTests starts, leaves a
+// server behind as a test that takes too long does.
+func beOrphan() bool {
+	if os.Getenv(orphanVariable) == "" {
+		return false
+	}
+	s, err := redistest.Launch(context.Background(), redistest.Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Print(s.Addr())
+	return true
+}
+
+func TestServerDiesWithTheTests(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux kills the children of a process that ends")
+	}
+	redistest.Need(t)
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), orphanVariable+"=1", "TMPDIR="+t.TempDir())
+	cmd.Stderr = os.Stderr
+	addr, err := cmd.Output()
+	must(t, err)
+	if len(addr) == 0 {
+		t.Fatal("the other process says no address")
+	}
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c, err := net.Dial("tcp", string(addr))
+		if err != nil {
+			return
+		}
+		c.Close()
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("the server at %s outlives the process that started it", addr)
+		}
+	}
+}
