@@ -1,0 +1,105 @@
+package lockertest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// errExpired is what ends the Locks of Expire.
+var errExpired = errors.New("expired by the test")
+
+// faults are the errors that are due, the next one first.
+type faults struct{ acquire, renew, release []error }
+
+// of takes the error that is due for an operation on a hold, or nil.
+func (f *faults) of(kind locker.OpKind) error {
+	switch kind {
+	case locker.OpRenew:
+		return next(&f.renew)
+	case locker.OpRelease:
+		return next(&f.release)
+	default:
+		return nil
+	}
+}
+
+func next(due *[]error) error {
+	if len(*due) == 0 {
+		return nil
+	}
+	err := (*due)[0]
+	*due = (*due)[1:]
+	return err
+}
+
+// FailAcquire makes the next valid Acquire, or Resume, of any name fail with err, without any effect. Called again, it
+// makes one more fail. A *locker.ContentionError says "held by another"; any other error is an outage.
+func (l *Locker) FailAcquire(err error) { l.fail(&l.faults.acquire, err) }
+
+// FailRenew makes the next renewal of any lock fail with err, without any effect. Called again, it makes one more fail.
+// With locker.ErrNotHeld the Lock is lost; with any other error its Deadline stays as it was.
+func (l *Locker) FailRenew(err error) { l.fail(&l.faults.renew, err) }
+
+// FailRelease makes the next release of any lock fail with err, without any effect: the name stays held until the lease
+// ends, as after a locker.ErrUnknownOutcome. Called again, it makes one more fail.
+func (l *Locker) FailRelease(err error) { l.fail(&l.faults.release, err) }
+
+func (l *Locker) fail(due *[]error, err error) {
+	if err == nil {
+		panic("lockertest: a failure needs an error")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*due = append(*due, err)
+}
+
+// Hold takes a name on behalf of somebody else, such as another process, and returns that one's Lock. No failure set by
+// FailAcquire applies. It panics where the request is not valid or the name is not free.
+func (l *Locker) Hold(req locker.Request) *locker.Lock {
+	ctx := context.Background()
+	if err := check(ctx, req); err != nil {
+		panic(err)
+	}
+	if !req.Resume.IsZero() {
+		panic("lockertest: Hold takes a name; Acquire resumes")
+	}
+	l.mu.Lock()
+	h, err := l.take(req)
+	l.mu.Unlock()
+	if err != nil {
+		panic(&locker.OpError{Op: "acquire", Name: req.Name, Err: err})
+	}
+	return l.lock(ctx, h)
+}
+
+// Expire ends every hold of name as the end of its lease would: the Locks are lost at once, and the name is free. It tells
+// whether there was any.
+func (l *Locker) Expire(name string) bool {
+	dropped := l.drop(name)
+	for _, h := range dropped {
+		l.mu.Lock()
+		h.expired = true
+		lock := h.lock
+		l.mu.Unlock()
+		if lock != nil {
+			locker.MarkLost(lock, errExpired)
+		}
+	}
+	return len(dropped) > 0
+}
+
+// Forget frees name without telling anybody, as a server does that lost its data: the holders learn of it when they renew
+// or release. It tells whether there was any.
+func (l *Locker) Forget(name string) bool { return len(l.drop(name)) > 0 }
+
+// drop takes away the holds of name.
+func (l *Locker) drop(name string) []*hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.of(name)
+	dropped := t.live()
+	t.holds = nil
+	return dropped
+}

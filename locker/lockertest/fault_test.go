@@ -1,0 +1,179 @@
+package lockertest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+var errFirst, errSecond = errors.New("first failure"), errors.New("second failure")
+
+func TestFailAcquire(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	l.FailAcquire(errFirst)
+	l.FailAcquire(&locker.ContentionError{Name: "a", Owner: "ghost"})
+	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
+	wantError(t, "first", err, errFirst)
+	wantOp(t, err, "acquire")
+	_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
+	wantError(t, "second", err, locker.ErrNotAcquired)
+	if state := inspect(t, l, "a"); state.Held {
+		t.Errorf("state %+v, want that a failure has no effect", state)
+	}
+	lock := acquire(t, l, locker.Request{Name: "a"})
+	l.FailAcquire(errSecond)
+	_, err = locker.Resume(t.Context(), l, lock.Handle())
+	wantError(t, "resume", err, errSecond)
+	wantOp(t, err, "resume")
+	if err := lock.Renew(t.Context(), 0); err != nil {
+		t.Errorf("Renew after the failed resume: %v", err)
+	}
+}
+
+func TestFailRenew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
+		deadline := lock.Deadline()
+		l.FailRenew(locker.ErrUnknownOutcome)
+		l.FailRenew(locker.ErrNotHeld)
+		advance(time.Second)
+		err := lock.Renew(t.Context(), 0)
+		wantError(t, "first renewal", err, locker.ErrUnknownOutcome)
+		wantOp(t, err, "renew")
+		if !lock.Deadline().Equal(deadline) || lock.Err() != nil {
+			t.Errorf("%v until %v: a renewal of unknown outcome changed it", lock, lock.Deadline())
+		}
+		wantError(t, "second renewal", lock.Renew(t.Context(), 0), locker.ErrLost)
+		select {
+		case <-lock.Done():
+		default:
+			t.Error("Done is open after ErrNotHeld")
+		}
+	})
+}
+
+func TestFailRelease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		lock := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
+		l.FailRelease(locker.ErrUnknownOutcome)
+		err := lock.Release(t.Context())
+		wantError(t, "Release", err, locker.ErrUnknownOutcome)
+		wantOp(t, err, "release")
+		if !inspect(t, l, "a").Held {
+			t.Error("a release that failed freed the name")
+		}
+		advance(time.Minute)
+		release(t, acquire(t, l, locker.Request{Name: "a"}))
+	})
+}
+
+func TestFailNil(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	for _, fail := range []func(error){l.FailAcquire, l.FailRenew, l.FailRelease} {
+		panics(t, func() { fail(nil) })
+	}
+}
+
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	if l.Expire("a") {
+		t.Error("Expire of a free name says that there was a hold")
+	}
+	req := locker.Request{Name: "a", Mode: locker.Shared}
+	first, second, other := acquire(t, l, req), acquire(t, l, req), acquire(t, l, locker.Request{Name: "b"})
+	told := make(chan error, 1)
+	first.AfterDone(func(err error) {
+		inspect(t, l, "a") // a callback may use the Locker
+		told <- err
+	})
+	if !l.Expire("a") {
+		t.Error("Expire says that there was no hold")
+	}
+	wantError(t, "AfterDone", <-told, locker.ErrLost)
+	for _, lock := range []*locker.Lock{first, second} {
+		<-lock.Done()
+		wantError(t, "Err", lock.Err(), locker.ErrLost)
+		wantError(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
+		wantError(t, "Release", lock.Release(t.Context()), locker.ErrLost)
+	}
+	if other.Err() != nil {
+		t.Errorf("a lock of another name is lost: %v", other.Err())
+	}
+	acquire(t, l, locker.Request{Name: "a"})
+}
+
+// Between the attempt that wins and the Lock that Acquire returns, there is a moment. A loss in it must not go unheard.
+func TestExpireDuringAcquire(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{
+		Acquired: func(context.Context, locker.AcquiredInfo) { l.Expire("a") },
+	})
+	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	wantError(t, "Err", lock.Err(), locker.ErrLost)
+}
+
+func TestForget(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	if l.Forget("a") {
+		t.Error("Forget of a free name says that there was a hold")
+	}
+	lock := acquire(t, l, locker.Request{Name: "a", Fenced: true})
+	if !l.Forget("a") {
+		t.Error("Forget says that there was no hold")
+	}
+	if lock.Err() != nil {
+		t.Errorf("the holder was told: %v", lock.Err())
+	}
+	next := acquire(t, l, locker.Request{Name: "a", Fenced: true})
+	wantError(t, "Renew", lock.Renew(t.Context(), 0), locker.ErrLost)
+	wantError(t, "Release", lock.Release(t.Context()), locker.ErrLost)
+	if next.Err() != nil || !inspect(t, l, "a").Held || next.Fence() <= lock.Fence() {
+		t.Errorf("the next holder has %v, want it untouched, with a fence above %d", next, lock.Fence())
+	}
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	l.FailAcquire(errFirst)
+	other := l.Hold(locker.Request{Name: "a", Owner: "other", Note: "host 2"})
+	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
+	wantError(t, "Acquire", err, errFirst) // Hold left it
+	_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
+	var ce *locker.ContentionError
+	if !errors.As(err, &ce) || ce.Owner != "other" || ce.Note != "host 2" {
+		t.Errorf("Acquire: %v, want a refusal by other", err)
+	}
+	panics(t, func() { l.Hold(locker.Request{Name: "a"}) })
+	panics(t, func() { l.Hold(locker.Request{}) })
+	panics(t, func() { l.Hold(locker.Request{Name: "a", Resume: other.Handle()}) })
+	release(t, other)
+	acquire(t, l, locker.Request{Name: "a"})
+}
+
+func panics(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}

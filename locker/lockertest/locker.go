@@ -1,0 +1,113 @@
+package lockertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Locker is a locker.Locker and a locker.Inspector in memory. The zero Locker is ready. It is safe for concurrent use.
+type Locker struct {
+	mu     sync.Mutex
+	names  map[string]*tenures
+	faults faults
+}
+
+var (
+	_ locker.Locker    = (*Locker)(nil)
+	_ locker.Inspector = (*Locker)(nil)
+)
+
+// New returns a Locker on which nothing is held.
+func New() *Locker { return new(Locker) }
+
+// Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over. A zero
+// Request.TTL is locker.DefaultTTL, or the handle's.
+func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	op := "acquire"
+	if !req.Resume.IsZero() {
+		op = "resume"
+	}
+	if err := check(ctx, req); err != nil {
+		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+	}
+	h, err := l.attempt(ctx, req)
+	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
+		t.Attempt(ctx, locker.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode, Sends: 1, Err: err})
+	}
+	if err != nil {
+		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+	}
+	return l.lock(ctx, h), nil
+}
+
+// Inspect implements locker.Inspector. Of several shared holders, Owner and Note are those of the one that came first, and
+// Left is that of the one that stays longest.
+func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
+	if err := check(ctx, locker.Request{Name: name}); err != nil {
+		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	holds := l.of(name).live()
+	if len(holds) == 0 {
+		return locker.State{}, nil
+	}
+	first := holds[0]
+	return locker.State{
+		Held: true, Owner: first.owner, Note: first.note, Mode: first.mode, Holds: len(holds), Left: time.Until(latest(holds)),
+	}, nil
+}
+
+// check refuses what cannot be asked for.
+func check(ctx context.Context, req locker.Request) error {
+	if ctx == nil {
+		return &locker.InvalidError{What: "ctx", Got: "nil", Allowed: "a context; context.Background() where there is none"}
+	}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return ended(ctx)
+}
+
+// ended is ctx's error with its cause, or nil.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// attempt takes the lock, or a hold over, unless a failure is due.
+func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error) {
+	if req.Owner == "" && req.Resume.IsZero() {
+		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := next(&l.faults.acquire); err != nil {
+		return nil, err
+	}
+	if req.Resume.IsZero() {
+		return l.take(req)
+	}
+	return l.takeOver(req)
+}
+
+// lock makes the Lock of h, which is held already: it may be expired before there is a Lock to tell.
+func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
+	lock := locker.NewLock(ctx, h.grant(), h)
+	l.mu.Lock()
+	h.lock = lock
+	expired := h.expired
+	l.mu.Unlock()
+	if expired {
+		locker.MarkLost(lock, errExpired)
+	}
+	return lock
+}
