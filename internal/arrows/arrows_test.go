@@ -26,6 +26,11 @@ var arrows = []arrow{
 		why:     "code that is given a Locker gets no dependency with it",
 	},
 	{
+		program: []string{"locker/lockertest"},
+		with:    []string{"locker", "locker/driver"},
+		why:     "a unit test with the double needs neither a client nor a server",
+	},
+	{
 		program: []string{"strategies/single"},
 		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
 		why:     "a strategy runs on any client, so it knows none",
