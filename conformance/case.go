@@ -1,0 +1,81 @@
+package conformance
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Case describes one case of the suite.
+type Case struct {
+	// Name is the name of its subtest, below the kind of server.
+	Name string
+	// Contract is the number of the contract in docs/DESIGN.md that it proves; 0 is the driver's own.
+	Contract int
+	// Why says in one sentence what would go wrong otherwise.
+	Why string
+	// On are the kinds of servers that it runs on.
+	On []Kind
+}
+
+// Cases lists all cases in the order in which they are declared. A Harness runs those that its provider's features and its
+// strategy's capabilities allow.
+func Cases() []Case {
+	list := make([]Case, 0, len(cases))
+	for _, c := range cases {
+		list = append(list, Case{Name: c.name, Contract: c.contract, Why: c.why, On: slices.Clone(c.on)})
+	}
+	return list
+}
+
+// testCase is a Case with what runs it.
+type testCase struct {
+	name     string
+	contract int
+	why      string
+	on       []Kind
+	own      bool                    // it does things to the server as a whole: real ones are started for it alone
+	needs    []Feature               // of the provider
+	can      func(Capabilities) bool // nil: every strategy can
+	run      func(*caseT)
+}
+
+var (
+	everywhere = []Kind{Miniredis, Single, Cluster}
+	anywhere   = []Kind{Miniredis, Single, Cluster, Sentinel}
+	proxied    = []Kind{Miniredis, Single} // one address, so that a proxy can stand before it
+	single     = []Kind{Single}
+	kinds      = anywhere
+)
+
+var cases = slices.Concat(
+	driverSetCases, driverEvalCases, driverErrorCases, driverOutcomeCases, driverSubscribeCases, driverBatchCases, driverCloseCases,
+	driverClusterCases,
+	lackCases,
+)
+
+// featureOf is what a provider needs to be dialled at a kind of server.
+func featureOf(k Kind) (Feature, bool) {
+	switch k {
+	case Cluster:
+		return FeatureCluster, true
+	case Sentinel:
+		return FeatureSentinel, true
+	default:
+		return "", false
+	}
+}
+
+// applies tells whether h must pass c on servers of kind k.
+func (c *testCase) applies(h *Harness, k Kind) bool {
+	if !slices.Contains(c.on, k) || c.can != nil && !c.can(h.Can) || h.LocksOnly && c.contract == 0 {
+		return false
+	}
+	if f, needed := featureOf(k); needed && h.lacks(f) {
+		return false
+	}
+	return !slices.ContainsFunc(c.needs, h.lacks)
+}
+
+// script is short for a script of one case.
+func script(source string) *driver.Script { return driver.NewScript(source) }

@@ -1,0 +1,184 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var batches = []Feature{FeatureBatch}
+
+var driverBatchCases = []testCase{
+	{
+		name: "a batch answers in order", on: anywhere, needs: batches,
+		why: "renewals of many locks travel together, and each must learn its own outcome",
+		run: batchAnswersInOrder,
+	},
+	{
+		name: "a batch sends unknown scripts once", on: everywhere, own: true, needs: batches,
+		why: "NOSCRIPT comes for some calls of a batch and not for others; none may run twice",
+		run: batchSendsUnknownScriptsOnce,
+	},
+	{
+		name: "a batch obeys its context", on: proxied, needs: batches,
+		why: "a frozen server must not hold up the renewals of all locks for longer than they asked",
+		run: batchObeysItsContext,
+	},
+	{
+		name: "a cut batch is open", on: proxied, needs: batches,
+		why: "EOF tells of no call whether it ran, and a resend runs it twice",
+		run: cutBatchIsOpen,
+	},
+	{
+		name: "an empty batch is nothing", on: everywhere, needs: batches,
+		why: "all renewals due may have been cancelled meanwhile",
+		run: func(t *caseT) {
+			if got := t.batcher(t.driver()).EvalMany(t.ctx, nil); len(got) != 0 {
+				t.Errorf("EvalMany without calls returned %d results", len(got))
+			}
+		},
+	},
+}
+
+func (t *caseT) batcher(drv driver.Driver) driver.Batcher {
+	t.Helper()
+	b, ok := drv.(driver.Batcher)
+	if !ok {
+		t.Fatalf("%T is no driver.Batcher; if the provider has none, Harness.Lacks must name FeatureBatch", drv)
+	}
+	return b
+}
+
+// many calls EvalMany and demands as many results.
+func (t *caseT) many(ctx context.Context, drv driver.Driver, calls []driver.Call) []driver.Result {
+	t.Helper()
+	var results []driver.Result
+	t.promptly("EvalMany", func() { results = t.batcher(drv).EvalMany(ctx, calls) })
+	if len(results) != len(calls) {
+		t.Fatalf("EvalMany returned %d results for %d calls", len(results), len(calls))
+	}
+	return results
+}
+
+func batchAnswersInOrder(t *caseT) {
+	drv := t.driver()
+	echo, failing := script(`return {KEYS[1], ARGV[1]}`), script(`return redis.error_reply('MYCODE of ' .. ARGV[1])`)
+	for range 2 { // scripts unknown to the server, then known
+		var calls []driver.Call
+		for i := range 20 {
+			call := driver.Call{Script: echo, Keys: []string{t.key()}, Args: []string{fmt.Sprint(i)}}
+			if i%7 == 3 {
+				call.Script = failing
+			}
+			calls = append(calls, call)
+		}
+		for i, r := range t.many(t.ctx, drv, calls) {
+			if i%7 == 3 {
+				t.refused(r.Err, fmt.Sprint("MYCODE of ", i), "a failing call of the batch")
+				continue
+			}
+			t.ok(r.Err, "call %d of the batch", i)
+			key, _ := r.Reply.Text(0)
+			arg, _ := r.Reply.Text(1)
+			if key != calls[i].Keys[0] || arg != calls[i].Args[0] {
+				t.Errorf("call %d got the answer %q, %q; want %q, %q", i, key, arg, calls[i].Keys[0], calls[i].Args[0])
+			}
+		}
+	}
+}
+
+func batchSendsUnknownScriptsOnce(t *caseT) {
+	drv := t.driver()
+	other := script(`return redis.call('INCRBY', KEYS[1], 1)`)
+	t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
+	t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "LOAD", other.Source()), "SCRIPT LOAD")
+	for round := range int64(2) {
+		calls := make([]driver.Call, 12)
+		for i := range calls {
+			calls[i] = driver.Call{Script: countScript, Keys: []string{fmt.Sprint("batch", i)}}
+			if i%3 == 1 {
+				calls[i].Script = other
+			}
+		}
+		for i, r := range t.many(t.ctx, drv, calls) {
+			t.ok(r.Err, "call %d", i)
+			if n, err := r.Reply.Int(0); err != nil || n != round+1 {
+				t.Errorf("round %d: call %d has run %d times (%v)", round+1, i, n, err)
+			}
+		}
+	}
+}
+
+func batchObeysItsContext(t *caseT) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	call := func(key string) []driver.Call {
+		return []driver.Call{{Script: countScript, Keys: []string{key}}, {Script: countScript, Keys: []string{key}}}
+	}
+	over, cancel := context.WithCancel(t.ctx)
+	cancel()
+	key := t.key()
+	for i, r := range t.many(over, drv, call(key)) {
+		t.is(r.Err, driver.ErrNotSent, "call %d under a cancelled context", i)
+	}
+	if t.exists(key) {
+		t.Errorf("a batch under a cancelled context was executed")
+	}
+
+	for what, newContext := range map[string]func() (context.Context, func()){
+		"deadline": func() (context.Context, func()) { return context.WithTimeout(t.ctx, shortly) },
+		"bounded": func() (context.Context, func()) {
+			b := driver.Bound(context.Background(), shortly)
+			return b, b.Stop
+		},
+		"cancel": func() (context.Context, func()) {
+			ctx, cancel := context.WithCancel(t.ctx)
+			time.AfterFunc(shortly, cancel)
+			return ctx, cancel
+		},
+	} {
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Every: true, Fault: faultproxy.StallRequest})
+		ctx, stop := newContext()
+		sent := 0
+		for i, r := range t.many(ctx, drv, call(key)) {
+			t.is(r.Err, ctx.Err(), "%s: call %d held back", what, i)
+			if !errors.Is(r.Err, driver.ErrNotSent) {
+				sent++
+			}
+		}
+		if sent == 0 {
+			t.Errorf("%s: a call that was held back on the way says that it was not sent", what)
+		}
+		stop()
+		trap.Release()
+		t.eventually("what was sent of the late batch has run", func() bool { return commands[1].ran(t, key) == sent })
+	}
+}
+
+func cutBatchIsOpen(t *caseT) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	key, last := t.key(), t.key()
+	p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Cut})
+	results := t.many(t.ctx, drv, []driver.Call{
+		{Script: countScript, Keys: []string{key}}, {Script: countScript, Keys: []string{last}},
+	})
+	t.open(results[0].Err, "the call whose reply was cut off")
+	if results[1].Err != nil { // it may have travelled on another connection
+		t.open(results[1].Err, "the call behind it")
+	}
+	for _, k := range []string{key, last} {
+		t.sentOnce(p, k, "a call of the batch")
+	}
+	if n := commands[1].ran(t, key); n != 1 {
+		t.Errorf("the call ran %d times, want once", n)
+	}
+	t.eventually("the next batch works", func() bool {
+		return t.many(t.ctx, drv, []driver.Call{{Script: countScript, Keys: []string{t.key()}}})[0].Err == nil
+	})
+}

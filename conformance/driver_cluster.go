@@ -1,0 +1,155 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var clustered = []Kind{Cluster}
+
+var driverClusterCases = []testCase{
+	{
+		name: "every node is reached", on: clustered,
+		why: "names are spread over all slots, and a lock lives on its key's node",
+		run: everyNodeIsReached,
+	},
+	{
+		name: "keys of two slots are an error", on: clustered,
+		why: "a client that panics on them takes the program down",
+		run: twoSlotsAreAnError,
+	},
+	{
+		name: "a moved slot is followed", on: clustered, own: true,
+		why: "slots move while locks are held; MOVED proves that nothing ran, so the client may send again",
+		run: movedSlotIsFollowed,
+	},
+	{
+		name: "a moving slot is followed", on: clustered, own: true,
+		why: "while a slot moves, ASK sends single keys to the new node, and TRYAGAIN refuses several until they are together",
+		run: movingSlotIsFollowed,
+	},
+}
+
+func everyNodeIsReached(t *caseT) {
+	drv := t.driver()
+	reached := map[*redistest.Server]int{}
+	for range 60 {
+		key := t.key()
+		set, err := drv.SetNX(t.ctx, key, "v", time.Minute)
+		if !set || err != nil {
+			t.Fatalf("SetNX: %v, %v", set, err)
+		}
+		reply, err := drv.Eval(t.ctx, script(`return redis.call('GET', KEYS[1])`), []string{key}, nil)
+		t.ok(err, "Eval")
+		if v, _ := reply.Text(0); v != "v" {
+			t.Fatalf("the script found %q, want %q", v, "v")
+		}
+		reached[t.srv.cluster.NodeForKey(key)]++
+	}
+	if len(reached) != clusterSize {
+		t.Errorf("60 keys lie on %d nodes, want %d", len(reached), clusterSize)
+	}
+}
+
+func twoSlotsAreAnError(t *caseT) {
+	drv, a, b := t.driver(), t.key(), t.key()
+	for redistest.Slot(a) == redistest.Slot(b) {
+		b = t.key()
+	}
+	_, err := drv.Eval(t.ctx, countScript, []string{a, b}, nil)
+	if err == nil {
+		t.Errorf("a script over two slots gave no error")
+	}
+	if t.exists(a) || t.exists(b) {
+		t.Errorf("a script over two slots was executed")
+	}
+	if batch, ok := drv.(driver.Batcher); ok && !t.h.lacks(FeatureBatch) {
+		results := batch.EvalMany(t.ctx, []driver.Call{
+			{Script: countScript, Keys: []string{a, b}}, {Script: countScript, Keys: []string{b}},
+		})
+		if len(results) != 2 || results[0].Err == nil || results[1].Err != nil {
+			t.Errorf("a batch with one call over two slots: %+v, want an error for that one alone", results)
+		}
+	}
+	_, err = drv.SetNX(t.ctx, t.key(), "v", time.Minute)
+	t.ok(err, "SetNX afterwards")
+}
+
+// otherNode returns a node that does not own key.
+func (t *caseT) otherNode(key string) *redistest.Server {
+	for _, n := range t.srv.cluster.Nodes() {
+		if n != t.srv.cluster.NodeForKey(key) {
+			return n
+		}
+	}
+	t.Fatalf("the cluster has one node only")
+	return nil
+}
+
+func movedSlotIsFollowed(t *caseT) {
+	drv := t.driver()
+	for _, c := range commands {
+		key := t.key()
+		t.ok(c.send(t.ctx, drv, key), "%s before the move", c.name)
+		slot := redistest.Slot(key)
+		t.ok(t.srv.cluster.MoveSlot(t.ctx, slot, t.otherNode(key)), "move slot %d", slot)
+		t.ok(c.send(t.ctx, drv, key), "%s after the move", c.name)
+		want := map[string]int{"SetNX": 1, "Eval": 2}[c.name]
+		if n := c.ran(t, key); n != want {
+			t.Errorf("%s: the counter stands at %d, want %d", c.name, n, want)
+		}
+	}
+}
+
+func movingSlotIsFollowed(t *caseT) {
+	drv, tag := t.driver(), "{"+t.key()+"}"
+	stays, moves, absent, absent2 := tag+"stays", tag+"moves", tag+"absent", tag+"absent2"
+	for _, key := range []string{stays, moves} {
+		_, err := drv.Eval(t.ctx, countScript, []string{key}, nil)
+		t.ok(err, "Eval before the move")
+	}
+	move, err := t.srv.cluster.BeginMove(t.ctx, redistest.Slot(tag), t.otherNode(tag))
+	t.ok(err, "begin to move the slot")
+	t.ok(move.Migrate(t.ctx, moves), "migrate one key")
+
+	for key, want := range map[string]int64{stays: 2, moves: 2, absent: 1} {
+		reply, err := drv.Eval(t.ctx, countScript, []string{key}, nil)
+		t.ok(err, "Eval over one key of the moving slot")
+		if n, err := reply.Int(0); n != want || err != nil {
+			t.Errorf("%s: the counter stands at %d (%v), want %d", key, n, err, want)
+		}
+	}
+	set, err := drv.SetNX(t.ctx, absent2, "v", time.Minute)
+	if !set || err != nil {
+		t.Errorf("SetNX of an absent key of the moving slot: %v, %v", set, err)
+	}
+	set, err = drv.SetNX(t.ctx, moves, "v", time.Minute)
+	if set || err != nil {
+		t.Errorf("SetNX of a migrated, taken key: %v, %v; want false and no error", set, err)
+	}
+
+	both := script(`redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])`)
+	ctx, cancel := context.WithTimeout(t.ctx, 5*shortly)
+	defer cancel()
+	_, err = drv.Eval(ctx, both, []string{stays, moves}, nil)
+	// A client may repeat after TRYAGAIN, which proves that nothing ran; then its context ends it.
+	if code := driver.CodeOf(err); code != "TRYAGAIN" && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Eval over two keys that are apart: %v, want TRYAGAIN", err)
+	}
+	t.ok(move.Finish(t.ctx), "finish the move")
+	for _, key := range []string{stays, moves} {
+		if v, _ := t.stored(key); v != "2" {
+			t.Errorf("%s stands at %q, want %q: a refused script must not have run", key, v, "2")
+		}
+	}
+	reply, err := drv.Eval(t.ctx, both, []string{stays, moves}, nil)
+	t.ok(err, "Eval over two keys after the move")
+	if n, _ := reply.Int(0); n != 3 {
+		t.Errorf("the counter stands at %s, want 3", fmt.Sprint(n))
+	}
+}

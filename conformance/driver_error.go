@@ -1,0 +1,209 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var driverErrorCases = []testCase{
+	{
+		name: "error replies keep their text", on: everywhere,
+		why: "strategies tell by the code whether a command ran; a client that drops or rewrites it turns a refusal into a doubt",
+		run: errorRepliesKeepTheirText,
+	},
+	{
+		name: "error replies are never tried again", on: everywhere,
+		why: "clients resend on LOADING or TRYAGAIN; inside a script the first part has already run",
+		run: errorRepliesAreNotTriedAgain,
+	},
+	{
+		name: "refusals of the server are told", on: []Kind{Miniredis}, own: true,
+		why: "LOADING, READONLY, OOM and their like prove that nothing ran, and each must arrive as what it is, after one send",
+		run: refusalsAreTold,
+	},
+	{
+		name: "an unknown user is refused", on: single, own: true,
+		why: "NOAUTH, WRONGPASS and NOPERM do not heal: who waits for the lock must hear of them at once",
+		run: unknownUserIsRefused,
+	},
+	{
+		name: "a full server refuses", on: single, own: true,
+		why: "OOM is a refusal, and must not be taken for a lock that somebody holds",
+		run: fullServerRefuses,
+	},
+	{
+		name: "a replica refuses", on: single, own: true,
+		why: "after a failover the old master answers READONLY: not contention, and nothing was stored",
+		run: replicaRefuses,
+	},
+}
+
+// refused demands that err is the error reply with this text, and tells whether it is.
+func (t *caseT) refused(err error, text, what string) {
+	t.Helper()
+	var se *driver.ServerError
+	switch {
+	case !errors.As(err, &se):
+		t.Errorf("%s: got %T %v, want a *driver.ServerError with %q", what, err, err, text)
+	case se.Text != text:
+		t.Errorf("%s: ServerError.Text is %q, want the server's %q", what, se.Text, text)
+	case se.Err == nil:
+		t.Errorf("%s: ServerError.Err is nil, want the client's own error", what)
+	}
+}
+
+func errorRepliesKeepTheirText(t *caseT) {
+	drv := t.driver()
+	for _, lua := range []string{
+		`return redis.error_reply('MYCODE and a text')`,
+		`return redis.error_reply('WRONGTYPE of our own')`,
+		`return redis.error_reply('ERR plain')`,
+		`return {err = 'OOM with  two spaces '}`,
+		`return redis.error_reply('LOADING Redis is loading the dataset in memory')`,
+		`redis.call('RPUSH', KEYS[1], 'a') redis.call('PEXPIRE', KEYS[1], 60000) return redis.pcall('GET', KEYS[1])`,
+		`return redis.pcall('NOSUCHCOMMAND')`,
+		`return redis.call('GET')`,
+		`error('raised by the script')`,
+		`this is not Lua`,
+	} {
+		key := t.key()
+		_, wanted := t.srv.do(t.ctx, key, "EVAL", lua, 1, key)
+		var text resp.Error
+		if !errors.As(wanted, &text) {
+			t.Fatalf("%s: the server itself replied no error but %v", lua, wanted)
+		}
+		_, err := drv.Eval(t.ctx, script(lua), []string{key}, nil)
+		t.refused(err, string(text), lua)
+	}
+}
+
+func errorRepliesAreNotTriedAgain(t *caseT) {
+	drv := t.driver()
+	for _, text := range []string{
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN The cluster is down",
+		"MASTERDOWN Link with MASTER is down", "BUSY Redis is busy", "NOREPLICAS Not enough good replicas to write.",
+		"OOM command not allowed", "ERR max number of clients reached", "UNBLOCKED client unblocked",
+	} {
+		key := t.key()
+		failing := script(fmt.Sprintf(
+			`redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], 60000) return redis.error_reply(%q)`, text))
+		_, err := drv.Eval(t.ctx, failing, []string{key}, nil)
+		t.refused(err, text, text)
+		if n, _ := t.stored(key); n != "1" {
+			t.Errorf("%s: the script ran %q times, want once", text, n)
+		}
+	}
+}
+
+func refusalsAreTold(t *caseT) {
+	for _, tc := range []struct {
+		text        string
+		notExecuted bool
+		passing     bool
+	}{
+		{"LOADING Redis is loading the dataset in memory", true, true},
+		{"READONLY You can't write against a read only replica.", true, true},
+		{"OOM command not allowed when used memory > 'maxmemory'.", true, true},
+		{"NOREPLICAS Not enough good replicas to write.", true, true},
+		{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", true, true},
+		{"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", true, true},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", true, true},
+		{"CLUSTERDOWN Hash slot not served", true, true},
+		{"MISCONF Redis is configured to save RDB snapshots", true, true},
+		{"NOPERM this user has no permissions to run the 'set' command", true, false},
+		{"NOAUTH Authentication required.", true, false},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", true, false},
+		{"ERR something else", false, false},
+	} {
+		p, drv := t.proxied()
+		t.warm(drv, countScript)
+		_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
+		t.ok(err, "SetNX before")
+
+		for what, send := range map[string]func(key string) error{
+			"SetNX": func(key string) error { _, err := drv.SetNX(t.ctx, key, "v", time.Minute); return err },
+			"Eval":  func(key string) error { _, err := drv.Eval(t.ctx, countScript, []string{key}, nil); return err },
+		} {
+			key := t.key()
+			t.srv.mini.SetError(tc.text)
+			err := send(key)
+			t.srv.mini.SetError("")
+			what += " on " + driver.NewServerError(tc.text, nil).Code()
+			t.refused(err, tc.text, what)
+			if driver.NotExecuted(err) != tc.notExecuted || driver.Passing(err) != tc.passing {
+				t.Errorf("%s: NotExecuted %v, Passing %v; want %v, %v", what, driver.NotExecuted(err), driver.Passing(err), tc.notExecuted, tc.passing)
+			}
+			if n := p.Count(faultproxy.Contains(key)); n != 1 {
+				t.Errorf("%s: sent %d times, want once", what, n)
+			}
+		}
+	}
+}
+
+func unknownUserIsRefused(t *caseT) {
+	t.do("", "ACL", "SETUSER", "narrow", "on", ">secret", "~allowed*", "&*", "+@all")
+	t.do("", "CONFIG", "SET", "requirepass", "sesame")
+	target := t.srv.target
+	for _, tc := range []struct{ what, user, password, key, code string }{
+		{"no password", "", "", "allowed", "NOAUTH"},
+		{"a wrong password", "", "wrong", "allowed", "WRONGPASS"},
+		{"a key that the user may not touch", "narrow", "secret", "forbidden", "NOPERM"},
+	} {
+		target.Username, target.Password = tc.user, tc.password
+		drv, err := t.h.Dial(t.TB, target)
+		if err == nil {
+			_, err = drv.SetNX(t.ctx, tc.key, "v", time.Minute)
+			if closed := drv.Close(); closed != nil {
+				t.Errorf("%s: Close: %v", tc.what, closed)
+			}
+		}
+		// A client that logs in as it dials may say so then, in its own words.
+		if err == nil || !strings.Contains(err.Error(), tc.code) {
+			t.Errorf("%s: got %v, want an error that says %s", tc.what, err, tc.code)
+		}
+		if errors.Is(err, driver.ErrNotSent) || driver.NotExecuted(err) || err == nil {
+			continue
+		}
+		t.Errorf("%s: %v leaves open whether the command ran", tc.what, err)
+	}
+}
+
+func fullServerRefuses(t *caseT) {
+	drv, key := t.driver(), t.key()
+	t.do("", "CONFIG", "SET", "maxmemory-policy", "noeviction")
+	t.do("", "CONFIG", "SET", "maxmemory", "1")
+	_, err := drv.SetNX(t.ctx, key, "v", time.Minute)
+	if driver.CodeOf(err) != "OOM" || !driver.NotExecuted(err) {
+		t.Errorf("SetNX on a full server: %v, want OOM, which proves that it did not run", err)
+	}
+	_, err = drv.Eval(t.ctx, countScript, []string{key}, nil)
+	if driver.CodeOf(err) != "OOM" || !driver.NotExecuted(err) {
+		t.Errorf("Eval on a full server: %v, want OOM, which proves that it did not run", err)
+	}
+	if t.exists(key) {
+		t.Errorf("a key was stored on a full server")
+	}
+}
+
+func replicaRefuses(t *caseT) {
+	drv, key := t.driver(), t.key()
+	_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
+	t.ok(err, "SetNX on the master")
+	t.do("", "REPLICAOF", "127.0.0.1", 1) // where nobody listens: a replica without a master
+	_, err = drv.SetNX(t.ctx, key, "v", time.Minute)
+	if driver.CodeOf(err) != "READONLY" || !driver.NotExecuted(err) {
+		t.Errorf("SetNX on a replica: %v, want READONLY, which proves that it did not run", err)
+	}
+	t.do("", "REPLICAOF", "NO", "ONE")
+	t.eventually("SetNX works on the new master", func() bool {
+		set, err := drv.SetNX(t.ctx, key, "v", time.Minute)
+		return set && err == nil
+	})
+}

@@ -1,0 +1,332 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var driverOutcomeCases = []testCase{
+	{
+		name: "a context that is over sends nothing", on: anywhere,
+		why: "ErrNotSent is what saves a caller the clean-up; it must be true, and said where it is",
+		run: doneContextSendsNothing,
+	},
+	{
+		name: "a refused connection sends nothing", on: proxied, own: true,
+		why: "with the server down no command left, and a strategy need not clean up after it",
+		run: refusedConnectionSendsNothing,
+	},
+	{
+		name: "a cancel returns soon", on: proxied,
+		why: "a client that waits for its read timeout keeps the caller far longer than it asked for",
+		run: func(t *caseT) {
+			endedContextReturns(t, context.Canceled, func(hit <-chan struct{}) (context.Context, func()) {
+				ctx, cancel := context.WithCancel(t.ctx)
+				go func() {
+					<-hit
+					cancel()
+				}()
+				return ctx, cancel
+			})
+		},
+	},
+	{
+		name: "a deadline returns soon", on: proxied,
+		why: "a send of unknown outcome is repeated within the lease only if the wait for it ends in time",
+		run: func(t *caseT) {
+			endedContextReturns(t, context.DeadlineExceeded, func(<-chan struct{}) (context.Context, func()) {
+				return context.WithTimeout(t.ctx, shortly)
+			})
+		},
+	},
+	{
+		name: "a bounded context returns soon", on: proxied,
+		why: "strategies bound each send by driver.Bound, over parents that can end and over those that cannot",
+		run: func(t *caseT) {
+			for _, parent := range []context.Context{t.ctx, context.Background()} {
+				endedContextReturns(t, context.DeadlineExceeded, func(<-chan struct{}) (context.Context, func()) {
+					bound := driver.Bound(parent, shortly)
+					return bound, bound.Stop
+				})
+			}
+		},
+	},
+	{
+		name: "a lost reply leaves the command open", on: proxied,
+		why: "a client that resends by itself answers \"held by another\" to the one who holds, or runs a script twice",
+		run: lostReplyLeavesOpen,
+	},
+	{
+		name: "a cut connection leaves the command open", on: proxied,
+		why: "EOF does not tell whether the command ran; a resend runs it twice",
+		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.Cut, 1) },
+	},
+	{
+		name: "a connection cut before leaves the command open", on: proxied,
+		why: "the client cannot know that the request never arrived, so it must not say so",
+		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.CutBefore, 0) },
+	},
+	{
+		name: "a late command runs once", on: proxied,
+		why: "what was held back on the way runs after its caller has gone; the driver must not have sent it again",
+		run: lateCommandRunsOnce,
+	},
+	{
+		name: "answers are not mixed up after a timeout", on: proxied,
+		why: "the late reply of an abandoned command must not become the answer to the next",
+		run: answersAreNotMixedUp,
+	},
+	{
+		name: "slices are the caller's after a cancel", on: proxied,
+		why: "what is still in flight must not read slices that the caller has overwritten",
+		run: slicesAfterCancel,
+	},
+}
+
+// shortly is a time after which a test gives up an answer that it holds back itself.
+const shortly = 100 * time.Millisecond
+
+// command is one of the two ways in which a driver sends.
+type command struct {
+	name string
+	send func(ctx context.Context, drv driver.Driver, key string) error
+}
+
+var commands = []command{
+	{"SetNX", func(ctx context.Context, drv driver.Driver, key string) error {
+		_, err := drv.SetNX(ctx, key, "v", time.Minute)
+		return err
+	}},
+	{"Eval", func(ctx context.Context, drv driver.Driver, key string) error {
+		_, err := drv.Eval(ctx, countScript, []string{key}, nil)
+		return err
+	}},
+}
+
+// ran tells how often the command was executed, as far as the server knows.
+func (c command) ran(t *caseT, key string) int {
+	t.Helper()
+	v, ok := t.stored(key)
+	switch {
+	case !ok:
+		return 0
+	case c.name == "SetNX":
+		return 1
+	}
+	n := 0
+	_, err := fmt.Sscan(v, &n)
+	t.ok(err, "the counter at %s", key)
+	return n
+}
+
+// open demands that err leaves open whether the command ran.
+func (t *caseT) open(err error, what string) {
+	t.Helper()
+	var se *driver.ServerError
+	switch {
+	case err == nil:
+		t.Errorf("%s: no error, although no answer came", what)
+	case errors.As(err, &se):
+		t.Errorf("%s: got a ServerError %q, although the server's answer never came", what, se.Text)
+	case errors.Is(err, driver.ErrNotSent):
+		t.Errorf("%s: %v says that it was not sent, which nobody can know", what, err)
+	}
+}
+
+// sentOnce demands that the command about key was sent once.
+func (t *caseT) sentOnce(p *faultproxy.Proxy, key, what string) {
+	t.Helper()
+	if n := p.Count(faultproxy.Contains(key)); n != 1 {
+		t.Errorf("%s: sent %d times, want once", what, n)
+	}
+}
+
+func doneContextSendsNothing(t *caseT) {
+	drv := t.driver()
+	t.warm(drv, countScript)
+	cancelled, cancel := context.WithCancel(t.ctx)
+	cancel()
+	past, cancelPast := context.WithDeadline(t.ctx, time.Now().Add(-time.Hour))
+	defer cancelPast()
+	bound := driver.Bound(context.Background(), -time.Second)
+	defer bound.Stop()
+	for what, ctx := range map[string]context.Context{"cancelled": cancelled, "past": past, "bounded": bound} {
+		for _, c := range commands {
+			key := t.key()
+			err := c.send(ctx, drv, key)
+			t.is(err, driver.ErrNotSent, "%s with a %s context", c.name, what)
+			t.is(err, ctx.Err(), "%s with a %s context", c.name, what)
+			if t.exists(key) {
+				t.Errorf("%s with a %s context was executed", c.name, what)
+			}
+		}
+		if t.h.lacks(FeatureSubscribe) {
+			continue
+		}
+		sub, err := drv.Subscribe(ctx, t.key())
+		t.is(err, driver.ErrNotSent, "Subscribe with a %s context", what)
+		if sub != nil {
+			t.Errorf("Subscribe with a %s context returned a subscription", what)
+		}
+	}
+}
+
+func refusedConnectionSendsNothing(t *caseT) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	p.Refuse()
+	p.CutAll()
+	for _, c := range commands {
+		// A pooled connection may be found dead first, which leaves its command open. Then there are none left.
+		t.eventually(c.name+" says that nothing was sent", func() bool {
+			key := t.key()
+			ctx, cancel := context.WithTimeout(t.ctx, prompt)
+			defer cancel()
+			err := c.send(ctx, drv, key)
+			var se *driver.ServerError
+			if err == nil || errors.As(err, &se) {
+				t.Fatalf("%s with the server down: %v", c.name, err)
+			}
+			return errors.Is(err, driver.ErrNotSent)
+		})
+	}
+	t.ok(p.Accept(), "take connections again")
+	for _, c := range commands {
+		t.eventually(c.name+" works again", func() bool { return c.send(t.ctx, drv, t.key()) == nil })
+	}
+}
+
+// endedContextReturns withholds replies and requests and demands that each command returns soon after its context is over.
+func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct{}) (context.Context, func())) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	for _, c := range commands {
+		for what, fault := range map[string]faultproxy.Fault{"reply": faultproxy.Stall, "request": faultproxy.StallRequest} {
+			key, what := t.key(), c.name+" with its "+what+" held back"
+			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+			ctx, stop := newContext(trap.Hit())
+			err := t.result(background(func() error { return c.send(ctx, drv, key) }), what)
+			stop()
+			t.open(err, what)
+			t.is(err, want, "%s", what)
+			trap.Release()
+			t.eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
+			t.sentOnce(p, key, what)
+		}
+	}
+}
+
+func lostReplyLeavesOpen(t *caseT) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	for _, c := range commands {
+		key := t.key()
+		p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.DropReply})
+		ctx, cancel := context.WithTimeout(t.ctx, 3*shortly)
+		err := t.result(background(func() error { return c.send(ctx, drv, key) }), c.name)
+		cancel()
+		t.open(err, c.name)
+		t.sentOnce(p, key, c.name)
+		if n := c.ran(t, key); n != 1 {
+			t.Errorf("%s ran %d times, want once", c.name, n)
+		}
+	}
+}
+
+func cutLeavesOpen(t *caseT, fault faultproxy.Fault, runs int) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	for _, c := range commands {
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+		err := t.result(background(func() error { return c.send(t.ctx, drv, key) }), c.name)
+		t.event(trap.Hit(), "the connection is cut")
+		t.open(err, c.name)
+		t.sentOnce(p, key, c.name)
+		if n := c.ran(t, key); n != runs {
+			t.Errorf("%s ran %d times, want %d", c.name, n, runs)
+		}
+		t.eventually(c.name+" works again", func() bool { return c.send(t.ctx, drv, t.key()) == nil })
+	}
+}
+
+func lateCommandRunsOnce(t *caseT) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	for _, c := range commands {
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
+		ctx, cancel := context.WithTimeout(t.ctx, shortly)
+		err := t.result(background(func() error { return c.send(ctx, drv, key) }), c.name)
+		cancel()
+		t.open(err, c.name)
+		if n := c.ran(t, key); n != 0 {
+			t.Fatalf("%s ran %d times while it was held back", c.name, n)
+		}
+		trap.Release()
+		t.event(trap.Executed(), "the late command runs")
+		for range 5 { // and the driver goes on as if nothing had happened
+			t.ok(c.send(t.ctx, drv, t.key()), "%s after a late one", c.name)
+		}
+		t.sentOnce(p, key, c.name)
+		if n := c.ran(t, key); n != 1 {
+			t.Errorf("%s ran %d times, want once, late", c.name, n)
+		}
+	}
+}
+
+func answersAreNotMixedUp(t *caseT) {
+	p, drv := t.proxied()
+	echo := script(`return {KEYS[1], ARGV[1]}`)
+	t.ok(wantEcho(t, drv, echo, t.key(), "first"), "Eval")
+	for i := range 5 {
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Stall})
+		ctx, cancel := context.WithCancel(t.ctx)
+		result := background(func() error {
+			_, err := drv.Eval(ctx, echo, []string{key}, []string{"abandoned"})
+			return err
+		})
+		t.event(trap.Hit(), "the reply is held back")
+		cancel()
+		t.open(t.result(result, "cancelled Eval"), "cancelled Eval")
+		trap.Release()
+		for range 5 {
+			t.ok(wantEcho(t, drv, echo, t.key(), fmt.Sprint("after ", i)), "Eval after an abandoned one")
+		}
+	}
+}
+
+func slicesAfterCancel(t *caseT) {
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	for range 10 {
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
+		ctx, cancel := context.WithCancel(t.ctx)
+		keys, args := []string{key}, []string{"argument"}
+		result := background(func() error {
+			_, err := drv.Eval(ctx, countScript, keys, args)
+			keys[0], args[0] = "overwritten", "overwritten" // the race detector sees who still reads
+			return err
+		})
+		t.event(trap.Hit(), "the request is held back")
+		cancel()
+		t.open(t.result(result, "cancelled Eval"), "cancelled Eval")
+		trap.Release()
+		t.event(trap.Executed(), "the late command runs")
+	}
+	// Without a proxy's help: cancels at many instants, so that some hit the writing.
+	for i := range 100 {
+		ctx, cancel := context.WithTimeout(t.ctx, time.Duration(i)*10*time.Microsecond)
+		keys, args := []string{t.key()}, []string{"argument"}
+		_, _ = drv.Eval(ctx, countScript, keys, args) // any outcome is right
+		keys[0], args[0] = "overwritten", "overwritten"
+		cancel()
+	}
+}

@@ -1,0 +1,334 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var subscribes = []Feature{FeatureSubscribe}
+
+var driverSubscribeCases = []testCase{
+	{
+		name: "subscribe returns confirmed", on: anywhere, needs: subscribes,
+		why: "a release published between the call and its confirmation would be missed by a waiter who tried just before",
+		run: subscribeReturnsConfirmed,
+	},
+	{
+		name: "messages of one channel wake its listeners only", on: everywhere, needs: subscribes,
+		why: "listeners share a connection; a wake-up must reach each one of the channel",
+		run: wakesItsListenersOnly,
+	},
+	{
+		name: "many messages wait for nobody", on: everywhere, needs: subscribes,
+		why: "a listener that does not look must block neither the others nor the connection",
+		run: manyMessagesWaitForNobody,
+	},
+	{
+		name: "a reconnect wakes", on: proxied, needs: subscribes,
+		why: "a message published while the connection was down is gone, so every listener must look again",
+		run: reconnectWakes,
+	},
+	{
+		name: "a killed subscriber comes back", on: single, own: true, needs: subscribes,
+		why: "CLIENT KILL and a restart end the connection without a word to those who wait",
+		run: killedSubscriberComesBack,
+	},
+	{
+		name: "subscriptions share one connection", on: single, own: true, needs: subscribes,
+		why: "a connection per waiter exhausts the server's clients",
+		run: subscriptionsShareOneConnection,
+	},
+	{
+		name: "a closed subscription is given up", on: everywhere, needs: subscribes,
+		why: "a channel that nobody listens to must not stay subscribed for ever",
+		run: closedSubscriptionIsGivenUp,
+	},
+	{
+		name: "subscribe obeys its context", on: proxied, needs: subscribes,
+		why: "a waiter whose time is over must not hang in the asking",
+		run: subscribeObeysItsContext,
+	},
+	{
+		name: "a forbidden channel is an error", on: single, own: true, needs: subscribes,
+		why: "who may not listen must know it and poll, instead of waiting for wake-ups that never come",
+		run: forbiddenChannelIsAnError,
+	},
+}
+
+// subscribe subscribes until the end of the case, and takes the wake-up of the confirmation if there is one.
+// A wake-up that comes later than a round trip is the case's.
+func (t *caseT) subscribe(drv driver.Driver, channel string) driver.Subscription {
+	t.Helper()
+	sub, err := drv.Subscribe(t.ctx, channel)
+	if err != nil {
+		t.Fatalf("Subscribe: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := sub.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("Subscription.Close: %v", err)
+		}
+	})
+	t.do(channel, "PING")
+	drain(sub)
+	return sub
+}
+
+func drain(sub driver.Subscription) {
+	select {
+	case <-sub.Wake():
+	default:
+	}
+}
+
+// woken demands a wake-up.
+func (t *caseT) woken(sub driver.Subscription, what string) {
+	t.Helper()
+	t.event(sub.Wake(), "the listener is woken: "+what)
+}
+
+// listeners is the number of connections that are subscribed to channel, over all nodes.
+func (t *caseT) listeners(channel string) int64 {
+	t.Helper()
+	count := func(reply any, err error) int64 {
+		t.ok(err, "PUBSUB NUMSUB")
+		pair, _ := reply.([]any)
+		if len(pair) != 2 {
+			t.Fatalf("PUBSUB NUMSUB replied %v", reply)
+		}
+		n, _ := pair[1].(int64)
+		return n
+	}
+	if t.srv.cluster == nil {
+		return count(t.srv.do(t.ctx, channel, "PUBSUB", "NUMSUB", channel))
+	}
+	var sum int64
+	for _, node := range t.srv.cluster.Nodes() {
+		sum += count(node.Do(t.ctx, "PUBSUB", "NUMSUB", channel))
+	}
+	return sum
+}
+
+func subscribeReturnsConfirmed(t *caseT) {
+	drv := t.driver()
+	for range 5 {
+		channel := t.key()
+		sub := t.subscribe(drv, channel)
+		if n := t.listeners(channel); n != 1 {
+			t.Fatalf("after Subscribe the server counts %d subscribers, want 1", n)
+		}
+		for range 2 {
+			t.do(channel, "PUBLISH", channel, "")
+			t.woken(sub, "PUBLISH")
+		}
+	}
+}
+
+func wakesItsListenersOnly(t *caseT) {
+	drv := t.driver()
+	a, b := t.key(), t.key()
+	first, second, other := t.subscribe(drv, a), t.subscribe(drv, a), t.subscribe(drv, b)
+	t.do(a, "PUBLISH", a, "text")
+	t.woken(first, "first of the channel")
+	t.woken(second, "second of the channel")
+	// Spurious wake-ups are allowed, but not one for each message of every other channel.
+	spurious := 0
+	for range 20 {
+		t.do(a, "PUBLISH", a, "text")
+		t.woken(first, "again")
+		select {
+		case <-other.Wake():
+			spurious++
+		default:
+		}
+	}
+	if spurious > 10 {
+		t.Errorf("a listener was woken %d times of 20 by another channel's messages", spurious)
+	}
+	t.do(b, "PUBLISH", b, "")
+	t.woken(other, "its own channel")
+}
+
+func manyMessagesWaitForNobody(t *caseT) {
+	drv := t.driver()
+	channel, lastChannel := t.key(), t.key()
+	idle, last := t.subscribe(drv, channel), t.subscribe(drv, lastChannel)
+	for range 300 {
+		t.do(channel, "PUBLISH", channel, "")
+	}
+	t.do(lastChannel, "PUBLISH", lastChannel, "")
+	t.woken(last, "behind 300 messages that nobody took")
+	t.woken(idle, "one for all its messages")
+}
+
+func reconnectWakes(t *caseT) {
+	p, drv := t.proxied()
+	var subs []driver.Subscription
+	var channels []string
+	for range 3 {
+		channel := t.key()
+		channels = append(channels, channel)
+		subs = append(subs, t.subscribe(drv, channel))
+	}
+	for round := range 2 {
+		p.CutAll()
+		for i, sub := range subs {
+			t.woken(sub, fmt.Sprintf("after cut %d, without a message", round+1))
+			// The wake-up may come before the old connection is gone at the server, never before the new one is confirmed.
+			t.eventually("PUBLISH is heard again", func() bool {
+				t.do(channels[i], "PUBLISH", channels[i], "")
+				select {
+				case <-sub.Wake():
+					return true
+				default:
+					return false
+				}
+			})
+		}
+		for i, sub := range subs { // take what is under way, so that the next cut is seen by itself
+			t.eventually("one subscriber is left", func() bool { return t.listeners(channels[i]) == 1 })
+			t.do(channels[i], "PUBLISH", channels[i], "")
+			t.woken(sub, "PUBLISH")
+			drain(sub)
+		}
+	}
+}
+
+func killedSubscriberComesBack(t *caseT) {
+	drv, channel := t.driver(), t.key()
+	sub := t.subscribe(drv, channel)
+	if n, _ := t.do("", "CLIENT", "KILL", "TYPE", "pubsub").(int64); n < 1 {
+		t.Fatalf("there was no subscriber to kill")
+	}
+	t.woken(sub, "after CLIENT KILL")
+	t.eventually("the subscriber is back", func() bool { return t.listeners(channel) == 1 })
+	drain(sub)
+	t.ok(t.srv.real.Restart(t.ctx), "restart the server")
+	t.woken(sub, "after a restart")
+	t.eventually("the subscriber is back", func() bool { return t.listeners(channel) == 1 })
+}
+
+func subscriptionsShareOneConnection(t *caseT) {
+	drv := t.driver()
+	var wg sync.WaitGroup
+	subs := make([]driver.Subscription, 50)
+	for i := range subs {
+		wg.Go(func() {
+			var err error
+			if subs[i], err = drv.Subscribe(t.ctx, fmt.Sprint("channel", i/2)); err != nil {
+				t.Errorf("Subscribe: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	defer func() {
+		for _, sub := range subs {
+			if sub != nil {
+				_ = sub.Close() // the case is over
+			}
+		}
+	}()
+	list, _ := t.do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
+	if n := strings.Count(list, "\n"); n != 1 {
+		t.Errorf("50 subscriptions to 25 channels use %d connections, want one:\n%s", n, list)
+	}
+}
+
+func closedSubscriptionIsGivenUp(t *caseT) {
+	drv, channel := t.driver(), t.key()
+	first, second := t.subscribe(drv, channel), t.subscribe(drv, channel)
+	t.ok(first.Close(), "Close of one listener")
+	t.do(channel, "PUBLISH", channel, "")
+	t.woken(second, "the other listener closed")
+	t.ok(second.Close(), "Close of the last listener")
+	t.eventually("nobody is subscribed", func() bool { return t.listeners(channel) == 0 })
+	t.notClosed(first)
+	t.notClosed(second)
+
+	again := t.subscribe(drv, channel)
+	t.do(channel, "PUBLISH", channel, "")
+	t.woken(again, "subscribed again")
+}
+
+// notClosed demands that the channel of wake-ups is still open.
+func (t *caseT) notClosed(sub driver.Subscription) {
+	t.Helper()
+	for {
+		select {
+		case _, open := <-sub.Wake():
+			if !open {
+				t.Fatalf("Wake's channel was closed: whoever selects on it spins")
+			}
+		default:
+			return
+		}
+	}
+}
+
+func subscribeObeysItsContext(t *caseT) {
+	p, drv := t.proxied()
+	channel := t.key()
+	p.Freeze()
+	ctx, cancel := context.WithTimeout(t.ctx, shortly)
+	defer cancel()
+	err := t.result(background(func() error {
+		sub, err := drv.Subscribe(ctx, channel)
+		if err == nil {
+			t.Errorf("Subscribe through a frozen connection returned without the server's word")
+			return sub.Close()
+		}
+		return err
+	}), "Subscribe")
+	t.is(err, context.DeadlineExceeded, "Subscribe")
+	p.Thaw()
+	// What was abandoned must not stand in the way of the next.
+	t.eventually("Subscribe works again", func() bool {
+		sub, err := drv.Subscribe(t.ctx, channel)
+		return err == nil && sub.Close() == nil
+	})
+
+	other := t.subscribe(drv, t.key())
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", channel+"late"), Fault: faultproxy.StallRequest})
+	cancelled, stop := context.WithCancel(t.ctx)
+	result := background(func() error { _, err := drv.Subscribe(cancelled, channel+"late"); return err })
+	t.event(trap.Hit(), "SUBSCRIBE is held back")
+	stop()
+	t.is(t.result(result, "cancelled Subscribe"), context.Canceled, "Subscribe")
+	trap.Release()
+	t.eventually("the abandoned channel is given up", func() bool { return t.listeners(channel+"late") == 0 })
+	t.notClosed(other)
+}
+
+func forbiddenChannelIsAnError(t *caseT) {
+	t.do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "&allowed*", "+@all")
+	target := t.srv.target
+	target.Username, target.Password = "deaf", "secret"
+	drv := t.dial(target)
+	allowed := t.subscribe(drv, "allowed")
+	sub, err := drv.Subscribe(t.ctx, "forbidden")
+	if sub != nil {
+		t.Errorf("Subscribe to a forbidden channel returned a subscription")
+	}
+	if code := driver.CodeOf(err); code != "NOPERM" {
+		t.Errorf("Subscribe to a forbidden channel: %v, want a *driver.ServerError NOPERM", err)
+	}
+	if !driver.NotExecuted(err) || driver.Passing(err) {
+		t.Errorf("%v must say that it will not heal", err)
+	}
+	t.eventually("the allowed channel is heard", func() bool {
+		t.do("", "PUBLISH", "allowed", "")
+		select {
+		case <-allowed.Wake():
+			return true
+		default:
+			return false
+		}
+	})
+	_, err = drv.SetNX(t.ctx, t.key(), "v", shortly)
+	t.ok(err, "SetNX beside")
+}

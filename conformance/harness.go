@@ -1,0 +1,86 @@
+package conformance
+
+import (
+	"crypto/tls"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// TB is what a case and a Harness use of a test; *testing.T is one.
+type TB = redistest.TB
+
+// Kind is a kind of server, which asks for a kind of client.
+type Kind string
+
+// The kinds of servers.
+const (
+	Miniredis Kind = "miniredis" // github.com/alicebob/miniredis: one server, RESP2 and RESP3, no CLIENT TRACKING
+	Single    Kind = "single"    // one real server
+	Cluster   Kind = "cluster"   // a real cluster of masters
+	Sentinel  Kind = "sentinel"  // a real master with replicas, found through Sentinels
+)
+
+// Target is where a Harness dials.
+type Target struct {
+	Kind Kind
+	// Addrs are "host:port": one, or for Cluster and Sentinel several to begin with.
+	Addrs []string
+	// MasterName is the name that Sentinels know the master by.
+	MasterName string
+	// Username and Password are of the Redis servers; Sentinels have none. An empty Username is the default user.
+	Username, Password string
+	// TLS is how to speak to the servers; nil: plain TCP.
+	TLS *tls.Config
+	// Miniredis tells whether the server lacks what Miniredis lacks, whatever the Kind.
+	Miniredis bool
+}
+
+// Feature is something that a provider may lack.
+type Feature string
+
+// What a provider may lack.
+const (
+	FeatureSubscribe Feature = "Subscribe" // Driver.Subscribe
+	FeatureBatch     Feature = "Batch"     // driver.Batcher
+	FeatureCluster   Feature = "Cluster"   // dialling Kind Cluster
+	FeatureSentinel  Feature = "Sentinel"  // dialling Kind Sentinel
+	FeatureTLS       Feature = "TLS"       // dialling with Target.TLS
+)
+
+var features = []Feature{FeatureSubscribe, FeatureBatch, FeatureCluster, FeatureSentinel, FeatureTLS}
+
+// Capabilities say what the strategy under test can do beyond an exclusive lock. What it cannot must say
+// errors.ErrUnsupported.
+type Capabilities struct {
+	// Shared: Mode Shared.
+	Shared bool
+	// Reentrant: an acquire by the owner that holds succeeds.
+	Reentrant bool
+	// Hash: the lock's key is a hash of ours, so that a string there is an error instead of a foreign holder.
+	Hash bool
+}
+
+// Harness tells Run how to reach what it tests.
+type Harness struct {
+	// Name is the provider's, for reports. Empty: what Driver.Info says.
+	Name string
+	// Dial makes a driver over a client of its own, connected to target. It closes that client by tb.Cleanup; Run closes
+	// the driver. It may be called from several goroutines. An error is for the case to judge: what Lacks declares must be
+	// errors.ErrUnsupported.
+	Dial func(tb TB, target Target) (driver.Driver, error)
+	// Lacks are the features that the provider does without. What is not declared must work.
+	Lacks []Feature
+	// New makes the strategy under test. nil: strategies/single with its defaults.
+	New func(driver.Driver) (locker.Locker, error)
+	// Can says what the strategy of New is capable of.
+	Can Capabilities
+	// LocksOnly leaves out the cases of the driver's own contract: for a strategy over a provider that is proved elsewhere.
+	LocksOnly bool
+}
+
+func (h *Harness) lacks(f Feature) bool {
+	return slices.Contains(h.Lacks, f)
+}

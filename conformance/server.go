@@ -1,0 +1,115 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/resp"
+)
+
+const clusterSize = 3
+
+// server is a server under test, with a way to it around the driver.
+type server struct {
+	target   Target
+	mini     *miniredis.Miniredis
+	real     *redistest.Server // of Single; of Sentinel the first master
+	cluster  *redistest.Cluster
+	sentinel *redistest.Sentinel
+}
+
+// startShared starts the server of a kind that most cases share; nil: each has its own.
+func startShared(tb TB, kind Kind) *server {
+	tb.Helper()
+	if kind == Miniredis {
+		return nil
+	}
+	return startServer(quiet{tb}, kind)
+}
+
+// quiet is a test that does not show a server's log when one of many cases has failed.
+type quiet struct{ TB }
+
+func (quiet) Failed() bool { return false }
+
+// startServer starts a server for one test.
+func startServer(tb TB, kind Kind) *server {
+	tb.Helper()
+	switch kind {
+	case Miniredis:
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		if err := m.Start(); err != nil {
+			tb.Fatalf("miniredis: %v", err)
+		}
+		tb.Cleanup(m.Close)
+		return &server{mini: m, target: Target{Kind: kind, Addrs: []string{m.Addr()}, Miniredis: true}}
+	case Single:
+		return startReal(tb, redistest.Options{})
+	case Cluster:
+		c := redistest.StartCluster(tb, clusterSize, redistest.Options{})
+		return &server{cluster: c, target: Target{Kind: kind, Addrs: c.Addrs()}}
+	default:
+		s := redistest.StartSentinel(tb, redistest.Options{})
+		return &server{real: s.Servers()[0], sentinel: s, target: Target{
+			Kind: kind, Addrs: s.SentinelAddrs(), MasterName: s.MasterName(),
+		}}
+	}
+}
+
+// startReal starts one real server.
+func startReal(tb TB, opts redistest.Options) *server {
+	tb.Helper()
+	s := redistest.Start(tb, opts)
+	return &server{real: s, target: Target{
+		Kind: Single, Addrs: []string{s.Addr()}, Password: s.Password(), TLS: s.TLSConfig(true),
+	}}
+}
+
+// do sends a command to the node that has key, around the driver.
+func (s *server) do(ctx context.Context, key string, args ...any) (any, error) {
+	switch {
+	case s.mini != nil:
+		return doAt(ctx, s.mini.Addr(), args...)
+	case s.cluster != nil:
+		return s.cluster.NodeForKey(key).Do(ctx, args...)
+	default:
+		return s.real.Do(ctx, args...)
+	}
+}
+
+// doAt sends a command over a connection of its own.
+func doAt(ctx context.Context, addr string, args ...any) (_ any, err error) {
+	var d net.Dialer
+	tcp, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := resp.NewConn(tcp)
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := c.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	return c.Do(args...)
+}
+
+// everyNode sends a command to each node.
+func (s *server) everyNode(ctx context.Context, args ...any) error {
+	if s.cluster == nil {
+		_, err := s.do(ctx, "", args...)
+		return err
+	}
+	for _, n := range s.cluster.Nodes() {
+		if _, err := n.Do(ctx, args...); err != nil {
+			return fmt.Errorf("%s: %w", n.Addr(), err)
+		}
+	}
+	return nil
+}
