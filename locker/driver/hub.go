@@ -75,7 +75,9 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, erro
 		_ = l.Close()
 		return nil, ctx.Err()
 	}
-	if t.err != nil {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.err != nil { // Close sets it on settled topics too
 		return nil, t.err
 	}
 	return l, nil
