@@ -7,6 +7,12 @@ import (
 	"testing"
 )
 
+// Packages of others that come with ours.
+const (
+	backoff   = "github.com/cenkalti/backoff/v4"
+	miniredis = "github.com/alicebob/miniredis/v2"
+)
+
 // An arrow says what may come into a program with the packages that it imports; the standard library always may.
 type arrow struct {
 	program []string // what the program imports; "." is the module's own package
@@ -34,6 +40,12 @@ var arrows = []arrow{
 		program: []string{"strategies/single"},
 		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
 		why:     "a strategy runs on any client, so it knows none",
+	},
+	{
+		program: []string{"conformance"},
+		with:    []string{"conformance/...", "internal/...", "locker/...", "middleware/...", "strategies/..."},
+		outside: []string{backoff, miniredis},
+		why:     "the suite is given a provider: one that it knew could pass by being special",
 	},
 }
 
