@@ -92,7 +92,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 
 // Send implements outcome.Command.
 func (a *attempt) Send(ctx context.Context) error {
-	if a.over == "" && a.fenceKey == "" && a.sends.N == 1 {
+	if a.over == "" && !a.fenced() && a.sends.N == 1 {
 		a.mark()
 		set, err := a.drv.SetNX(ctx, a.key, a.value, a.ttl)
 		if err != nil {
@@ -105,12 +105,12 @@ func (a *attempt) Send(ctx context.Context) error {
 	}
 	a.mark()
 	a.scripted = true
-	script, args := acquireScript, []string{a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl))}
+	cmd := a.command(acquireScript, a.fenced(), a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl)))
 	if a.over != "" {
-		script, args = resumeScript, append(args, a.over)
+		cmd.script, cmd.args = resumeScript, append(cmd.args, a.over)
 	}
-	var err error
-	a.reply, err = a.drv.Eval(ctx, script, a.keys(), args)
+	err := cmd.Send(ctx)
+	a.reply = cmd.reply
 	return err
 }
 

@@ -47,13 +47,6 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	}
 }
 
-func (h *hold) keys() []string {
-	if h.fenceKey == "" {
-		return []string{h.key}
-	}
-	return []string{h.key, h.fenceKey}
-}
-
 // channel is where releases are published.
 func (h *hold) channel() string {
 	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
@@ -74,7 +67,7 @@ func (h *hold) extend(deadline time.Time) {
 	}
 }
 
-// command is a script call whose reply read takes in.
+// command is a script call, with all its sends. What it needs is inside it: one allocation.
 type command struct {
 	outcome.Sends
 	drv    driver.Driver
@@ -82,6 +75,9 @@ type command struct {
 	keys   []string
 	args   []string
 	reply  driver.Reply
+
+	key [2]string
+	arg [3]string
 }
 
 // Send implements outcome.Command.
@@ -90,9 +86,18 @@ func (c *command) Send(ctx context.Context) (err error) {
 	return err
 }
 
-func (h *hold) command(script *driver.Script, keys []string, args ...string) *command {
-	return &command{Sends: outcome.Sends{Timeout: h.timeout}, drv: h.drv, script: script, keys: keys, args: args}
+// command prepares a call on the lock, and on the fence counter where fenced.
+func (h *hold) command(script *driver.Script, fenced bool, args ...string) *command {
+	c := &command{Sends: outcome.Sends{Timeout: h.timeout}, drv: h.drv, script: script, key: [2]string{h.key, h.fenceKey}}
+	c.keys = c.key[:1]
+	if fenced {
+		c.keys = c.key[:2]
+	}
+	c.args = append(c.arg[:0], args...)
+	return c
 }
+
+func (h *hold) fenced() bool { return h.fenceKey != "" }
 
 // gone makes of an error that shows that the key is not ours any more the error of a lost lock.
 func gone(err error) error {
@@ -104,7 +109,7 @@ func gone(err error) error {
 
 // renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
-	cmd := h.command(renewScript, h.keys(), h.value, millis(ttl), millis(fencing.KeptFor(ttl)))
+	cmd := h.command(renewScript, h.fenced(), h.value, millis(ttl), millis(fencing.KeptFor(ttl)))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
@@ -121,10 +126,10 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 }
 
 func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error) {
-	if h.fenceKey == "" {
+	if !h.fenced() {
 		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
-	cmd := h.command(raiseFenceScript, h.keys(), h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
+	cmd := h.command(raiseFenceScript, true, h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)

@@ -12,7 +12,7 @@ import (
 
 // release deletes the key if it is still ours. ctx ends the repeating, not the first send, nor the waiting for its answer.
 func (h *hold) release(ctx context.Context) error {
-	cmd := h.command(releaseScript, []string{h.key}, h.value, h.channel())
+	cmd := h.command(releaseScript, false, h.value, h.channel())
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx

@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	redigoclient "github.com/gomodule/redigo/redis"
+	"github.com/redis/go-redis/v9"
+	rueidisclient "github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/providers/redigo"
+	"github.com/holdfast-go/holdfast/providers/rueidis"
+)
+
+// ttl is the lease in every benchmark.
+const ttl = 30 * time.Second
+
+// compareAndDelete is the release script of the Redis documentation.
+const compareAndDelete = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
+
+var script = driver.NewScript(compareAndDelete)
+
+// client is one provider, and what a careful user of its bare client would write for one cycle: SET key token NX PX ttl,
+// then the compare-and-delete by digest. The script is loaded before.
+type client struct {
+	name string
+	open func(b *testing.B, addr string) (driver.Driver, func(ctx context.Context, key, token string) error)
+}
+
+var clients = []client{{"goredis", openGoredis}, {"rueidis", openRueidis}, {"redigo", openRedigo}}
+
+func openGoredis(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	b.Cleanup(func() { _ = c.Close() })
+	if err := c.ScriptLoad(b.Context(), compareAndDelete).Err(); err != nil {
+		b.Fatal(err)
+	}
+	return locker.Must(goredis.New(c)), func(ctx context.Context, key, token string) error {
+		if err := c.SetArgs(ctx, key, token, redis.SetArgs{Mode: "NX", TTL: ttl}).Err(); err != nil {
+			return err
+		}
+		return c.EvalSha(ctx, script.Digest(), []string{key}, token).Err()
+	}
+}
+
+func openRueidis(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
+	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Close)
+	if err := c.Do(b.Context(), c.B().ScriptLoad().Script(compareAndDelete).Build()).Error(); err != nil {
+		b.Fatal(err)
+	}
+	return locker.Must(rueidis.New(c)), func(ctx context.Context, key, token string) error {
+		if err := c.Do(ctx, c.B().Set().Key(key).Value(token).Nx().Px(ttl).Build()).Error(); err != nil {
+			return err
+		}
+		return c.Do(ctx, c.B().Evalsha().Sha1(script.Digest()).Numkeys(1).Key(key).Arg(token).Build()).Error()
+	}
+}
+
+func openRedigo(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
+	pool := &redigoclient.Pool{MaxIdle: 32, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
+		return redigoclient.DialContext(ctx, "tcp", addr)
+	}}
+	b.Cleanup(func() { _ = pool.Close() })
+	conn := pool.Get()
+	_, err := conn.Do("SCRIPT", "LOAD", compareAndDelete)
+	_ = conn.Close()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return locker.Must(redigo.New(pool)), func(ctx context.Context, key, token string) error {
+		do := func(command string, args ...any) error {
+			conn, err := pool.GetContext(ctx)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if ctx.Done() == nil {
+				_, err = conn.Do(command, args...)
+			} else {
+				_, err = redigoclient.DoContext(conn, ctx, command, args...)
+			}
+			return err
+		}
+		if err := do("SET", key, token, "NX", "PX", ttl.Milliseconds()); err != nil {
+			return err
+		}
+		return do("EVALSHA", script.Digest(), 1, key, token)
+	}
+}
