@@ -53,7 +53,8 @@ func openRueidis(b *testing.B, addr string) (driver.Driver, func(context.Context
 		b.Fatal(err)
 	}
 	b.Cleanup(c.Close)
-	if err := c.Do(b.Context(), c.B().ScriptLoad().Script(compareAndDelete).Build()).Error(); err != nil {
+	// A context that can be cancelled would switch the connection to pipelining for good.
+	if err := c.Do(context.Background(), c.B().ScriptLoad().Script(compareAndDelete).Build()).Error(); err != nil {
 		b.Fatal(err)
 	}
 	return locker.Must(rueidis.New(c)), func(ctx context.Context, key, token string) error {

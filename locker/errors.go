@@ -71,8 +71,11 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // opError wraps err unless it is nil or wrapped already.
 func opError(op, name string, err error) error {
+	if err == nil {
+		return nil // without the allocation below
+	}
 	var oe *OpError
-	if err == nil || errors.As(err, &oe) {
+	if errors.As(err, &oe) {
 		return err
 	}
 	return &OpError{Op: op, Name: name, Err: err}

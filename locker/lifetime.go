@@ -116,7 +116,7 @@ func (e *ending) run() {
 	}
 }
 
-// end records why the lock is no longer held. The mutex is held. nil: it had ended before.
+// end records why the lock is no longer held, unless it ended before. The mutex is held. nil: nobody needs to be told.
 func (l *Lock) end(err error) *ending {
 	if l.err != nil {
 		return nil
@@ -127,6 +127,9 @@ func (l *Lock) end(err error) *ending {
 	}
 	if l.done != nil {
 		close(l.done)
+	}
+	if l.after == nil && l.tracing == nil {
+		return nil
 	}
 	e := &ending{lock: l, after: l.after, err: err}
 	l.after = nil

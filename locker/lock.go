@@ -141,17 +141,14 @@ func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) error 
 // apply records what an operation brought about. What ended while it was under way stays ended.
 func (l *Lock) apply(op Op, term Term, err error) error {
 	l.mu.Lock()
-	if ended := l.expire(); ended != nil {
+	ended := l.expire()
+	if over := l.err; over != nil {
 		l.mu.Unlock()
 		ended.run()
-		return l.Err()
-	}
-	if l.err != nil {
-		defer l.mu.Unlock()
-		return l.err
+		return over
 	}
 	if errors.Is(err, ErrNotHeld) {
-		ended := l.end(lost(err))
+		ended = l.end(lost(err))
 		err = l.err
 		l.mu.Unlock()
 		ended.run()

@@ -76,6 +76,9 @@ func (e *ServerError) Code() string {
 
 // CodeOf returns the code of the server error in err's chain, or "".
 func CodeOf(err error) string {
+	if err == nil {
+		return "" // without the allocation below
+	}
 	var se *ServerError
 	if errors.As(err, &se) {
 		return se.Code()

@@ -4,7 +4,7 @@ import "strings"
 
 // Sibling names a key or channel that belongs to key and, in a cluster, lives in the same slot: "{key}suffix", or
 // "keysuffix" where key has a hash tag of its own. ok is false for the few keys that have no such sibling, for example
-// "a}b" and "{}x" (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
+// "a}b", "{}x" and "" (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
 func Sibling(key, suffix string) (sibling string, ok bool) {
 	switch tag, tagged := hashTag(key); {
 	case tagged && tag != "":
@@ -22,7 +22,7 @@ func HasSibling(key string) bool {
 	if tagged {
 		return tag != "" // "{}" switches tags off for whatever contains it
 	}
-	return !strings.Contains(key, "}") // it would end a tag around key early
+	return key != "" && !strings.Contains(key, "}") // "{}" is no tag; a "}" would end a tag around key early
 }
 
 // hashTag returns what stands between the first '{' and the first '}' after it.
