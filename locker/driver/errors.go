@@ -33,8 +33,8 @@ func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
 // DialFailed tells whether err says that no connection came about, so that nothing can have been sent on it.
 func DialFailed(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // ServerError is an error reply.
@@ -79,8 +79,7 @@ func CodeOf(err error) string {
 	if err == nil {
 		return "" // without the allocation below
 	}
-	var se *ServerError
-	if errors.As(err, &se) {
+	if se, ok := errors.AsType[*ServerError](err); ok {
 		return se.Code()
 	}
 	return ""

@@ -1,0 +1,53 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// listening is a driver of which only Subscribe is asked.
+type listening struct {
+	driver.Driver
+	channel string
+	ctx     context.Context //nolint:containedctx // what was asked with
+}
+
+var errListening = errors.New("asked the driver")
+
+func (d *listening) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	d.ctx, d.channel = ctx, channel
+	return nil, errListening
+}
+
+func TestChannel(t *testing.T) {
+	t.Parallel()
+	one, other := &listening{}, &listening{}
+	c := driver.NewChannel(one, "{a}:wake")
+	if c.Name() != "{a}:wake" || c.IsZero() {
+		t.Errorf("name %q, zero: %v", c.Name(), c.IsZero())
+	}
+	_, err := c.Subscribe(t.Context())
+	wantError(t, "Subscribe", err, errListening)
+	if one.channel != "{a}:wake" || one.ctx != t.Context() {
+		t.Errorf("the driver was asked for %q with %v", one.channel, one.ctx)
+	}
+	if c != driver.NewChannel(one, "{a}:wake") || c == driver.NewChannel(other, "{a}:wake") || c == driver.NewChannel(one, "b") {
+		t.Error("channels are not compared by driver and name")
+	}
+}
+
+func TestZeroChannel(t *testing.T) {
+	t.Parallel()
+	var c driver.Channel
+	if !c.IsZero() || c.Name() != "" {
+		t.Errorf("zero: %v, name %q", c.IsZero(), c.Name())
+	}
+	sub, err := c.Subscribe(t.Context())
+	wantError(t, "Subscribe", err, errors.ErrUnsupported)
+	if sub != nil {
+		t.Error("a subscription beside the error")
+	}
+}

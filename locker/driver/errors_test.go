@@ -1,0 +1,180 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func serverError(text string) error {
+	return driver.NewServerError(text, errors.New("the client's: "+text))
+}
+
+func TestServerError(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ in, text, code string }{
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE"},
+		{"ERR unknown command", "ERR unknown command", "ERR"},
+		{"unknown command 'X'", "ERR unknown command 'X'", "ERR"}, // "ERR " was stripped
+		{"max number of clients reached", "ERR max number of clients reached", "ERR"},
+		{"Error running script", "ERR Error running script", "ERR"},
+		{"MOVED 3999 127.0.0.1:6381", "MOVED 3999 127.0.0.1:6381", "MOVED"},
+		{"NOAUTH", "NOAUTH", "NOAUTH"},
+		{"MY_CODE2 text", "MY_CODE2 text", "MY_CODE2"},
+		{"", "ERR ", "ERR"},
+		{" leading space", "ERR  leading space", "ERR"},
+		{"moved lower", "ERR moved lower", "ERR"},
+		{"READONLY\nscript", "ERR READONLY\nscript", "ERR"}, // not a code: a reply has one line
+	}
+	for _, tt := range tests {
+		cause := errors.New("cause")
+		err := driver.NewServerError(tt.in, cause)
+		if err.Text != tt.text || err.Code() != tt.code || !errors.Is(err, cause) {
+			t.Errorf("NewServerError(%q): text %q, code %q, cause %v; want %q, %q", tt.in, err.Text, err.Code(), err.Err, tt.text, tt.code)
+		}
+		if got := driver.CodeOf(fmt.Errorf("wrapped: %w", err)); got != tt.code {
+			t.Errorf("CodeOf(%q) = %q, want %q", tt.in, got, tt.code)
+		}
+		if got, want := err.Error(), "server error: "+tt.text; got != want {
+			t.Errorf("Error() = %q, want %q", got, want)
+		}
+	}
+	for _, err := range []error{nil, io.EOF, errors.New("MOVED 1 a:1")} {
+		if got := driver.CodeOf(err); got != "" {
+			t.Errorf("CodeOf(%v) = %q, want none", err, got)
+		}
+	}
+}
+
+func TestOutcomeOfErrors(t *testing.T) {
+	t.Parallel()
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	tests := []struct {
+		err                  error
+		notExecuted, passing bool
+	}{
+		{nil, false, false},
+
+		// The server's refusals, as they come.
+		{serverError("MOVED 3999 127.0.0.1:6381"), true, true},
+		{serverError("ASK 3999 127.0.0.1:6381"), true, true},
+		{serverError("TRYAGAIN Multiple keys request during rehashing of slot"), true, true},
+		{serverError("CLUSTERDOWN The cluster is down"), true, true},
+		{serverError("READONLY You can't write against a read only replica."), true, true},
+		{serverError("LOADING Redis is loading the dataset in memory"), true, true},
+		{serverError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), true, true},
+		{serverError("OOM command not allowed when used memory > 'maxmemory'."), true, true},
+		{serverError("NOREPLICAS Not enough good replicas to write."), true, true},
+		{serverError("BUSY Redis is busy running a script. You can only call SCRIPT KILL."), true, true},
+		{serverError("NOSCRIPT No matching script. Please use EVAL."), true, true},
+		{serverError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), true, true},
+		{serverError("NOPERM this user has no permissions to run the 'eval' command"), true, false},
+		{serverError("NOAUTH Authentication required."), true, false},
+		{serverError("WRONGPASS invalid username-password pair or user is disabled."), true, false},
+		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), true, false},
+		{serverError("NOREPLICAS"), true, true},
+
+		// What only looks like them.
+		{serverError("ERR MOVED"), false, false},
+		{serverError("BUSYKEY Target key name already exists."), false, false},
+		{serverError("BUSYGROUP Consumer Group name already exists"), false, false},
+		{serverError("EXECABORT Transaction discarded because of previous errors."), false, false},
+		{serverError("UNKILLABLE Sorry the script already executed write commands"), false, false},
+		{serverError("CROSSSLOT Keys in request don't hash to the same slot"), false, false},
+		{serverError("moved 1 a:1"), false, false},
+		{serverError("ERR max number of clients reached"), false, false},
+		{errors.New("READONLY said somebody else"), false, true},
+
+		// Transport: may have been executed, may heal.
+		{io.EOF, false, true},
+		{io.ErrUnexpectedEOF, false, true},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, false, true},
+		{&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, false, true},
+		{dial, false, true}, // the adapter says whether it was its own dial
+		{context.DeadlineExceeded, false, true},
+		{context.Canceled, false, true},
+
+		// Never sent.
+		{driver.NotSent(dial), true, true},
+		{driver.NotSent(context.Canceled), true, true},
+		{driver.ErrNotSent, true, true},
+		{driver.ErrClosed, true, false},
+		{driver.NotSent(driver.ErrClosed), true, false},
+
+		// Ours.
+		{driver.Invalid("what", "got", "allowed"), false, false},
+		{errors.ErrUnsupported, false, false},
+		{driver.NotSent(errors.ErrUnsupported), true, false},
+	}
+	for _, tt := range tests {
+		for _, err := range []error{tt.err, wrap(tt.err)} {
+			if got := driver.NotExecuted(err); got != tt.notExecuted {
+				t.Errorf("NotExecuted(%v) = %v, want %v", err, got, tt.notExecuted)
+			}
+			if got := driver.Passing(err); got != tt.passing {
+				t.Errorf("Passing(%v) = %v, want %v", err, got, tt.passing)
+			}
+		}
+	}
+}
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("above: %w", err)
+}
+
+func TestNotSent(t *testing.T) {
+	t.Parallel()
+	if err := driver.NotSent(nil); err != nil {
+		t.Errorf("NotSent(nil) = %v, want nil", err)
+	}
+	err := driver.NotSent(io.EOF)
+	wantError(t, "NotSent(EOF)", err, driver.ErrNotSent, io.EOF)
+	if errors.Is(io.EOF, driver.ErrNotSent) || errors.Is(err, driver.ErrClosed) {
+		t.Error("EOF by itself is not sent, or what is not sent is closed")
+	}
+	for _, marked := range []error{err, wrap(err), driver.ErrNotSent, driver.ErrClosed} {
+		if got := driver.NotSent(marked); got != marked { //nolint:errorlint // the very error
+			t.Errorf("NotSent(%v) = %v, want it as it is", marked, got)
+		}
+	}
+	wantError(t, "ErrClosed", driver.ErrClosed, driver.ErrNotSent)
+	if errors.Is(driver.ErrNotSent, driver.ErrClosed) {
+		t.Error("what is not sent is closed")
+	}
+}
+
+func TestDialFailed(t *testing.T) {
+	t.Parallel()
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	read := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{{nil, false}, {io.EOF, false}, {read, false}, {dial, true}, {wrap(dial), true}, {wrap(read), false}} {
+		if got := driver.DialFailed(tt.err); got != tt.want {
+			t.Errorf("DialFailed(%v) = %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestInvalidError(t *testing.T) {
+	t.Parallel()
+	err := wrap(driver.Invalid("Request.TTL", "1ns", "1ms to 576h"))
+	var ie *driver.InvalidError
+	if !errors.As(err, &ie) || ie.What != "Request.TTL" || ie.Got != "1ns" || ie.Allowed != "1ms to 576h" {
+		t.Errorf("%v: parts %+v", err, ie)
+	}
+	wantError(t, "Invalid", err, driver.ErrInvalid)
+	if want := "invalid Request.TTL: 1ns; allowed: 1ms to 576h"; ie.Error() != want {
+		t.Errorf("Error() = %q, want %q", ie.Error(), want)
+	}
+}

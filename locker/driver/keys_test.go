@@ -1,0 +1,122 @@
+package driver_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// slot is the cluster slot of a key, written down from the specification and not from the code under test: CRC16/XMODEM of
+// the key, or of its hash tag, modulo 16384
+// (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#key-distribution-model).
+func slot(key string) uint16 {
+	var crc uint16
+	for _, b := range []byte(hashed(key)) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % 16384
+}
+
+// hashed is the part of a key that is hashed, as keyHashSlot in cluster.c finds it.
+func hashed(key string) string {
+	open := 0
+	for open < len(key) && key[open] != '{' {
+		open++
+	}
+	if open == len(key) {
+		return key
+	}
+	end := open + 1
+	for end < len(key) && key[end] != '}' {
+		end++
+	}
+	if end == len(key) || end == open+1 {
+		return key
+	}
+	return key[open+1 : end]
+}
+
+func TestSlotOfTheTestItself(t *testing.T) {
+	t.Parallel()
+	// CLUSTER KEYSLOT on a server.
+	for key, want := range map[string]uint16{
+		"": 0, "123456789": 12739, "foo": 12182, "{foo}.bar": 12182, "x{foo}": 12182, "{}foo": 9500, "foo{": 7673,
+	} {
+		if got := slot(key); got != want {
+			t.Errorf("slot(%q) = %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestSibling(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		key, want string // "": there is none
+	}{
+		{"a", "{a}:fence"}, {"user:1", "{user:1}:fence"}, {"{a", "{{a}:fence"}, {"a{", "{a{}:fence"}, {"{{", "{{{}:fence"},
+		{"{a}", "{a}:fence"}, {"{a}b", "{a}b:fence"}, {"b{a}c}", "b{a}c}:fence"}, {"}{a}", "}{a}:fence"}, {"{{a}", "{{a}:fence"},
+		{"\x00\n", "{\x00\n}:fence"}, {"é", "{é}:fence"}, {"\xff", "{\xff}:fence"},
+		{"", ""}, {"}", ""}, {"a}b", ""}, {"{}", ""}, {"{}x", ""}, {"{}{a}", ""}, {"}{", ""}, {"a}{", ""},
+	} {
+		got, ok := driver.Sibling(tt.key, driver.FenceSuffix)
+		if got != tt.want || ok != (tt.want != "") {
+			t.Errorf("Sibling(%q) = %q, %v; want %q", tt.key, got, ok, tt.want)
+		}
+	}
+}
+
+// Every key of up to seven of the bytes that matter, and random longer ones: the sibling is another key in the same slot,
+// and where there is said to be none, neither way to name one leads there.
+func TestSiblingSharesTheSlot(t *testing.T) {
+	t.Parallel()
+	keys := []string{""}
+	for from, length := 0, 0; length < 7; length++ {
+		end := len(keys)
+		for _, key := range keys[from:end] {
+			for _, c := range "{}a" {
+				keys = append(keys, key+string(c))
+			}
+		}
+		from = end
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	const alphabet = "{{{}}}ab:\x00\n\xff"
+	for range 20_000 {
+		key := make([]byte, random.IntN(40))
+		for i := range key {
+			key[i] = alphabet[random.IntN(len(alphabet))]
+		}
+		keys = append(keys, string(key))
+	}
+	none := 0
+	for _, key := range keys {
+		for _, suffix := range []string{driver.FenceSuffix, driver.WakeSuffix} {
+			sibling, ok := driver.Sibling(key, suffix)
+			if ok != driver.HasSibling(key) {
+				t.Fatalf("Sibling(%q) says %v, HasSibling %v", key, ok, driver.HasSibling(key))
+			}
+			if ok {
+				if slot(sibling) != slot(key) || sibling == key || !strings.HasSuffix(sibling, suffix) || !strings.Contains(sibling, key) {
+					t.Fatalf("Sibling(%q) = %q: slots %d and %d", key, sibling, slot(key), slot(sibling))
+				}
+				continue
+			}
+			none++
+			if sibling != "" || hashed(key+suffix) == hashed(key) || hashed("{"+key+"}"+suffix) == hashed(key) {
+				t.Fatalf("Sibling(%q) = %q, none; but it could have one", key, sibling)
+			}
+		}
+	}
+	if none == 0 {
+		t.Error("no key without a sibling was tried")
+	}
+}

@@ -1,0 +1,111 @@
+package driver_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestReply(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		in   any
+		want []any // nil, int64 or string
+	}{
+		{"nil", nil, []any{nil}},
+		{"int64", int64(math.MaxInt64), []any{int64(math.MaxInt64)}},
+		{"int", -1, []any{int64(-1)}},
+		{"string", "", []any{""}},
+		{"bytes", []byte("a\x00\xff"), []any{"a\x00\xff"}},
+		{"empty list", []any{}, []any{}},
+		{"nil list", []any(nil), []any{}},
+		{"list of one nil", []any{nil}, []any{nil}},
+		{"list", []any{int64(1), nil, "x", []byte("y"), 2}, []any{int64(1), nil, "x", "y", int64(2)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := driver.NewReply(tt.in)
+			if err != nil {
+				t.Fatalf("NewReply: %v", err)
+			}
+			checkReply(t, r, tt.want)
+		})
+	}
+}
+
+func TestZeroReplyIsNil(t *testing.T) {
+	t.Parallel()
+	checkReply(t, driver.Reply{}, []any{nil})
+}
+
+// checkReply demands that each value is what it should be and nothing else, and that there are no more.
+func checkReply(t *testing.T, r driver.Reply, want []any) {
+	t.Helper()
+	if r.Len() != len(want) {
+		t.Fatalf("Len %d, want %d", r.Len(), len(want))
+	}
+	for i := -1; i <= len(want); i++ {
+		var value any = errors.New("no such value")
+		if i >= 0 && i < len(want) {
+			value = want[i]
+		}
+		n, isInt := value.(int64)
+		if got, err := r.Int(i); isInt != (err == nil) || got != n {
+			t.Errorf("Int(%d): %d, %v; value is %v", i, got, err, value)
+		}
+		s, isText := value.(string)
+		if got, err := r.Text(i); isText != (err == nil) || got != s {
+			t.Errorf("Text(%d): %q, %v; value is %v", i, got, err, value)
+		}
+		if got := r.IsNil(i); got != (value == nil) {
+			t.Errorf("IsNil(%d): %v; value is %v", i, got, value)
+		}
+	}
+}
+
+func TestReplyRefuses(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]any{
+		"float":            1.5,
+		"bool":             true,
+		"uint64":           uint64(1),
+		"error":            errors.New("ERR in a list"),
+		"list of strings":  []string{"a"},
+		"nested list":      []any{int64(1), []any{"a"}},
+		"map":              map[string]any{"a": 1},
+		"error in a list":  []any{errors.New("WRONGTYPE")},
+		"pointer to int64": new(int64),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := driver.NewReply(in)
+			if err == nil {
+				t.Fatalf("NewReply(%v) = %v, want an error", in, r)
+			}
+			checkReply(t, r, []any{nil})
+		})
+	}
+	_, err := driver.NewReply([]any{nil, []any{}})
+	if err == nil || !strings.Contains(err.Error(), "item 1") {
+		t.Errorf("error %v does not say which item", err)
+	}
+}
+
+// A client may use its buffer again.
+func TestReplyKeepsNoBuffer(t *testing.T) {
+	t.Parallel()
+	buf := []byte("token")
+	one, _ := driver.NewReply(buf)
+	list, _ := driver.NewReply([]any{buf})
+	copy(buf, "XXXXX")
+	for _, r := range []driver.Reply{one, list} {
+		if got, err := r.Text(0); got != "token" {
+			t.Errorf("Text after the buffer changed: %q, %v", got, err)
+		}
+	}
+}
