@@ -15,9 +15,9 @@ type Bounded struct {
 	deadline        time.Time
 
 	mu    sync.Mutex
+	err   error // why it ended; set once, as done closes
 	done  chan struct{}
 	timer *time.Timer
-	over  bool
 }
 
 // Bound bounds ctx by d, counted from now.
@@ -49,10 +49,35 @@ func (b *Bounded) Stop() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.over = true
-	if b.timer != nil && b.timer.Stop() {
+	b.end(context.Canceled)
+}
+
+// look ends the context if its deadline has passed, and returns its error. The mutex is held.
+func (b *Bounded) look() error {
+	if !time.Now().Before(b.deadline) {
+		b.end(context.DeadlineExceeded)
+	}
+	return b.err
+}
+
+// end ends the context, unless it ended before. The mutex is held.
+func (b *Bounded) end(err error) {
+	if b.err != nil {
+		return
+	}
+	b.err = err
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	if b.done != nil {
 		close(b.done)
 	}
+}
+
+func (b *Bounded) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end(context.DeadlineExceeded)
 }
 
 // Timeout is the d that Bound was given: a key to cache by, where Deadline differs at each call.
@@ -71,13 +96,13 @@ func (b *Bounded) Done() <-chan struct{} {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	err := b.look()
 	if b.done == nil {
 		b.done = make(chan struct{})
-		if b.over {
+		if err != nil {
 			close(b.done)
 		} else {
-			done := b.done
-			b.timer = time.AfterFunc(time.Until(b.deadline), func() { close(done) })
+			b.timer = time.AfterFunc(time.Until(b.deadline), b.expire)
 		}
 	}
 	return b.done
@@ -88,15 +113,9 @@ func (b *Bounded) Err() error {
 	if b.cancel != nil {
 		return b.Context.Err()
 	}
-	if !time.Now().Before(b.deadline) {
-		return context.DeadlineExceeded
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over {
-		return context.Canceled
-	}
-	return nil
+	return b.look()
 }
 
 // WithoutDone is the same context for a client that asks for Done at each call but obeys the deadline: its Done is nil. Use

@@ -1,0 +1,96 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestAwaitAnswers(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, ctx := range map[string]context.Context{"endless": endless(t), "cancellable": t.Context()} {
+		v, err := driver.Await(ctx, func() (int, error) { return 7, refused })
+		if v != 7 || !errors.Is(err, refused) || errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %d, %v; want the call's 7, refused", name, v, err)
+		}
+	}
+}
+
+func TestAwaitOfAnEndedContextCallsNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v, err := driver.Await(ctx, func() (int, error) {
+		t.Error("called")
+		return 7, nil
+	})
+	if v != 0 {
+		t.Errorf("value %d beside the error", v)
+	}
+	wantError(t, "Await", err, driver.ErrNotSent, context.Canceled)
+}
+
+// A client that ignores its context must not hold the caller; what it does is finished behind.
+func TestAwaitReturnsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		finished := false
+		v, err := driver.Await(ctx, func() (int, error) {
+			advance(5 * time.Second)
+			finished = true
+			return 7, nil
+		})
+		if got := time.Since(start); got != time.Second || v != 0 {
+			t.Errorf("%d after %v, want 0 after 1s", v, got)
+		}
+		wantError(t, "Await", err, context.DeadlineExceeded)
+		if errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%v: a call under way may have been sent", err)
+		}
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if !finished {
+			t.Error("the call was not finished")
+		}
+	})
+}
+
+// When the answer and the end of ctx are both there, the answer counts: it tells what happened. On one processor, Await
+// runs after its ctx ended only when the call is over.
+func TestAwaitPrefersTheAnswer(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	answered := 0
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		v, err := driver.Await(ctx, func() (int, error) {
+			cancel()
+			return 7, nil
+		})
+		switch {
+		case v == 7 && err == nil:
+			answered++
+		case v != 0 || !errors.Is(err, context.Canceled):
+			t.Errorf("Await: %d, %v; want the answer or the end of ctx", v, err)
+		}
+	}
+	if answered == 0 {
+		t.Error("the answer was never taken")
+	}
+}
+
+func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	call := func() (int, error) { return 1, nil }
+	if got := testing.AllocsPerRun(100, func() { _, _ = driver.Await(ctx, call) }); got != 0 {
+		t.Errorf("%v allocations, want none", got)
+	}
+}

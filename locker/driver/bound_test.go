@@ -1,0 +1,287 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+type key string
+
+// endless is a context that cannot end, with a value.
+func endless(t *testing.T) context.Context {
+	return context.WithValue(context.WithoutCancel(t.Context()), key("k"), "v")
+}
+
+// dated is a context that has a deadline and no Done, as a client's own context type may be.
+type dated struct {
+	context.Context
+	deadline time.Time
+}
+
+func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
+
+// check demands that a context is live, or has ended with want.
+func check(t *testing.T, what string, ctx context.Context, want error) {
+	t.Helper()
+	if got := ctx.Err(); !errors.Is(got, want) || (got == nil) != (want == nil) {
+		t.Errorf("%s: Err %v, want %v", what, got, want)
+	}
+	if got := closed(ctx.Done()); got != (want != nil) {
+		t.Errorf("%s: Done is closed: %v, Err is %v", what, got, want)
+	}
+}
+
+// How a Bounded behaves is the same over every parent that lasts.
+func TestBoundEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	parents := map[string]func(t *testing.T) context.Context{
+		"endless":      endless,
+		"cancellable":  func(t *testing.T) context.Context { return t.Context() },
+		"dated later":  func(t *testing.T) context.Context { return dated{endless(t), time.Now().Add(time.Hour)} },
+		"bounded":      func(t *testing.T) context.Context { return stopped(t, driver.Bound(endless(t), time.Hour)) },
+		"doneless":     func(t *testing.T) context.Context { return driver.Bound(endless(t), time.Hour).WithoutDone() },
+		"bounded over": func(t *testing.T) context.Context { return stopped(t, driver.Bound(t.Context(), time.Hour)) },
+	}
+	for name, parent := range parents {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				b := driver.Bound(parent(t), 3*time.Second)
+				if d, ok := b.Deadline(); !ok || d.Sub(start) != 3*time.Second {
+					t.Errorf("Deadline %v, %v; want 3s from now", d, ok)
+				}
+				if b.Timeout() != 3*time.Second {
+					t.Errorf("Timeout %v, want 3s", b.Timeout())
+				}
+				check(t, "at first", b, nil)
+				advance(3*time.Second - 1)
+				check(t, "just before", b, nil)
+				<-b.Done()
+				if got := time.Since(start); got != 3*time.Second {
+					t.Errorf("Done closed after %v, want 3s", got)
+				}
+				check(t, "at the deadline", b, context.DeadlineExceeded)
+				b.Stop()
+				check(t, "after Stop", b, context.DeadlineExceeded)
+			})
+		})
+	}
+}
+
+// stopped is b, stopped when the test ends.
+func stopped(t *testing.T, b *driver.Bounded) *driver.Bounded {
+	t.Cleanup(b.Stop)
+	return b
+}
+
+func TestBoundTakesTheSoonerDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		soon := start.Add(time.Second)
+		timer, cancel := context.WithDeadline(t.Context(), soon)
+		defer cancel()
+		outer := driver.Bound(endless(t), time.Second)
+		defer outer.Stop()
+		for name, parent := range map[string]context.Context{
+			"timer context": timer, "dated": dated{endless(t), soon}, "bounded": outer, "doneless": outer.WithoutDone(),
+		} {
+			b := driver.Bound(parent, time.Minute)
+			defer b.Stop()
+			if d, _ := b.Deadline(); !d.Equal(soon) {
+				t.Errorf("over %s: Deadline in %v, want the parent's", name, d.Sub(start))
+			}
+			if b.Timeout() != time.Minute {
+				t.Errorf("over %s: Timeout %v, want what Bound was given", name, b.Timeout())
+			}
+			<-b.Done()
+			if got := time.Since(start); got != time.Second {
+				t.Errorf("over %s: Done closed after %v, want 1s", name, got)
+			}
+			check(t, "over "+name, b, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestBoundEndsWithItsParent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("user went home")
+		parent, cancel := context.WithCancelCause(t.Context())
+		b := driver.Bound(parent, time.Minute)
+		defer b.Stop()
+		nested := driver.Bound(b, time.Second)
+		defer nested.Stop()
+		if !b.Cancellable() || !nested.Cancellable() {
+			t.Error("a Bounded over a cancellable parent is not cancellable")
+		}
+		cancel(cause)
+		synctest.Wait()
+		for what, ctx := range map[string]context.Context{"bounded": b, "nested": nested} {
+			check(t, what, ctx, context.Canceled)
+			if got := context.Cause(ctx); !errors.Is(got, cause) {
+				t.Errorf("%s: cause %v, want the parent's", what, got)
+			}
+		}
+		check(t, "made after the end", driver.Bound(parent, time.Minute), context.Canceled)
+	})
+}
+
+func TestBoundStop(t *testing.T) {
+	t.Parallel()
+	for name, parent := range map[string]func(*testing.T) context.Context{
+		"endless": endless, "cancellable": func(t *testing.T) context.Context { return t.Context() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				asked, unasked := driver.Bound(parent(t), time.Second), driver.Bound(parent(t), time.Second)
+				done := asked.Done()
+				for _, b := range []*driver.Bounded{asked, unasked} {
+					b.Stop()
+					b.Stop()
+				}
+				if !closed(done) {
+					t.Error("Stop leaves those who wait for Done")
+				}
+				check(t, "Done asked before Stop", asked, context.Canceled)
+				check(t, "Done asked after Stop", unasked, context.Canceled)
+				advance(time.Hour)
+				// An ended context keeps its error: who waits compares it with what was seen before.
+				check(t, "stopped, past its deadline", asked, context.Canceled)
+				check(t, "stopped, past its deadline", unasked, context.Canceled)
+			})
+		})
+	}
+}
+
+// Err must not run ahead of Done: who sees an error may rely on Done.
+func TestBoundErrMeansDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		past := driver.Bound(endless(t), -time.Second)
+		check(t, "bounded by a negative time", past, context.DeadlineExceeded)
+		b := driver.Bound(endless(t), time.Second)
+		done := b.Done()
+		timer := time.NewTimer(time.Second) // after b's: at the same instant either may come first
+		<-timer.C
+		if err := b.Err(); err == nil || !closed(done) {
+			t.Errorf("at the deadline Err is %v, and Done closed: %v", err, closed(done))
+		}
+		b.Stop()
+	})
+}
+
+func TestBoundIsAParent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := driver.Bound(endless(t), time.Second)
+		if b.Value(key("k")) != "v" || b.WithoutDone().Value(key("k")) != "v" {
+			t.Error("a value of the parent is lost")
+		}
+		child, cancel := context.WithCancel(b)
+		defer cancel()
+		<-child.Done()
+		check(t, "child", child, context.DeadlineExceeded)
+		b.Stop()
+
+		b = driver.Bound(endless(t), time.Second)
+		child, cancel = context.WithCancel(b)
+		defer cancel()
+		b.Stop()
+		synctest.Wait()
+		check(t, "child of a stopped one", child, context.Canceled)
+	})
+}
+
+func TestWithoutDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := driver.Bound(endless(t), time.Second)
+		defer b.Stop()
+		d := b.WithoutDone()
+		if d.Done() != nil || d.Err() != nil {
+			t.Errorf("Done %v, Err %v; want neither", d.Done(), d.Err())
+		}
+		want, _ := b.Deadline()
+		if got, ok := d.Deadline(); !ok || !got.Equal(want) {
+			t.Errorf("Deadline %v, %v; want %v", got, ok, want)
+		}
+		advance(time.Second)
+		if err := d.Err(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Err past the deadline: %v", err)
+		}
+	})
+}
+
+func TestCancellable(t *testing.T) {
+	t.Parallel()
+	bounded, boundedOver := driver.Bound(endless(t), time.Hour), driver.Bound(t.Context(), time.Hour)
+	defer bounded.Stop()
+	defer boundedOver.Stop()
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		want bool
+	}{
+		{"endless", endless(t), false},
+		{"cancellable", t.Context(), true},
+		{"dated", dated{endless(t), time.Now()}, false},
+		{"bounded over endless", bounded, false},
+		{"bounded over cancellable", boundedOver, true},
+		{"doneless", bounded.WithoutDone(), false},
+		{"a value over bounded", context.WithValue(bounded, key("k"), 1), true}, // nobody can see through it
+	} {
+		if got := driver.Cancellable(tt.ctx); got != tt.want {
+			t.Errorf("Cancellable of %s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestBoundAllocates(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	embedded := make([]driver.Bounded, 101) // AllocsPerRun runs once more than it says
+	for name, tt := range map[string]struct {
+		want float64
+		f    func()
+	}{
+		"Bound over a parent that cannot end": {1, func() {
+			b := driver.Bound(ctx, time.Second)
+			_, _, _ = b.Err(), b.Timeout(), b.WithoutDone()
+			b.Stop()
+		}},
+		"Start of an embedded one": {0, func() {
+			b := &embedded[0]
+			embedded = embedded[1:]
+			b.Start(ctx, time.Second)
+			_ = b.Err()
+			b.Stop()
+		}},
+	} {
+		if got := testing.AllocsPerRun(100, tt.f); got > tt.want {
+			t.Errorf("%s: %v allocations, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestBoundAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		b := driver.Bound(endless(t), time.Millisecond)
+		var wg sync.WaitGroup
+		for _, f := range []func(){b.Stop, func() { <-b.Done() }, func() { _ = b.Err() }, b.Stop, func() { <-b.Done() }} {
+			wg.Go(f)
+		}
+		wg.Wait()
+		if b.Err() == nil || !closed(b.Done()) {
+			t.Fatalf("Err %v, Done closed: %v", b.Err(), closed(b.Done()))
+		}
+	}
+}
