@@ -26,8 +26,8 @@ type dated struct {
 
 func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
 
-// check demands that a context is live, or has ended with want.
-func check(t *testing.T, what string, ctx context.Context, want error) {
+// check demands that ctx is live, or has ended with want.
+func check(ctx context.Context, t *testing.T, what string, want error) {
 	t.Helper()
 	if got := ctx.Err(); !errors.Is(got, want) || (got == nil) != (want == nil) {
 		t.Errorf("%s: Err %v, want %v", what, got, want)
@@ -60,16 +60,16 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 				if b.Timeout() != 3*time.Second {
 					t.Errorf("Timeout %v, want 3s", b.Timeout())
 				}
-				check(t, "at first", b, nil)
+				check(b, t, "at first", nil)
 				advance(3*time.Second - 1)
-				check(t, "just before", b, nil)
+				check(b, t, "just before", nil)
 				<-b.Done()
 				if got := time.Since(start); got != 3*time.Second {
 					t.Errorf("Done closed after %v, want 3s", got)
 				}
-				check(t, "at the deadline", b, context.DeadlineExceeded)
+				check(b, t, "at the deadline", context.DeadlineExceeded)
 				b.Stop()
-				check(t, "after Stop", b, context.DeadlineExceeded)
+				check(b, t, "after Stop", context.DeadlineExceeded)
 			})
 		})
 	}
@@ -93,8 +93,7 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 		for name, parent := range map[string]context.Context{
 			"timer context": timer, "dated": dated{endless(t), soon}, "bounded": outer, "doneless": outer.WithoutDone(),
 		} {
-			b := driver.Bound(parent, time.Minute)
-			defer b.Stop()
+			b := stopped(t, driver.Bound(parent, time.Minute))
 			if d, _ := b.Deadline(); !d.Equal(soon) {
 				t.Errorf("over %s: Deadline in %v, want the parent's", name, d.Sub(start))
 			}
@@ -105,7 +104,7 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 			if got := time.Since(start); got != time.Second {
 				t.Errorf("over %s: Done closed after %v, want 1s", name, got)
 			}
-			check(t, "over "+name, b, context.DeadlineExceeded)
+			check(b, t, "over "+name, context.DeadlineExceeded)
 		}
 	})
 }
@@ -125,12 +124,12 @@ func TestBoundEndsWithItsParent(t *testing.T) {
 		cancel(cause)
 		synctest.Wait()
 		for what, ctx := range map[string]context.Context{"bounded": b, "nested": nested} {
-			check(t, what, ctx, context.Canceled)
+			check(ctx, t, what, context.Canceled)
 			if got := context.Cause(ctx); !errors.Is(got, cause) {
 				t.Errorf("%s: cause %v, want the parent's", what, got)
 			}
 		}
-		check(t, "made after the end", driver.Bound(parent, time.Minute), context.Canceled)
+		check(driver.Bound(parent, time.Minute), t, "made after the end", context.Canceled)
 	})
 }
 
@@ -151,12 +150,12 @@ func TestBoundStop(t *testing.T) {
 				if !closed(done) {
 					t.Error("Stop leaves those who wait for Done")
 				}
-				check(t, "Done asked before Stop", asked, context.Canceled)
-				check(t, "Done asked after Stop", unasked, context.Canceled)
+				check(asked, t, "Done asked before Stop", context.Canceled)
+				check(unasked, t, "Done asked after Stop", context.Canceled)
 				advance(time.Hour)
 				// An ended context keeps its error: who waits compares it with what was seen before.
-				check(t, "stopped, past its deadline", asked, context.Canceled)
-				check(t, "stopped, past its deadline", unasked, context.Canceled)
+				check(asked, t, "stopped, past its deadline", context.Canceled)
+				check(unasked, t, "stopped, past its deadline", context.Canceled)
 			})
 		})
 	}
@@ -167,7 +166,7 @@ func TestBoundErrMeansDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		past := driver.Bound(endless(t), -time.Second)
-		check(t, "bounded by a negative time", past, context.DeadlineExceeded)
+		check(past, t, "bounded by a negative time", context.DeadlineExceeded)
 		b := driver.Bound(endless(t), time.Second)
 		done := b.Done()
 		timer := time.NewTimer(time.Second) // after b's: at the same instant either may come first
@@ -189,7 +188,7 @@ func TestBoundIsAParent(t *testing.T) {
 		child, cancel := context.WithCancel(b)
 		defer cancel()
 		<-child.Done()
-		check(t, "child", child, context.DeadlineExceeded)
+		check(child, t, "child", context.DeadlineExceeded)
 		b.Stop()
 
 		b = driver.Bound(endless(t), time.Second)
@@ -197,7 +196,7 @@ func TestBoundIsAParent(t *testing.T) {
 		defer cancel()
 		b.Stop()
 		synctest.Wait()
-		check(t, "child of a stopped one", child, context.Canceled)
+		check(child, t, "child of a stopped one", context.Canceled)
 	})
 }
 

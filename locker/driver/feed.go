@@ -16,14 +16,15 @@ type Event struct {
 }
 
 // Feed is one connection in subscriber state, as an adapter supplies it to a [Hub]. Subscribe and Unsubscribe send their
-// command and do not wait for its confirmation; the Hub never calls them at once from two goroutines, but does call them
-// while Next blocks.
+// command and do not wait for its confirmation; the Hub calls them from one goroutine at a time, but while Next
+// blocks. After an error of theirs it closes the feed.
 type Feed interface {
 	Subscribe(channel string) error
 	Unsubscribe(channel string) error
 	// Next blocks until the next event. After an error the Hub closes the feed and opens another; an error reply must be
 	// a *ServerError.
 	Next() (Event, error)
-	// Close closes the connection and makes a blocked Next return. It may be called more than once.
+	// Close closes the connection and makes a blocked Next, Subscribe or Unsubscribe return. It may be called more than
+	// once, and by several goroutines.
 	Close() error
 }

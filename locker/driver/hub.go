@@ -13,8 +13,8 @@ const (
 )
 
 // Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection at the first
-// subscription, counts references per channel, reopens a broken connection (after 10 ms, doubling to 1 s), subscribes
-// again and wakes every listener then, since a message may have been missed.
+// subscription, counts references per channel, reopens a broken connection (after 10 ms, doubling to 1 s until one lasts),
+// subscribes again and wakes every listener then, since a message may have been missed.
 //
 // Wake-ups may be lost without notice while a connection is half open: a listener keeps a timer of its own.
 type Hub struct {
@@ -27,7 +27,15 @@ type Hub struct {
 	running bool
 	feed    Feed // nil while there is no connection
 	topics  map[string]*topic
-	pending map[string]int // SUBSCRIBE commands sent on feed and not confirmed yet, by channel
+	pending map[string]int // SUBSCRIBE commands for feed that are not confirmed yet, by channel
+	orders  []order        // for feed, not written yet
+	writing bool           // a goroutine is writing them
+}
+
+// order is a command to the server: to send channel's messages, or to stop.
+type order struct {
+	channel string
+	stop    bool
 }
 
 type topic struct {
@@ -59,7 +67,7 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, erro
 	if t == nil {
 		t = &topic{listeners: map[*listener]struct{}{}, settled: make(chan struct{})}
 		h.topics[channel] = t
-		h.send(channel)
+		h.send(order{channel: channel})
 	}
 	l := &listener{hub: h, channel: channel, topic: t, wake: make(chan struct{}, 1)}
 	t.listeners[l] = struct{}{}
@@ -88,6 +96,7 @@ func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.stop()
 	h.fail(func(*topic) bool { return true }, ErrClosed)
+	h.orders = nil
 	feed := h.feed
 	h.mu.Unlock()
 	var err error
@@ -98,12 +107,40 @@ func (h *Hub) Close() error {
 	return err
 }
 
-// send asks for channel on the present connection. A failed write is left to Next, which fails too.
-func (h *Hub) send(channel string) {
-	if h.feed != nil {
-		h.pending[channel]++
-		_ = h.feed.Subscribe(channel)
+// send has o written on the present connection, in order. It does not wait: a server that is frozen takes no more bytes
+// at some time, which must not hold up a Subscribe whose ctx ends, nor Close. The mutex is held.
+func (h *Hub) send(o order) {
+	if h.feed == nil {
+		return
 	}
+	if !o.stop {
+		h.pending[o.channel]++
+	}
+	h.orders = append(h.orders, o)
+	if !h.writing {
+		h.writing = true
+		h.wg.Go(h.write)
+	}
+}
+
+// write writes what is ordered until there is no more.
+func (h *Hub) write() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.orders) > 0 {
+		o, feed := h.orders[0], h.feed
+		h.orders = h.orders[1:]
+		h.mu.Unlock()
+		command := feed.Subscribe
+		if o.stop {
+			command = feed.Unsubscribe
+		}
+		if command(o.channel) != nil {
+			_ = feed.Close() // Next fails then, and run opens another
+		}
+		h.mu.Lock()
+	}
+	h.writing = false
 }
 
 // fail takes the topics that match out of the hub and tells those who wait for them.
@@ -132,12 +169,15 @@ func (h *Hub) run() {
 	for {
 		feed, err := h.dial()
 		if err == nil {
-			delay = reopenMin
+			opened := time.Now()
 			err = h.receive(feed)
 			_ = feed.Close() // it is broken; what broke it is in err
+			if time.Since(opened) > reopenMax {
+				delay = reopenMin // it lasted: a server that hangs up at once is not dialed at once again
+			}
 		}
 		h.mu.Lock()
-		h.feed = nil
+		h.feed, h.orders = nil, nil
 		clear(h.pending)
 		for _, t := range h.topics {
 			t.confirmed = false
@@ -172,7 +212,7 @@ func (h *Hub) dial() (Feed, error) {
 	}
 	h.feed = feed
 	for channel := range h.topics {
-		h.send(channel)
+		h.send(order{channel: channel})
 	}
 	return feed, nil
 }
@@ -237,8 +277,6 @@ func (l *listener) Close() error {
 		return nil
 	}
 	delete(h.topics, l.channel)
-	if h.feed == nil {
-		return nil
-	}
-	return h.feed.Unsubscribe(l.channel)
+	h.send(order{channel: l.channel, stop: true})
+	return nil
 }

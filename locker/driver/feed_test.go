@@ -1,0 +1,214 @@
+package driver_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// server is what a Hub connects to in these tests. It confirms and refuses as a Redis server does, unless it is silent.
+type server struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	feeds    []*feed
+	dialed   []time.Time      // every attempt
+	refuse   error            // of every open, while it is set
+	forbid   map[string]error // what SUBSCRIBE to a channel is answered with
+	silent   bool             // confirms nothing; the test does
+	fragile  bool             // hangs up at the first command
+	stall    chan struct{}    // commands cannot be written until it is closed
+	writeErr error            // of every command
+	closeErr error            // of Close
+}
+
+func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]error{}} }
+
+// newHub makes a Hub on srv that is closed when the test ends.
+func newHub(t *testing.T, srv *server) *driver.Hub {
+	hub := driver.NewHub(srv.open)
+	t.Cleanup(func() {
+		if err := hub.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return hub
+}
+
+func (s *server) open(ctx context.Context) (driver.Feed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialed = append(s.dialed, time.Now())
+	if s.refuse != nil {
+		return nil, s.refuse
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := &feed{srv: s, events: make(chan event, 4096), over: make(chan struct{})}
+	s.feeds = append(s.feeds, f)
+	return f, nil
+}
+
+// set changes the server under its lock.
+func (s *server) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// dials is when a connection was tried, since the first.
+func (s *server) dials() (after []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.dialed {
+		after = append(after, at.Sub(s.dialed[0]))
+	}
+	return after
+}
+
+// newest is the present connection.
+func (s *server) newest() *feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.feeds) == 0 {
+		s.t.Fatal("no connection was opened")
+	}
+	return s.feeds[len(s.feeds)-1]
+}
+
+type event struct {
+	driver.Event
+	err error
+}
+
+// feed is one connection.
+type feed struct {
+	srv    *server
+	events chan event
+	over   chan struct{}
+	once   sync.Once
+	busy   atomic.Bool // a command is being written
+
+	mu       sync.Mutex
+	commands []string
+}
+
+func (f *feed) Subscribe(channel string) error   { return f.write("+", channel) }
+func (f *feed) Unsubscribe(channel string) error { return f.write("-", channel) }
+
+func (f *feed) write(command, channel string) error {
+	if !f.busy.CompareAndSwap(false, true) {
+		f.srv.t.Error("two commands are written at once")
+	}
+	defer f.busy.Store(false)
+	f.srv.mu.Lock()
+	stall, err, silent, forbidden, fragile := f.srv.stall, f.srv.writeErr, f.srv.silent, f.srv.forbid[channel], f.srv.fragile
+	f.srv.mu.Unlock()
+	if stall != nil {
+		select {
+		case <-stall:
+		case <-f.over:
+			return net.ErrClosed
+		}
+	}
+	f.mu.Lock()
+	f.commands = append(f.commands, command+channel)
+	f.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case fragile:
+		f.hangUp()
+	case silent || command == "-":
+	case forbidden != nil:
+		f.events <- event{err: forbidden}
+	default:
+		f.confirm(channel)
+	}
+	return nil
+}
+
+func (f *feed) Next() (driver.Event, error) {
+	select {
+	case ev := <-f.events:
+		return ev.Event, ev.err
+	case <-f.over:
+		return driver.Event{}, net.ErrClosed
+	}
+}
+
+func (f *feed) Close() error {
+	f.once.Do(func() { close(f.over) })
+	f.srv.mu.Lock()
+	defer f.srv.mu.Unlock()
+	return f.srv.closeErr
+}
+
+func (f *feed) isClosed() bool { return closed(f.over) }
+
+func (f *feed) confirm(channel string) {
+	f.events <- event{Event: driver.Event{Kind: driver.Subscribed, Channel: channel}}
+}
+
+func (f *feed) publish(channel string) {
+	f.events <- event{Event: driver.Event{Kind: driver.Message, Channel: channel}}
+}
+
+// hangUp ends the connection as the server's death does.
+func (f *feed) hangUp() { f.events <- event{err: net.ErrClosed} }
+
+// sent is what was written, in order where one channel is concerned.
+func (f *feed) sent() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.commands)
+}
+
+// subscribe subscribes, and takes the wake-up of the confirmation if there is one.
+func subscribe(t *testing.T, hub *driver.Hub, channel string) driver.Subscription {
+	t.Helper()
+	sub, err := hub.Subscribe(t.Context(), channel)
+	if err != nil {
+		t.Fatalf("Subscribe(%q): %v", channel, err)
+	}
+	synctest.Wait()
+	wakeUps(sub)
+	return sub
+}
+
+// ask subscribes in the background.
+func ask(ctx context.Context, hub *driver.Hub, channel string) <-chan asked {
+	answer := make(chan asked, 1)
+	go func() {
+		sub, err := hub.Subscribe(ctx, channel)
+		answer <- asked{sub, err, time.Now()}
+	}()
+	synctest.Wait()
+	return answer
+}
+
+type asked struct {
+	sub driver.Subscription
+	err error
+	at  time.Time
+}
+
+// wakeUps counts the wake-ups that are there.
+func wakeUps(sub driver.Subscription) (n int) {
+	for {
+		select {
+		case <-sub.Wake():
+			n++
+		default:
+			return n
+		}
+	}
+}

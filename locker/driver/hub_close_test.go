@@ -1,0 +1,180 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestHubClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.silent = true })
+		waiting := ask(t.Context(), hub, "b")
+		start := time.Now()
+		for range 2 {
+			if err := hub.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
+		if after := time.Since(start); after != 0 {
+			t.Errorf("Close took %v", after)
+		}
+		if !srv.newest().isClosed() {
+			t.Error("the connection is open")
+		}
+		wantError(t, "Subscribe that waited", (<-waiting).err, driver.ErrClosed)
+		_, err := hub.Subscribe(t.Context(), "a")
+		wantError(t, "Subscribe after Close", err, driver.ErrClosed)
+		wantWakeUps(t, "after Close", a, 0)
+		_ = a.Close() // must not panic
+		wantError(t, "second Close of a subscription", a.Close(), driver.ErrClosed)
+	})
+}
+
+func TestHubCloseUnused(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		if err := hub.Close(); err != nil || len(srv.dials()) != 0 {
+			t.Errorf("Close: %v, after %d connections", err, len(srv.dials()))
+		}
+	})
+}
+
+func TestHubCloseReportsTheConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t)
+		srv.closeErr = io.ErrClosedPipe
+		hub := driver.NewHub(srv.open)
+		subscribe(t, hub, "a")
+		wantError(t, "Close", hub.Close(), io.ErrClosedPipe)
+	})
+}
+
+func TestHubCloseWhileDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
+		srv.newest().hangUp()
+		advance(10*time.Second + time.Millisecond)
+		start := time.Now()
+		if err := hub.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if after := time.Since(start); after != 0 {
+			t.Errorf("Close took %v, want it not to wait for the next attempt", after)
+		}
+	})
+}
+
+func TestHubCloseWhileDialing(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(ctx context.Context, srv *server) (driver.Feed, error){
+		"gives up": func(ctx context.Context, _ *server) (driver.Feed, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"comes too late": func(ctx context.Context, srv *server) (driver.Feed, error) {
+			<-ctx.Done()
+			return srv.open(context.WithoutCancel(ctx))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := newServer(t)
+				hub := driver.NewHub(func(ctx context.Context) (driver.Feed, error) { return open(ctx, srv) })
+				answer := ask(t.Context(), hub, "a")
+				if err := hub.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				wantError(t, "Subscribe", (<-answer).err, driver.ErrClosed)
+				for _, f := range srv.feeds {
+					if !f.isClosed() {
+						t.Error("a connection that came too late is open")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestHubDialIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hub := driver.NewHub(func(ctx context.Context) (driver.Feed, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		start := time.Now()
+		_, err := hub.Subscribe(t.Context(), "a")
+		wantError(t, "Subscribe", err, context.DeadlineExceeded, driver.ErrNotSent)
+		if after := time.Since(start); after != 5*time.Second {
+			t.Errorf("dialing took %v, want 5s", after)
+		}
+		if err := hub.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// A server that is frozen takes no more bytes at some time. That must hold up nobody but those who wait for its answer.
+func TestHubBlockedWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		stall := make(chan struct{})
+		srv.set(func() { srv.stall = stall })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		first, second := ask(ctx, hub, "b"), ask(ctx, hub, "c")
+		for _, answer := range []<-chan asked{first, second} {
+			if got := <-answer; !errors.Is(got.err, context.DeadlineExceeded) || got.at.Sub(start) != time.Second {
+				t.Errorf("Subscribe: %v after %v, want the end of ctx after 1s", got.err, got.at.Sub(start))
+			}
+		}
+		srv.newest().publish("a")
+		wantWakeUps(t, "a message behind a blocked write", a, 1)
+		if err := a.Close(); err != nil || time.Since(start) != time.Second {
+			t.Errorf("Close of a subscription: %v after %v", err, time.Since(start))
+		}
+		srv.set(func() { srv.stall = nil })
+		close(stall)
+		synctest.Wait()
+		sent := srv.newest().sent()
+		if slices.Sort(sent[3:5]); !slices.Equal(sent, []string{"+a", "+b", "+c", "-b", "-c", "-a"}) {
+			t.Errorf("once it thawed, the connection was sent %q, want everything in order", sent)
+		}
+
+		srv.set(func() { srv.stall = make(chan struct{}) })
+		_ = ask(t.Context(), hub, "d")
+		if err := hub.Close(); err != nil || time.Since(start) != time.Second {
+			t.Errorf("Close of the hub: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A command that cannot be written is a broken connection, whether or not the client's Next notices.
+func TestHubFailedWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.writeErr = io.ErrClosedPipe })
+		broken := srv.newest()
+		got := <-ask(t.Context(), hub, "b")
+		wantError(t, "Subscribe", got.err, net.ErrClosed)
+		if !broken.isClosed() {
+			t.Error("the connection was not closed")
+		}
+		srv.set(func() { srv.writeErr = nil })
+		advance(time.Second)
+		wantWakeUps(t, "who was there before", a, 1)
+		subscribe(t, hub, "b")
+	})
+}

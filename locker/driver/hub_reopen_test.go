@@ -1,0 +1,188 @@
+package driver_test
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestHubComesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a, b := subscribe(t, hub, "a"), subscribe(t, hub, "b")
+		advance(time.Minute)
+		first := srv.newest()
+		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
+		first.hangUp()
+		down := time.Now()
+		advance(3 * time.Second)
+		var pauses []time.Duration
+		last := down
+		for _, at := range srv.dialed[1:] {
+			pauses = append(pauses, at.Sub(last))
+			last = at
+		}
+		ms := time.Millisecond
+		want := []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1000 * ms}
+		if !slices.Equal(pauses, want) {
+			t.Errorf("pauses %v, want %v", pauses, want)
+		}
+		if !first.isClosed() {
+			t.Error("the broken connection was not closed")
+		}
+		wantWakeUps(t, "while it is down", a, 0)
+		srv.set(func() { srv.refuse = nil })
+		advance(time.Second)
+		second := srv.newest()
+		if sent := second.sent(); len(sent) != 2 || !slices.Contains(sent, "+a") || !slices.Contains(sent, "+b") {
+			t.Errorf("the new connection was sent %q, want +a and +b", sent)
+		}
+		wantWakeUps(t, "a, subscribed again", a, 1)
+		wantWakeUps(t, "b, subscribed again", b, 1)
+		second.publish("b")
+		wantWakeUps(t, "b, after a message", b, 1)
+		if err := a.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		synctest.Wait()
+		if sent := second.sent(); sent[len(sent)-1] != "-a" {
+			t.Errorf("the new connection was sent %q, want -a at the end", sent)
+		}
+	})
+}
+
+// A subscription that stands is not confirmed on a new connection until the server says so.
+func TestHubConfirmsAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.silent = true })
+		srv.newest().hangUp()
+		advance(time.Second)
+		late := ask(t.Context(), hub, "a") // stands already: it is kept alive with the others
+		if got := <-late; got.err != nil {
+			t.Errorf("Subscribe: %v", got.err)
+		}
+		wantWakeUps(t, "before the confirmation", a, 0)
+		srv.newest().confirm("a")
+		wantWakeUps(t, "at the confirmation", a, 1)
+	})
+}
+
+// A server that takes connections and hangs up, as one with too many clients does, must not be dialed every 10 ms.
+func TestHubBacksOffFromAFragileServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.fragile = true })
+		srv.newest().hangUp()
+		advance(10 * time.Second)
+		if n := len(srv.dials()); n > 20 {
+			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
+		}
+		srv.set(func() { srv.fragile = false })
+		advance(time.Minute)
+		before := len(srv.dials())
+		srv.newest().hangUp()
+		advance(10 * time.Millisecond)
+		if n := len(srv.dials()); n != before+1 {
+			t.Errorf("%d connections 10 ms after one that lasted broke, want one", n-before)
+		}
+	})
+}
+
+// The same for a channel that was allowed once and is forbidden since.
+func TestHubBacksOffFromARevokedChannel(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		subscribe(t, hub, "a")
+		subscribe(t, hub, "b")
+		srv.set(func() { srv.forbid["b"] = errNoPerm })
+		srv.newest().hangUp()
+		advance(10 * time.Second)
+		if n := len(srv.dials()); n > 20 {
+			t.Errorf("%d connections in 10 s, want pauses that double to 1 s", n)
+		}
+	})
+}
+
+var errNoPerm error = driver.NewServerError("NOPERM this user has no permissions to access one of the channels", io.EOF)
+
+func TestHubRefusedChannel(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.forbid["b"] = errNoPerm })
+		for range 3 {
+			_, err := hub.Subscribe(t.Context(), "b")
+			wantError(t, "Subscribe", err, errNoPerm)
+			if driver.CodeOf(err) != "NOPERM" {
+				t.Errorf("Subscribe: %v, want the server's error", err)
+			}
+			advance(2 * time.Second)
+			wantWakeUps(t, "who was there before", a, 1)
+		}
+		srv.newest().publish("a")
+		wantWakeUps(t, "who was there before", a, 1)
+		wantSent(t, srv.newest(), "+a")
+		srv.set(func() { clear(srv.forbid) })
+		subscribe(t, hub, "b")
+	})
+}
+
+func TestHubCannotConnect(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		srv.refuse = io.ErrUnexpectedEOF
+		for range 2 {
+			_, err := hub.Subscribe(t.Context(), "a")
+			wantError(t, "Subscribe", err, driver.ErrNotSent, io.ErrUnexpectedEOF)
+		}
+		advance(time.Minute)
+		if n := len(srv.dials()); n != 2 {
+			t.Errorf("%d connections tried, want two: nobody waits", n)
+		}
+		srv.set(func() { srv.refuse = errors.ErrUnsupported })
+		_, err := hub.Subscribe(t.Context(), "a")
+		wantError(t, "Subscribe where there is none", err, errors.ErrUnsupported)
+		srv.set(func() { srv.refuse = nil })
+		subscribe(t, hub, "a")
+	})
+}
+
+// While others wait for the connection to come back, a new Subscribe gets the error of the next attempt.
+func TestHubSubscribeWhileDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
+		srv.newest().hangUp()
+		advance(5 * time.Second)
+		start := time.Now()
+		got := <-ask(t.Context(), hub, "b")
+		wantError(t, "Subscribe", got.err, io.ErrUnexpectedEOF)
+		if after := got.at.Sub(start); after > time.Second {
+			t.Errorf("Subscribe took %v, want the second of the pause at most", after)
+		}
+		answer := ask(t.Context(), hub, "b")
+		srv.set(func() { srv.refuse = nil })
+		if got := <-answer; got.err != nil {
+			t.Errorf("Subscribe that saw the connection come back: %v", got.err)
+		}
+		wantWakeUps(t, "who was there before", a, 1)
+	})
+}
+
+func TestHubIdleConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		_ = subscribe(t, hub, "a").Close()
+		advance(time.Hour)
+		srv.newest().hangUp()
+		advance(time.Hour)
+		if n := len(srv.dials()); n != 1 {
+			t.Errorf("%d connections, want one: nobody listens", n)
+		}
+		subscribe(t, hub, "a")
+		if n := len(srv.dials()); n != 2 {
+			t.Errorf("%d connections, want two", n)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// inBubble runs a test of a Hub with a clock of its own.
+func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *driver.Hub)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t)
+		f(t, srv, newHub(t, srv))
+	})
+}
+
+func wantSent(t *testing.T, f *feed, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := f.sent(); !slices.Equal(got, want) {
+		t.Errorf("the connection was sent %q, want %q", got, want)
+	}
+}
+
+func wantWakeUps(t *testing.T, what string, sub driver.Subscription, want int) {
+	t.Helper()
+	synctest.Wait()
+	if got := wakeUps(sub); got != want {
+		t.Errorf("%s: %d wake-ups, want %d", what, got, want)
+	}
+}
+
+func TestHubFansOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a1, a2, b := subscribe(t, hub, "a"), subscribe(t, hub, "a"), subscribe(t, hub, "b")
+		f := srv.newest()
+		wantSent(t, f, "+a", "+b")
+		f.publish("a")
+		wantWakeUps(t, "first of a", a1, 1)
+		wantWakeUps(t, "second of a", a2, 1)
+		wantWakeUps(t, "b", b, 0)
+		f.publish("c") // nobody asked for it
+		f.publish("b")
+		wantWakeUps(t, "first of a", a1, 0)
+		wantWakeUps(t, "b", b, 1)
+		if dials := srv.dials(); len(dials) != 1 {
+			t.Errorf("%d connections, want one", len(dials))
+		}
+	})
+}
+
+func TestHubCoalescesWakeUps(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		idle, busy := subscribe(t, hub, "a"), subscribe(t, hub, "a")
+		for range 100 { // who does not look holds up nobody
+			srv.newest().publish("a")
+			<-busy.Wake()
+		}
+		wantWakeUps(t, "who did not look", idle, 1)
+	})
+}
+
+func TestHubWakesAtTheConfirmation(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		srv.silent = true
+		first := ask(t.Context(), hub, "a")
+		second := ask(t.Context(), hub, "a")
+		f := srv.newest()
+		f.publish("a") // left from another subscription: proves nothing
+		f.confirm("b")
+		synctest.Wait()
+		if len(first)+len(second) != 0 {
+			t.Error("Subscribe returned before the confirmation")
+		}
+		f.confirm("a")
+		for _, answer := range []<-chan asked{first, second} {
+			got := <-answer
+			if got.err != nil {
+				t.Fatalf("Subscribe: %v", got.err)
+			}
+			wantWakeUps(t, "at the confirmation", got.sub, 1)
+		}
+		third := subscribe(t, hub, "a") // needs no other
+		wantSent(t, f, "+a")
+		f.confirm("a") // a client that subscribes again by itself
+		wantWakeUps(t, "at an unexpected confirmation", third, 1)
+	})
+}
+
+func TestHubCountsReferences(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		first, second := subscribe(t, hub, "a"), subscribe(t, hub, "a")
+		f := srv.newest()
+		for range 2 {
+			first.Close()
+		}
+		wantError(t, "second Close", first.Close(), driver.ErrClosed)
+		wantSent(t, f, "+a")
+		f.publish("a")
+		wantWakeUps(t, "who stays", second, 1)
+		wantWakeUps(t, "who left", first, 0)
+		if err := second.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wantSent(t, f, "+a", "-a")
+		f.publish("a")
+		wantWakeUps(t, "who left", second, 0)
+		third := subscribe(t, hub, "a")
+		wantSent(t, f, "+a", "-a", "+a")
+		wantError(t, "Close of an old one", second.Close(), driver.ErrClosed)
+		wantSent(t, f, "+a", "-a", "+a")
+		f.publish("a")
+		wantWakeUps(t, "who came later", third, 1)
+		if f.isClosed() || len(srv.dials()) != 1 {
+			t.Error("the connection did not outlive its subscriptions")
+		}
+	})
+}
+
+// A confirmation that was under way for a subscription given up since must not pass for that of the next one.
+func TestHubStaleConfirmation(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		srv.silent = true
+		ctx, cancel := context.WithCancel(t.Context())
+		old := ask(ctx, hub, "a")
+		cancel()
+		wantError(t, "Subscribe given up", (<-old).err, context.Canceled)
+		f := srv.newest()
+		answer := ask(t.Context(), hub, "a")
+		wantSent(t, f, "+a", "-a", "+a")
+		f.confirm("a")
+		f.publish("a")
+		synctest.Wait()
+		if len(answer) != 0 {
+			t.Fatal("the confirmation of the first SUBSCRIBE passed for that of the second")
+		}
+		f.confirm("a")
+		got := <-answer
+		if got.err != nil {
+			t.Fatalf("Subscribe: %v", got.err)
+		}
+		wakeUps(got.sub)
+		f.publish("a")
+		wantWakeUps(t, "a message", got.sub, 1)
+	})
+}
+
+func TestHubSubscribeObeysItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := hub.Subscribe(ctx, "a")
+		wantError(t, "Subscribe under an ended ctx", err, driver.ErrNotSent, context.Canceled)
+		if len(srv.dials()) != 0 {
+			t.Error("it opened a connection")
+		}
+
+		srv.silent = true
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		given, kept := ask(ctx, hub, "a"), ask(t.Context(), hub, "a")
+		got := <-given
+		wantError(t, "Subscribe", got.err, context.DeadlineExceeded)
+		if after := got.at.Sub(start); after != time.Second || errors.Is(got.err, driver.ErrNotSent) || got.sub != nil {
+			t.Errorf("Subscribe: %v, %v after %v; want the ctx's error after 1s", got.sub, got.err, after)
+		}
+		wantSent(t, srv.newest(), "+a") // the other still waits for it
+		srv.newest().confirm("a")
+		if got := <-kept; got.err != nil {
+			t.Errorf("the other's Subscribe: %v", got.err)
+		}
+	})
+}
