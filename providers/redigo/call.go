@@ -1,0 +1,163 @@
+package redigo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one of two ways. A connection
+// of a prompt pool is used in this goroutine and closed when ctx ends. Elsewhere dialing, testing or waiting may ignore ctx,
+// so all is done in a goroutine that finishes behind.
+func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
+	var zero T
+	if err := a.Guard(); err != nil {
+		return zero, err
+	}
+	if err := ctx.Err(); err != nil {
+		return zero, driver.NotSent(err)
+	}
+	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake of ctx.
+	if a.inline.Load() && a.prompt.IdleCount() > 0 {
+		return run(ctx, a, key, use, new(atomic.Bool))
+	}
+	var begun atomic.Bool
+	v, err := driver.Await(ctx, func() (T, error) { return run(ctx, a, key, use, &begun) })
+	if !begun.Load() {
+		err = driver.NotSent(err)
+	}
+	return v, err
+}
+
+// run is call once ctx is known to be fit. It sets begun before it looks at ctx for the last time: while begun is not set
+// and ctx has ended, nothing has been sent or ever will be.
+func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error), begun *atomic.Bool) (T, error) {
+	var zero T
+	conn, err := a.get(ctx, key)
+	if err != nil {
+		return zero, driver.NotSent(explain(ctx, err))
+	}
+	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
+	begun.Store(true)
+	if err := ctx.Err(); err != nil {
+		return zero, driver.NotSent(err)
+	}
+	w := watch(ctx, conn)
+	v, err := use(conn)
+	w.end()
+	return v, explain(ctx, err)
+}
+
+// get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it would take the digest of
+// a script for the key. Nothing was sent if it fails.
+func (a *adapter) get(ctx context.Context, key string) (redis.Conn, error) {
+	if p, ok := a.pool.(interface {
+		GetContext(context.Context) (redis.Conn, error)
+	}); ok {
+		conn, err := p.GetContext(ctx)
+		if err == nil && a.prompt != nil {
+			a.learn.Do(func() { a.inline.Store(closable(conn)) })
+		}
+		return conn, err
+	}
+	conn := a.pool.Get()
+	err := conn.Err()
+	if b, ok := conn.(binder); ok && err == nil {
+		err = bind(b, key)
+	}
+	if err != nil {
+		_ = conn.Close() // it was not used
+		return nil, err
+	}
+	return conn, nil
+}
+
+// exec sends one command and reads its reply until ctx's deadline.
+func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any, error) {
+	if d, ok := remaining(ctx); ok {
+		return redis.DoWithTimeout(conn, d, command, args...)
+	}
+	return conn.Do(command, args...)
+}
+
+// remaining is what ctx's deadline leaves, never zero: to redigo that is no limit at all.
+func remaining(ctx context.Context) (time.Duration, bool) {
+	deadline, ok := ctx.Deadline()
+	return max(time.Until(deadline), time.Nanosecond), ok
+}
+
+// explain turns an error reply into a *driver.ServerError and adds ctx's error to what ctx ended.
+func explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		return driver.NewServerError(string(reply), err)
+	}
+	end := ctx.Err()
+	if deadline, ok := ctx.Deadline(); end == nil && ok && !time.Now().Before(deadline) {
+		end = context.DeadlineExceeded // the connection's timer was the faster one
+	}
+	if end == nil || errors.Is(err, end) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", end, err)
+}
+
+// closable tells whether conn is one that shut can close.
+func closable(conn redis.Conn) bool {
+	_, err := redis.DoContext(conn, context.Background(), "") // sends nothing
+	return err == nil
+}
+
+// shut closes the network connection below a pool's connection while that is in use, which its Close must not do. A receive
+// whose context has ended does so, and nothing else.
+func shut(conn redis.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	_, _ = redis.ReceiveContext(conn, ctx) // always fails
+}
+
+// watcher shuts a connection when ctx ends, so that what reads or writes on it returns.
+type watcher struct {
+	timer *time.Timer // either for a deadline alone
+	stop  func() bool // or for ctx
+
+	mu   sync.Mutex
+	conn redis.Conn // nil once over
+}
+
+func watch(ctx context.Context, conn redis.Conn) *watcher {
+	w := &watcher{conn: conn}
+	if driver.Cancellable(ctx) {
+		w.stop = context.AfterFunc(ctx, w.expire)
+	} else if d, ok := remaining(ctx); ok {
+		w.timer = time.AfterFunc(d, w.expire)
+	}
+	return w
+}
+
+func (w *watcher) expire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn != nil {
+		shut(w.conn)
+	}
+}
+
+// end returns once the connection is the caller's alone.
+func (w *watcher) end() {
+	if w.timer != nil && w.timer.Stop() || w.stop != nil && w.stop() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = nil
+}

@@ -1,0 +1,84 @@
+package redigo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// maxRedirects is how many redirections one command follows.
+const maxRedirects = 5
+
+// cluster is what *redisc.Cluster has and this package needs to follow ASK.
+type cluster interface {
+	EachNode(replicas bool, visit func(addr string, conn redis.Conn) error) error
+	Refresh() error
+}
+
+// binder is what a connection of a cluster has.
+type binder interface {
+	Bind(keys ...string) error
+}
+
+func bind(b binder, key string) error {
+	if key == "" {
+		return b.Bind() // any node
+	}
+	return b.Bind(key)
+}
+
+// do sends one command. In a cluster it follows MOVED and ASK, which prove that the command did not run.
+func (a *adapter) do(ctx context.Context, key, command string, args []any) (any, error) {
+	use := func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) }
+	v, err := call(ctx, a, key, use)
+	if a.cluster == nil {
+		return v, err
+	}
+	for range maxRedirects {
+		switch driver.CodeOf(err) {
+		case "MOVED": // the pool has noted the new node
+			v, err = call(ctx, a, key, use)
+		case "ASK":
+			v, err = a.ask(ctx, err, use)
+		default:
+			return v, err
+		}
+	}
+	return v, err
+}
+
+// errVisited ends a walk over the nodes.
+var errVisited = errors.New("visited")
+
+// ask uses a connection of the node that an ASK reply names.
+func (a *adapter) ask(ctx context.Context, asked error, use func(redis.Conn) (any, error)) (any, error) {
+	reply, _ := errors.AsType[*driver.ServerError](asked)
+	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
+	return driver.Await(ctx, func() (v any, err error) {
+		visit := func(addr string, conn redis.Conn) error {
+			if addr != target {
+				return nil
+			}
+			if err = conn.Err(); err != nil {
+				err = driver.NotSent(err)
+			} else if err = conn.Send("ASKING"); err == nil {
+				v, err = use(conn)
+			}
+			err = explain(ctx, err)
+			return errVisited
+		}
+		if errors.Is(a.cluster.EachNode(false, visit), errVisited) {
+			return v, err
+		}
+		// A node that the cluster has since got, or one known by another name.
+		if a.cluster.Refresh() == nil && errors.Is(a.cluster.EachNode(false, visit), errVisited) {
+			return v, err
+		}
+		return nil, driver.NotSent(fmt.Errorf("redigo: the pool does not know the node of %q", reply.Text))
+	})
+}

@@ -1,0 +1,53 @@
+package redigo
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gomodule/redigo/redis"
+)
+
+type plainConn struct{ redis.ConnWithTimeout }
+
+// Only where everything obeys ctx a call runs in its caller's goroutine.
+func TestInline(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", m.Addr()) }
+	dialPlain := func(ctx context.Context) (redis.Conn, error) {
+		c, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return plainConn{c.(redis.ConnWithTimeout)}, nil
+	}
+	for name, c := range map[string]struct {
+		pool *redis.Pool
+		want bool
+	}{
+		"DialContext":         {&redis.Pool{DialContext: dial}, true},
+		"TestOnBorrowContext": {&redis.Pool{DialContext: dial, TestOnBorrowContext: func(context.Context, redis.Conn, time.Time) error { return nil }}, true},
+		"TestOnBorrow":        {&redis.Pool{DialContext: dial, TestOnBorrow: func(redis.Conn, time.Time) error { return nil }}, false},
+		"Dial":                {&redis.Pool{Dial: func() (redis.Conn, error) { return dial(t.Context()) }}, false},
+		"no contexts":         {&redis.Pool{DialContext: dialPlain}, false},
+	} {
+		drv, err := New(c.pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := drv.(*adapter).inline.Load(); got != c.want {
+			t.Errorf("%s: inline %v, want %v", name, got, c.want)
+		}
+		if err := drv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := c.pool.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package redigo_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// ending is a context that ends before the answer comes. cancel does nothing where the deadline ends it.
+type ending struct {
+	ctx    context.Context
+	cancel func()
+	want   error
+}
+
+var endings = map[string]func(t *testing.T) ending{
+	"cancelled": func(t *testing.T) ending {
+		ctx, cancel := context.WithCancel(t.Context())
+		return ending{ctx, cancel, context.Canceled}
+	},
+	"cancelled, bounded": func(t *testing.T) ending {
+		parent, cancel := context.WithCancel(t.Context())
+		return ending{bound(t, parent, time.Hour), cancel, context.Canceled}
+	},
+	"deadline": func(t *testing.T) ending {
+		return ending{bound(t, context.Background(), soon), func() {}, context.DeadlineExceeded}
+	},
+	"deadline, cancellable": func(t *testing.T) ending {
+		return ending{bound(t, t.Context(), soon), func() {}, context.DeadlineExceeded}
+	},
+	"deadline without Done": func(t *testing.T) ending {
+		return ending{bound(t, context.Background(), soon).WithoutDone(), func() {}, context.DeadlineExceeded}
+	},
+}
+
+const soon = 100 * time.Millisecond
+
+func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounded {
+	ctx := driver.Bound(parent, d)
+	t.Cleanup(ctx.Stop)
+	return ctx
+}
+
+func eachEnding(t *testing.T, test func(t *testing.T, pools poolKind, end ending)) {
+	t.Helper()
+	eachPool(t, func(t *testing.T, pools poolKind) {
+		for name, ending := range endings {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				end := ending(t)
+				defer end.cancel()
+				test(t, pools, end)
+			})
+		}
+	})
+}
+
+// The reply does not come. The call returns, its connection is closed instead of pooled, and the next call has a reply of
+// its own.
+func TestReturnsWhenTheReplyIsStalled(t *testing.T) {
+	t.Parallel()
+	eachEnding(t, func(t *testing.T, pools poolKind, end ending) {
+		proxy := faultproxy.Start(t, miniredis.RunT(t).Addr())
+		pool := pools.make(proxy.Addr())
+		drv := open(t, pool)
+		_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute)
+		must(t, err)
+
+		trap := proxy.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "slow"), Fault: faultproxy.Stall})
+		answered := setNX(end.ctx, drv, "slow")
+		within(t, "stall", trap.Hit())
+		end.cancel()
+		wantOpen(t, returned(t, answered).err, end.want)
+		if pools.deaf && errors.Is(end.want, context.Canceled) {
+			trap.Release()
+		} else {
+			within(t, "close of the connection", trap.Gone())
+		}
+		eventually(t, "connection given back", func() bool { return pool.ActiveCount() == pool.IdleCount() })
+		if set, err := drv.SetNX(t.Context(), "slow", "v", time.Minute); set || err != nil {
+			t.Errorf("next call: %v, %v", set, err)
+		}
+		if n := proxy.Count(faultproxy.Command("SET", "slow")); n != 2 {
+			t.Errorf("%d SETs, want one for each call", n)
+		}
+	})
+}
+
+// The server reads no more, so that a large command cannot be written.
+func TestReturnsWhenTheServerDoesNotRead(t *testing.T) {
+	t.Parallel()
+	eachEnding(t, func(t *testing.T, pools poolKind, end ending) {
+		addr := readsOnce(t)
+		drv := open(t, pools.make(addr, redis.DialWriteTimeout(time.Second))) // for the deaf ones, and only for later
+		_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute)
+		must(t, err)
+		large := strings.Repeat("x", 16<<20)
+		answered := make(chan answer, 1)
+		go func() {
+			set, err := drv.SetNX(end.ctx, "k", large, time.Minute)
+			answered <- answer{set, err}
+		}()
+		end.cancel()
+		if a := returned(t, answered); !errors.Is(a.err, end.want) {
+			t.Errorf("error %v, want %v", a.err, end.want)
+		}
+	})
+}
+
+// readsOnce is a server that answers OK to what it reads first on a connection, and then reads no more.
+func readsOnce(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			context.AfterFunc(t.Context(), func() { conn.Close() })
+			if _, err := conn.Read(make([]byte, 4096)); err != nil {
+				continue
+			}
+			if _, err := conn.Write([]byte("+OK\r\n")); err != nil {
+				t.Errorf("readsOnce: %v", err)
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// No connection comes about: nothing was sent, and a connection that comes late is not lost.
+func TestReturnsWhenDialingHangs(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	for name, ending := range endings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end := ending(t)
+			if end.ctx.Done() == nil {
+				t.Skip("a context without Done is for clients that obey its deadline; none that dials is given one")
+			}
+			dialing, late := make(chan struct{}), make(chan struct{})
+			pool := &redis.Pool{MaxIdle: 1, Dial: func() (redis.Conn, error) {
+				close(dialing)
+				<-late
+				return redis.Dial("tcp", m.Addr())
+			}}
+			drv := open(t, pool)
+			answered := setNX(end.ctx, drv, name)
+			within(t, "dialing", dialing)
+			end.cancel()
+			wantNotSent(t, returned(t, answered).err, end.want)
+			close(late)
+			eventually(t, "late connection pooled", func() bool { return pool.IdleCount() == 1 })
+			if m.Exists(name) {
+				t.Error("the command was sent")
+			}
+		})
+	}
+}
+
+// A test of a pooled connection that hangs is no different.
+func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.Start(t, miniredis.RunT(t).Addr())
+	pool := prompt(proxy.Addr())
+	pool.TestOnBorrow = func(c redis.Conn, _ time.Time) error {
+		_, err := c.Do("PING")
+		return err
+	}
+	drv := open(t, pool)
+	_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute)
+	must(t, err)
+	trap := proxy.Add(faultproxy.Rule{Match: faultproxy.Command("PING"), Fault: faultproxy.Stall})
+	_, err = drv.SetNX(bound(t, context.Background(), soon), "k", "v", time.Minute)
+	wantNotSent(t, err, context.DeadlineExceeded)
+	within(t, "stall", trap.Hit())
+	trap.Release()
+	eventually(t, "connection pooled", func() bool { return pool.IdleCount() == 1 })
+	if n := proxy.Count(faultproxy.Command("SET", "k")); n != 0 {
+		t.Errorf("%d SETs", n)
+	}
+}
+
+// Contexts end at about the time the replies come: whatever wins, no connection is lost or gets another's reply.
+func TestContextEndsWhileTheReplyComes(t *testing.T) {
+	t.Parallel()
+	eachPool(t, func(t *testing.T, pools poolKind) {
+		m := miniredis.RunT(t)
+		pool := pools.make(m.Addr())
+		drv := open(t, pool)
+		echo := driver.NewScript(`return ARGV[1]`)
+		var ended atomic.Int64
+		for i := range 300 {
+			parent, cancel := context.WithCancel(t.Context())
+			ctx := driver.Bound(parent, time.Minute)
+			if i%2 == 0 {
+				ctx = driver.Bound(context.Background(), time.Duration(i)*time.Microsecond)
+			}
+			go func() {
+				cancel()
+			}()
+			want := time.Duration(i).String()
+			r, err := drv.Eval(ctx, echo, nil, []string{want})
+			if err != nil {
+				ended.Add(1)
+				if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v", err)
+				}
+			} else if got, _ := r.Text(0); got != want {
+				t.Fatalf("reply %q, want %q", got, want)
+			}
+			ctx.Stop()
+			cancel()
+		}
+		eventually(t, "connections given back", func() bool { return pool.ActiveCount() == pool.IdleCount() })
+		t.Logf("%d of 300 calls were ended by their context", ended.Load())
+	})
+}

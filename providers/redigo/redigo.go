@@ -1,0 +1,126 @@
+package redigo
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Pool is where connections come from. A *redis.Pool is one; so is a *redisc.Cluster of github.com/mna/redisc.
+//
+// Of another type the adapter uses what else it has: GetContext, as *redis.Pool has it; Dial() (redis.Conn, error), as
+// *redisc.Cluster has it, without which Subscribe answers errors.ErrUnsupported; EachNode and Refresh, as *redisc.Cluster has
+// them, which make it a cluster.
+type Pool interface {
+	Get() redis.Conn
+}
+
+type adapter struct {
+	driver.Base
+
+	pool    Pool
+	cluster cluster // pool, if it is one
+	hub     *driver.Hub
+
+	// prompt is pool, if all that it calls is told of the context. inline says that a connection taken from it can be
+	// closed while in use.
+	prompt *redis.Pool
+	learn  sync.Once
+	inline atomic.Bool
+}
+
+var (
+	_ driver.Driver       = (*adapter)(nil)
+	_ driver.Batcher      = (*adapter)(nil)
+	_ driver.Backgrounder = (*adapter)(nil)
+)
+
+// New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes it. New does not dial.
+// A nil pool, and a *redis.Pool without Dial and DialContext, is a *driver.InvalidError.
+//
+// The driver is a [driver.Batcher] and a [driver.Backgrounder].
+func New(pool Pool) (driver.Driver, error) {
+	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
+	}
+	a := &adapter{pool: pool}
+	a.hub = driver.NewHub(a.open)
+	a.cluster, _ = pool.(cluster)
+	if p, ok := pool.(*redis.Pool); ok {
+		if p.Dial == nil && p.DialContext == nil {
+			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext", "one that has either")
+		}
+		if p.DialContext != nil && p.TestOnBorrow == nil {
+			a.prompt = p
+		}
+	}
+	return a, nil
+}
+
+// SetNX implements [driver.Driver].
+func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	v, err := a.do(ctx, key, "SET", []any{key, value, "NX", "PX", ttl.Milliseconds()})
+	switch {
+	case err != nil:
+		return false, err
+	case v == nil:
+		return false, nil
+	case v == "OK":
+		return true, nil
+	}
+	return false, fmt.Errorf("redigo: SET answered %.100q: want OK or nil", v)
+}
+
+// Eval implements [driver.Driver].
+func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	body := scriptArgs(keys, args)
+	return driver.EvalOnce(s, func(command, script string) (driver.Reply, error) {
+		body[0] = script
+		v, err := a.do(ctx, firstKey(keys), command, body)
+		if err != nil {
+			return driver.Reply{}, err
+		}
+		return driver.NewReply(v)
+	})
+}
+
+// scriptArgs are the arguments of EVAL and EVALSHA, with room for the script or its digest in front.
+func scriptArgs(keys, args []string) []any {
+	body := make([]any, 2, 2+len(keys)+len(args))
+	body[1] = len(keys)
+	for _, list := range [...][]string{keys, args} {
+		for _, s := range list {
+			body = append(body, s)
+		}
+	}
+	return body
+}
+
+// firstKey is the key by which a cluster finds the node; "" for none.
+func firstKey(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return keys[0]
+}
+
+// Subscribe implements [driver.Driver].
+func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	if err := a.Guard(); err != nil {
+		return nil, err
+	}
+	return a.hub.Subscribe(ctx, channel)
+}
+
+// Info implements [driver.Driver]. A Pool does not tell where it dials, so Address is empty.
+func (a *adapter) Info() driver.Info { return driver.Info{Client: "redigo"} }
+
+// Close implements [driver.Driver].
+func (a *adapter) Close() error { return a.Shutdown(a.hub) }
