@@ -76,9 +76,6 @@ func (e *ServerError) Code() string {
 
 // CodeOf returns the code of the server error in err's chain, or "".
 func CodeOf(err error) string {
-	if err == nil {
-		return "" // without the allocation below
-	}
 	if se, ok := errors.AsType[*ServerError](err); ok {
 		return se.Code()
 	}

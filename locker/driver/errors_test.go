@@ -178,3 +178,11 @@ func TestInvalidError(t *testing.T) {
 		t.Errorf("Error() = %q, want %q", ie.Error(), want)
 	}
 }
+
+// The codes of errors are looked at on every call.
+func TestCodeOfAllocates(t *testing.T) {
+	err := wrap(serverError("MOVED 1 a:1"))
+	if n := testing.AllocsPerRun(100, func() { _, _ = driver.CodeOf(nil), driver.CodeOf(err) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
