@@ -11,6 +11,7 @@ import (
 const (
 	backoff   = "github.com/cenkalti/backoff/v4"
 	miniredis = "github.com/alicebob/miniredis/v2"
+	redigo    = "github.com/gomodule/redigo/redis"
 )
 
 // An arrow says what may come into a program with the packages that it imports; the standard library always may.
@@ -35,6 +36,18 @@ var arrows = []arrow{
 		program: []string{"locker/lockertest"},
 		with:    []string{"locker", "locker/driver"},
 		why:     "a unit test with the double needs neither a client nor a server",
+	},
+	{
+		program: []string{"locker", "providers/redigo"},
+		with:    []string{"locker/driver"},
+		outside: []string{redigo},
+		why:     "a program links the client that it chose, and no other",
+	},
+	{
+		program: []string{"providers/redigo"},
+		with:    []string{"locker/driver"},
+		outside: []string{redigo},
+		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{
 		program: []string{"strategies/single"},
