@@ -1,0 +1,350 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+const name = "job"
+
+// server is a Locker in memory, the driver whose channels it names, and the record of what was asked of it. Its lock has no
+// lease end but what a refusal says.
+type server struct {
+	start    time.Time
+	noPubSub bool                                        // refusals name no channel
+	mute     bool                                        // releases are not published
+	lease    time.Duration                               // what a refusal says of RetryAfter
+	latency  time.Duration                               // of an attempt
+	answer   func(attempt int, req locker.Request) error // comes before the lock is looked at; nil: it decides
+	ask      func(ctx context.Context, asking int) error // is called by Subscribe
+
+	mu       sync.Mutex
+	held     map[string]map[*hold]bool
+	attempts []attempt
+	inFlight map[string]int
+	most     map[string]int // attempts in flight at once, by name
+	asked    []time.Duration
+	subs     map[*subscription]bool
+	released int
+}
+
+// attempt is one acquire that reached the server.
+type attempt struct {
+	at    time.Duration // after start
+	name  string
+	note  string
+	maxed time.Duration // Request.MaxWait as it arrived
+}
+
+func newServer() *server {
+	return &server{
+		start: time.Now(), held: map[string]map[*hold]bool{}, inFlight: map[string]int{}, most: map[string]int{},
+		subs: map[*subscription]bool{},
+	}
+}
+
+type hold struct {
+	s    *server
+	name string
+	mode locker.Mode
+	note string
+}
+
+var errHint = errors.New("one attempt was made, middleware/retry waits")
+
+func (s *server) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := s.acquire(ctx, req)
+	if err != nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+	}
+	return lock, nil
+}
+
+func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	s.mu.Lock()
+	n := len(s.attempts)
+	s.attempts = append(s.attempts, attempt{time.Since(s.start), req.Name, req.Note, req.MaxWait})
+	s.inFlight[req.Name]++
+	s.most[req.Name] = max(s.most[req.Name], s.inFlight[req.Name])
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.inFlight[req.Name]--
+		s.mu.Unlock()
+	}()
+	if s.latency > 0 {
+		select {
+		case <-time.After(s.latency):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		}
+	}
+	if s.answer != nil {
+		if err := s.answer(n, req); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.held[req.Name] {
+		if h.mode == locker.Exclusive || req.Mode == locker.Exclusive {
+			return nil, s.refusal(h)
+		}
+	}
+	h := &hold{s, req.Name, req.Mode, req.Note}
+	if s.held[req.Name] == nil {
+		s.held[req.Name] = map[*hold]bool{}
+	}
+	s.held[req.Name][h] = true
+	return locker.NewLock(ctx, locker.Grant{Name: req.Name, Token: "t", Owner: req.Owner, Mode: req.Mode, TTL: time.Hour}, h), nil
+}
+
+func (s *server) refusal(h *hold) error {
+	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, RetryAfter: s.lease}
+	if !s.noPubSub {
+		held.Channel = driver.NewChannel(s, h.name+":wake")
+	}
+	return fmt.Errorf("%w; %w", held, errHint)
+}
+
+// Do implements locker.Lease.
+func (h *hold) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+	switch op.Kind {
+	case locker.OpRelease:
+		h.s.free(h)
+		return locker.Term{}, nil
+	case locker.OpRenew:
+		return locker.Term{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil
+	default:
+		return locker.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
+	}
+}
+
+func (s *server) free(h *hold) {
+	s.mu.Lock()
+	delete(s.held[h.name], h)
+	s.released++
+	s.mu.Unlock()
+	if !s.mute {
+		s.publish(h.name + ":wake")
+	}
+}
+
+// hold takes the lock for another process: its release is heard of through the server only.
+func (s *server) hold() *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &hold{s, name, locker.Exclusive, "nightly"}
+	if s.held[name] == nil {
+		s.held[name] = map[*hold]bool{}
+	}
+	s.held[name][h] = true
+	return h
+}
+
+func (s *server) publish(channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sub := range s.subs {
+		if sub.channel == channel {
+			select {
+			case sub.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// times returns when attempts came, in order.
+func (s *server) times() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []time.Duration{}
+	for _, a := range s.attempts {
+		out = append(out, a.at)
+	}
+	return out
+}
+
+func (s *server) notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []string{}
+	for _, a := range s.attempts {
+		out = append(out, a.note)
+	}
+	return out
+}
+
+func (s *server) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.subs)
+}
+
+func (s *server) askings() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+type subscription struct {
+	s       *server
+	channel string
+	wake    chan struct{}
+}
+
+func (sub *subscription) Wake() <-chan struct{} { return sub.wake }
+
+func (sub *subscription) Close() error {
+	sub.s.mu.Lock()
+	defer sub.s.mu.Unlock()
+	delete(sub.s.subs, sub)
+	return errors.New("a Close that fails changes nothing")
+}
+
+// Subscribe implements driver.Driver. As a Hub's, a new subscription has a wake-up in it.
+func (s *server) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	s.mu.Lock()
+	n := len(s.asked)
+	s.asked = append(s.asked, time.Since(s.start))
+	s.mu.Unlock()
+	if s.ask != nil {
+		if err := s.ask(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	sub := &subscription{s, channel, make(chan struct{}, 1)}
+	sub.wake <- struct{}{}
+	s.mu.Lock()
+	s.subs[sub] = true
+	s.mu.Unlock()
+	return sub, nil
+}
+
+func (*server) SetNX(context.Context, string, string, time.Duration) (bool, error) {
+	return false, errors.ErrUnsupported
+}
+
+func (*server) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	return driver.Reply{}, errors.ErrUnsupported
+}
+
+func (*server) Info() driver.Info { return driver.Info{} }
+func (*server) Close() error      { return nil }
+
+// constant is a policy of equal pauses.
+func constant(d time.Duration) func() backoff.BackOff {
+	return func() backoff.BackOff { return backoff.NewConstantBackOff(d) }
+}
+
+// tries is the classic: so many tries after the first, this far apart.
+func tries(d time.Duration, n uint64) func() backoff.BackOff {
+	return func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(d), n) }
+}
+
+// elapse lets fake time pass.
+func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
+
+// bubble runs f in fake time.
+func bubble(t *testing.T, f func(t *testing.T, s *server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		f(t, s)
+		synctest.Wait()
+		if n := s.open(); n != 0 {
+			t.Errorf("%d subscriptions are left", n)
+		}
+	})
+}
+
+func wrap(t *testing.T, l locker.Locker, cfg retry.Config) locker.Locker {
+	t.Helper()
+	mw, err := retry.New(cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return mw(l)
+}
+
+// result is what an Acquire in another goroutine came to.
+type result struct {
+	lock *locker.Lock
+	err  error
+	at   time.Duration
+	done bool
+}
+
+// begin acquires in another goroutine and returns once that waits. The result may be read after synctest.Wait.
+func (s *server) begin(ctx context.Context, l locker.Locker, req locker.Request) *result {
+	r := &result{}
+	if req.Name == "" {
+		req.Name = name
+	}
+	go func() {
+		lock, err := l.Acquire(ctx, req)
+		*r = result{lock, err, time.Since(s.start), true}
+	}()
+	synctest.Wait()
+	return r
+}
+
+func (r *result) wantLock(t *testing.T, at time.Duration) {
+	t.Helper()
+	synctest.Wait()
+	switch {
+	case !r.done:
+		t.Errorf("Acquire has not returned")
+	case r.err != nil:
+		t.Errorf("Acquire: %v", r.err)
+	case r.at != at:
+		t.Errorf("acquired after %v, want %v", r.at, at)
+	}
+}
+
+func (r *result) wantError(t *testing.T, at time.Duration, want ...error) {
+	t.Helper()
+	synctest.Wait()
+	if !r.done || r.lock != nil {
+		t.Fatalf("Acquire: returned %v, lock %v; want an error", r.done, r.lock)
+	}
+	if r.at != at {
+		t.Errorf("gave up after %v, want %v", r.at, at)
+	}
+	match(t, r.err, want, nil)
+}
+
+func match(t *testing.T, err error, want, wantNot []error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v does not match %v", err, w)
+		}
+	}
+	for _, w := range wantNot {
+		if errors.Is(err, w) {
+			t.Errorf("error %v matches %v", err, w)
+		}
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

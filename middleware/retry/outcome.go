@@ -1,0 +1,100 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// hair is what Redis needs beyond a PTTL: a key expires in the millisecond after its time.
+const hair = time.Millisecond
+
+// outcome is what an attempt found out: the lock is held, or there was an error that may pass. The zero outcome is none.
+type outcome struct {
+	held *locker.ContentionError
+	err  error
+	at   time.Time
+}
+
+// leaseEnd is when the holder's lease will be over unless renewed; zero: unknown.
+func (o outcome) leaseEnd() time.Time {
+	if o.held == nil || o.held.RetryAfter <= 0 {
+		return time.Time{}
+	}
+	return o.at.Add(o.held.RetryAfter + hair)
+}
+
+// error is the outcome as of now, nil for none.
+func (o outcome) error(now time.Time) error {
+	if o.held == nil {
+		return o.err
+	}
+	held := *o.held
+	held.RetryAfter = max(held.RetryAfter-now.Sub(o.at), 0)
+	return &held
+}
+
+// contention returns what err says of the holder, or nil where err is no refusal.
+func contention(name string, err error) *locker.ContentionError {
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
+		return held
+	}
+	if errors.Is(err, locker.ErrNotAcquired) {
+		return &locker.ContentionError{Name: name}
+	}
+	return nil
+}
+
+// safe tells whether err proves that nothing ran, neither in this send nor in an earlier one of the same attempt.
+func safe(err error) bool {
+	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
+}
+
+// cutOff tells whether err says that ctx ended, and nothing else.
+func cutOff(ctx context.Context, err error) bool {
+	return !errors.Is(err, locker.ErrUnknownOutcome) && consistsOf(err, ctx.Err(), context.Cause(ctx))
+}
+
+// consistsOf tells whether every leaf of err's tree is ended or part of cause.
+func consistsOf(err, ended, cause error) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case interface{ Unwrap() error }:
+		return consistsOf(e.Unwrap(), ended, cause)
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if !consistsOf(part, ended, cause) {
+				return false
+			}
+		}
+		return true
+	default:
+		return err != nil && (errors.Is(ended, err) || errors.Is(cause, err))
+	}
+}
+
+// wrap puts err into an OpError unless it is in one.
+func wrap(req locker.Request, err error) error {
+	if _, ok := errors.AsType[*locker.OpError](err); ok {
+		return err
+	}
+	return opError(req, err)
+}
+
+func opError(req locker.Request, err error) error {
+	op := "acquire"
+	if !req.Resume.IsZero() {
+		op = "resume"
+	}
+	return &locker.OpError{Op: op, Name: req.Name, Err: err}
+}
+
+// bare takes err out of its OpError.
+func bare(err error) error {
+	if op, ok := errors.AsType[*locker.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}

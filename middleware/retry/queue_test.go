@@ -1,0 +1,500 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// Contract 13: first in, first out, whether it is another process or one of ours that lets go.
+func TestFirstInFirstOut(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		const n = 10
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		h := s.hold()
+		var order, want []int
+		for i := range n {
+			want = append(want, i)
+			go func() {
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+				if err != nil {
+					t.Errorf("Acquire: %v", err)
+					return
+				}
+				order = append(order, i)
+				elapse(time.Second)
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}()
+			synctest.Wait()
+		}
+		elapse(time.Second)
+		s.free(h)
+		elapse(n * time.Second)
+		synctest.Wait()
+		equal(t, "order", order, want)
+		if s.most[name] != 1 {
+			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
+		}
+		if time.Since(s.start) != (n+1)*time.Second {
+			t.Errorf("took %v", time.Since(s.start))
+		}
+	})
+}
+
+// 64 goroutines that want one lock again and again: one attempt under way at a time, and nobody waits for more than one turn
+// of each of the others.
+func TestFairness(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		const workers, rounds = 64, 20
+		s.latency = ms
+		l := wrap(t, s, retry.Config{})
+		turns, longest, inside := 0, 0, 0
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for range rounds {
+					before := turns
+					lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					if inside++; inside != 1 {
+						t.Errorf("%d inside", inside)
+					}
+					longest = max(longest, turns-before)
+					turns++
+					elapse(3 * ms)
+					inside--
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if turns != workers*rounds || longest > workers {
+			t.Errorf("%d turns, the longest wait was %d turns; want %d, at most %d", turns, longest, workers*rounds, workers)
+		}
+		if s.most[name] != 1 {
+			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
+		}
+		if n, most := len(s.times()), 3*workers*rounds; n > most {
+			t.Errorf("%d attempts for %d turns", n, workers*rounds)
+		}
+	})
+}
+
+// Names do not wait for each other, and neither do Lockers that one Middleware wraps.
+func TestQueuesApart(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		other := newServer()
+		mw := locker.Must(retry.New(retry.Config{Policy: constant(time.Minute)}))
+		l, l2 := mw(s), mw(other)
+		s.hold()
+		waiting := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
+		s.begin(t.Context(), l, locker.Request{Name: "other"}).wantLock(t, 0)
+		s.begin(t.Context(), l2, locker.Request{}).wantLock(t, 0)
+		elapse(time.Second)
+		waiting.wantError(t, time.Second, locker.ErrMaxWait)
+	})
+}
+
+// Where the head is shared, all shared waiters up to the first exclusive one are woken together; one that comes later stays
+// behind that one, and those behind an exclusive one that gives up join the head.
+func TestSharedHead(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T, s *server, l locker.Locker, note string, mode locker.Mode) *result {
+		t.Helper()
+		return s.begin(t.Context(), l, locker.Request{Mode: mode, Note: note})
+	}
+	t.Run("released", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+			h := s.hold()
+			r1 := begin(t, s, l, "r1", locker.Shared)
+			r2 := begin(t, s, l, "r2", locker.Shared)
+			r3 := begin(t, s, l, "r3", locker.Shared)
+			w := begin(t, s, l, "w", locker.Exclusive)
+			r4 := begin(t, s, l, "r4", locker.Shared)
+			equal(t, "attempts before the release", s.notes(), []string{"r1", "r1", "r2", "r3"})
+			elapse(time.Second)
+			s.free(h)
+			for _, r := range []*result{r1, r2, r3} {
+				r.wantLock(t, time.Second)
+			}
+			if w.done || r4.done {
+				t.Error("the writer or the reader behind it got in")
+			}
+			if got := s.notes()[4:]; len(got) != 4 || got[3] != "w" {
+				t.Errorf("attempts after the release: %v, want the three readers, then the writer", got)
+			}
+			elapse(time.Second)
+			for _, r := range []*result{r1, r2, r3} {
+				if err := r.lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+			w.wantLock(t, 2*time.Second)
+			if err := w.lock.Release(t.Context()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+			r4.wantLock(t, 2*time.Second)
+		})
+	})
+	t.Run("the writer between gives up", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+			h := s.hold()
+			r1 := begin(t, s, l, "r1", locker.Shared)
+			ctx, cancel := context.WithCancel(t.Context())
+			w := s.begin(ctx, l, locker.Request{Note: "w"})
+			r2 := begin(t, s, l, "r2", locker.Shared)
+			w2 := begin(t, s, l, "w2", locker.Exclusive)
+			cancel()
+			w.wantError(t, 0, context.Canceled, locker.ErrNotAcquired)
+			equal(t, "attempts", s.notes(), []string{"r1", "r1", "r2"})
+			elapse(time.Second)
+			s.free(h)
+			r1.wantLock(t, time.Second)
+			r2.wantLock(t, time.Second)
+			for _, r := range []*result{r1, r2} {
+				if err := r.lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+			w2.wantLock(t, time.Second)
+		})
+	})
+	t.Run("the first of the group gives up", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+			h := s.hold()
+			ctx, cancel := context.WithCancel(t.Context())
+			r1 := s.begin(ctx, l, locker.Request{Mode: locker.Shared})
+			r2 := begin(t, s, l, "r2", locker.Shared)
+			s.free(h)
+			cancel() // the one who may have taken the wake-up out
+			synctest.Wait()
+			r2.wantLock(t, 0)
+			if r1.err == nil && r1.lock == nil {
+				t.Error("the first has not returned")
+			}
+		})
+	})
+}
+
+// A woken waiter that gives up passes the wake-up on, whichever of the two it notices first.
+func TestWakeUpPassedOn(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		t.Run("", func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+				h := s.hold()
+				ctx, cancel := context.WithCancel(t.Context())
+				first := s.begin(ctx, l, locker.Request{})
+				second := s.begin(t.Context(), l, locker.Request{})
+				s.free(h)
+				cancel()
+				synctest.Wait()
+				if first.lock != nil {
+					if err := first.lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+				second.wantLock(t, 0)
+			})
+		})
+	}
+}
+
+// A queue behind a head whose attempt hangs: who gives up leaves at once, and when the head ends, the next one tries.
+func TestHeadThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		free := make(chan struct{})
+		s.answer = func(n int, _ locker.Request) error {
+			if n == 0 {
+				<-free // it does not obey its ctx either
+				return errors.New("at last")
+			}
+			return nil
+		}
+		l := wrap(t, s, retry.Config{FailFast: true})
+		head := s.begin(t.Context(), l, locker.Request{})
+		var behind []*result
+		for i := range 5 {
+			behind = append(behind, s.begin(t.Context(), l, locker.Request{MaxWait: time.Duration(i+1) * time.Second}))
+		}
+		last := s.begin(t.Context(), l, locker.Request{})
+		elapse(10 * time.Second)
+		for i, r := range behind {
+			r.wantError(t, time.Duration(i+1)*time.Second, locker.ErrMaxWait)
+			match(t, r.err, nil, []error{locker.ErrNotAcquired, context.DeadlineExceeded})
+		}
+		close(free)
+		head.wantError(t, 10*time.Second)
+		last.wantLock(t, 10*time.Second)
+	})
+}
+
+// A nested acquire must not wait behind those who wait for its own lock: with an owner, the first attempt comes before the
+// queue.
+func TestOwnerTriesFirst(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		ctx  func(context.Context) context.Context
+		req  locker.Request
+	}{
+		{name: "in the request", req: locker.Request{Owner: "me"}},
+		{name: "in ctx", ctx: func(ctx context.Context) context.Context { return locker.WithOwner(ctx, "me") }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				reentrant := errors.New("held by another owner")
+				s.noPubSub = true
+				s.answer = func(_ int, req locker.Request) error {
+					if req.Note == "stranger" {
+						return fmt.Errorf("%w: %w", &locker.ContentionError{Name: name}, reentrant)
+					}
+					return nil
+				}
+				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+				stranger := s.begin(t.Context(), l, locker.Request{Note: "stranger", MaxWait: time.Second})
+				ctx := t.Context()
+				if tt.ctx != nil {
+					ctx = tt.ctx(ctx)
+				}
+				s.begin(ctx, l, tt.req).wantLock(t, 0)
+				s.begin(ctx, l, locker.Request{Owner: tt.req.Owner, Note: "stranger", MaxWait: 500 * ms})
+				elapse(time.Second)
+				stranger.wantError(t, time.Second, locker.ErrMaxWait)
+			})
+		})
+	}
+	t.Run("then it queues", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+			h := s.hold()
+			first := s.begin(t.Context(), l, locker.Request{Note: "first"})
+			second := s.begin(t.Context(), l, locker.Request{Note: "second", Owner: "me"})
+			equal(t, "attempts", s.notes(), []string{"first", "first", "second"})
+			elapse(time.Second)
+			s.free(h)
+			first.wantLock(t, time.Second)
+			if second.done {
+				t.Error("the second got in beside the first")
+			}
+			if err := first.lock.Release(t.Context()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+			second.wantLock(t, time.Second)
+			equal(t, "attempts", s.notes()[3:], []string{"first", "second", "second"})
+		})
+	})
+	t.Run("alone, it does not try twice", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			s.noPubSub = true
+			h := s.hold()
+			time.AfterFunc(500*ms, func() { s.free(h) })
+			l := wrap(t, s, retry.Config{Policy: constant(time.Second)})
+			s.begin(t.Context(), l, locker.Request{Owner: "me"})
+			elapse(2 * time.Second)
+			equal(t, "attempts", s.times(), []time.Duration{0, time.Second})
+		})
+	})
+}
+
+// Whatever panics, the next waiter gets its turn.
+func TestPanicsLeaveTheQueue(t *testing.T) {
+	t.Parallel()
+	boom := func(*server) { panic("boom") }
+	tests := []struct {
+		name  string
+		cfg   func(s *server) retry.Config
+		inner func(s *server)
+		trace *locker.Trace
+	}{
+		{name: "inner Locker", inner: boom},
+		{name: "Goexit in the inner Locker", inner: func(*server) { runtime.Goexit() }},
+		{name: "Policy", cfg: func(s *server) retry.Config {
+			return retry.Config{Policy: func() backoff.BackOff { boom(s); return nil }}
+		}},
+		{name: "BackOff", cfg: func(*server) retry.Config {
+			return retry.Config{Policy: func() backoff.BackOff { return (*backoff.ExponentialBackOff)(nil) }}
+		}},
+		{name: "Trace.Waiting", trace: &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { panic("boom") }}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.noPubSub = true
+				gate := make(chan struct{})
+				s.answer = func(_ int, req locker.Request) error {
+					if req.Note != "bad" {
+						return nil
+					}
+					<-gate
+					if tt.inner != nil {
+						tt.inner(s)
+					}
+					return &locker.ContentionError{}
+				}
+				cfg := retry.Config{}
+				if tt.cfg != nil {
+					cfg = tt.cfg(s)
+				}
+				l := wrap(t, s, cfg)
+				panicked := make(chan bool, 1)
+				go func() {
+					ended := false
+					defer func() { panicked <- recover() != nil || !ended }()
+					ctx := locker.WithTrace(t.Context(), tt.trace)
+					_, _ = l.Acquire(ctx, locker.Request{Name: name, Note: "bad"})
+					ended = true
+				}()
+				synctest.Wait()
+				next := s.begin(t.Context(), l, locker.Request{})
+				close(gate)
+				if !<-panicked {
+					t.Error("it did not reach the caller")
+				}
+				next.wantLock(t, 0)
+			})
+		})
+	}
+}
+
+// Ten thousand waiters on one name leave from the middle as they like; the others get their turn.
+func TestManyWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		const n = 10000
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		h := s.hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make([]result, n)
+		for i := range results {
+			waits := t.Context()
+			if i%2 == 0 {
+				waits = ctx
+			}
+			go func() {
+				lock, err := l.Acquire(waits, locker.Request{Name: name})
+				results[i] = result{lock: lock, err: err, done: true}
+				if err == nil {
+					_ = lock.Release(t.Context())
+				}
+			}()
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		for i, r := range results {
+			if cancelled := i%2 == 0; r.done != cancelled {
+				t.Fatalf("waiter %d: returned %v, cancelled %v", i, r.done, cancelled)
+			}
+		}
+		s.free(h)
+		synctest.Wait()
+		for i, r := range results {
+			if !r.done || i%2 == 1 && r.err != nil {
+				t.Fatalf("waiter %d: returned %v, error %v", i, r.done, r.err)
+			}
+		}
+		if s.most[name] != 1 {
+			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
+		}
+	})
+}
+
+// A waiter waits in its caller's goroutine, and its queue has none. It does not run beside other tests: it counts.
+func TestNoGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		l := wrap(t, s, retry.Config{})
+		s.hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		before := runtime.NumGoroutine()
+		const n = 1000
+		for range n {
+			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name}) }()
+		}
+		elapse(time.Minute)
+		synctest.Wait()
+		if extra := runtime.NumGoroutine() - before - n; extra != 0 || s.open() != 1 {
+			t.Errorf("%d goroutines beside the callers, want none; %d subscriptions, want 1", extra, s.open())
+		}
+		cancel()
+		synctest.Wait()
+		if left := runtime.NumGoroutine() - before; left != 0 || s.open() != 0 {
+			t.Errorf("%d goroutines and %d subscriptions are left", left, s.open())
+		}
+	})
+}
+
+// An uncontended name leaves nothing behind: names come and go.
+func TestNoGrowth(t *testing.T) {
+	l := wrap(t, free{}, retry.Config{})
+	names := make([]string, 20000)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	size := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapObjects
+	}
+	before := size()
+	for _, n := range names {
+		if _, err := l.Acquire(t.Context(), locker.Request{Name: n}); err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+	}
+	if after := size(); after > before+5000 {
+		t.Errorf("%d objects more after %d names", after-before, len(names))
+	}
+}
+
+// NoWait and Resume go past the queue.
+func TestPastTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.hold()
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		waiting := s.begin(t.Context(), l, locker.Request{Note: "waiting", MaxWait: time.Second})
+		noWait := s.begin(t.Context(), l, locker.Request{Note: "no wait", NoWait: true, MaxWait: time.Hour})
+		noWait.wantError(t, 0, locker.ErrNotAcquired, errHint)
+		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewHandle(locker.Grant{Name: name, Token: "t"})})
+		resume.wantError(t, 0, locker.ErrNotAcquired)
+		if waiting.done {
+			t.Error("the waiter has left")
+		}
+		if notes := s.notes(); !slices.Equal(notes[2:], []string{"no wait", "resume"}) {
+			t.Errorf("attempts: %v", notes)
+		}
+		if got := s.attempts[2].maxed; got != time.Hour {
+			t.Errorf("NoWait arrived with MaxWait %v", got)
+		}
+		if got := s.attempts[0].maxed; got != 0 {
+			t.Errorf("MaxWait was passed on: %v", got)
+		}
+		elapse(time.Second)
+		waiting.wantError(t, time.Second, locker.ErrMaxWait)
+	})
+}

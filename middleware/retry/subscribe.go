@@ -1,0 +1,89 @@
+package retry
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const (
+	askTimeout = 5 * time.Second // bounds one asking for a subscription
+	askPause   = time.Second     // between the beginnings of two
+)
+
+// hearing is the subscription of a queue: none, being asked for, or there. The zero hearing is none.
+type hearing struct {
+	channel  driver.Channel // of the subscription, or of the last asking
+	sub      driver.Subscription
+	wake     <-chan struct{}    // sub's
+	cancel   context.CancelFunc // ends the asking; nil: none is under way
+	askAfter time.Time          // not before
+	refused  driver.Channel     // not again: it will not be had there
+}
+
+// subscribe sees to it that the queue of w hears of releases on channel, soon: the asking runs beside the waiting, in the one
+// goroutine that a queue may have, so that a server which does not answer keeps nobody from polling. All at the head try
+// again once it is there.
+//
+// Whatever the attempts say, it does not ask more often than once in askPause.
+func (w *waiter) subscribe(ctx context.Context, channel driver.Channel) {
+	q, now := w.queue, time.Now()
+	h := &q.hearing
+	q.all.mu.Lock()
+	settled := h.cancel != nil || h.sub != nil && h.channel == channel
+	if settled || channel.IsZero() || channel == h.refused || now.Before(h.askAfter) {
+		q.all.mu.Unlock()
+		return
+	}
+	old := h.sub
+	h.sub, h.wake = nil, nil
+	h.channel, h.askAfter = channel, now.Add(askPause)
+	// It is asked for all who wait here: the ctx of one of them does not end it.
+	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	go q.ask(ctx, channel)
+	q.all.mu.Unlock()
+	closeSub(old)
+}
+
+// ask asks for a subscription and puts it into place, unless the queue has emptied meanwhile.
+func (q *queue) ask(ctx context.Context, channel driver.Channel) {
+	sub, err := channel.Subscribe(ctx)
+	var wake <-chan struct{}
+	if err == nil {
+		wake = sub.Wake()
+	}
+	h := &q.hearing
+	q.all.mu.Lock()
+	if q.first == nil {
+		q.all.mu.Unlock()
+		closeSub(sub)
+		return
+	}
+	h.cancel()
+	h.cancel = nil
+	switch {
+	case err == nil:
+		h.sub, h.wake = sub, wake
+		q.wakeAll(locker.BySubscription, nil)
+	case !driver.Passing(err):
+		h.refused = channel
+	}
+	q.all.mu.Unlock()
+}
+
+// stop ends the asking where there is one, and returns the subscription where there is one: it is to be closed without mu.
+func (h *hearing) stop() driver.Subscription {
+	if h.cancel != nil {
+		h.cancel()
+	}
+	return h.sub
+}
+
+// closeSub ends a subscription. Nobody hears it any more: an error of its end means nothing.
+func closeSub(sub driver.Subscription) {
+	if sub != nil {
+		_ = sub.Close()
+	}
+}

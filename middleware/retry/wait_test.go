@@ -1,0 +1,394 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+const ms = time.Millisecond
+
+// Contract 12: whichever comes first of a wake-up, the end of the lease and the backoff makes the head try again.
+func TestWhenTheHeadTries(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		prepare func(s *server)
+		policy  func() backoff.BackOff
+		freeAt  time.Duration
+		events  func(s *server, l locker.Locker) // what else happens, in a goroutine of its own
+		want    []time.Duration                  // attempts, the last of which succeeds
+	}{
+		{
+			name: "release heard of", policy: constant(time.Minute), freeAt: 3 * time.Second,
+			want: []time.Duration{0, 0, 3 * time.Second},
+		},
+		{
+			name: "release not published: backoff", policy: constant(time.Second), freeAt: 2500 * ms,
+			prepare: func(s *server) { s.mute = true },
+			want:    []time.Duration{0, 0, 1000 * ms, 2000 * ms, 3000 * ms},
+		},
+		{
+			name: "release not published: end of the lease", policy: constant(time.Minute), freeAt: 700 * ms,
+			prepare: func(s *server) { s.mute, s.lease = true, 700*ms },
+			want:    []time.Duration{0, 0, 701 * ms},
+		},
+		{
+			name:   "a lease that was renewed is looked at when it would have ended, and the backoff goes on beside it",
+			policy: constant(time.Second), freeAt: 1500 * ms,
+			prepare: func(s *server) { s.mute, s.lease = true, 400*ms },
+			want:    []time.Duration{0, 0, 401 * ms, 802 * ms, 1000 * ms, 1401 * ms, 1802 * ms},
+		},
+		{
+			name: "no channel", policy: constant(time.Second), freeAt: 1500 * ms,
+			prepare: func(s *server) { s.noPubSub = true },
+			want:    []time.Duration{0, 1000 * ms, 2000 * ms},
+		},
+		{
+			name: "no pub/sub", policy: constant(time.Second), freeAt: 2500 * ms,
+			prepare: func(s *server) { s.ask = func(context.Context, int) error { return errors.ErrUnsupported } },
+			want:    []time.Duration{0, 1000 * ms, 2000 * ms, 3000 * ms},
+		},
+		{
+			name: "a subscription that comes late", policy: constant(400 * ms), freeAt: 1300 * ms,
+			prepare: func(s *server) { s.ask = late(time.Second) },
+			want:    []time.Duration{0, 400 * ms, 800 * ms, 1000 * ms, 1200 * ms, 1300 * ms},
+		},
+		{
+			name: "a subscribe that hangs does not keep from polling", policy: constant(2 * time.Second), freeAt: 5 * time.Second,
+			prepare: func(s *server) { s.ask = hang },
+			want:    []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second},
+		},
+		{
+			name: "a wake-up for nothing", policy: constant(time.Minute), freeAt: 3 * time.Second,
+			events: func(s *server, _ locker.Locker) { elapse(time.Second); s.publish(name + ":wake") },
+			want:   []time.Duration{0, 0, time.Second, 3 * time.Second},
+		},
+		{
+			name: "wake-ups that come during an attempt bring about one more", policy: constant(time.Minute), freeAt: 5 * time.Second,
+			prepare: func(s *server) { s.latency = 100 * ms },
+			events: func(s *server, _ locker.Locker) {
+				elapse(time.Second)
+				s.publish(name + ":wake")
+				elapse(50 * ms)
+				s.publish(name + ":wake")
+				elapse(20 * ms)
+				s.publish(name + ":wake")
+			},
+			want: []time.Duration{0, 100 * ms, time.Second, 1100 * ms, 5 * time.Second},
+		},
+		{
+			name: "exponential", freeAt: 600 * ms,
+			policy: func() backoff.BackOff {
+				return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*ms), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0))
+			},
+			prepare: func(s *server) { s.mute = true },
+			want:    []time.Duration{0, 0, 100 * ms, 300 * ms, 700 * ms},
+		},
+		{
+			name: "a policy that was not reset", freeAt: 600 * ms,
+			policy: func() backoff.BackOff {
+				return &backoff.ExponentialBackOff{InitialInterval: 400 * ms, MaxInterval: time.Second, Multiplier: 2, Clock: backoff.SystemClock}
+			},
+			prepare: func(s *server) { s.noPubSub = true },
+			want:    []time.Duration{0, 400 * ms, 1200 * ms},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				if tt.prepare != nil {
+					tt.prepare(s)
+				}
+				l := wrap(t, s, retry.Config{Policy: tt.policy})
+				h := s.hold()
+				time.AfterFunc(tt.freeAt, func() { s.free(h) })
+				if tt.events != nil {
+					go tt.events(s, l)
+				}
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				equal(t, "attempts", s.times(), tt.want)
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func hang(ctx context.Context, _ int) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func late(d time.Duration) func(context.Context, int) error {
+	return func(context.Context, int) error { elapse(d); return nil }
+}
+
+// The default: from 5 ms to 250 ms, each pause half to one and a half of that.
+func TestDefaultPolicy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		s.hold()
+		l := wrap(t, s, retry.Config{})
+		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Hour})
+		match(t, err, []error{locker.ErrMaxWait}, nil)
+		at := s.times()
+		for i, want := 1, 5*ms; i < len(at); i, want = i+1, min(2*want, 250*ms) {
+			if pause := at[i] - at[i-1]; pause < want/2 || pause > want*3/2+1 {
+				t.Fatalf("pause %d is %v, want %v half to one and a half", i, pause, want)
+			}
+		}
+		if n := len(at); n < 9600 || n > 19200 {
+			t.Errorf("%d attempts in an hour, want about four a second", n)
+		}
+	})
+}
+
+// A queue asks for a subscription again, once a second at most, where the failure may pass, and never where it cannot.
+func TestSubscribingAgain(t *testing.T) {
+	t.Parallel()
+	refused := driver.NewServerError("NOPERM no channels for you", nil)
+	tests := []struct {
+		name string
+		ask  func(ctx context.Context, asking int) error
+		want []time.Duration
+	}{
+		{"passing failures", func(_ context.Context, n int) error {
+			if n < 3 {
+				return errors.New("connection refused")
+			}
+			return nil
+		}, []time.Duration{0, 1400 * ms, 2800 * ms, 4200 * ms}},
+		{"a subscribe that hangs is given up", func(ctx context.Context, n int) error {
+			if n < 2 {
+				return hang(ctx, n)
+			}
+			return nil
+		}, []time.Duration{0, 5600 * ms, 11200 * ms}},
+		{"not permitted", func(context.Context, int) error { return refused }, []time.Duration{0}},
+		{"no such thing", func(context.Context, int) error { return errors.ErrUnsupported }, []time.Duration{0}},
+		{"subscribed at once", nil, []time.Duration{0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.ask = tt.ask
+				s.hold()
+				l := wrap(t, s, retry.Config{Policy: constant(700 * ms)})
+				_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 20 * time.Second})
+				match(t, err, []error{locker.ErrMaxWait, locker.ErrNotAcquired}, nil)
+				equal(t, "askings", s.askings(), tt.want)
+			})
+		})
+	}
+}
+
+// One subscription serves a queue for as long as it has waiters, and no longer, whoever its head is.
+func TestOneSubscriptionForAQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		h := s.hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		first := s.begin(ctx, l, locker.Request{})
+		second := s.begin(t.Context(), l, locker.Request{})
+		third := s.begin(t.Context(), l, locker.Request{})
+		if s.open() != 1 {
+			t.Errorf("%d subscriptions, want 1", s.open())
+		}
+		cancel()
+		first.wantError(t, 0, context.Canceled, locker.ErrNotAcquired)
+		elapse(time.Second)
+		s.free(h)
+		second.wantLock(t, time.Second)
+		if s.open() != 1 {
+			t.Errorf("%d subscriptions while one waits, want 1", s.open())
+		}
+		if err := second.lock.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		third.wantLock(t, time.Second)
+		if s.open() != 0 {
+			t.Errorf("%d subscriptions after the last waiter, want 0", s.open())
+		}
+		equal(t, "askings", s.askings(), []time.Duration{0})
+		l2 := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
+		elapse(time.Second)
+		l2.wantError(t, 2*time.Second, locker.ErrMaxWait)
+		equal(t, "askings", s.askings(), []time.Duration{0, time.Second})
+	})
+}
+
+// The one who asked for the subscription leaves while the answer is out: the others get it. The last one leaves: nobody does.
+func TestLeavingWhileSubscribing(t *testing.T) {
+	t.Parallel()
+	t.Run("others stay", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			s.ask = late(3 * time.Second) // it ignores its ctx
+			h := s.hold()
+			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+			first := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
+			second := s.begin(t.Context(), l, locker.Request{})
+			elapse(4 * time.Second)
+			first.wantError(t, time.Second, locker.ErrMaxWait)
+			s.free(h)
+			second.wantLock(t, 4*time.Second)
+			equal(t, "attempts", s.times(), []time.Duration{0, time.Second, 3 * time.Second, 4 * time.Second})
+			equal(t, "askings", s.askings(), []time.Duration{0})
+		})
+	})
+	t.Run("nobody stays", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			s.ask = late(3 * time.Second) // it ignores its ctx
+			s.hold()
+			l := wrap(t, s, retry.Config{})
+			first := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
+			elapse(4 * time.Second)
+			first.wantError(t, time.Second, locker.ErrMaxWait)
+		})
+	})
+}
+
+// A refusal may name another channel than the one before, as that of a quorum does. What was named last is listened to, but
+// a queue does not chase it.
+func TestTheChannelChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		channels := []string{"a", "b", "a", "b", "c", "c", "c", "c"}
+		s.answer = func(n int, _ locker.Request) error {
+			if n >= len(channels) {
+				return nil
+			}
+			return &locker.ContentionError{Name: name, Channel: driver.NewChannel(s, channels[n])}
+		}
+		l := wrap(t, s, retry.Config{Policy: constant(400 * ms)})
+		if _, err := l.Acquire(t.Context(), locker.Request{Name: name}); err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, 400 * ms, 800 * ms, 1200 * ms, 1200 * ms, 1600 * ms, 2000 * ms, 2400 * ms})
+		equal(t, "askings", s.askings(), []time.Duration{0, 1200 * ms})
+	})
+}
+
+// A release in this process wakes the head without pub/sub; so does a downgrade. Everything else reaches the strategy.
+func TestLocalRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		second := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		if err := lock.Renew(t.Context(), time.Minute); err != nil || lock.Deadline() != (time.Time{}) || lock.Fence() != 7 {
+			t.Errorf("Renew: %v, Deadline %v, Fence %d", err, lock.Deadline(), lock.Fence())
+		}
+		match(t, lock.Upgrade(t.Context()), []error{errors.ErrUnsupported}, nil)
+		synctest.Wait()
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let somebody in
+		elapse(time.Second)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		second.wantLock(t, 2*time.Second)
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second, 2 * time.Second})
+	})
+}
+
+// A lock that NoWait or Resume won wakes the local head too.
+func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		for _, req := range []locker.Request{
+			{Name: name, NoWait: true},
+			{Name: name, Resume: locker.NewHandle(locker.Grant{Name: name, Token: "t"})},
+		} {
+			lock, err := l.Acquire(t.Context(), req)
+			if err != nil {
+				t.Fatalf("Acquire: %v", err)
+			}
+			waiting := s.begin(t.Context(), l, locker.Request{})
+			if err := lock.Release(t.Context()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+			waiting.wantLock(t, 0)
+			if err := waiting.lock.Release(t.Context()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+		}
+	})
+}
+
+// WakeJitter delays what a release or the end of a lease brings about, and nothing else; it obeys ctx.
+func TestWakeJitter(t *testing.T) {
+	t.Parallel()
+	t.Run("delay", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			l := wrap(t, s, retry.Config{Policy: constant(time.Minute), WakeJitter: time.Second})
+			seen := map[time.Duration]bool{}
+			for range 5 {
+				h := s.hold()
+				start := time.Since(s.start)
+				time.AfterFunc(3*time.Second, func() { s.free(h) })
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				at := s.times()
+				equal(t, "first attempts", at[len(at)-3:len(at)-1], []time.Duration{start, start})
+				delay := at[len(at)-1] - start - 3*time.Second
+				if delay < 0 || delay >= time.Second {
+					t.Errorf("tried %v after the release, want less than a second", delay)
+				}
+				seen[delay] = true
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+			if len(seen) < 2 {
+				t.Errorf("the delay is always the same: %v", seen)
+			}
+		})
+	})
+	t.Run("cancelled meanwhile", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			l := wrap(t, s, retry.Config{Policy: constant(time.Hour), WakeJitter: 1 << 62})
+			h := s.hold()
+			first := s.begin(t.Context(), l, locker.Request{MaxWait: 5 * time.Second})
+			second := s.begin(t.Context(), l, locker.Request{})
+			elapse(time.Second)
+			s.free(h)
+			elapse(5 * time.Second)
+			first.wantError(t, 5*time.Second, locker.ErrMaxWait)
+			second.wantLock(t, 5*time.Second) // the wake-up was passed on
+		})
+	})
+}
+
+// A look at a held lock that ctx would cut off is not sent: nothing would come of it but an unknown outcome.
+func TestNoPollThatWouldBeCutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.latency = 100 * ms
+		s.hold()
+		s.noPubSub = true
+		l := wrap(t, s, retry.Config{Policy: constant(300 * ms)})
+		_, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 850 * ms})
+		match(t, err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, []error{locker.ErrUnknownOutcome})
+		equal(t, "attempts", s.times(), []time.Duration{0, 400 * ms})
+		if at := time.Since(s.start); at != 850*ms {
+			t.Errorf("gave up after %v, want 850ms", at)
+		}
+	})
+}
