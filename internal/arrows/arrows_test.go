@@ -55,6 +55,12 @@ var arrows = []arrow{
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
+		program: []string{"middleware/retry"},
+		with:    []string{"locker", "locker/driver"},
+		outside: []string{backoff},
+		why:     "waiting takes backoff policies and nothing more",
+	},
+	{
 		program: []string{"conformance"},
 		with:    []string{"conformance/...", "internal/...", "locker/...", "middleware/...", "strategies/..."},
 		outside: []string{backoff, miniredis},
