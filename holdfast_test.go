@@ -1,0 +1,78 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestNewRefusesWhatItsPartsRefuse(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { _ = drv.Close() })
+	for name, cfg := range map[string]holdfast.Config{
+		"single": {Single: single.Config{TTL: -time.Second}},
+		"retry":  {Retry: retry.Config{MaxAttempts: -1}},
+	} {
+		if l, err := holdfast.New(drv, cfg); !errors.Is(err, locker.ErrInvalid) || l != nil {
+			t.Errorf("%s: got %v, %v; want ErrInvalid", name, l, err)
+		}
+	}
+	if l, err := holdfast.New(nil, holdfast.Config{}); !errors.Is(err, locker.ErrInvalid) || l != nil {
+		t.Errorf("nil driver: got %v, %v; want ErrInvalid", l, err)
+	}
+}
+
+// The chain waits: the second acquire returns when the first lock is released.
+func TestNewWaits(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { _ = drv.Close() })
+	l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+
+	first, err := l.Acquire(t.Context(), locker.Request{Name: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	waiting := make(chan struct{})
+	ctx := locker.WithTrace(t.Context(), onWaiting(waiting))
+	go func() {
+		lock, err := l.Acquire(ctx, locker.Request{Name: "n"})
+		if err == nil {
+			err = lock.Release(t.Context())
+		}
+		second <- err
+	}()
+	<-waiting
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the one who waited: %v", err)
+	}
+}
+
+// onWaiting closes waiting at the first wait.
+func onWaiting(waiting chan struct{}) *locker.Trace {
+	var once sync.Once
+	return &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { once.Do(func() { close(waiting) }) }}
+}
