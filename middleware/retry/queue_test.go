@@ -1,6 +1,7 @@
 package retry_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -423,29 +424,39 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// A waiter waits in its caller's goroutine, and its queue has none. It does not run beside other tests: it counts.
+// A waiter waits in its caller's goroutine, and its queue has one only while it asks for its subscription. This does not run
+// beside other tests, whose goroutines it would count.
 func TestNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
+		s.ask = late(time.Second)
 		l := wrap(t, s, retry.Config{})
 		s.hold()
 		ctx, cancel := context.WithCancel(t.Context())
-		before := runtime.NumGoroutine()
-		const n = 1000
-		for range n {
+		for range 1000 {
 			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name}) }()
+		}
+		synctest.Wait()
+		if n := goroutines(); n != 1 || s.open() != 0 {
+			t.Errorf("while it asks: %d goroutines, %d subscriptions; want 1, 0", n, s.open())
 		}
 		elapse(time.Minute)
 		synctest.Wait()
-		if extra := runtime.NumGoroutine() - before - n; extra != 0 || s.open() != 1 {
-			t.Errorf("%d goroutines beside the callers, want none; %d subscriptions, want 1", extra, s.open())
+		if n := goroutines(); n != 0 || s.open() != 1 {
+			t.Errorf("while it waits: %d goroutines, %d subscriptions; want 0, 1", n, s.open())
 		}
 		cancel()
 		synctest.Wait()
-		if left := runtime.NumGoroutine() - before; left != 0 || s.open() != 0 {
-			t.Errorf("%d goroutines and %d subscriptions are left", left, s.open())
+		if n := goroutines(); n != 0 || s.open() != 0 {
+			t.Errorf("afterwards: %d goroutines, %d subscriptions", n, s.open())
 		}
 	})
+}
+
+// goroutines counts those that the package started.
+func goroutines() int {
+	buf := make([]byte, 16<<20)
+	return bytes.Count(buf[:runtime.Stack(buf, true)], []byte("created by github.com/holdfast-go/holdfast/middleware/retry."))
 }
 
 // An uncontended name leaves nothing behind: names come and go.

@@ -1,0 +1,65 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// The zero Config waits for as long as ctx does.
+func Example() {
+	ctx := context.Background()
+	server := lockertest.New() // in a program: single.New over a driver
+	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{})))
+
+	other := server.Hold(locker.Request{Name: "report"})
+	time.AfterFunc(20*time.Millisecond, func() { fmt.Println("the other releases:", other.Release(ctx)) })
+
+	err := locker.Do(ctx, locks, locker.Request{Name: "report"}, func(context.Context, *locker.Lock) error {
+		fmt.Println("our turn")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// the other releases: <nil>
+	// our turn
+	// <nil>
+}
+
+// The classic: try, then try again so many times, this far apart.
+func Example_tries() {
+	server := lockertest.New()
+	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{
+		Policy: func() backoff.BackOff {
+			return backoff.WithMaxRetries(backoff.NewConstantBackOff(10*time.Millisecond), 3)
+		},
+	})))
+
+	server.Hold(locker.Request{Name: "report", Owner: "worker-2"})
+	_, err := locks.Acquire(context.Background(), locker.Request{Name: "report"})
+
+	var held *locker.ContentionError
+	if errors.As(err, &held) {
+		fmt.Println("still held by", held.Owner)
+	}
+	// Output: still held by worker-2
+}
+
+// MaxWait bounds the waiting of one request. It does not bound the hold, as ctx would not either.
+func Example_maxWait() {
+	server := lockertest.New()
+	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{})))
+
+	server.Hold(locker.Request{Name: "report"})
+	_, err := locks.Acquire(context.Background(), locker.Request{Name: "report", MaxWait: 30 * time.Millisecond})
+
+	fmt.Println(errors.Is(err, locker.ErrMaxWait), errors.Is(err, locker.ErrNotAcquired))
+	// Output: true true
+}
