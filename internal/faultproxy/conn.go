@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -32,9 +33,9 @@ func newConn(p *Proxy, client net.Conn) *conn {
 // run serves the connection until both sides are closed.
 func (c *conn) run() {
 	defer c.kill()
-	c.p.pass(func() error { return nil }) // no connection is made through a frozen proxy
-	server, err := c.p.dial()
-	if err != nil {
+	var server net.Conn
+	dial := func() (err error) { server, err = c.p.dial(); return err }
+	if err := c.p.pass(dial); err != nil {
 		return
 	}
 	c.mu.Lock()
@@ -68,6 +69,9 @@ func (c *conn) readRequests() {
 	r := resp.NewReader(c.client)
 	for {
 		v, err := r.ReadRequest()
+		if errors.Is(err, resp.ErrProtocol) {
+			c.kill()
+		}
 		if err != nil {
 			break
 		}
@@ -194,7 +198,6 @@ func (t *Trap) reply(c *conn) Fault {
 		case <-late:
 		case <-t.released.ch:
 		case <-c.gone.ch:
-		case <-c.dead.ch:
 		}
 	}
 	return t.rule.Fault

@@ -13,7 +13,7 @@
 // waits, or is lost, with it.
 //
 // Not supported, because replies cannot be paired: TLS, CLIENT REPLY OFF or SKIP
-// and MONITOR. A connection on which something else than RESP is sent is cut.
+// and MONITOR. A connection with broken framing is cut.
 // When the server is down, clients see a connection that ends at once and not one
 // that is refused; for that there is Proxy.Refuse.
 package faultproxy

@@ -106,7 +106,8 @@ func (p *pairing) confirm(word string, v resp.Value) *request {
 		}
 		p.channels[channel] = true
 	}
-	if p.confirmed++; p.confirmed >= p.expected {
+	p.confirmed++
+	if p.confirmed >= p.expected {
 		p.confirmed = 0
 		p.waiting = p.waiting[1:]
 	}

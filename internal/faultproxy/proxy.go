@@ -14,6 +14,7 @@ import (
 // several goroutines.
 type Proxy struct {
 	addr   string
+	port   int
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -55,7 +56,7 @@ func Listen(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{addr: l.Addr().String(), target: target, listener: l, conns: map[*conn]struct{}{}}
+	p := &Proxy{addr: l.Addr().String(), port: localport.Of(l), target: target, listener: l, conns: map[*conn]struct{}{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.wg.Go(func() { p.serve(l) })
 	return p, nil
@@ -65,13 +66,7 @@ func Listen(target string) (*Proxy, error) {
 func (p *Proxy) Addr() string { return p.addr }
 
 // Port returns the port that clients dial.
-func (p *Proxy) Port() int {
-	addr, err := net.ResolveTCPAddr("tcp", p.addr)
-	if err != nil {
-		panic("faultproxy: the address of our own listener: " + err.Error())
-	}
-	return addr.Port
-}
+func (p *Proxy) Port() int { return p.port }
 
 // Add puts a rule to work. It panics if the rule makes no sense.
 func (p *Proxy) Add(r Rule) *Trap {
@@ -170,7 +165,7 @@ func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
-		_ = p.listener.Close()
+		_ = localport.Close(p.listener)
 		p.listener = nil
 	}
 }

@@ -1,10 +1,13 @@
 package faultproxy_test
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -96,6 +99,47 @@ func TestRetarget(t *testing.T) {
 	wantDo(t, old, "a", "GET", "name")
 	b.Close()
 	wantClosed(t, dial(t, p.Addr()))
+}
+
+// Either side's end ends the other, also while a reply is stalled.
+func TestConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, addr string) {
+		p := faultproxy.Start(t, addr)
+		stall := p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.Stall})
+		quits, leaves, stalled := dial(t, p.Addr()), dial(t, p.Addr()), dial(t, p.Addr())
+		send(t, stalled, "SET", "k", "v")
+		wait(t, "Hit", stall.Hit())
+		wantDo(t, leaves, "PONG", "PING")
+		wantDo(t, quits, "OK", "QUIT")
+		wantClosed(t, quits)
+		leaves.Close()
+		stalled.Close()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(patience); p.Conns() != 0; <-tick.C {
+			if time.Now().After(end) {
+				t.Fatalf("%d connections are open though all clients have gone", p.Conns())
+			}
+		}
+	})
+}
+
+// Not parallel, so that no other test has a proxy.
+func TestCloseWaitsForItsGoroutines(t *testing.T) {
+	p, err := faultproxy.Listen(miniredis.RunT(t).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		wantDo(t, dial(t, p.Addr()), "PONG", "PING")
+	}
+	p.Close()
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	if bytes.Contains(stacks, []byte("faultproxy.(*")) {
+		t.Errorf("goroutines are left:\n%s", stacks)
+	}
 }
 
 // goleak in TestMain proves that nothing is left.

@@ -33,17 +33,34 @@ func Listen() (net.Listener, error) {
 	return nil, fmt.Errorf("localport: no free port in %d..%d after %d attempts: %w", lowest, highest, attempts, err)
 }
 
+// Close closes a listener and gives its port up at once. After a plain Close it
+// may accept connections for another moment: a process that another goroutine
+// starts just then has a copy of it until it executes its program.
+func Close(l net.Listener) error {
+	shutdown(l)
+	return l.Close()
+}
+
+// Of returns the port of a TCP listener.
+func Of(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
 // Free returns n different ports that were free a moment ago. Another process
 // may take one before it is used: whoever uses them must be ready to ask again.
 func Free(n int) ([]int, error) {
+	var open []net.Listener // until the last is found, so that they differ
+	defer func() {
+		for _, l := range open {
+			_ = Close(l)
+		}
+	}()
 	ports := make([]int, n)
 	for i := range ports {
 		l, err := Listen()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all stay open until the last is found, so that they differ
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		open = append(open, l)
+		ports[i] = Of(l)
 	}
 	return ports, nil
 }

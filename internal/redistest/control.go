@@ -13,11 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
-const (
-	commandTimeout = 30 * time.Second // of Command
-	stopPatience   = 10 * time.Second // until an orderly shutdown is given up
-	killPatience   = 10 * time.Second // for the kernel
-)
+// commandTimeout bounds Command.
+const commandTimeout = 30 * time.Second
 
 // Stop shuts the server down in an orderly way and waits until it is gone. It
 // is no error if it is gone already.
@@ -28,8 +25,8 @@ func (s *Server) Stop() error {
 }
 
 func (s *Server) stop() error {
-	if err := s.proc.end(terminate, stopPatience); err != nil {
-		return errors.Join(err, s.proc.end(os.Kill, killPatience))
+	if err := s.proc.end(terminate); err != nil {
+		return errors.Join(err, s.proc.end(os.Kill))
 	}
 	return nil
 }
@@ -39,7 +36,7 @@ func (s *Server) stop() error {
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proc.end(os.Kill, killPatience)
+	return s.proc.end(os.Kill)
 }
 
 // Freeze stops the process with SIGSTOP: connections stay open, and what is sent
@@ -104,7 +101,7 @@ func (s *Server) Close() error {
 	defer s.mu.Unlock()
 	var err error
 	if s.proc != nil {
-		err = s.proc.end(os.Kill, killPatience)
+		err = s.proc.end(os.Kill)
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }

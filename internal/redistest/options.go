@@ -8,6 +8,7 @@ import (
 // TLSMode says whether a server speaks TLS, and whom it lets in.
 type TLSMode uint8
 
+// The modes.
 const (
 	NoTLS     TLSMode = iota // plain TCP
 	ServerTLS                // TLS only; a client certificate is not asked for

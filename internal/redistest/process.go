@@ -59,9 +59,11 @@ func run(args []string, logName string) (*process, error) {
 	return p, nil
 }
 
-// end sends sig to the process, also if it is frozen, and waits until it is
-// gone, at most for patience.
-func (p *process) end(sig os.Signal, patience time.Duration) error {
+// patience is how long a process may take to end.
+const patience = 10 * time.Second
+
+// end sends sig to the process, also if it is frozen, and waits until it is gone.
+func (p *process) end(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

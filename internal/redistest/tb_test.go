@@ -25,21 +25,21 @@ type recorder struct {
 	cleanups   []func()
 }
 
-func (r *recorder) say(what, format string, args ...any) {
+func (r *recorder) sayf(what, format string, args ...any) {
 	r.said = append(r.said, what+": "+fmt.Sprintf(format, args...))
 }
-func (r *recorder) Logf(format string, args ...any) { r.say("log", format, args...) }
+func (r *recorder) Logf(format string, args ...any) { r.sayf("log", format, args...) }
 func (r *recorder) Errorf(format string, args ...any) {
 	r.failed = true
-	r.say("error", format, args...)
+	r.sayf("error", format, args...)
 }
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.failed = true
-	r.say("fatal", format, args...)
+	r.sayf("fatal", format, args...)
 	runtime.Goexit()
 }
 func (r *recorder) Skipf(format string, args ...any) {
-	r.say("skip", format, args...)
+	r.sayf("skip", format, args...)
 	runtime.Goexit()
 }
 func (r *recorder) Failed() bool     { return r.failed }

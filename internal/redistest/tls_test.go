@@ -25,7 +25,7 @@ func TestTLS(t *testing.T) {
 			s := redistest.Start(t, redistest.Options{TLS: tc.mode, Password: "p"})
 			s.MustCommand(t, "SET", "k", "v")
 			ping := func(cfg *tls.Config) error {
-				c, err := tls.Dial("tcp", s.Addr(), cfg)
+				c, err := (&tls.Dialer{Config: cfg}).DialContext(t.Context(), "tcp", s.Addr())
 				if err != nil {
 					return err
 				}

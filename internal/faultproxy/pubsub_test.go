@@ -1,0 +1,112 @@
+package faultproxy_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/resp"
+)
+
+func receive(t *testing.T, c *resp.Conn) []any {
+	t.Helper()
+	v, err := c.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _ := v.Any().([]any)
+	return list
+}
+
+// Messages come while a confirmation is stalled behind them, and a fault hits the
+// confirmation, not a message.
+func TestSubscriptionsAreDisturbedLikeCommands(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, addr string) {
+		for _, protocol := range []int{2, 3} {
+			p := faultproxy.Start(t, addr)
+			direct, client := dial(t, addr), dial(t, p.Addr())
+			if _, err := client.Do("HELLO", protocol); err != nil {
+				t.Fatal(err)
+			}
+			stall := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", "b"), Fault: faultproxy.Stall})
+			ping := p.Add(faultproxy.Rule{Match: faultproxy.Command("PING"), Fault: faultproxy.Cut})
+			send(t, client, "SUBSCRIBE", "a")
+			if got := receive(t, client); got[0] != "subscribe" || got[1] != "a" {
+				t.Fatalf("confirmation %v", got)
+			}
+			send(t, client, "SUBSCRIBE", "b", "c")
+			wait(t, "Hit", stall.Hit())
+			wantSilence(t, client)
+			wantDo(t, direct, int64(1), "PUBLISH", "a", "m")
+			stall.Release()
+			for _, want := range [][2]string{{"subscribe", "b"}, {"subscribe", "c"}, {"message", "a"}} {
+				if got := receive(t, client); got[0] != want[0] || got[1] != want[1] {
+					t.Fatalf("protocol %d: message %v, want %v", protocol, got, want)
+				}
+			}
+			wantDo(t, direct, int64(1), "PUBLISH", "c", "m")
+			if got := receive(t, client); got[2] != "m" {
+				t.Fatalf("message %v", got)
+			}
+			wantNotYet(t, "Hit", ping.Hit())
+			send(t, client, "PING")
+			wait(t, "Hit", ping.Hit())
+			wantClosed(t, client)
+		}
+	})
+}
+
+// A proxy per node stands before a cluster that announces the proxies.
+func TestProxiesBeforeACluster(t *testing.T) {
+	t.Parallel()
+	proxies := map[string]*faultproxy.Proxy{}
+	c := redistest.StartCluster(t, 1, redistest.Options{Announce: func(addr string) (int, error) {
+		p, err := faultproxy.Listen(addr)
+		if err != nil {
+			return 0, err
+		}
+		t.Cleanup(p.Close)
+		proxies[p.Addr()] = p
+		return p.Port(), nil
+	}})
+	p := proxies[c.Addrs()[0]]
+	if p == nil {
+		t.Fatalf("no proxy at %v", c.Addrs())
+	}
+	client := dial(t, p.Addr())
+	slots, err := client.Do("CLUSTER", "SLOTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if port := slots.([]any)[0].([]any)[2].([]any)[1]; port != int64(p.Port()) {
+		t.Errorf("clients are told port %v, want %d", port, p.Port())
+	}
+	cut := p.Add(faultproxy.Rule{Match: faultproxy.Command("EVAL", "k"), Fault: faultproxy.Cut})
+	send(t, client, "EVAL", "return redis.call('INCR', KEYS[1])", 1, "k")
+	wait(t, "Hit", cut.Hit())
+	wantClosed(t, client)
+	if got := c.Nodes()[0].MustCommand(t, "GET", "k"); got != "1" {
+		t.Errorf("GET: %v", got)
+	}
+}
+
+func TestInlineRequestsAndBrokenOnes(t *testing.T) {
+	t.Parallel()
+	p := faultproxy.Start(t, redistest.Start(t, redistest.Options{}).Addr())
+	client := dial(t, p.Addr())
+	for _, c := range []struct{ sent, want string }{{"ECHO inline\r\nPING\n", "inline"}, {"", "PONG"}} {
+		if _, err := client.Write([]byte(c.sent)); err != nil {
+			t.Fatal(err)
+		}
+		wantReply(t, client, c.want)
+	}
+	if got := p.Count(faultproxy.Command("ECHO", "inline")); got != 1 {
+		t.Errorf("Count %d, want 1", got)
+	}
+	if _, err := client.Write([]byte("*oops\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	wantClosed(t, client)
+	wantDo(t, dial(t, p.Addr()), "PONG", "PING")
+}

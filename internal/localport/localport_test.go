@@ -1,0 +1,83 @@
+package localport_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/localport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	l, err := localport.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := localport.Of(l)
+	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)); l.Addr().String() != want {
+		t.Errorf("listens on %s, want %s", l.Addr(), want)
+	}
+	if port < 10_000 || port >= 32_768 { // where kernels begin to take ports for outgoing connections
+		t.Errorf("port %d", port)
+	}
+	if _, err := net.Listen("tcp", l.Addr().String()); err == nil {
+		t.Error("somebody else listens there too")
+	}
+}
+
+func TestCloseWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	var starter sync.WaitGroup
+	defer starter.Wait()
+	defer stop()
+	starter.Go(func() {
+		for ctx.Err() == nil {
+			_ = exec.CommandContext(ctx, os.Args[0], "-test.run=^$").Run()
+		}
+	})
+	for range 300 {
+		l, err := localport.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := localport.Close(l); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+			c.Close()
+			t.Fatal("a closed listener accepts")
+		}
+	}
+}
+
+func TestFree(t *testing.T) {
+	t.Parallel()
+	const n = 50
+	ports, err := localport.Free(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		seen[p] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d different ports, want %d: %v", len(seen), n, ports)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])))
+	if err != nil {
+		t.Fatalf("not free: %v", err)
+	}
+	l.Close()
+}
