@@ -69,6 +69,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	}
 	switch {
 	case err == nil && a.refused != nil:
+		a.refused.Name = req.Name
 		err = a.refused
 		if !req.NoWait {
 			err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", a.refused)

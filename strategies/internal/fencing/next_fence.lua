@@ -7,7 +7,7 @@ local function next_fence(key)
   if type(last) == 'table' then
     return nil, 'a value of another type'
   end
-  if last and (not string.match(last, '^%d+$') or tonumber(last) >= 9007199254740991) then
+  if last and (not string.match(last, '^%d+$') or #last > 16 or tonumber(last) >= 9007199254740991) then
     return nil, 'no number'
   end
   local time = redis.call('TIME')
