@@ -41,17 +41,20 @@ type testCase struct {
 }
 
 var (
-	everywhere = []Kind{Miniredis, Single, Cluster}
-	anywhere   = []Kind{Miniredis, Single, Cluster, Sentinel}
-	proxied    = []Kind{Miniredis, Single} // one address, so that a proxy can stand before it
-	single     = []Kind{Single}
-	kinds      = anywhere
+	everywhere  = []Kind{Miniredis, Single, Cluster}
+	anywhere    = []Kind{Miniredis, Single, Cluster, Sentinel}
+	proxied     = []Kind{Miniredis, Single} // one address, so that a proxy can stand before it
+	realOne     = []Kind{Single}
+	miniOne     = []Kind{Miniredis}
+	realCluster = []Kind{Cluster}
+	kinds       = anywhere
 )
 
 var cases = slices.Concat(
 	driverSetCases, driverEvalCases, driverErrorCases, driverOutcomeCases, driverSubscribeCases, driverBatchCases, driverCloseCases,
-	driverClusterCases,
-	lackCases,
+	driverClusterCases, lackCases,
+	holdCases, leftAloneCases, resumeCases, nameCases,
+	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, fenceCases,
 )
 
 // featureOf is what a provider needs to be dialled at a kind of server.

@@ -10,26 +10,24 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var clustered = []Kind{Cluster}
-
 var driverClusterCases = []testCase{
 	{
-		name: "every node is reached", on: clustered,
+		name: "every node is reached", on: realCluster,
 		why: "names are spread over all slots, and a lock lives on its key's node",
 		run: everyNodeIsReached,
 	},
 	{
-		name: "keys of two slots are an error", on: clustered,
+		name: "keys of two slots are an error", on: realCluster,
 		why: "a client that panics on them takes the program down",
 		run: twoSlotsAreAnError,
 	},
 	{
-		name: "a moved slot is followed", on: clustered, own: true,
+		name: "a moved slot is followed", on: realCluster, own: true,
 		why: "slots move while locks are held; MOVED proves that nothing ran, so the client may send again",
 		run: movedSlotIsFollowed,
 	},
 	{
-		name: "a moving slot is followed", on: clustered, own: true,
+		name: "a moving slot is followed", on: realCluster, own: true,
 		why: "while a slot moves, ASK sends single keys to the new node, and TRYAGAIN refuses several until they are together",
 		run: movingSlotIsFollowed,
 	},

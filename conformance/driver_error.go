@@ -23,22 +23,22 @@ var driverErrorCases = []testCase{
 		run: errorRepliesAreNotTriedAgain,
 	},
 	{
-		name: "refusals of the server are told", on: []Kind{Miniredis}, own: true,
+		name: "refusals of the server are told", on: miniOne, own: true,
 		why: "LOADING, READONLY, OOM and their like prove that nothing ran, and each must arrive as what it is, after one send",
 		run: refusalsAreTold,
 	},
 	{
-		name: "an unknown user is refused", on: single, own: true,
+		name: "an unknown user is refused", on: realOne, own: true,
 		why: "NOAUTH, WRONGPASS and NOPERM do not heal: who waits for the lock must hear of them at once",
 		run: unknownUserIsRefused,
 	},
 	{
-		name: "a full server refuses", on: single, own: true,
+		name: "a full server refuses", on: realOne, own: true,
 		why: "OOM is a refusal, and must not be taken for a lock that somebody holds",
 		run: fullServerRefuses,
 	},
 	{
-		name: "a replica refuses", on: single, own: true,
+		name: "a replica refuses", on: realOne, own: true,
 		why: "after a failover the old master answers READONLY: not contention, and nothing was stored",
 		run: replicaRefuses,
 	},

@@ -35,12 +35,12 @@ var driverSubscribeCases = []testCase{
 		run: reconnectWakes,
 	},
 	{
-		name: "a killed subscriber comes back", on: single, own: true, needs: subscribes,
+		name: "a killed subscriber comes back", on: realOne, own: true, needs: subscribes,
 		why: "CLIENT KILL and a restart end the connection without a word to those who wait",
 		run: killedSubscriberComesBack,
 	},
 	{
-		name: "subscriptions share one connection", on: single, own: true, needs: subscribes,
+		name: "subscriptions share one connection", on: realOne, own: true, needs: subscribes,
 		why: "a connection per waiter exhausts the server's clients",
 		run: subscriptionsShareOneConnection,
 	},
@@ -55,7 +55,7 @@ var driverSubscribeCases = []testCase{
 		run: subscribeObeysItsContext,
 	},
 	{
-		name: "a forbidden channel is an error", on: single, own: true, needs: subscribes,
+		name: "a forbidden channel is an error", on: realOne, own: true, needs: subscribes,
 		why: "who may not listen must know it and poll, instead of waiting for wake-ups that never come",
 		run: forbiddenChannelIsAnError,
 	},

@@ -9,7 +9,7 @@ import (
 
 var lackCases = []testCase{
 	{
-		name: "what is declared missing says so", on: []Kind{Miniredis},
+		name: "what is declared missing says so", on: miniOne,
 		why: "callers fall back on errors.ErrUnsupported; anything else they take for an outage",
 		run: lacksSaySo,
 	},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -192,6 +193,9 @@ func (d *Driver) send(ctx context.Context, addr string, asking bool, words []any
 func ctxOr(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
+	}
+	if _, bounded := ctx.Deadline(); bounded && errors.Is(err, os.ErrDeadlineExceeded) {
+		return context.DeadlineExceeded // a socket may be quicker than ctx's timer
 	}
 	return err
 }

@@ -1,0 +1,170 @@
+package conformance
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+const fencing = 11 // contracts 1 to 13 leave the paragraph on fencing tokens without a number; it stands before waiting
+
+var fenceCases = []testCase{
+	{
+		name: "fencing tokens increase", contract: fencing, on: anywhere,
+		why: "what is written late is told from what is written in time by a token that only grows",
+		run: tokensIncrease,
+	},
+	{
+		name: "a refused acquire mints nothing", contract: fencing, on: everywhere,
+		why: "a token belongs to a tenure; those who wait must not age the holder's",
+		run: refusedMintsNothing,
+	},
+	{
+		name: "fencing tokens outlive their counter", contract: fencing, on: everywhere, own: true,
+		why: "after FLUSHALL the server's clock keeps the tokens growing",
+		run: tokensOutliveFlush,
+	},
+	{
+		name: "fencing tokens outlive a restart", contract: fencing, on: realOne, own: true,
+		why: "a server that comes back empty must not start at one again",
+		run: tokensOutliveRestart,
+	},
+	{
+		name: "a counter ahead of the clock counts on", contract: fencing, on: everywhere,
+		why: "after a failover to a slower clock the counter decides, to the last digit",
+		run: counterAheadCountsOn,
+	},
+	{
+		name: "the counter outlives the lock by a day", contract: fencing, on: everywhere,
+		why: "it must be there for the next tenure, and not for ever",
+		run: counterOutlivesLock,
+	},
+}
+
+// counter reads the fence counter of a name.
+func (t *caseT) counter(name string) int64 {
+	t.Helper()
+	text, _ := t.stored(fenceKey(name))
+	n, err := strconv.ParseInt(text, 10, 64)
+	t.ok(err, "the fence counter of %.80q", name)
+	return n
+}
+
+// tenure acquires with a token, which must exceed last, and lets go.
+func (t *caseT) tenure(l locker.Locker, name string, last int64) int64 {
+	t.Helper()
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+	if lock.Fence() <= last {
+		t.Errorf("the fencing token went from %d to %d", last, lock.Fence())
+	}
+	if lock.Handle().Fence() != lock.Fence() {
+		t.Errorf("the Handle has the fencing token %d, the Lock %d", lock.Handle().Fence(), lock.Fence())
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+	return lock.Fence()
+}
+
+func tokensIncrease(t *caseT) {
+	a, b, name := t.direct(), t.direct(), t.key()
+	var last int64
+	for range 10 {
+		last = t.tenure(a, name, last)
+		a, b = b, a
+	}
+	plain := t.acquire(a, locker.Request{Name: name, TTL: long})
+	if plain.Fence() != 0 {
+		t.Errorf("a lock that asked for no token has %d; want 0, so that a check by it fails closed", plain.Fence())
+	}
+	t.ok(plain.Release(t.ctx), "Release")
+	// A tenure that ends by itself counts as well.
+	expired := t.acquire(a, locker.Request{Name: name, TTL: long, Fenced: true})
+	t.do(name, "DEL", name)
+	if expired.Fence() <= last {
+		t.Errorf("the fencing token went from %d to %d", last, expired.Fence())
+	}
+	t.tenure(b, name, expired.Fence())
+}
+
+func refusedMintsNothing(t *caseT) {
+	l, name := t.direct(), t.key()
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+	for range 3 {
+		t.contended(l, locker.Request{Name: name, TTL: long, Fenced: true})
+	}
+	t.ok(lock.Renew(t.ctx, 0), "Renew")
+	if n := t.counter(name); n != lock.Fence() {
+		t.Errorf("the counter went from %d to %d in one tenure", lock.Fence(), n)
+	}
+	if lock.Fence() <= 0 {
+		t.Errorf("the fencing token is %d, want one above 0", lock.Fence())
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+}
+
+func tokensOutliveFlush(t *caseT) {
+	l, name := t.direct(), t.key()
+	var last int64
+	for range 3 {
+		last = t.tenure(l, name, last)
+		t.ok(t.srv.everyNode(t.ctx, "FLUSHALL"), "FLUSHALL")
+	}
+	t.tenure(l, name, last)
+}
+
+func tokensOutliveRestart(t *caseT) {
+	l, name := t.direct(), t.key()
+	last := t.tenure(l, name, 0)
+	t.ok(t.srv.real.RestartEmpty(t.ctx), "restart the server")
+	var lock *locker.Lock
+	t.eventually("the lock can be had", func() (ok bool) {
+		var err error
+		lock, err = l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: true})
+		return err == nil
+	})
+	if lock.Fence() <= last {
+		t.Errorf("the fencing token went from %d to %d over a restart", last, lock.Fence())
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+}
+
+func counterAheadCountsOn(t *caseT) {
+	l := t.direct()
+	for _, ahead := range []int64{
+		time.Now().Add(24 * time.Hour).UnixMicro(), 1<<53 - 1000, // the last that Lua counts exactly
+	} {
+		name := t.key()
+		t.do(fenceKey(name), "SET", fenceKey(name), ahead)
+		for i := range int64(3) {
+			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+			if want := ahead + i + 1; lock.Fence() != want {
+				t.Errorf("with the counter at %d the token is %d, want %d", want-1, lock.Fence(), want)
+			}
+			if n := t.counter(name); n != lock.Fence() {
+				t.Errorf("the token is %d, the counter %d", lock.Fence(), n)
+			}
+			t.ok(lock.Release(t.ctx), "Release")
+		}
+	}
+}
+
+func counterOutlivesLock(t *caseT) {
+	const day = 24 * time.Hour
+	l, name := t.direct(), t.key()
+	for _, ttl := range []time.Duration{time.Second, 3 * day} {
+		lock := t.acquire(l, locker.Request{Name: name, TTL: ttl, Fenced: true})
+		check := func(when string, ttl time.Duration) {
+			if left := t.pttl(fenceKey(name)); left < ttl+day-prompt || left > ttl+day {
+				t.Errorf("%s the counter lives for %v, want a day more than the lock's %v", when, left, ttl)
+			}
+		}
+		check("after Acquire", ttl)
+		t.ok(lock.Renew(t.ctx, 2*ttl), "Renew")
+		check("after Renew", 2*ttl)
+		t.ok(lock.Release(t.ctx), "Release")
+		if left := t.pttl(fenceKey(name)); left < day-prompt {
+			t.Errorf("after Release the counter lives for %v, want about a day", left)
+		}
+		t.do(name, "DEL", fenceKey(name))
+	}
+}

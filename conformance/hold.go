@@ -1,0 +1,319 @@
+package conformance
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+var holdCases = []testCase{
+	{
+		name: "one holder at a time", contract: 1, on: anywhere,
+		why: "that is the lock: whoever asks meanwhile is refused, and gets it after the release",
+		run: oneHolderAtATime,
+	},
+	{
+		name: "one winner among many", contract: 1, on: everywhere,
+		why: "acquires that race for a free name must not both see it free",
+		run: oneWinnerAmongMany,
+	},
+	{
+		name: "the refused are told who holds", contract: 1, on: anywhere,
+		why: "owner and note are for people, RetryAfter bounds the wait where no wake-up comes",
+		run: refusedAreTold,
+	},
+	{
+		name: "every hold has a token of its own", contract: 1, on: everywhere,
+		why: "a token that comes back lets a holder of yesterday release the holder of today",
+		run: everyHoldHasItsToken,
+	},
+	{
+		name: "an owner alone is refused", contract: 1, on: everywhere, can: notReentrant,
+		why: "the owner says who holds, never that one holds: two workers of one owner must exclude each other",
+		run: ownerAloneIsRefused,
+	},
+	{
+		name: "what is stored is compared whole", contract: 1, on: everywhere, can: stringKey,
+		why: "a comparison by prefix takes another's value for one's own, and removes or renews it",
+		run: storedIsComparedWhole,
+	},
+	{
+		name: "the next holder is left alone", contract: 1, on: everywhere,
+		why: "who comes late, after the lease ended and another began, must neither release nor renew that one",
+		run: nextHolderIsLeftAlone,
+	},
+	{
+		name: "a foreign holder contends", contract: 1, on: everywhere, can: stringKey,
+		why: "redsync, redislock, redis-py and Spring lock the same key by SET NX; each must respect the other",
+		run: foreignHolderContends,
+	},
+	{
+		name: "a foreign value is no clock", contract: 8, on: everywhere, can: stringKey,
+		why: "algorithms that store the holder's time and read it by their own clock steal locks of slower clocks",
+		run: foreignValueIsNoClock,
+	},
+	{
+		name: "inspect tells the holder", contract: 1, on: everywhere,
+		why: "people look there when a lock does not come free",
+		run: inspectTellsTheHolder,
+	},
+}
+
+func oneHolderAtATime(t *caseT) {
+	a, b, name := t.direct(), t.direct(), t.key()
+	for range 3 {
+		first := t.acquire(a, locker.Request{Name: name, TTL: long})
+		t.contended(a, locker.Request{Name: name, TTL: long})
+		t.contended(b, locker.Request{Name: name, TTL: long, Fenced: true})
+		t.held(first)
+		t.ok(first.Release(t.ctx), "Release")
+		t.is(first.Err(), locker.ErrReleased, "Err after Release")
+		a, b = b, a
+	}
+	if t.exists(name) {
+		t.Errorf("the key is still there after the last release")
+	}
+}
+
+func oneWinnerAmongMany(t *caseT) {
+	lockers := []locker.Locker{t.direct(), t.direct()}
+	for round := range 10 {
+		name := t.key()
+		var wg sync.WaitGroup
+		var won atomic.Int32
+		for i := range 8 {
+			wg.Go(func() {
+				lock, err := lockers[i%2].Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: i%3 == 0})
+				switch {
+				case err == nil && lock != nil:
+					won.Add(1)
+				case !errors.Is(err, locker.ErrNotAcquired):
+					t.Errorf("Acquire: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := won.Load(); n != 1 {
+			t.Fatalf("round %d: %d of 8 acquires of one name succeeded, want 1", round, n)
+		}
+	}
+}
+
+func refusedAreTold(t *caseT) {
+	a, b, name := t.direct(), t.direct(), t.key()
+	const owner, note = "worker 7|%\x00", "nightly run, see trace | 42"
+	first := t.acquire(a, locker.Request{Name: name, TTL: long, Owner: owner, Note: note})
+	if first.Owner() != owner || first.Name() != name || first.Mode() != locker.Exclusive || first.TTL() != long {
+		t.Errorf("the lock says owner %q, name %q, %v, TTL %v", first.Owner(), first.Name(), first.Mode(), first.TTL())
+	}
+	for _, noWait := range []bool{false, true} {
+		ce := t.contended(b, locker.Request{Name: name, NoWait: noWait})
+		if ce.Name != name || ce.Owner != owner || ce.Note != note {
+			t.Errorf("the refused are told name %q, owner %q, note %q", ce.Name, ce.Owner, ce.Note)
+		}
+		if ce.RetryAfter <= 0 || ce.RetryAfter > long {
+			t.Errorf("RetryAfter is %v, want at most %v and more than 0", ce.RetryAfter, long)
+		}
+		if !t.h.lacks(FeatureSubscribe) && ce.Channel.IsZero() {
+			t.Errorf("the refused are not told where releases are heard of")
+		}
+	}
+	_, err := b.Acquire(t.ctx, locker.Request{Name: name})
+	if text := err.Error(); !strings.Contains(text, "worker 7") || !strings.Contains(text, "middleware/retry") {
+		t.Errorf("the refusal %q does not tell the holder, or that only one attempt was made and middleware/retry waits", text)
+	}
+	var oe *locker.OpError
+	if !errors.As(err, &oe) || oe.Op != "acquire" || oe.Name != name {
+		t.Errorf("the refusal is no *locker.OpError of this acquire: %#v", err)
+	}
+	t.ok(first.Release(t.ctx), "Release")
+
+	anonymous := t.acquire(a, locker.Request{Name: name, TTL: long})
+	if ce := t.contended(b, locker.Request{Name: name}); ce.Note != "" {
+		t.Errorf("a hold without a note shows the note %q", ce.Note)
+	}
+	t.ok(anonymous.Release(t.ctx), "Release")
+}
+
+func everyHoldHasItsToken(t *caseT) {
+	l, name := t.direct(), t.key()
+	seen := map[string]bool{}
+	for range 20 {
+		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "always the same"})
+		token := lock.Handle().Grant().Token
+		if seen[token] {
+			t.Fatalf("two holds have the same token")
+		}
+		if len(token) < locker.TokenLen {
+			t.Errorf("the token has %d characters, too few for 128 random bits", len(token))
+		}
+		seen[token] = true
+		if shown := lock.Handle().String(); strings.Contains(shown, token) {
+			t.Errorf("a printed Handle shows the token")
+		}
+		t.ok(lock.Release(t.ctx), "Release")
+	}
+}
+
+func ownerAloneIsRefused(t *caseT) {
+	l, name := t.direct(), t.key()
+	first := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
+	t.contended(l, locker.Request{Name: name, TTL: long, Owner: "me"})
+	t.contended(l, locker.Request{Name: name, TTL: long, Owner: "me", Fenced: true})
+	t.ok(first.Release(t.ctx), "Release")
+}
+
+func storedIsComparedWhole(t *caseT) {
+	l := t.direct()
+	for what, change := range map[string]func(string) string{
+		"longer":  func(v string) string { return v + "x" },
+		"shorter": func(v string) string { return v[:len(v)-1] },
+		"owner":   func(v string) string { return v + "|other|" },
+		"empty":   func(string) string { return "" },
+	} {
+		for _, use := range []string{"release", "renew", "resume"} {
+			name := t.key()
+			lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+			value, _ := t.stored(name)
+			theirs := change(value)
+			t.do(name, "SET", name, theirs, "PX", 20_000)
+			var err error
+			switch use {
+			case "release":
+				err = lock.Release(t.ctx)
+			case "renew":
+				err = lock.Renew(t.ctx, long)
+			case "resume":
+				_, err = locker.Resume(t.ctx, l, lock.Handle())
+			}
+			t.is(err, locker.ErrNotHeld, "%s where a %s value is stored", use, what)
+			if v, _ := t.stored(name); v != theirs || t.pttl(name) > 20*time.Second {
+				t.Errorf("%s took a %s value for its own: now %q for %v", use, what, v, t.pttl(name))
+			}
+		}
+	}
+}
+
+func nextHolderIsLeftAlone(t *caseT) {
+	a, b := t.direct(), t.direct()
+	for _, use := range []string{"release", "renew"} {
+		name := t.key()
+		first := t.acquire(a, locker.Request{Name: name, TTL: long})
+		t.do(name, "DEL", name) // as if it had expired by the server's clock, sooner than by ours
+		second := t.acquire(b, locker.Request{Name: name, TTL: long})
+		before := t.pttl(name)
+		var err error
+		if use == "release" {
+			err = first.Release(t.ctx)
+		} else {
+			err = first.Renew(t.ctx, 2*long)
+		}
+		t.is(err, locker.ErrLost, "%s after another has begun", use)
+		t.endedBy(use, first)
+		if after := t.pttl(name); after > before {
+			t.Errorf("%s of the first holder extended the second's lease", use)
+		}
+		t.contended(a, locker.Request{Name: name})
+		t.ok(second.Renew(t.ctx, 0), "Renew of the second holder")
+		t.ok(second.Release(t.ctx), "Release of the second holder")
+	}
+}
+
+// endedBy demands the state that a lost hold is in after a release or a renewal.
+func (t *caseT) endedBy(use string, lock *locker.Lock) {
+	t.Helper()
+	if use == "release" {
+		t.is(lock.Err(), locker.ErrReleased, "Err after Release")
+		return
+	}
+	t.lost(lock)
+}
+
+func foreignHolderContends(t *caseT) {
+	l, name := t.direct(), t.key()
+	for _, value := range []string{
+		"bm90IG91cnM=", "", "7", "a|b|c", locker.NewToken() + "|", locker.NewToken() + "|a", locker.NewToken() + "|a|b|c", strings.Repeat("x", 5000),
+	} {
+		t.do(name, "SET", name, value, "PX", 20_000)
+		for _, fenced := range []bool{false, true} {
+			ce := t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			if ce.Owner != "" || ce.Note != "" {
+				t.Errorf("the foreign value %.40q is shown as owner %q, note %q", value, ce.Owner, ce.Note)
+			}
+			if ce.RetryAfter <= 0 || ce.RetryAfter > 20*time.Second {
+				t.Errorf("RetryAfter is %v, want at most 20s and more than 0", ce.RetryAfter)
+			}
+		}
+		if v, _ := t.stored(name); v != value || t.pttl(name) > 20*time.Second {
+			t.Errorf("the foreign value %.40q was changed to %.40q for %v", value, v, t.pttl(name))
+		}
+	}
+	t.do(name, "SET", name, "for ever")
+	if ce := t.contended(l, locker.Request{Name: name, TTL: long}); ce.RetryAfter != 0 {
+		t.Errorf("RetryAfter is %v where the key never expires, want 0: unknown", ce.RetryAfter)
+	}
+	if left := t.pttl(name); left != forEver {
+		t.Errorf("a foreign key without an end now ends in %v", left)
+	}
+	t.do(name, "DEL", name)
+
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+	if reply := t.do(name, "SET", name, "theirs", "NX", "PX", 1000); reply != nil {
+		t.Errorf("a foreign SET NX on our lock was answered %v", reply)
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+	if reply := t.do(name, "SET", name, "theirs", "NX", "PX", 1000); reply != "OK" {
+		t.Errorf("a foreign SET NX after our release was answered %v", reply)
+	}
+}
+
+func foreignValueIsNoClock(t *caseT) {
+	l, now := t.direct(), time.Now()
+	for _, past := range []time.Duration{0, time.Second, time.Hour, 24 * time.Hour * 365} {
+		then := now.Add(-past)
+		for what, value := range map[string]any{
+			"s": then.Unix(), "ms": then.UnixMilli(), "us": then.UnixMicro(), "ns": then.UnixNano(),
+			"float": float64(then.UnixMilli()) / 1000, "text": then.Format(time.RFC3339Nano),
+		} {
+			name := t.key()
+			t.do(name, "SET", name, value, "PX", 20_000)
+			t.contended(l, locker.Request{Name: name, TTL: long})
+			if left := t.pttl(name); left <= 0 || left > 20*time.Second {
+				t.Errorf("%s: the lease of a holder whose value is the time %v ago now ends in %v", what, past, left)
+			}
+		}
+	}
+}
+
+func inspectTellsTheHolder(t *caseT) {
+	l, name := t.direct(), t.key()
+	in, ok := l.(locker.Inspector)
+	if !ok {
+		t.Fatalf("%T is no locker.Inspector", l)
+	}
+	state, err := in.Inspect(t.ctx, name)
+	t.ok(err, "Inspect of a free name")
+	if state != (locker.State{}) {
+		t.Errorf("a free name has the state %+v", state)
+	}
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me", Note: "why"})
+	state, err = in.Inspect(t.ctx, name)
+	t.ok(err, "Inspect")
+	left := state.Left
+	state.Left = 0
+	if want := (locker.State{Held: true, Owner: "me", Note: "why", Holds: 1}); state != want || left <= 0 || left > long {
+		t.Errorf("the state is %+v for %v, want %+v for at most %v", state, left, want, long)
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+	state, err = in.Inspect(t.ctx, name)
+	t.ok(err, "Inspect after the release")
+	if state.Held {
+		t.Errorf("a released name has the state %+v", state)
+	}
+	_, err = in.Inspect(t.ctx, "")
+	t.is(err, locker.ErrInvalid, "Inspect of an empty name")
+}

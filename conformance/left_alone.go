@@ -1,0 +1,127 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+var leftAloneCases = []testCase{
+	{
+		name: "a key of another type is an error", contract: 3, on: everywhere,
+		why: "data of another program under our name is neither a lock that somebody holds nor ours to remove",
+		run: otherTypeIsAnError,
+	},
+	{
+		name: "a key that changed its type is lost", contract: 3, on: everywhere,
+		why: "whatever stands there now is not our hold, and is left alone",
+		run: changedTypeIsLost,
+	},
+	{
+		name: "a fence key without a number is an error", contract: 3, on: everywhere,
+		why: "a token that starts anew would be lower than one in use; and the lock must not be half taken",
+		run: fenceKeyWithoutNumber,
+	},
+}
+
+// stored types that are not ours, by the command that makes one, and that shows it.
+func (t *caseT) otherTypes() map[string][2][]any {
+	types := map[string][2][]any{
+		"list": {{"RPUSH", "a", "b"}, {"LRANGE", 0, -1}},
+		"set":  {{"SADD", "a"}, {"SMEMBERS"}},
+		"hash": {{"HSET", "field", "a"}, {"HGETALL"}}, // without our kind
+	}
+	if t.h.Can.Hash {
+		types["string"] = [2][]any{{"SET", "a"}, {"GET"}}
+	}
+	return types
+}
+
+// on puts a key into a command.
+func on(key string, command []any) []any {
+	return append([]any{command[0], key}, command[1:]...)
+}
+
+func otherTypeIsAnError(t *caseT) {
+	l := t.direct()
+	for typ, commands := range t.otherTypes() {
+		for _, fenced := range []bool{false, true} {
+			name := t.key()
+			t.do(name, on(name, commands[0])...)
+			before := fmt.Sprint(t.do(name, on(name, commands[1])...))
+			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			if lock != nil || err == nil {
+				t.Fatalf("Acquire where a %s is stored: %v, %v; want an error", typ, lock, err)
+			}
+			t.isNot(err, locker.ErrNotAcquired, "Acquire where a %s is stored", typ)
+			t.isNot(err, locker.ErrUnknownOutcome, "Acquire where a %s is stored", typ)
+			if !strings.Contains(err.Error(), "WRONGTYPE") && !strings.Contains(err.Error(), "type") {
+				t.Errorf("Acquire where a %s is stored says %q, which does not tell what is wrong", typ, err)
+			}
+			if after := fmt.Sprint(t.do(name, on(name, commands[1])...)); after != before || t.pttl(name) != forEver {
+				t.Errorf("the %s %v became %v, which ends in %v", typ, before, after, t.pttl(name))
+			}
+			if t.exists(fenceKey(name)) {
+				t.Errorf("an acquire that failed left a fence counter")
+			}
+		}
+	}
+}
+
+func changedTypeIsLost(t *caseT) {
+	l := t.direct()
+	for typ, commands := range t.otherTypes() {
+		for _, use := range []string{"release", "renew"} {
+			name := t.key()
+			lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+			t.do(name, "DEL", name)
+			t.do(name, on(name, commands[0])...)
+			var err error
+			if use == "release" {
+				err = lock.Release(t.ctx)
+			} else {
+				err = lock.Renew(t.ctx, 0)
+			}
+			t.is(err, locker.ErrLost, "%s where a %s is stored", use, typ)
+			if got := t.do(name, "TYPE", name); got != typ || t.pttl(name) != forEver {
+				t.Errorf("%s turned a %s into a %v that ends in %v", use, typ, got, t.pttl(name))
+			}
+		}
+	}
+}
+
+func fenceKeyWithoutNumber(t *caseT) {
+	l := t.direct()
+	for _, counter := range []string{"abc", "", "12x", "-5", "1.5", "1e5", " 7", "99999999999999999999", "list"} {
+		name := t.key()
+		key := fenceKey(name)
+		if counter == "list" {
+			t.do(key, "RPUSH", key, "a")
+		} else {
+			t.do(key, "SET", key, counter)
+		}
+		lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: true})
+		if lock != nil || err == nil {
+			t.Errorf("Acquire with the counter %q gave the token %d, want an error", counter, lock.Fence())
+			continue
+		}
+		t.isNot(err, locker.ErrNotAcquired, "Acquire with the counter %q", counter)
+		t.isNot(err, locker.ErrUnknownOutcome, "Acquire with the counter %q", counter)
+		if t.exists(name) {
+			t.Errorf("Acquire with the counter %q failed and left the lock taken", counter)
+		}
+		if counter == "list" {
+			if typ := t.do(key, "TYPE", key); typ != "list" {
+				t.Errorf("the list in place of the counter became a %v", typ)
+			}
+			continue
+		}
+		if now, _ := t.stored(key); now != counter || t.pttl(key) != forEver {
+			t.Errorf("the counter %q became %q", counter, now)
+		}
+		// Without fencing nobody looks at it.
+		t.ok(t.acquire(l, locker.Request{Name: name, TTL: time.Minute}).Release(t.ctx), "Release")
+	}
+}

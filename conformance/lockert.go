@@ -1,0 +1,157 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// long is a TTL that no case outlasts, so that a key that goes was removed and did not expire.
+const long = time.Minute
+
+// locker makes the strategy under test over drv.
+func (t *caseT) locker(drv driver.Driver) locker.Locker {
+	t.Helper()
+	if t.h.New == nil {
+		l, err := single.New(drv, single.Config{})
+		t.ok(err, "single.New")
+		return l
+	}
+	l, err := t.h.New(drv)
+	t.ok(err, "Harness.New")
+	return l
+}
+
+// direct is a Locker with a client of its own.
+func (t *caseT) direct() locker.Locker {
+	t.Helper()
+	return t.locker(t.driver())
+}
+
+// behind is a Locker behind a proxy. The server knows its scripts, so that each operation is one command.
+func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
+	t.Helper()
+	p, drv := t.proxied()
+	l := t.locker(drv)
+	t.warmLocker(l)
+	return p, l
+}
+
+// warmLocker makes the server know the strategy's scripts.
+func (t *caseT) warmLocker(l locker.Locker) {
+	t.Helper()
+	for _, fenced := range []bool{true, false} {
+		name := t.key()
+		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+		t.contended(l, locker.Request{Name: name})
+		t.ok(lock.Renew(t.ctx, 0), "Renew")
+		t.ok(lock.Release(t.ctx), "Release")
+	}
+}
+
+// acquire acquires a lock or fails the case.
+func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
+	t.Helper()
+	lock, err := l.Acquire(t.ctx, req)
+	t.ok(err, "Acquire")
+	t.held(lock)
+	return lock
+}
+
+// held demands that a lock says it is.
+func (t *caseT) held(lock *locker.Lock) {
+	t.Helper()
+	if err := lock.Err(); err != nil {
+		t.Errorf("a lock that should be held says %v", err)
+	}
+	select {
+	case <-lock.Done():
+		t.Errorf("Done of a lock that should be held is closed")
+	default:
+	}
+}
+
+// lost demands that a lock says it is lost.
+func (t *caseT) lost(lock *locker.Lock) {
+	t.Helper()
+	t.is(lock.Err(), locker.ErrLost, "Err of a lost lock")
+	select {
+	case <-lock.Done():
+	default:
+		t.Errorf("Done of a lost lock is not closed")
+	}
+}
+
+// contended demands that the lock is held by another, and that nothing else is the matter.
+func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.ContentionError {
+	t.Helper()
+	lock, err := l.Acquire(t.ctx, req)
+	if lock != nil {
+		t.Fatalf("Acquire of %.80q, which another holds, gave a lock", req.Name)
+	}
+	var ce *locker.ContentionError
+	if !errors.Is(err, locker.ErrNotAcquired) || !errors.As(err, &ce) {
+		t.Fatalf("Acquire of %.80q, which another holds: got %v, want a *locker.ContentionError", req.Name, err)
+	}
+	t.isNot(err, locker.ErrUnknownOutcome, "contention")
+	return ce
+}
+
+// free demands that the lock can be had, and leaves it free.
+func (t *caseT) free(l locker.Locker, name string) {
+	t.Helper()
+	t.ok(t.acquire(l, locker.Request{Name: name, TTL: long}).Release(t.ctx), "Release")
+}
+
+// covers demands that a lock's Deadline is not later than the end of its key at the server.
+func (t *caseT) covers(lock *locker.Lock) {
+	t.Helper()
+	left := t.pttl(lock.Name())
+	end := time.Now().Add(left + time.Millisecond) // rounded down by the server
+	switch {
+	case left == noKey:
+		t.Errorf("a held lock has no key")
+	case left == forEver:
+		t.Errorf("the key of a held lock never expires: if its holder dies, nobody gets it")
+	case lock.Deadline().IsZero():
+		t.Errorf("a lock whose key expires has no Deadline")
+	case lock.Deadline().After(end):
+		t.Errorf("the Deadline is %v after the end of the lease at the server", lock.Deadline().Sub(end))
+	}
+}
+
+// notContention demands that an error that came of a fault is not taken for a busy lock.
+func (t *caseT) notContention(err error, what string) {
+	t.Helper()
+	t.isNot(err, locker.ErrNotAcquired, "%s: an outage is not contention", what)
+}
+
+// isNot demands that err does not match target.
+func (t *caseT) isNot(err, target error, what string, args ...any) {
+	t.Helper()
+	if errors.Is(err, target) {
+		t.Errorf(what+": got error %v, which must not match %q", append(args, err, target)...)
+	}
+}
+
+// canceled is a context that is over.
+func (t *caseT) canceled() context.Context {
+	ctx, cancel := context.WithCancel(t.ctx)
+	cancel()
+	return ctx
+}
+
+// notReentrant and its like say which strategies a case is for.
+func notReentrant(c Capabilities) bool { return !c.Reentrant }
+func stringKey(c Capabilities) bool    { return !c.Hash }
+
+// fenceKey is where DESIGN.md puts the fence counter of a name.
+func fenceKey(name string) string {
+	key, _ := driver.Sibling(name, driver.FenceSuffix)
+	return key
+}

@@ -1,0 +1,216 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+var nameCases = []testCase{
+	{
+		name: "names are keys", contract: 2, on: everywhere,
+		why: "other libraries contend on the name itself, and a cluster needs the fence counter in its slot",
+		run: namesAreKeys,
+	},
+	{
+		name: "different names are different locks", contract: 2, on: everywhere,
+		why: "a name that is trimmed, folded or cut excludes strangers",
+		run: differentNamesAreDifferentLocks,
+	},
+	{
+		name: "bad names are refused", contract: 2, on: miniOne,
+		why: "they have no key for their counter, or are the key of another lock's counter",
+		run: badNamesAreRefused,
+	},
+	{
+		name: "bad requests are refused", contract: 2, on: miniOne,
+		why: "nothing is corrected in silence, and nothing is sent",
+		run: badRequestsAreRefused,
+	},
+	{
+		name: "a context that is over acquires nothing", contract: 4, on: proxied,
+		why: "the caller has gone; nothing may be sent in its name",
+		run: doneContextAcquiresNothing,
+	},
+	{
+		name: "bad arguments leave a hold alone", contract: 2, on: everywhere,
+		why: "a mistake in a call is told, and does not cost the lock",
+		run: badArgumentsLeaveHoldAlone,
+	},
+	{
+		name: "a closed driver ends the use of its locks", contract: 5, on: everywhere,
+		why: "use after Close is told as what it is: no contention, no loss",
+		run: closedDriverEndsUse,
+	},
+}
+
+func namesAreKeys(t *caseT) {
+	l, id := t.direct(), t.key()
+	for name, fence := range map[string]string{
+		id:                                     "{" + id + "}:fence",
+		id + "\x00":                            "{" + id + "\x00}:fence",
+		id + "\r\nx":                           "{" + id + "\r\nx}:fence",
+		id + "\xff\xfe":                        "{" + id + "\xff\xfe}:fence",
+		id + "{a":                              "{" + id + "{a}:fence",
+		id + "{a}b":                            id + "{a}b:fence",
+		"{" + id + "}":                         "{" + id + "}:fence",
+		id + "{x}{y}":                          id + "{x}{y}:fence",
+		id + ":fence:x":                        "{" + id + ":fence:x}:fence",
+		id + " *?[a]\\\"'":                     "{" + id + " *?[a]\\\"'}:fence",
+		id + strings.Repeat("n", 1024-len(id)): "{" + id + strings.Repeat("n", 1024-len(id)) + "}:fence",
+	} {
+		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+		if lock.Name() != name {
+			t.Errorf("the lock of %.80q has the name %.80q", name, lock.Name())
+		}
+		if !t.exists(name) {
+			t.Errorf("the lock of %.80q has no key of that name", name)
+		}
+		if redistest.Slot(name) != redistest.Slot(fence) {
+			t.Fatalf("%.80q and %.80q are in two slots", name, fence)
+		}
+		if v, _ := t.stored(fence); v == "" {
+			t.Errorf("the fence counter of %.80q is not at %.80q", name, fence)
+		}
+		t.contended(l, locker.Request{Name: name})
+		t.ok(lock.Renew(t.ctx, 0), "Renew of %.80q", name)
+		t.ok(lock.Release(t.ctx), "Release of %.80q", name)
+		if t.exists(name) {
+			t.Errorf("the key %.80q is still there after Release", name)
+		}
+	}
+}
+
+func differentNamesAreDifferentLocks(t *caseT) {
+	l, id := t.direct(), t.key()
+	var locks []*locker.Lock
+	for _, name := range []string{
+		id + "a", id + "A", id + "a ", " " + id + "a", id + "a\x00", id + "a\x00b", id + "a\n", "{" + id + "a}", id + "{a}", id + "ä", id + "a\u0308",
+	} {
+		locks = append(locks, t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true}))
+	}
+	for _, lock := range locks {
+		t.ok(lock.Release(t.ctx), "Release of %q", lock.Name())
+	}
+}
+
+// refusedAsInvalid demands an *InvalidError that says what, where and what is allowed.
+func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
+	t.Helper()
+	if lock != nil {
+		t.Errorf("%s gave a lock", what)
+	}
+	t.is(err, locker.ErrInvalid, "%s", what)
+	var invalid *locker.InvalidError
+	if !errors.As(err, &invalid) || invalid.What == "" || invalid.Got == "" || invalid.Allowed == "" {
+		t.Errorf("%s: %v does not say what is wrong, where, and what is allowed", what, err)
+	}
+	if err != nil && len(err.Error()) > 1000 {
+		t.Errorf("%s: the error is %d bytes long", what, len(err.Error()))
+	}
+}
+
+func badNamesAreRefused(t *caseT) {
+	p, l := t.behind()
+	before := len(p.Requests())
+	for what, name := range map[string]string{
+		"an empty name": "", "a name of 1025 bytes": strings.Repeat("n", 1025), "a name of 1 MiB": strings.Repeat("n", 1<<20),
+		"an empty hash tag": "{}x", "a lone brace": "a}b", "braces in the wrong order": "}{", "a fence key": "a:fence", "a channel": "a:wake",
+		"a tagged fence key": "{a}:fence",
+	} {
+		for _, fenced := range []bool{false, true} {
+			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, Fenced: fenced})
+			t.refusedAsInvalid(lock, err, what)
+		}
+	}
+	if n := len(p.Requests()); n != before {
+		t.Errorf("requests that are refused sent %d commands", n-before)
+	}
+}
+
+func badRequestsAreRefused(t *caseT) {
+	p, l := t.behind()
+	before := len(p.Requests())
+	const year = 365 * 24 * time.Hour
+	big := strings.Repeat("x", 1025)
+	for what, req := range map[string]locker.Request{
+		"a negative TTL": {TTL: -time.Second}, "a TTL of 1 ns": {TTL: 1}, "a TTL under 1 ms": {TTL: time.Millisecond - 1},
+		"a TTL of a year": {TTL: year}, "a TTL over 24 days": {TTL: locker.MaxTTL + 1}, "mode 7": {Mode: 7},
+		"a negative MaxWait": {MaxWait: -1}, "an owner of 1025 bytes": {Owner: big}, "a note of 1025 bytes": {Note: big},
+	} {
+		req.Name = "name"
+		lock, err := l.Acquire(t.ctx, req)
+		t.refusedAsInvalid(lock, err, what)
+	}
+	lock, err := l.Acquire(nil, locker.Request{Name: "name"}) //nolint:staticcheck // what is tested
+	t.refusedAsInvalid(lock, err, "a nil context")
+	if !t.h.Can.Shared {
+		lock, err = l.Acquire(t.ctx, locker.Request{Name: "name", Mode: locker.Shared})
+		if lock != nil {
+			t.Errorf("a shared acquire gave a lock to a strategy without that mode")
+		}
+		t.is(err, errors.ErrUnsupported, "a shared acquire")
+		t.isNot(err, locker.ErrInvalid, "a shared acquire")
+	}
+	if n := len(p.Requests()); n != before {
+		t.Errorf("requests that are refused sent %d commands", n-before)
+	}
+}
+
+func doneContextAcquiresNothing(t *caseT) {
+	p, l := t.behind()
+	before := len(p.Requests())
+	past, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Hour))
+	defer cancel()
+	for _, fenced := range []bool{false, true} {
+		for _, ctx := range []context.Context{t.canceled(), past} {
+			lock, err := l.Acquire(ctx, locker.Request{Name: t.key(), Fenced: fenced})
+			if lock != nil {
+				t.Errorf("an acquire under a context that is over gave a lock")
+			}
+			t.is(err, ctx.Err(), "Acquire under a context that is over")
+			t.isNot(err, locker.ErrUnknownOutcome, "Acquire under a context that is over")
+			t.isNot(err, locker.ErrNotAcquired, "Acquire under a context that is over")
+		}
+	}
+	if n := len(p.Requests()); n != before {
+		t.Errorf("acquires under a context that is over sent %d commands", n-before)
+	}
+}
+
+func badArgumentsLeaveHoldAlone(t *caseT) {
+	l := t.direct()
+	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	for _, ttl := range []time.Duration{-1, 1, locker.MaxTTL + 1} {
+		t.refusedAsInvalid(nil, lock.Renew(t.ctx, ttl), "Renew by "+ttl.String())
+	}
+	t.refusedAsInvalid(nil, lock.Renew(nil, 0), "Renew with a nil context")  //nolint:staticcheck // what is tested
+	t.refusedAsInvalid(nil, lock.Release(nil), "Release with a nil context") //nolint:staticcheck // what is tested
+	if !t.h.Can.Shared {
+		t.is(lock.Downgrade(t.ctx), errors.ErrUnsupported, "Downgrade of an exclusive lock")
+		t.is(lock.Upgrade(t.ctx), errors.ErrUnsupported, "Upgrade of an exclusive lock")
+	}
+	t.held(lock)
+	t.covers(lock)
+	t.ok(lock.Release(t.ctx), "Release")
+}
+
+func closedDriverEndsUse(t *caseT) {
+	drv := t.driver()
+	l := t.locker(drv)
+	renews := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	releases := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	t.ok(drv.Close(), "Close")
+	_, err := l.Acquire(t.ctx, locker.Request{Name: t.key()})
+	for what, err := range map[string]error{"Acquire": err, "Renew": renews.Renew(t.ctx, 0), "Release": releases.Release(t.ctx)} {
+		t.is(err, locker.ErrClosed, "%s after Close", what)
+		t.isNot(err, locker.ErrNotAcquired, "%s after Close", what)
+		t.isNot(err, locker.ErrNotHeld, "%s after Close", what)
+		t.isNot(err, locker.ErrUnknownOutcome, "%s after Close", what)
+	}
+	t.held(renews)
+}

@@ -1,0 +1,268 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var acquireOutcomeCases = []testCase{
+	{
+		name: "an acquire is one command", contract: 4, on: proxied,
+		why: "one round trip is what an uncontended lock may cost, fenced or not",
+		run: acquireIsOneCommand,
+	},
+	{
+		name: "an acquire whose reply is lost succeeds", contract: 4, on: proxied,
+		why: "sent again with the same token it finds its own hold; \"held by another\" would lock everybody out for a TTL",
+		run: lostAcquireSucceeds,
+	},
+	{
+		name: "an acquire that never arrived succeeds", contract: 4, on: proxied,
+		why: "nothing tells it from a lost reply, and sending it again is right for both",
+		run: cutAcquireSucceeds,
+	},
+	{
+		name: "a slow reply is waited for", contract: 4, on: proxied,
+		why: "a reply within the attempt's time needs no second send",
+		run: slowAcquireSucceeds,
+	},
+	{
+		name: "a contended acquire whose reply is lost is refused", contract: 4, on: proxied,
+		why: "the second answer counts: held by another is contention, even after a fault",
+		run: lostContentionIsRefused,
+	},
+	{
+		name: "an outage is not contention", contract: 4, on: proxied,
+		why: "who takes a dead server for a busy lock waits for a release that never comes, or skips work that nobody does",
+		run: outageIsNotContention,
+	},
+	{
+		name: "refusals are not open", contract: 6, on: miniOne, own: true,
+		why: "after READONLY or OOM nothing was stored: no doubt, no clean-up, no second send",
+		run: refusalsAreNotOpen,
+	},
+	{
+		name: "unknown server errors leave an acquire open", contract: 6, on: miniOne, own: true,
+		why: "an error that we do not know may come after the write, so the key must be cleaned up",
+		run: unknownErrorsLeaveOpen,
+	},
+	{
+		name: "TRYAGAIN is passing", contract: 6, on: miniOne, own: true,
+		why: "a slot on the move says so for a moment, and no lock should fail by it",
+		run: tryAgainIsPassing,
+	},
+}
+
+// faulty is the TTL of locks in faults: each send waits for a third of it at most.
+const faulty = 3 * time.Second
+
+// answerLost are the faults after which the command was executed and nobody heard of it.
+var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall}
+
+func acquireIsOneCommand(t *caseT) {
+	p, l := t.behind()
+	for _, fenced := range []bool{false, true} {
+		name := t.key()
+		count := func() int { return p.Count(faultproxy.Contains(name)) }
+		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+		if n := count(); n != 1 {
+			t.Errorf("an uncontended acquire sent %d commands, want 1 (fenced is %v)", n, fenced)
+		}
+		before := count()
+		t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+		if n := count() - before; n > 2 {
+			t.Errorf("a refused acquire sent %d commands, want 2 at most (fenced is %v)", n, fenced)
+		}
+		before = count()
+		t.ok(lock.Renew(t.ctx, 0), "Renew")
+		t.ok(lock.Release(t.ctx), "Release")
+		if n := count() - before; n != 2 {
+			t.Errorf("a renewal and a release sent %d commands, want 2 (fenced is %v)", n, fenced)
+		}
+	}
+}
+
+// acquireThrough acquires through a fault, and returns when it was seen to happen.
+func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Locker, lock *locker.Lock, hit time.Time) {
+	t.Helper()
+	p, l := t.behind()
+	name := t.key()
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
+	at := make(chan time.Time, 1)
+	go func() {
+		select {
+		case <-trap.Hit():
+			at <- time.Now()
+		case <-t.ctx.Done():
+		}
+	}()
+	lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
+	select {
+	case hit = <-at:
+	case <-t.ctx.Done():
+		t.Fatalf("the fault did not happen")
+	}
+	t.ok(err, "Acquire through a fault")
+	t.held(lock)
+	t.covers(lock)
+	if (lock.Fence() > 0) != fenced {
+		t.Errorf("the fencing token is %d; fenced is %v", lock.Fence(), fenced)
+	}
+	if n := p.Count(faultproxy.Contains(name)); n < 2 {
+		t.Errorf("%d commands were sent; the first was not answered, so that the lock must be a guess", n)
+	}
+	return l, lock, hit
+}
+
+func lostAcquireSucceeds(t *caseT) {
+	for what, fault := range answerLost {
+		for _, fenced := range []bool{false, true} {
+			l, lock, hit := t.acquireThrough(fault, fenced)
+			// The first send won, so the lease counts from it.
+			if latest := hit.Add(faulty - faulty/100); lock.Deadline().After(latest) {
+				t.Errorf("%s: the Deadline is %v too late: it counts from a later send than the one that won", what, lock.Deadline().Sub(latest))
+			}
+			if fenced && t.counter(lock.Name()) != lock.Fence() {
+				t.Errorf("%s: the fencing token is %d, the counter stands at %d", what, lock.Fence(), t.counter(lock.Name()))
+			}
+			t.contended(t.direct(), locker.Request{Name: lock.Name()})
+			t.ok(lock.Release(t.ctx), "Release of a lock whose acquire was %s: one must be enough", what)
+			t.free(l, lock.Name())
+		}
+	}
+}
+
+func cutAcquireSucceeds(t *caseT) {
+	for _, fenced := range []bool{false, true} {
+		l, lock, _ := t.acquireThrough(faultproxy.CutBefore, fenced)
+		t.ok(lock.Release(t.ctx), "Release")
+		t.free(l, lock.Name())
+	}
+}
+
+func slowAcquireSucceeds(t *caseT) {
+	p, l := t.behind()
+	name := t.key()
+	p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: shortly})
+	start := time.Now()
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+	t.sentOnce(p, name, "Acquire with a slow reply")
+	if latest := start.Add(long - long/100); lock.Deadline().After(latest.Add(shortly)) {
+		t.Errorf("the Deadline counts from the reply, not from the send")
+	}
+	t.covers(lock)
+	t.ok(lock.Release(t.ctx), "Release")
+}
+
+func lostContentionIsRefused(t *caseT) {
+	for _, fault := range answerLost {
+		p, l := t.behind()
+		name := t.key()
+		theirs := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
+		t.contended(l, locker.Request{Name: name, TTL: faulty})
+		t.event(trap.Hit(), "the fault happens")
+		t.ok(theirs.Release(t.ctx), "Release of the holder")
+	}
+}
+
+func outageIsNotContention(t *caseT) {
+	p, l := t.behind()
+	name := t.key()
+
+	p.Refuse()
+	p.CutAll()
+	t.eventually("Acquire says that nothing was sent", func() bool {
+		ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+		defer cancel()
+		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty})
+		if lock != nil || err == nil {
+			t.Fatalf("Acquire without a server: %v, %v", lock, err)
+		}
+		t.notContention(err, "connection refused")
+		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
+	})
+	t.ok(p.Accept(), "take connections again")
+	t.eventually("Acquire works again", func() bool {
+		lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+		return err == nil && lock.Release(t.ctx) == nil
+	})
+
+	p.Freeze()
+	ctx, cancel := context.WithTimeout(t.ctx, 3*shortly)
+	defer cancel()
+	err := t.result(background(func() error {
+		_, err := l.Acquire(ctx, locker.Request{Name: t.key(), TTL: long})
+		return err
+	}), "Acquire from a frozen server")
+	p.Thaw()
+	t.notContention(err, "frozen server")
+	t.is(err, locker.ErrUnknownOutcome, "Acquire from a frozen server")
+	t.is(err, context.DeadlineExceeded, "Acquire from a frozen server")
+}
+
+func refusalsAreNotOpen(t *caseT) {
+	p, l := t.behind()
+	for _, text := range []string{
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"OOM command not allowed when used memory > 'maxmemory'.", "NOREPLICAS Not enough good replicas to write.",
+		"MASTERDOWN Link with MASTER is down", "CLUSTERDOWN Hash slot not served", "BUSY Redis is busy running a script.",
+		"NOPERM this user has no permissions", "NOAUTH Authentication required.",
+	} {
+		for _, fenced := range []bool{false, true} {
+			name := t.key()
+			t.srv.mini.SetError(text)
+			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
+			t.srv.mini.SetError("")
+			code := driver.NewServerError(text, nil).Code()
+			if lock != nil || driver.CodeOf(err) != code {
+				t.Errorf("Acquire on %s: %v, %v; want the server's error", code, lock, err)
+			}
+			t.notContention(err, code)
+			t.isNot(err, locker.ErrUnknownOutcome, "Acquire on %s", code)
+			t.sentOnce(p, name, "Acquire on "+code)
+		}
+	}
+}
+
+func unknownErrorsLeaveOpen(t *caseT) {
+	_, l := t.behind()
+	for _, fenced := range []bool{false, true} {
+		name := t.key()
+		ctx, cancel := context.WithTimeout(t.ctx, shortly)
+		t.srv.mini.SetError("ERR something that nobody has heard of")
+		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
+		cancel()
+		if lock != nil || err == nil {
+			t.Fatalf("Acquire on an unknown error: %v, %v", lock, err)
+		}
+		t.is(err, locker.ErrUnknownOutcome, "Acquire on an unknown error")
+		t.notContention(err, "unknown error")
+		t.srv.mini.SetError("")
+		t.eventually("the lock can be had", func() bool {
+			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+			return err == nil && lock.Release(t.ctx) == nil
+		})
+	}
+}
+
+func tryAgainIsPassing(t *caseT) {
+	p, l := t.behind()
+	name := t.key()
+	t.srv.mini.SetError("TRYAGAIN Multiple keys request during rehashing of slot")
+	var lock *locker.Lock
+	acquired := background(func() (err error) {
+		lock, err = l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: true})
+		return err
+	})
+	t.eventually("Acquire tries again", func() bool { return p.Count(faultproxy.Contains(name)) >= 2 })
+	t.srv.mini.SetError("")
+	t.ok(t.result(acquired, "Acquire"), "Acquire while a slot moves")
+	t.covers(lock)
+	t.ok(lock.Release(t.ctx), "Release")
+}

@@ -1,0 +1,214 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+var openOutcomeCases = []testCase{
+	{
+		name: "a cancelled acquire that runs late leaves no key", contract: 5, on: proxied,
+		why: "what was sent may run after its caller has gone; a key that nobody holds locks everybody out for a TTL",
+		run: lateAcquireLeavesNoKey,
+	},
+	{
+		name: "an acquire cancelled at any instant leaves no key", contract: 5, on: everywhere,
+		why: "there is no instant at which a caller who gives up may leave a lock behind",
+		run: cancelledAnytimeLeavesNoKey,
+	},
+	{
+		name: "a frozen server leaves no key", contract: 5, on: realOne, own: true,
+		why: "a server that was stopped runs what it received afterwards, in any order of connections",
+		run: frozenServerLeavesNoKey,
+	},
+	{
+		name: "the clean-up wakes those who wait", contract: 5, on: proxied, needs: subscribes,
+		why: "a key that is cleaned up is a release: waiters should not have to wait for a timer",
+		run: cleanUpWakes,
+	},
+	{
+		name: "close waits for the clean-up", contract: 5, on: proxied,
+		why: "a program that gives up and exits would leave its lock to expire",
+		run: closeWaitsForCleanUp,
+	},
+	{
+		name: "the clean-up leaves the next holder alone", contract: 5, on: proxied,
+		why: "it goes on for long after, and by then the lock is somebody else's",
+		run: cleanUpLeavesNextAlone,
+	},
+}
+
+func lateAcquireLeavesNoKey(t *caseT) {
+	for _, fenced := range []bool{false, true} {
+		p, l := t.behind()
+		name := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
+		cleanUp := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name)})
+		ctx, cancel := context.WithCancel(t.ctx)
+		result := background(func() error {
+			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			if lock != nil {
+				return errors.New("got a lock without an answer")
+			}
+			return err
+		})
+		t.event(trap.Hit(), "the acquire is held back")
+		cancel()
+		err := t.result(result, "a cancelled Acquire")
+		t.is(err, context.Canceled, "a cancelled Acquire")
+		t.is(err, locker.ErrUnknownOutcome, "a cancelled Acquire")
+		t.notContention(err, "cancelled")
+		select { // the clean-up finds nothing, before the acquire runs
+		case <-cleanUp.Executed():
+		case <-time.After(3 * shortly): // this client sends it behind the acquire, on the same connection
+		}
+		if t.exists(name) {
+			t.Fatalf("the key is there while the acquire is held back")
+		}
+		trap.Release()
+		t.event(trap.Executed(), "the late acquire runs")
+		t.eventually("the key of the late acquire is removed", func() bool { return !t.exists(name) })
+		t.free(l, name)
+	}
+}
+
+func cancelledAnytimeLeavesNoKey(t *caseT) {
+	l := t.direct()
+	t.warmLocker(l)
+	start := time.Now()
+	t.free(l, t.key())
+	cycle := time.Since(start)
+	const instants = 60
+	names := make([]string, instants)
+	for i := range names {
+		names[i] = t.key()
+		// From before the send to after the answer.
+		ctx, cancel := context.WithTimeout(t.ctx, cycle*time.Duration(i)/instants)
+		lock, err := l.Acquire(ctx, locker.Request{Name: names[i], TTL: long, Fenced: i%2 == 0})
+		cancel()
+		if err == nil {
+			t.ok(lock.Release(t.ctx), "Release")
+			continue
+		}
+		t.notContention(err, "cancelled")
+		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() { // ctx's own, or of a socket that obeys it
+			t.Errorf("an Acquire whose time is over: %v, want a timeout", err)
+		}
+	}
+	for _, name := range names {
+		t.eventually("the key of a cancelled acquire is gone", func() bool { return !t.exists(name) })
+	}
+}
+
+func frozenServerLeavesNoKey(t *caseT) {
+	l := t.direct()
+	t.warmLocker(l)
+	names := make([]string, 8)
+	t.ok(t.srv.real.Freeze(), "freeze the server")
+	var wg sync.WaitGroup
+	for i := range names {
+		names[i] = t.key()
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.ctx, 2*shortly)
+			defer cancel()
+			lock, err := l.Acquire(ctx, locker.Request{Name: names[i], TTL: long, Fenced: i%2 == 0})
+			if lock != nil || errors.Is(err, locker.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Acquire from a frozen server: %v, %v", lock, err)
+			}
+		})
+	}
+	wg.Wait()
+	t.ok(t.srv.real.Thaw(), "let the server go on")
+	for i, name := range names {
+		t.eventually(fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i), func() bool {
+			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+			return err == nil && lock.Release(t.ctx) == nil
+		})
+	}
+	// And stays so: nothing that was sent is still on its way.
+	t.do("", "PING")
+	for _, name := range names {
+		t.eventually("no key comes back", func() bool { return !t.exists(name) })
+	}
+}
+
+func cleanUpWakes(t *caseT) {
+	p, l := t.behind()
+	other := t.direct()
+	name := t.key()
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
+	ctx, cancel := context.WithCancel(t.ctx)
+	result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+	t.event(trap.Hit(), "the acquire is held back")
+	cancel()
+	t.is(t.result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
+
+	// Somebody holds the lock, is heard of, and lets go; then the late acquire runs and is cleaned up.
+	theirs := t.acquire(other, locker.Request{Name: name, TTL: long})
+	ce := t.contended(other, locker.Request{Name: name})
+	sub, err := ce.Channel.Subscribe(t.ctx)
+	t.ok(err, "subscribe to the lock's channel")
+	defer sub.Close()
+	t.ok(theirs.Release(t.ctx), "Release")
+	t.woken(sub, "the release")
+	t.do(name, "PING")
+	drain(sub)
+	trap.Release()
+	t.woken(sub, "the clean-up of a late acquire")
+	t.eventually("the key is gone", func() bool { return !t.exists(name) })
+}
+
+func closeWaitsForCleanUp(t *caseT) {
+	p, drv := t.proxied()
+	l := t.locker(drv)
+	t.warmLocker(l)
+	name := t.key()
+	acquire := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Stall})
+	cleanUp := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
+	ctx, cancel := context.WithCancel(t.ctx)
+	result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+	t.event(acquire.Hit(), "the acquire has run, and its reply is withheld")
+	cancel()
+	t.is(t.result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
+	t.event(cleanUp.Hit(), "the clean-up is held back")
+
+	closing := background(drv.Close)
+	select {
+	case err := <-closing:
+		t.Fatalf("Close did not wait for the clean-up; it said %v", err)
+	case <-time.After(shortly):
+	}
+	cleanUp.Release()
+	acquire.Release()
+	t.ok(t.result(closing, "Close"), "Close")
+	if t.exists(name) {
+		t.Errorf("the key of a cancelled acquire is still there after Close")
+	}
+}
+
+func cleanUpLeavesNextAlone(t *caseT) {
+	p, l := t.behind()
+	other := t.direct()
+	name := t.key()
+	sent := func() int { return p.Count(faultproxy.Contains(name)) }
+	// The acquire never reaches the server, and nobody knows.
+	p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
+	ctx, cancel := context.WithTimeout(t.ctx, shortly)
+	defer cancel()
+	_, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
+	t.is(err, locker.ErrUnknownOutcome, "a cancelled Acquire")
+	next := t.acquire(other, locker.Request{Name: name, TTL: long})
+	before := sent()
+	t.eventually("the clean-up has looked again", func() bool { return sent() >= before+2 })
+	t.held(next)
+	t.contended(other, locker.Request{Name: name})
+	t.ok(next.Renew(t.ctx, 0), "Renew of the next holder")
+	t.ok(next.Release(t.ctx), "Release of the next holder")
+}
