@@ -5,7 +5,8 @@
 // temporary folder and a log that is shown if the test fails. It is ready when
 // the function that started it returns, and gone, folder and all, after Close;
 // Start and its siblings call Close from the test's Cleanup. On Linux a server
-// also dies with the test process, so that a timed-out test leaves none behind.
+// also dies with the test process, so that a timed-out test leaves no more than
+// folders behind.
 //
 // The server is the program redis-server, or the one that the environment
 // variable HOLDFAST_REDIS_SERVER names (valkey-server, say). Where there is none,
