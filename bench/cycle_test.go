@@ -5,10 +5,23 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
+
+// BenchmarkChain is BenchmarkCycle through holdfast.New: what most programs use.
+func BenchmarkChain(b *testing.B) {
+	server := redistest.Start(b, redistest.Options{})
+	for _, c := range clients {
+		b.Run(c.name, func(b *testing.B) {
+			drv, bare := c.open(b, server.Addr())
+			defer drv.Close()
+			compare(context.Background(), b, locker.Must(holdfast.New(drv, holdfast.Config{})), bare, 1, false)
+		})
+	}
+}
 
 // BenchmarkCycle is acquire and release of a free name, beside SET NX PX and compare-and-delete by the bare client.
 func BenchmarkCycle(b *testing.B) {
@@ -41,7 +54,12 @@ func cycle(b *testing.B, c client, addr string, goroutines int, cancellable, fen
 	}
 	drv, bare := c.open(b, addr)
 	defer drv.Close()
-	l := locker.Must(single.New(drv, single.Config{}))
+	compare(ctx, b, locker.Must(single.New(drv, single.Config{})), bare, goroutines, fenced)
+}
+
+func compare(
+	ctx context.Context, b *testing.B, l locker.Locker, bare func(context.Context, string, string) error, goroutines int, fenced bool,
+) {
 	keys := make([]string, goroutines)
 	for g := range keys {
 		keys[g] = fmt.Sprintf("bench:%d", g)
