@@ -14,7 +14,7 @@ func (l *Lock) Format(f fmt.State, _ rune) {
 		return
 	}
 	state := "held"
-	if err := l.Err(); err != nil {
+	if err := l.peek(); err != nil {
 		state = err.Error()
 	}
 	_, _ = io.WriteString(f, "lock "+describe(l.facts())+" ("+state+")")
@@ -25,7 +25,7 @@ func (l *Lock) LogValue() slog.Value {
 	if !l.valid() {
 		return slog.GroupValue(slog.Bool("held", false))
 	}
-	return slog.GroupValue(append(attrs(l.facts()), slog.Bool("held", l.Err() == nil))...)
+	return slog.GroupValue(append(attrs(l.facts()), slog.Bool("held", l.peek() == nil))...)
 }
 
 // Format implements fmt.Formatter for every verb, without the token.
@@ -36,11 +36,11 @@ func (h Handle) String() string {
 	if h.IsZero() {
 		return "handle (zero)"
 	}
-	return "handle " + describe(h.grant)
+	return "handle " + describe(h.facts)
 }
 
 // LogValue implements slog.LogValuer, without the token.
-func (h Handle) LogValue() slog.Value { return slog.GroupValue(attrs(h.grant)...) }
+func (h Handle) LogValue() slog.Value { return slog.GroupValue(attrs(h.facts)...) }
 
 // Format implements fmt.Formatter for every verb, without the token.
 func (g Grant) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "grant "+describe(g)) }

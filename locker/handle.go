@@ -13,29 +13,45 @@ const handleForm = "holdfast1."
 
 // Handle names a hold so that another process can take it over. Who has it can release the lock: Encode is explicit, and
 // no printing or logging shows the token.
-type Handle struct{ grant Grant }
+type Handle struct {
+	facts Grant   // without the token
+	token *string // behind a pointer: see Lock.token
+}
 
 // NewHandle makes the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
-func NewHandle(g Grant) Handle { return Handle{g} }
+func NewHandle(g Grant) Handle {
+	if g.Token == "" {
+		return Handle{}
+	}
+	token := g.Token
+	g.Token = ""
+	return Handle{g, &token}
+}
 
 // Grant returns the facts of the hold, token included. It is for strategies. The Deadline does not travel: it is zero
 // after ParseHandle.
-func (h Handle) Grant() Grant { return h.grant }
+func (h Handle) Grant() Grant {
+	g := h.facts
+	if h.token != nil {
+		g.Token = *h.token
+	}
+	return g
+}
 
 // Name is the lock's name.
-func (h Handle) Name() string { return h.grant.Name }
+func (h Handle) Name() string { return h.facts.Name }
 
 // Mode is how the lock is held.
-func (h Handle) Mode() Mode { return h.grant.Mode }
+func (h Handle) Mode() Mode { return h.facts.Mode }
 
 // Owner is who holds it.
-func (h Handle) Owner() string { return h.grant.Owner }
+func (h Handle) Owner() string { return h.facts.Owner }
 
 // Fence is the fencing token, zero if there is none.
-func (h Handle) Fence() int64 { return h.grant.Fence }
+func (h Handle) Fence() int64 { return h.facts.Fence }
 
 // IsZero tells whether h names no hold.
-func (h Handle) IsZero() bool { return h.grant.Token == "" }
+func (h Handle) IsZero() bool { return h.token == nil }
 
 // wireHandle holds bytes, not strings: JSON would mend what is not UTF-8.
 type wireHandle struct {
@@ -51,7 +67,7 @@ func (h Handle) Encode() string {
 	if h.IsZero() {
 		return ""
 	}
-	g := h.grant
+	g := h.Grant()
 	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence})
 	if err != nil {
 		panic(err) // bytes and integers always marshal
@@ -76,7 +92,11 @@ func ParseHandle(s string) (Handle, error) {
 	if validateName(string(w.Name)) != nil || validateTTL("", w.TTL) != nil || len(w.Owner) > MaxNameLen {
 		return Handle{}, bad
 	}
-	return Handle{Grant{
+	h := NewHandle(Grant{
 		Name: string(w.Name), Owner: string(w.Owner), Token: string(w.Token), Mode: w.Mode, TTL: w.TTL, Fence: w.Fence,
-	}}, nil
+	})
+	if h.Encode() != s { // the decoders skip line breaks, unknown fields and more
+		return Handle{}, bad
+	}
+	return h, nil
 }

@@ -9,7 +9,9 @@ import (
 type Grant struct {
 	Name  string
 	Owner string // empty: the Lock makes a random one when it is asked
-	Token string // what names the hold at the strategy; whoever knows it can release
+	// Token names the hold at the strategy; whoever knows it can release. No printing, logging or JSON shows it, but fmt
+	// does where a Grant is in a field that is not exported: keep a Grant in none.
+	Token string `json:"-"`
 	Mode  Mode
 	TTL   time.Duration
 	// Deadline is when the lease ends by the local clock. Zero: never.
@@ -72,18 +74,31 @@ type Sourced interface {
 
 // NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else of ctx is kept.
 func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
-	lock := &Lock{grant: g, lease: l, deadline: g.Deadline}
+	made := &struct { // one allocation for both
+		lock  Lock
+		token string
+	}{token: g.Token}
+	g.Token = ""
+	lock := &made.lock
+	lock.token, lock.grant, lock.lease, lock.deadline = &made.token, g, l, g.Deadline
 	if t := TraceFrom(ctx); t != nil {
 		lock.traced(ctx, t)
 	}
 	return lock
 }
 
-// WrapLease puts wrap around lock's Lease. It is for middleware, before the lock is handed over.
+// WrapLease puts wrap around lock's Lease. It is for middleware, before the lock is handed over: by one goroutine at a time.
 func WrapLease(lock *Lock, wrap func(Lease) Lease) {
+	wrapped := wrap(lock.current()) // without the mutex: wrap may ask the lock
 	lock.mu.Lock()
 	defer lock.mu.Unlock()
-	lock.lease = wrap(lock.lease)
+	lock.lease = wrapped
+}
+
+func (l *Lock) current() Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
 }
 
 // MarkLost ends lock with an error that matches ErrLost and cause, unless it ended before. It sends nothing.

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -46,11 +47,21 @@ func (l *Lock) Err() error {
 	return err
 }
 
+// peek is Err without acting on it: printing a lock must run no callback.
+func (l *Lock) peek() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil && l.left() <= 0 {
+		return ErrLost
+	}
+	return l.err
+}
+
 type afterDone struct{ f func(error) }
 
 // AfterDone calls f once, with what Err says, when the lock ends; at once if it has ended. It takes no goroutine per lock:
-// f runs in the goroutine that ends the lock (Release's caller, a renewal's, a timer's) and should be short. stop takes f
-// back; it reports whether f will now never run.
+// f runs in the goroutine that ends the lock (Release's caller, a renewal's, a timer's, that of whoever asks Err or Done just
+// past the Deadline) and should be short. stop takes f back; it reports whether f will now never run.
 func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
 	if !l.valid() {
 		f(ErrNotHeld)
@@ -76,13 +87,12 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
 func (l *Lock) forget(entry *afterDone) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, e := range l.after {
-		if e == entry {
-			l.after = append(l.after[:i], l.after[i+1:]...)
-			return true
-		}
+	i := slices.Index(l.after, entry)
+	if i < 0 {
+		return false
 	}
-	return false
+	l.after = slices.Delete(l.after, i, i+1) // which lets go of it
+	return true
 }
 
 // Context returns a copy of parent that ends when the lock does, with what Err says as its cause (context.Cause). It

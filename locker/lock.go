@@ -12,10 +12,13 @@ import (
 // Lock is one hold. The nil and the zero Lock are not held: their methods say ErrNotHeld. A Lock is safe for concurrent
 // use and must not be copied.
 type Lock struct {
+	// token is that of the grant. It is behind a pointer because fmt, given a struct with a Lock in a field that is not
+	// exported, prints what a Lock is made of. nil: this is the zero Lock.
+	token   *string
 	tracing *tracing // nil unless a Trace was in the ctx of the acquire
 
 	mu       sync.Mutex
-	grant    Grant
+	grant    Grant // without the token
 	lease    Lease
 	deadline time.Time
 	err      error // why it is no longer held; set once
@@ -25,7 +28,7 @@ type Lock struct {
 	after    []*afterDone
 }
 
-func (l *Lock) valid() bool { return l != nil && l.lease != nil }
+func (l *Lock) valid() bool { return l != nil && l.token != nil }
 
 // facts returns the grant as it stands, filling in the owner.
 func (l *Lock) facts() Grant {
@@ -38,7 +41,7 @@ func (l *Lock) facts() Grant {
 		l.grant.Owner = NewToken()
 	}
 	g := l.grant
-	g.Deadline = l.deadline
+	g.Token, g.Deadline = *l.token, l.deadline
 	return g
 }
 
@@ -72,7 +75,7 @@ func (l *Lock) TTL() time.Duration {
 }
 
 // Handle names the hold to another process, which takes it over with [Resume]. Who has it can release the lock.
-func (l *Lock) Handle() Handle { return Handle{l.facts()} }
+func (l *Lock) Handle() Handle { return NewHandle(l.facts()) }
 
 // Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so that a check like
 // `WHERE fence <= $1` fails closed.
@@ -131,10 +134,7 @@ func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) error 
 	if err := l.Err(); err != nil {
 		return opError(name, l.Name(), err)
 	}
-	l.mu.Lock()
-	lease := l.lease
-	l.mu.Unlock()
-	term, err := lease.Do(ctx, op)
+	term, err := l.current().Do(ctx, op)
 	return opError(name, l.Name(), l.apply(op, term, err))
 }
 
