@@ -18,9 +18,9 @@ var (
 	// ErrNotHeld: there is no such hold, or no more.
 	ErrNotHeld = errors.New("lock is not held")
 	// ErrLost: the hold ended without being released. It matches ErrNotHeld.
-	ErrLost error = &notHeld{"lock was lost"}
+	ErrLost error = &notHeldError{"lock was lost"}
 	// ErrReleased: the hold was released. It matches ErrNotHeld.
-	ErrReleased error = &notHeld{"lock was released"}
+	ErrReleased error = &notHeldError{"lock was released"}
 	// ErrUnknownOutcome: the answer did not come and could not be found out.
 	ErrUnknownOutcome = errors.New("outcome is unknown")
 	// ErrInvalid matches every *InvalidError.
@@ -32,10 +32,10 @@ var (
 // InvalidError says what is wrong with an argument, where, and what is allowed.
 type InvalidError = driver.InvalidError
 
-type notHeld struct{ text string }
+type notHeldError struct{ text string }
 
-func (e *notHeld) Error() string        { return e.text }
-func (e *notHeld) Is(target error) bool { return target == ErrNotHeld }
+func (e *notHeldError) Error() string        { return e.text }
+func (e *notHeldError) Is(target error) bool { return target == ErrNotHeld }
 
 // lostError is ErrLost with what brought it about.
 type lostError struct{ cause error }
@@ -46,8 +46,11 @@ func (e *lostError) Is(target error) bool { return target == ErrLost || target =
 
 // lost makes an error that matches ErrLost of cause.
 func lost(cause error) error {
-	if cause == nil || errors.Is(cause, ErrLost) {
+	switch {
+	case cause == nil:
 		return ErrLost
+	case errors.Is(cause, ErrLost):
+		return cause
 	}
 	return &lostError{cause}
 }
@@ -71,11 +74,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // opError wraps err unless it is nil or wrapped already.
 func opError(op, name string, err error) error {
-	if err == nil {
-		return nil // without the allocation below
-	}
-	var oe *OpError
-	if errors.As(err, &oe) {
+	if _, wrapped := errors.AsType[*OpError](err); err == nil || wrapped {
 		return err
 	}
 	return &OpError{Op: op, Name: name, Err: err}

@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Mode says how a lock is held.
@@ -49,8 +50,8 @@ type Middleware func(Locker) Locker
 // Chain wraps l. The first middleware is the outermost: Chain(l, tracing, retry) traces one acquisition with all its
 // attempts; Chain(l, retry, tracing) traces each attempt.
 func Chain(l Locker, outermostFirst ...Middleware) Locker {
-	for i := len(outermostFirst) - 1; i >= 0; i-- {
-		l = outermostFirst[i](l)
+	for _, m := range slices.Backward(outermostFirst) {
+		l = m(l)
 	}
 	return l
 }
