@@ -56,7 +56,7 @@ func join(a, b error) error {
 // Try is Do that does not wait: where the lock is held by another, it returns false and nil. With Request.MaxWait it waits
 // that long first. ran tells whether fn was called.
 func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (ran bool, err error) {
-	req.NoWait = req.MaxWait == 0
+	req.NoWait = req.NoWait || req.MaxWait == 0
 	wrapped := fn
 	if fn != nil {
 		wrapped = func(ctx context.Context, lock *Lock) error {
