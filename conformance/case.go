@@ -10,7 +10,8 @@ import (
 type Case struct {
 	// Name is the name of its subtest, below the kind of server.
 	Name string
-	// Contract is the number of the contract in docs/DESIGN.md that it proves; 0 is the driver's own.
+	// Contract is the number of the contract in docs/DESIGN.md that it proves; 0 is the driver's own, 14 the paragraph on
+	// fencing tokens.
 	Contract int
 	// Why says in one sentence what would go wrong otherwise.
 	Why string
@@ -55,6 +56,7 @@ var cases = slices.Concat(
 	driverClusterCases, lackCases,
 	holdCases, leftAloneCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, fenceCases,
+	waitCases, modeCases, connectCases,
 )
 
 // featureOf is what a provider needs to be dialled at a kind of server.

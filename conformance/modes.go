@@ -1,0 +1,216 @@
+package conformance
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+func shares(c Capabilities) bool   { return c.Shared }
+func reenters(c Capabilities) bool { return c.Reentrant }
+
+// The cases of strategies that share or re-enter.
+var modeCases = []testCase{
+	{
+		name: "readers hold at once", contract: 1, on: everywhere, can: shares,
+		why: "shared holders do not exclude each other, and each excludes a writer",
+		run: readersHoldAtOnce,
+	},
+	{
+		name: "a reader releases its own hold", contract: 1, on: everywhere, can: shares,
+		why: "with one key for all readers the first to leave lets a writer in among the others",
+		run: readerReleasesItsOwn,
+	},
+	{
+		name: "a reader's lease is its own", contract: 8, on: everywhere, can: shares,
+		why: "with one expiry for all readers a short lease ends a long one, or a long one keeps a dead reader alive",
+		run: readersLeaseIsItsOwn,
+	},
+	{
+		name: "a shared acquire whose reply is lost counts once", contract: 4, on: proxied, can: shares,
+		why: "sent again it must find its own hold, or one release is not enough",
+		run: func(t *caseT) { lostAcquireCountsOnce(t, locker.Request{Mode: locker.Shared}) },
+	},
+	{
+		name: "an owner enters again", contract: 1, on: everywhere, can: reenters,
+		why: "nested work under one owner must not wait for itself, and the lock ends with the last hold",
+		run: ownerEntersAgain,
+	},
+	{
+		name: "a re-entry whose reply is lost counts once", contract: 4, on: proxied, can: reenters,
+		why: "a counter goes up twice for an acquire that is sent twice, and the lock is never free again",
+		run: func(t *caseT) { lostAcquireCountsOnce(t, locker.Request{Owner: "me"}) },
+	},
+	{
+		name: "a release whose reply is lost ends one hold", contract: 7, on: proxied, can: reenters,
+		why: "a counter goes down twice for a release that is sent twice, and the outer hold is gone",
+		run: lostReleaseEndsOneHold,
+	},
+	{
+		name: "a shorter re-entry never shrinks the lease", contract: 9, on: everywhere, can: reenters,
+		why: "the outer hold was promised its Deadline",
+		run: shorterReentryNeverShrinks,
+	},
+	{
+		name: "a nested acquire does not wait for the queue", contract: 13, on: everywhere, can: reenters,
+		why: "those who wait for the lock wait for the nested work to end",
+		run: nestedDoesNotQueue,
+	},
+}
+
+func readersHoldAtOnce(t *caseT) {
+	a, b, name := t.direct(), t.direct(), t.key()
+	read, write := locker.Request{Name: name, TTL: long, Mode: locker.Shared}, locker.Request{Name: name, TTL: long}
+	first, second := t.acquire(a, read), t.acquire(b, read)
+	if first.Mode() != locker.Shared {
+		t.Errorf("a shared lock says %v", first.Mode())
+	}
+	t.contended(a, write)
+	t.ok(second.Release(t.ctx), "Release of the second reader")
+	t.contended(b, write)
+	t.ok(first.Release(t.ctx), "Release of the first reader")
+	writer := t.acquire(a, write)
+	t.contended(b, read)
+	t.contended(b, write)
+	t.ok(writer.Release(t.ctx), "Release of the writer")
+	t.ok(t.acquire(b, read).Release(t.ctx), "Release")
+	if t.exists(name) {
+		t.Errorf("the key is still there after the last release")
+	}
+}
+
+func readerReleasesItsOwn(t *caseT) {
+	a, b, name := t.direct(), t.direct(), t.key()
+	read, write := locker.Request{Name: name, TTL: long, Mode: locker.Shared}, locker.Request{Name: name, TTL: long}
+	first, second, third := t.acquire(a, read), t.acquire(b, read), t.acquire(a, read)
+	for _, lock := range []*locker.Lock{second, first} {
+		t.ok(lock.Release(t.ctx), "Release of a reader")
+		t.contended(b, write)
+		t.ok(third.Renew(t.ctx, 0), "Renew of the reader that is left")
+	}
+	t.ok(third.Release(t.ctx), "Release of the last reader")
+	t.free(a, name)
+}
+
+func readersLeaseIsItsOwn(t *caseT) {
+	a, b := t.direct(), t.direct()
+	for what, shortFirst := range map[string]bool{"a short lease after a long one": false, "a short lease before a long one": true} {
+		name := t.key()
+		short := locker.Request{Name: name, TTL: brief, Mode: locker.Shared}
+		lasts := locker.Request{Name: name, TTL: long, Mode: locker.Shared}
+		write := locker.Request{Name: name, TTL: long}
+		var dies, lives *locker.Lock
+		if shortFirst {
+			dies = t.acquire(a, short)
+			lives = t.acquire(b, lasts)
+		} else {
+			lives = t.acquire(b, lasts)
+			dies = t.acquire(a, short)
+		}
+		t.event(dies.Done(), "the short lease ends")
+		t.contended(a, write)
+		t.held(lives)
+		t.covers(lives)
+		t.ok(lives.Renew(t.ctx, 0), "%s: Renew of the long one", what)
+		t.ok(lives.Release(t.ctx), "%s: Release of the long one", what)
+		t.eventually(what+": a writer gets in, although one reader died", func() bool {
+			lock, err := a.Acquire(t.ctx, write)
+			return err == nil && lock.Release(t.ctx) == nil
+		})
+	}
+}
+
+// lostAcquireCountsOnce loses the reply of a first and of a further hold, and releases each once.
+func lostAcquireCountsOnce(t *caseT, req locker.Request) {
+	for _, fault := range answerLost {
+		p, l := t.behind()
+		req.Name, req.TTL = t.key(), faulty
+		var locks []*locker.Lock
+		for range 2 {
+			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: fault})
+			locks = append(locks, t.acquire(l, req))
+			t.event(trap.Hit(), "the fault happens")
+			t.ok(locks[0].Renew(t.ctx, long), "Renew")
+		}
+		other := t.direct()
+		for _, lock := range locks {
+			t.contended(other, locker.Request{Name: req.Name, Owner: "another"})
+			t.ok(lock.Release(t.ctx), "Release")
+		}
+		t.free(other, req.Name)
+	}
+}
+
+func ownerEntersAgain(t *caseT) {
+	a, b := t.direct(), t.direct()
+	for _, innerFirst := range []bool{true, false} {
+		name := t.key()
+		mine, theirs := locker.Request{Name: name, TTL: long, Owner: "me"}, locker.Request{Name: name, TTL: long, Owner: "you"}
+		locks := []*locker.Lock{t.acquire(a, mine), t.acquire(b, mine), t.acquire(a, mine)}
+		if !innerFirst {
+			locks[0], locks[2] = locks[2], locks[0]
+		}
+		for _, lock := range locks {
+			t.contended(a, theirs)
+			t.contended(b, locker.Request{Name: name})
+			t.ok(lock.Release(t.ctx), "Release of one hold")
+			t.is(lock.Release(t.ctx), locker.ErrReleased, "Release of the same hold again")
+		}
+		t.free(a, name)
+		if t.exists(name) {
+			t.Errorf("the key is still there after the last release")
+		}
+	}
+}
+
+func lostReleaseEndsOneHold(t *caseT) {
+	for what, fault := range answerLost {
+		p, l := t.behind()
+		req := locker.Request{Name: t.key(), TTL: long, Owner: "me"}
+		outer := t.acquire(l, req)
+		req.TTL = faulty
+		inner := t.acquire(l, req)
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: fault})
+		t.ok(t.result(background(func() error { return inner.Release(t.ctx) }), "Release"), "Release of the inner hold, %s", what)
+		t.event(trap.Hit(), "the fault happens")
+		t.contended(t.direct(), locker.Request{Name: req.Name, Owner: "you"})
+		t.ok(outer.Renew(t.ctx, 0), "Renew of the outer hold")
+		t.ok(outer.Release(t.ctx), "Release of the outer hold")
+		t.free(l, req.Name)
+	}
+}
+
+func shorterReentryNeverShrinks(t *caseT) {
+	l, name := t.direct(), t.key()
+	outer := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
+	inner := t.acquire(l, locker.Request{Name: name, TTL: brief, Owner: "me"})
+	t.covers(outer)
+	t.event(inner.Done(), "the inner lease ends")
+	t.contended(t.direct(), locker.Request{Name: name, Owner: "you"})
+	t.covers(outer)
+	t.ok(outer.Renew(t.ctx, 0), "Renew of the outer hold")
+	t.ok(outer.Release(t.ctx), "Release of the outer hold")
+	t.is(inner.Release(t.ctx), locker.ErrLost, "Release of the inner hold, which had ended")
+	t.free(l, name)
+}
+
+func nestedDoesNotQueue(t *caseT) {
+	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
+		got := t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
+		nested := t.result(background(func() error {
+			return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
+		}), "a nested Do behind a waiter")
+		t.ok(nested, "a nested Do behind a waiter")
+		go func() { // the waiter's turn comes when we are out
+			if lock := <-got; lock != nil {
+				_ = lock.Release(t.ctx)
+			}
+		}()
+		return nil
+	})
+	t.ok(err, "Do")
+	t.eventually("the waiter was served", func() bool { return !t.exists(name) })
+}
