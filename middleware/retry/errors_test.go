@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -235,39 +236,45 @@ func TestCutOff(t *testing.T) {
 		name    string
 		known   bool // an attempt was refused before
 		cause   bool // MaxWait, which has a cause, in place of a deadline
-		cut     func(ctx context.Context) error
+		cut     func(ctx context.Context, s *server) error
 		want    []error
 		wantNot []error
 	}{
 		{
-			name: "nothing sent", known: true, cut: func(ctx context.Context) error { return driver.NotSent(ctx.Err()) },
+			name: "nothing sent", known: true, cut: func(ctx context.Context, _ *server) error { return driver.NotSent(ctx.Err()) },
 			want: []error{locker.ErrNotAcquired, context.DeadlineExceeded}, wantNot: []error{locker.ErrUnknownOutcome},
 		},
 		{
 			name: "with a cause", known: true, cause: true,
-			cut:  func(ctx context.Context) error { return fmt.Errorf("%w: %w", ctx.Err(), context.Cause(ctx)) },
+			cut:  func(ctx context.Context, _ *server) error { return fmt.Errorf("%w: %w", ctx.Err(), context.Cause(ctx)) },
 			want: []error{locker.ErrNotAcquired, locker.ErrMaxWait}, wantNot: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded},
 		},
 		{
 			name: "unknown", known: true,
-			cut:  func(ctx context.Context) error { return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err()) },
+			cut: func(ctx context.Context, _ *server) error {
+				return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+			},
 			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
 		},
 		{
 			name: "an outage besides", known: true,
-			cut:  func(ctx context.Context) error { return fmt.Errorf("%w: %w", ctx.Err(), errCut) },
+			cut:  func(ctx context.Context, _ *server) error { return fmt.Errorf("%w: %w", ctx.Err(), errCut) },
 			want: []error{errCut, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
 		},
 		{
-			name: "nothing known", cut: func(ctx context.Context) error { return ctx.Err() },
+			name: "nothing known", cut: func(ctx context.Context, _ *server) error { return ctx.Err() },
 			want: []error{context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
 		},
 		{
-			name: "refused in the end", cut: func(context.Context) error { return &locker.ContentionError{} },
+			name: "unknown, in another form", known: true, cut: func(ctx context.Context, _ *server) error { return openError{ctx.Err()} },
+			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "refused in the end", cut: func(_ context.Context, s *server) error { s.noPubSub = false; return s.refusal(&hold{name: name}) },
 			want: []error{context.DeadlineExceeded, locker.ErrNotAcquired},
 		},
 		{
-			name: "a lasting error in the end", known: true, cut: func(context.Context) error { return reply("NOAUTH no") },
+			name: "a lasting error in the end", known: true, cut: func(context.Context, *server) error { return reply("NOAUTH no") },
 			wantNot: []error{context.DeadlineExceeded, locker.ErrNotAcquired},
 		},
 	}
@@ -280,7 +287,7 @@ func TestCutOff(t *testing.T) {
 						return s.Acquire(ctx, req)
 					}
 					<-ctx.Done()
-					return nil, &locker.OpError{Op: "acquire", Name: name, Err: tt.cut(ctx)}
+					return nil, &locker.OpError{Op: "acquire", Name: name, Err: tt.cut(ctx, s)}
 				})
 				s.noPubSub = true
 				l := wrap(t, inner, retry.Config{Policy: constant(time.Second)})
@@ -294,10 +301,20 @@ func TestCutOff(t *testing.T) {
 				}
 				_, err := l.Acquire(ctx, req)
 				match(t, err, tt.want, tt.wantNot)
+				synctest.Wait()
+				if n := len(s.askings()); n != 0 {
+					t.Errorf("asked for %d subscriptions", n)
+				}
 			})
 		})
 	}
 }
+
+// openError is a strategy's own way to say that the outcome is unknown.
+type openError struct{ error }
+
+func (openError) Is(target error) bool { return target == locker.ErrUnknownOutcome }
+func (e openError) Unwrap() error      { return e.error }
 
 // Who never got to send says what is known of the name.
 func TestGivingUpInTheQueue(t *testing.T) {

@@ -45,8 +45,7 @@ func Example_tries() {
 	server.Hold(locker.Request{Name: "report", Owner: "worker-2"})
 	_, err := locks.Acquire(context.Background(), locker.Request{Name: "report"})
 
-	var held *locker.ContentionError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
 		fmt.Println("still held by", held.Owner)
 	}
 	// Output: still held by worker-2

@@ -235,13 +235,22 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 	t.Parallel()
 	t.Run("others stay", func(t *testing.T) {
 		bubble(t, func(t *testing.T, s *server) {
-			s.ask = late(3 * time.Second) // it ignores its ctx
+			s.ask = func(ctx context.Context, _ int) error {
+				select {
+				case <-time.After(3 * time.Second):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
 			h := s.hold()
 			l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
-			first := s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			first := s.begin(ctx, l, locker.Request{})
 			second := s.begin(t.Context(), l, locker.Request{})
 			elapse(4 * time.Second)
-			first.wantError(t, time.Second, locker.ErrMaxWait)
+			first.wantError(t, time.Second, context.Canceled)
 			s.free(h)
 			second.wantLock(t, 4*time.Second)
 			equal(t, "attempts", s.times(), []time.Duration{0, time.Second, 3 * time.Second, 4 * time.Second})
@@ -249,6 +258,24 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 		})
 	})
 	t.Run("nobody stays", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *server) {
+			var ended time.Duration
+			s.ask = func(ctx context.Context, n int) error {
+				err := hang(ctx, n)
+				ended = time.Since(s.start)
+				return err
+			}
+			s.hold()
+			l := wrap(t, s, retry.Config{})
+			s.begin(t.Context(), l, locker.Request{MaxWait: time.Second})
+			elapse(10 * time.Second)
+			synctest.Wait()
+			if ended != time.Second {
+				t.Errorf("the asking ended after %v, want 1s", ended)
+			}
+		})
+	})
+	t.Run("nobody stays, and the answer comes after all", func(t *testing.T) {
 		bubble(t, func(t *testing.T, s *server) {
 			s.ask = late(3 * time.Second) // it ignores its ctx
 			s.hold()
@@ -303,6 +330,66 @@ func TestLocalRelease(t *testing.T) {
 		}
 		second.wantLock(t, 2*time.Second)
 		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second, 2 * time.Second})
+	})
+}
+
+// What was heard before an attempt is sent is answered by that attempt, and brings about no other one.
+func TestHeardBeforeTheAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		woken := 0
+		ctx, cancel := context.WithCancel(locker.WithTrace(t.Context(), &locker.Trace{Woken: func(context.Context, locker.WokenInfo) {
+			if woken++; woken < 3 {
+				s.publish(name + ":wake")
+				match(t, lock.Upgrade(t.Context()), []error{errors.ErrUnsupported}, nil)
+			}
+		}}))
+		head, leave := context.WithCancel(t.Context())
+		s.begin(head, l, locker.Request{Note: "head"})
+		s.begin(ctx, l, locker.Request{Note: "behind"})
+		elapse(time.Second)
+		leave() // a turn for the one behind
+		synctest.Wait()
+		s.publish(name + ":wake")
+		synctest.Wait()
+		equal(t, "attempts", s.notes()[1:], []string{"head", "head", "behind", "behind"})
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A wake-up that one of a shared head takes out before its attempt is told to the other, whose attempt is under way.
+func TestHeardForTheOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		h := s.hold()
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		slow := false
+		s.answer = func(_ int, req locker.Request) error {
+			if req.Note == "b" && slow {
+				slow = false
+				elapse(200 * ms) // the answer is on its way
+				return &locker.ContentionError{Name: name, Channel: driver.NewChannel(s, name+":wake")}
+			}
+			return nil
+		}
+		ctx := locker.WithTrace(t.Context(), &locker.Trace{Woken: func(_ context.Context, i locker.WokenInfo) {
+			if i.By == locker.ByRelease {
+				elapse(100 * ms)
+			}
+		}})
+		a := s.begin(ctx, l, locker.Request{Note: "a", Mode: locker.Shared})
+		b := s.begin(t.Context(), l, locker.Request{Note: "b", Mode: locker.Shared})
+		slow = true
+		s.publish(name + ":wake")
+		elapse(50 * ms)
+		s.free(h)
+		elapse(time.Second)
+		a.wantLock(t, 100*ms)
+		b.wantLock(t, 200*ms)
 	})
 }
 
