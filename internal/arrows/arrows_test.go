@@ -99,7 +99,7 @@ func TestArrows(t *testing.T) {
 	})
 }
 
-// strays returns how each package that a does not allow comes into its program.
+// strays returns how each package that a does not allow comes into its program. What such a package brings is left out.
 func (a arrow) strays(t *testing.T, g graph) []string {
 	t.Helper()
 	var roots []string
@@ -107,15 +107,18 @@ func (a arrow) strays(t *testing.T, g graph) []string {
 		roots = append(roots, strings.TrimSuffix(module+"/"+p, "/."))
 	}
 	linked, foreign := g.links(t, roots), g.links(t, a.outside)
+	allowed := func(path string) bool {
+		name, ours := ourName(path)
+		if !ours {
+			_, brought := foreign[path]
+			return brought
+		}
+		return slices.Contains(a.program, name) ||
+			slices.ContainsFunc(a.with, func(pattern string) bool { return match(pattern, name) })
+	}
 	var strays []string
 	for _, path := range slices.Sorted(maps.Keys(linked)) {
-		var allowed bool
-		if name, ours := ourName(path); ours {
-			allowed = slices.Contains(a.program, name) || slices.ContainsFunc(a.with, func(p string) bool { return match(p, name) })
-		} else {
-			_, allowed = foreign[path]
-		}
-		if !allowed {
+		if !allowed(path) && allowed(linked[path]) {
 			strays = append(strays, chain(linked, path))
 		}
 	}
