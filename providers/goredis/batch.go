@@ -1,0 +1,69 @@
+package goredis
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// EvalMany implements driver.Batcher: one pipeline by digest, and a second one by source for those scripts that the server
+// did not know. In a cluster the client makes one pipeline per node.
+func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	cmds := make([]*command, len(calls))
+	sources := make([]string, len(calls))
+	for i, c := range calls {
+		words := scriptWords(c.Keys, c.Args)
+		words[0], words[1] = "EVALSHA", c.Script.Digest()
+		cmds[i], sources[i] = newCommand(ctx, words), c.Script.Source()
+	}
+	results, err := call(ctx, a, func() ([]driver.Result, error) {
+		results := a.pipeline(ctx, cmds)
+		var again []*command
+		var at []int
+		for i, r := range results {
+			if driver.CodeOf(r.Err) == "NOSCRIPT" {
+				words := slices.Clone(cmds[i].Cmd.Args())
+				words[0], words[1] = "EVAL", sources[i]
+				again, at = append(again, newCommand(ctx, words)), append(at, i)
+			}
+		}
+		for i, r := range a.pipeline(ctx, again) {
+			results[at[i]] = r
+		}
+		return results, nil
+	})
+	if err != nil {
+		results = make([]driver.Result, len(calls))
+		for i := range results {
+			results[i].Err = err
+		}
+	}
+	return results
+}
+
+// pipeline sends cmds together.
+func (a *adapter) pipeline(ctx context.Context, cmds []*command) []driver.Result {
+	if len(cmds) == 0 {
+		return nil
+	}
+	pipe := a.client.Pipeline()
+	for _, cmd := range cmds {
+		_ = pipe.Process(ctx, cmd) // only queues
+	}
+	_, err := pipe.Exec(ctx)
+	if slices.ContainsFunc(cmds, func(c *command) bool { return c.Err() != nil }) {
+		err = nil // it is one of theirs
+	}
+	results := make([]driver.Result, len(cmds))
+	for i, cmd := range cmds {
+		if err != nil {
+			cmd.SetErr(err)
+		}
+		var reply any
+		if reply, results[i].Err = cmd.reply(ctx, cmd.Err()); results[i].Err == nil {
+			results[i].Reply, results[i].Err = driver.NewReply(reply)
+		}
+	}
+	return results
+}

@@ -1,0 +1,112 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// command is a command that go-redis sends once, and that knows whether it did.
+type command struct {
+	redis.Cmd
+	sent    atomic.Bool
+	stop    context.CancelFunc // ends the context that c is sent under; nil where that is not needed
+	refusal error              // the error reply that called for stop
+}
+
+var _ redis.Cmder = (*command)(nil)
+
+func newCommand(ctx context.Context, words []any) *command {
+	c := &command{Cmd: *redis.NewCmd(ctx, words...)}
+	c.SetStepCount(1) // else a cluster client asks the server for all its commands first
+	return c
+}
+
+// NoRetry implements redis.Cmder: a command whose reply is lost is not sent again. MOVED and ASK are still followed.
+func (c *command) NoRetry() bool { return true }
+
+// Args implements redis.Cmder. The client asks for the words when it writes them: before that, nothing has left. Others ask
+// too, a cluster client for the slot or a hook for its log; then we only know less.
+func (c *command) Args() []any {
+	c.sent.Store(true)
+	return c.Cmd.Args()
+}
+
+// SetErr implements redis.Cmder. A cluster client, whatever NoRetry says, sends again after READONLY and sometimes after
+// LOADING, unless its context has ended meanwhile.
+func (c *command) SetErr(err error) {
+	c.Cmd.SetErr(err)
+	if c.stop != nil && c.refusal == nil && (redis.IsReadOnlyError(err) || redis.IsLoadingError(err)) {
+		c.refusal = err
+		c.stop()
+	}
+}
+
+// process sends cmd and returns what NewReply understands.
+func (a *adapter) process(ctx context.Context, cmd *command) (any, error) {
+	sending := ctx
+	if _, single := a.client.(*redis.Client); !single { // that always obeys NoRetry
+		sending, cmd.stop = stoppable(ctx)
+		defer cmd.stop()
+	}
+	err := a.client.Process(sending, cmd)
+	if err == nil {
+		err = cmd.Err() // a redis.AutoPipeliner may tell it later
+	}
+	if cmd.refusal != nil {
+		err = cmd.refusal
+	}
+	return cmd.reply(ctx, err)
+}
+
+// stoppable returns a context that ends with ctx, or before.
+func stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok && !driver.Cancellable(ctx) {
+		return context.WithDeadline(context.WithoutCancel(ctx), deadline) // over a driver.Bounded, WithCancel costs a goroutine
+	}
+	return context.WithCancel(ctx)
+}
+
+var errNoReply = errors.New("goredis: neither a reply nor an error; a hook of the client may have swallowed it")
+
+// reply tells what came of c, given the client's error.
+func (c *command) reply(ctx context.Context, err error) (any, error) {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, nil
+	case err != nil:
+		return nil, classify(ctx, err, c.sent.Load())
+	case c.Val() == nil:
+		return nil, errNoReply
+	}
+	return c.Val(), nil
+}
+
+// classify gives err the meaning that package driver has for it; the client's error stays below.
+func classify(ctx context.Context, err error, sent bool) error {
+	var reply redis.Error
+	var slow interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &reply):
+		err = driver.NewServerError(reply.Error(), err)
+	case late(ctx) && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
+	}
+	if !sent || driver.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
+		return driver.NotSent(err)
+	}
+	return err
+}
+
+// late tells whether ctx's deadline has passed; ctx.Err may lag behind the client's timer.
+func late(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
+}

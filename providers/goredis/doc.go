@@ -1,0 +1,38 @@
+// Package goredis lets Holdfast reach Redis and Valkey through github.com/redis/go-redis/v9: one server, a cluster, or a
+// master behind Sentinels.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
+//	drv, err := goredis.New(client)
+//
+// # What is guaranteed
+//
+//   - A command is sent at most once, whatever MaxRetries says. Only MOVED and ASK are followed, which say that nothing
+//     ran. (By itself go-redis sends a SET NX again whose reply was lost, and then finds the lock taken: by itself.)
+//   - A call returns soon after its context ends: while it waits for a connection of the pool, while the client dials or
+//     logs in, and while a reply is awaited.
+//   - An error matches driver.ErrNotSent only if the command surely never left: the client could not dial or log in, its
+//     pool was used up, it was closed. An error reply is a *driver.ServerError. The client's error is below either.
+//   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its hooks see each command
+//     with the caller's context.
+//   - All subscriptions share one connection beside the pool. It is dialed at the first, and again after it broke; each
+//     listener is woken then.
+//
+// # What is not
+//
+//   - What was in flight when a context ended is finished behind the call, and its connection is busy until then: until the
+//     reply, the deadline (ContextTimeoutEnabled) or ReadTimeout; a dial, until DialTimeout. With timeouts switched off, -1
+//     or -2, that may be never.
+//   - Hooks of your own that call next twice, or change keys, do so here too.
+//   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It has no subscriptions.
+//   - Of a cluster client, fewer errors tell that nothing was sent.
+//
+// # Which options to set
+//
+// ContextTimeoutEnabled: true. Without it go-redis waits for a reply until ReadTimeout, whatever the context says; then
+// each call takes a goroutine, which a caller can leave: about 10 µs. With it that is needed only for a context that
+// can be canceled, for a redis.Ring and clients of your own making, and for cluster clients with ReadOnly, RouteByLatency or
+// RouteRandomly.
+//
+// The rest is yours. Locks put no load on the pool while they are held or waited for. DialerRetries times DialTimeout is how
+// long a call without a deadline takes to learn that a server is gone.
+package goredis

@@ -1,0 +1,118 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+type adapter struct {
+	driver.Base
+	client        redis.UniversalClient
+	obeysDeadline bool // client ends a call by its context's deadline
+	info          driver.Info
+	hub           *driver.Hub
+}
+
+var (
+	_ driver.Driver       = (*adapter)(nil)
+	_ driver.Batcher      = (*adapter)(nil)
+	_ driver.Backgrounder = (*adapter)(nil)
+)
+
+// New makes a driver over client, which stays the caller's: Close does not close it, and it must live longer than the
+// driver. Set ContextTimeoutEnabled in its options: then most calls need no goroutine.
+//
+// A nil client, also a nil pointer in the interface, is a [driver.InvalidError].
+func New(client redis.UniversalClient) (driver.Driver, error) {
+	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client), "a client, such as redis.NewClient makes")
+	}
+	a := &adapter{
+		client:        client,
+		obeysDeadline: obeysDeadline(client),
+		info:          driver.Info{Client: "go-redis", Address: address(client)},
+	}
+	a.hub = driver.NewHub(a.open)
+	return a, nil
+}
+
+func address(client redis.UniversalClient) string {
+	switch c := client.(type) {
+	case *redis.Client:
+		if addr := c.Options().Addr; addr != "FailoverClient" { // what stands there where Sentinels tell the address
+			return addr
+		}
+	case *redis.ClusterClient:
+		return strings.Join(c.Options().Addrs, ",")
+	}
+	return ""
+}
+
+// Info implements driver.Driver.
+func (a *adapter) Info() driver.Info { return a.info }
+
+// Close implements driver.Driver.
+func (a *adapter) Close() error { return a.Shutdown(a.hub) }
+
+// SetNX implements driver.Driver.
+func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	cmd := newCommand(ctx, []any{"SET", key, value, "NX", "PX", ttl.Milliseconds()})
+	reply, err := call(ctx, a, func() (any, error) { return a.process(ctx, cmd) })
+	if err != nil {
+		return false, err
+	}
+	switch reply {
+	case "OK":
+		return true, nil
+	case nil:
+		return false, nil
+	}
+	return false, fmt.Errorf("goredis: SET NX was answered with %T %v: want OK or nil", reply, reply)
+}
+
+// Eval implements driver.Driver.
+func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
+	return call(ctx, a, func() (driver.Reply, error) {
+		return driver.EvalOnce(s, func(command, body string) (driver.Reply, error) {
+			words[0], words[1] = command, body
+			reply, err := a.process(ctx, newCommand(ctx, words))
+			if err != nil {
+				return driver.Reply{}, err
+			}
+			return driver.NewReply(reply)
+		})
+	})
+}
+
+// scriptWords are the words of EVAL or EVALSHA, but for the first two.
+func scriptWords(keys, args []string) []any {
+	words := make([]any, 3, 3+len(keys)+len(args))
+	words[2] = len(keys)
+	for _, k := range keys {
+		words = append(words, k)
+	}
+	for _, a := range args {
+		words = append(words, a)
+	}
+	return words
+}
+
+// Subscribe implements driver.Driver.
+func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	if err := a.Guard(); err != nil {
+		return nil, err
+	}
+	if _, ring := a.client.(*redis.Ring); ring {
+		return nil, errors.ErrUnsupported
+	}
+	return a.hub.Subscribe(ctx, channel)
+}

@@ -1,0 +1,175 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+)
+
+func TestNewRefusesNoClient(t *testing.T) {
+	t.Parallel()
+	for _, client := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil)} {
+		drv, err := goredis.New(client)
+		var invalid *driver.InvalidError
+		if drv != nil || !errors.As(err, &invalid) || invalid.What != "goredis.New client" {
+			t.Errorf("New(%T(nil)) = %v, %v; want an InvalidError about the client", client, drv, err)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		client  redis.UniversalClient
+		address string
+	}{
+		{redis.NewClient(&redis.Options{Addr: "192.0.2.1:1"}), "192.0.2.1:1"},
+		{redis.NewClient(&redis.Options{Addr: "/run/redis.sock"}), "/run/redis.sock"},
+		{redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"192.0.2.2:1", "192.0.2.1:1"}}), "192.0.2.2:1,192.0.2.1:1"},
+		{redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "192.0.2.2:1", "b": "192.0.2.1:1"}}), ""},
+		{redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"192.0.2.1:1"}}), ""},
+		{unknown(&redis.Options{Addr: "192.0.2.1:1"}), ""},
+	} {
+		want := driver.Info{Client: "go-redis", Address: tt.address}
+		if got := newDriver(t, tt.client).Info(); got != want {
+			t.Errorf("%T: Info() = %+v, want %+v", tt.client, got, want)
+		}
+	}
+}
+
+// The user's client is lent: its options stay, its hooks see the commands and the caller's values, and it outlives the
+// driver.
+func TestTheClientStaysTheUsers(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: m.Addr(), ReadTimeout: 7 * time.Second, WriteTimeout: 8 * time.Second})
+	type key struct{}
+	seen := 0
+	client.AddHook(processHook(func(ctx context.Context, _ redis.Cmder) {
+		if ctx.Value(key{}) == "value" {
+			seen++
+		}
+	}))
+	drv := newDriver(t, client)
+	o := client.Options()
+	if o.ReadTimeout != 7*time.Second || o.WriteTimeout != 8*time.Second || o.ContextTimeoutEnabled || o.MaxRetries != 3 {
+		t.Errorf("options of the user's client changed to %+v", o)
+	}
+	ctx := context.WithValue(context.Background(), key{}, "value")
+	cancelable, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, ctx := range []context.Context{ctx, cancelable, driver.Bound(ctx, time.Hour), driver.Bound(cancelable, time.Hour)} {
+		if _, err := drv.SetNX(ctx, "k", "v", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen != 4 {
+		t.Errorf("the hook saw %d commands with the caller's value, want 4", seen)
+	}
+	if err := drv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Ping(ctx).Err(); err != nil {
+		t.Errorf("the user's client after the driver's Close: %v", err)
+	}
+}
+
+func TestUseAfterClose(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	drv := newDriver(t, redis.NewClient(&redis.Options{Addr: m.Addr()}))
+	sub, err := drv.Subscribe(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := drv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, operation := range operations {
+		if err := operation(t.Context(), drv); !errors.Is(err, driver.ErrClosed) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: error %v, want ErrClosed", name, err)
+		}
+	}
+	if drv.(driver.Backgrounder).Background(func(context.Context) { t.Error("background work ran") }) {
+		t.Error("Background accepted work")
+	}
+	if err := drv.Close(); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("second Close: %v, want ErrClosed", err)
+	}
+	_ = sub.Close() // must not panic
+}
+
+func TestContextEndedBefore(t *testing.T) {
+	t.Parallel()
+	f := &fake{answer: func([]string) string { return "+OK\r\n" }}
+	drv := newDriver(t, redis.NewClient(f.options()))
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, operation := range operations {
+		if err := operation(canceled, drv); !errors.Is(err, context.Canceled) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: error %v, want Canceled and ErrNotSent", name, err)
+		}
+		over := driver.Bound(context.Background(), 0)
+		if err := operation(over, drv); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: error %v, want DeadlineExceeded and ErrNotSent", name, err)
+		}
+		over.Stop()
+	}
+	if f.count("SET")+f.count("EVALSHA")+f.count("SUBSCRIBE") != 0 {
+		t.Errorf("sent %v", f.seen)
+	}
+}
+
+// An AutoPipeliner is a UniversalClient too, and its asynchronous kind has the outcome only later.
+func TestAutoPipeliner(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	pipeliner, err := client.AsyncAutoPipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drv := newDriver(t, pipeliner)
+	for _, want := range []bool{true, false} {
+		if set, err := drv.SetNX(t.Context(), "k", "v", time.Minute); set != want || err != nil {
+			t.Errorf("SetNX = %v, %v; want %v", set, err, want)
+		}
+	}
+	if _, err := m.Incr("n", 41); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := drv.Eval(t.Context(), testScript, []string{"n"}, nil)
+	if n, _ := reply.Int(0); n != 42 || err != nil {
+		t.Errorf("Eval = %v, %v; want 42", n, err)
+	}
+}
+
+// A Ring's channels live on several servers, which one connection cannot hear: waiters poll.
+func TestRing(t *testing.T) {
+	t.Parallel()
+	drv := newDriver(t, redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"a": miniredis.RunT(t).Addr(), "b": miniredis.RunT(t).Addr()},
+	}))
+	for _, want := range []bool{true, false} {
+		if set, err := drv.SetNX(t.Context(), "k", "v", time.Minute); set != want || err != nil {
+			t.Errorf("SetNX = %v, %v; want %v", set, err, want)
+		}
+	}
+	calls := []driver.Call{{Script: testScript, Keys: []string{"a"}}, {Script: testScript, Keys: []string{"b"}}}
+	for i, r := range batcher(drv).EvalMany(t.Context(), calls) {
+		if n, err := r.Reply.Int(0); n != 1 || err != nil || r.Err != nil {
+			t.Errorf("result %d is %d, %v; want 1", i, n, r.Err)
+		}
+	}
+	if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Subscribe: %v, want ErrUnsupported", err)
+	}
+}

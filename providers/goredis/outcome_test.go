@@ -1,0 +1,329 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestRepliesToSetNX(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reply string
+		set   bool
+		fails bool
+	}{
+		{reply: "+OK\r\n", set: true},
+		{reply: "$-1\r\n"},
+		{reply: "_\r\n"},
+		{reply: "+QUEUED\r\n", fails: true},
+		{reply: "$0\r\n\r\n", fails: true},
+		{reply: ":1\r\n", fails: true},
+		{reply: "#f\r\n", fails: true},
+		{reply: "*1\r\n+OK\r\n", fails: true},
+		{reply: "%1\r\n+OK\r\n+OK\r\n", fails: true},
+		{reply: "-ERR syntax error\r\n", fails: true},
+		{reply: hangUp, fails: true},
+	} {
+		f := &fake{answer: func([]string) string { return tt.reply }}
+		set, err := newDriver(t, single(f.options())).SetNX(t.Context(), "k", "v", time.Minute)
+		if set != tt.set || (err != nil) != tt.fails {
+			t.Errorf("answered %q: SetNX = %v, %v; want %v, error %v", tt.reply, set, err, tt.set, tt.fails)
+		}
+		if n := f.count("SET"); n != 1 {
+			t.Errorf("answered %q: %d SETs were sent, want 1", tt.reply, n)
+		}
+	}
+}
+
+func TestRepliesToEval(t *testing.T) {
+	t.Parallel()
+	const nested, mixed = "*1\r\n*1\r\n:1\r\n", "*3\r\n:7\r\n$1\r\na\r\n$-1\r\n"
+	call := driver.Call{Script: testScript, Keys: []string{"k"}}
+	for reply, check := range map[string]func(driver.Reply, error) bool{
+		"$-1\r\n":            func(r driver.Reply, err error) bool { return err == nil && r.IsNil(0) },
+		"_\r\n":              func(r driver.Reply, err error) bool { return err == nil && r.IsNil(0) },
+		":7\r\n":             func(r driver.Reply, err error) bool { n, e := r.Int(0); return err == nil && e == nil && n == 7 },
+		"$1\r\na\r\n":        func(r driver.Reply, err error) bool { s, e := r.Text(0); return err == nil && e == nil && s == "a" },
+		"*0\r\n":             func(r driver.Reply, err error) bool { return err == nil && r.Len() == 0 },
+		mixed:                func(r driver.Reply, err error) bool { return err == nil && r.Len() == 3 && r.IsNil(2) },
+		nested:               func(_ driver.Reply, err error) bool { return err != nil },
+		"*1\r\n-ERR no\r\n":  func(_ driver.Reply, err error) bool { return err != nil },
+		",1.5\r\n":           func(_ driver.Reply, err error) bool { return err != nil },
+		"%1\r\n:1\r\n:2\r\n": func(_ driver.Reply, err error) bool { return err != nil },
+	} {
+		f := &fake{answer: func([]string) string { return reply }}
+		drv := newDriver(t, single(f.options()))
+		if r, err := drv.Eval(t.Context(), call.Script, call.Keys, call.Args); !check(r, err) {
+			t.Errorf("answered %q: Eval = %v, %v", reply, r, err)
+		}
+		for i, r := range batcher(drv).EvalMany(t.Context(), []driver.Call{call, call}) {
+			if !check(r.Reply, r.Err) {
+				t.Errorf("answered %q: EvalMany[%d] = %v, %v", reply, i, r.Reply, r.Err)
+			}
+		}
+	}
+}
+
+// Every error reply is a ServerError with the server's text, whichever type go-redis gives it, and is sent once whatever
+// go-redis thinks of trying again.
+func TestErrorReplies(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"ERR max number of clients reached",
+		"LOADING Redis is loading the dataset in memory",
+		"READONLY You can't write against a read only replica.",
+		"MOVED 3999 127.0.0.1:6381",
+		"ASK 3999 127.0.0.1:6381",
+		"CLUSTERDOWN The cluster is down",
+		"TRYAGAIN Multiple keys request during rehashing of slot",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"NOREPLICAS Not enough good replicas to write.",
+		"NOAUTH Authentication required.",
+		"WRONGPASS invalid username-password pair or user is disabled.",
+		"NOPERM this user has no permissions to run the 'set' command",
+		"EXECABORT Transaction discarded because of previous errors.",
+		"OOM command not allowed when used memory > 'maxmemory'.",
+		"WRONGTYPE Operation against a key holding the wrong kind of value",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+		"MISCONF Redis is configured to save RDB snapshots",
+		"CROSSSLOT Keys in request don't hash to the same slot",
+		"ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a read only replica.",
+		"ERR unauthenticated something",
+		"UNHEARDOF of",
+	} {
+		for kindName, kind := range kinds {
+			if kindName != "single" && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "ASK ")) {
+				continue // those are followed
+			}
+			f := &fake{answer: func([]string) string { return "-" + text + "\r\n" }}
+			drv := newDriver(t, kind(f.options()))
+			for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
+				err := operations[name](t.Context(), drv)
+				var reply *driver.ServerError
+				var clients redis.Error
+				if !errors.As(err, &reply) || reply.Text != text || !errors.As(err, &clients) {
+					t.Errorf("%s, %s answered %q: error %v, want that text and the client's error", name, kindName, text, err)
+				}
+				if errors.Is(err, driver.ErrNotSent) {
+					t.Errorf("%s, %s answered %q: error %v says it was not sent", name, kindName, text, err)
+				}
+			}
+			if set, eval := f.count("SET"), f.count("EVALSHA"); set != 1 || eval != 3 {
+				t.Errorf("%s answered %q: %d SET and %d EVALSHA were sent, want 1 and 3", kindName, text, set, eval)
+			}
+		}
+	}
+}
+
+// A lost reply leaves the outcome open, and go-redis, which would send again by itself, does not.
+func TestLostReplyIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	for kindName, kind := range kinds {
+		for _, retries := range []int{0, -1, 10} {
+			t.Run(fmt.Sprintf("%s/MaxRetries=%d", kindName, retries), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					rest(t)
+					f := &fake{answer: func([]string) string { return hangUp }}
+					opts := f.options()
+					opts.MaxRetries = retries
+					drv := newDriver(t, kind(opts))
+					for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
+						err := operations[name](t.Context(), drv)
+						if err == nil || driver.NotExecuted(err) {
+							t.Errorf("%s: error %v, want one that leaves the outcome open", name, err)
+						}
+					}
+					if set, eval := f.count("SET"), f.count("EVALSHA"); set != 1 || eval != 2 { // of EvalMany's the first is seen
+						t.Errorf("%d SET and %d EVALSHA were sent, want 1 and 2", set, eval)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What failed before the command left says so. Of a cluster client, which looks at a command before it finds a connection,
+// only some errors tell.
+func TestNotSent(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("no thanks")
+	const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+	for name, tt := range map[string]struct {
+		answer      string
+		set         func(*redis.Options)
+		closed      bool
+		onlySingle  bool
+		noSubscribe bool
+		want        error
+		text        string
+	}{
+		"dial": {set: func(o *redis.Options) {
+			o.DialerRetries = 1
+			o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Err: refused}
+			}
+		}, want: refused},
+		"closed client": {closed: true, want: redis.ErrClosed},
+		"limiter":       {set: func(o *redis.Options) { o.Limiter = limiter{refused} }, onlySingle: true, noSubscribe: true, want: refused},
+		"login":         {answer: "-" + wrongPass + "\r\n", set: func(o *redis.Options) { o.Password = "x" }, onlySingle: true, text: wrongPass},
+		"cut at login":  {answer: hangUp, set: func(o *redis.Options) { o.Password = "x" }, onlySingle: true},
+	} {
+		for kindName, kind := range kinds {
+			if tt.onlySingle && kindName != "single" {
+				continue
+			}
+			for opName, operation := range operations {
+				if tt.noSubscribe && opName == "Subscribe" {
+					continue
+				}
+				t.Run(name+"/"+kindName+"/"+opName, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						rest(t)
+						f := &fake{answer: func([]string) string { return tt.answer }}
+						opts := f.options()
+						if tt.set != nil {
+							tt.set(opts)
+						}
+						client := kind(opts)
+						if tt.closed {
+							_ = client.Close()
+						}
+						err := operation(t.Context(), newDriver(t, client))
+						if !errors.Is(err, driver.ErrNotSent) || tt.want != nil && !errors.Is(err, tt.want) {
+							t.Errorf("error %v, want ErrNotSent and %v", err, tt.want)
+						}
+						var reply *driver.ServerError
+						if tt.text != "" && (!errors.As(err, &reply) || reply.Text != tt.text) {
+							t.Errorf("error %v, want a ServerError %q", err, tt.text)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A pool that is used up lets a call wait no longer than its context or the client's options say, and nothing is sent. (In
+// real time: go-redis keeps the timers of these waits for later ones, and a bubble's must not leave it.)
+func TestPoolInUse(t *testing.T) {
+	t.Parallel()
+	shortly := func() (context.Context, func()) {
+		b := driver.Bound(context.Background(), 10*time.Millisecond)
+		return b, b.Stop
+	}
+	unbounded := func() (context.Context, func()) { return context.Background(), func() {} }
+	for name, tt := range map[string]struct {
+		set        func(*redis.Options)
+		newContext func() (context.Context, func())
+		want       error
+	}{
+		"deadline":    {func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, time.Hour }, shortly, context.DeadlineExceeded},
+		"PoolTimeout": {func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, 10*time.Millisecond }, unbounded, redis.ErrPoolTimeout},
+		"limit":       {func(o *redis.Options) { o.PoolSize, o.MaxActiveConns = 2, 1 }, unbounded, redis.ErrPoolExhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			busy := make(chan struct{})
+			f := &fake{answer: func([]string) string { close(busy); return silence }}
+			opts := f.options()
+			opts.ContextTimeoutEnabled = true
+			tt.set(opts)
+			drv := newDriver(t, redis.NewClient(opts))
+			occupied, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() { _, _ = drv.SetNX(occupied, "k", "v", time.Minute) }()
+			<-busy
+
+			ctx, stop := tt.newContext()
+			defer stop()
+			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+			if !errors.Is(err, tt.want) || !errors.Is(err, driver.ErrNotSent) {
+				t.Errorf("error %v, want %v and ErrNotSent", err, tt.want)
+			}
+		})
+	}
+}
+
+// limiter refuses everything.
+type limiter struct{ err error }
+
+func (l limiter) Allow() error     { return l.err }
+func (limiter) ReportResult(error) {}
+
+// A hook that fails a command before it is sent, or that swallows it, is not taken for the server.
+func TestHooksInBetween(t *testing.T) {
+	t.Parallel()
+	veto := errors.New("veto")
+	for _, outcome := range []error{veto, nil} {
+		f := &fake{answer: func([]string) string { return "+OK\r\n" }}
+		client := single(f.options())
+		client.AddHook(endHook{outcome})
+		drv := newDriver(t, client)
+		for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
+			err := operations[name](t.Context(), drv)
+			if err == nil || outcome != nil && (!errors.Is(err, veto) || !errors.Is(err, driver.ErrNotSent)) {
+				t.Errorf("%s, hook returns %v: error %v", name, outcome, err)
+			}
+		}
+	}
+}
+
+// endHook ends commands with err instead of sending them.
+type endHook struct{ err error }
+
+func (endHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h endHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { return h.err }
+}
+
+func (h endHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { return h.err }
+}
+
+// Scripts that the server does not know are sent by source, and only those.
+func TestNoScript(t *testing.T) {
+	t.Parallel()
+	known := driver.NewScript("return 1")
+	f := &fake{}
+	var ran []string
+	f.answer = func(words []string) string {
+		if words[0] == "EVALSHA" && words[1] != known.Digest() {
+			return "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+		}
+		ran = append(ran, strings.Join(words[3:], " "))
+		return fmt.Sprintf(":%d\r\n", len(ran))
+	}
+	drv := newDriver(t, redis.NewClient(f.options()))
+	if _, err := drv.Eval(t.Context(), testScript, []string{"k0"}, []string{"a0"}); err != nil {
+		t.Fatal(err)
+	}
+	results := batcher(drv).EvalMany(t.Context(), []driver.Call{
+		{Script: testScript, Keys: []string{"k1"}, Args: []string{"a1"}},
+		{Script: known, Keys: []string{"k2"}},
+		{Script: testScript, Keys: []string{"k3"}},
+	})
+	for i, want := range []int64{3, 2, 4} {
+		if n, err := results[i].Reply.Int(0); n != want || err != nil || results[i].Err != nil {
+			t.Errorf("result %d is %v, %v, want %d", i, n, results[i].Err, want)
+		}
+	}
+	if got := strings.Join(ran, ","); got != "k0 a0,k2,k1 a1,k3" {
+		t.Errorf("ran %q", got)
+	}
+	if results := batcher(drv).EvalMany(t.Context(), nil); len(results) != 0 {
+		t.Errorf("no calls have %d results", len(results))
+	}
+}

@@ -1,0 +1,145 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// confirm answers SUBSCRIBE and UNSUBSCRIBE.
+func confirm(words []string) string {
+	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(words[0]), words[0], len(words[1]), words[1])
+}
+
+// A PubSub that loses its connection dials again and subscribes again without a word. Ours must not: a listener has to hear
+// of it, since a message may be lost, and the hub would dial a second time.
+func TestPubSubDoesNotReconnectByItself(t *testing.T) {
+	t.Parallel()
+	for kindName, kind := range kinds {
+		t.Run(kindName, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rest(t)
+				f := &fake{answer: confirm}
+				opts := f.options()
+				var conns []net.Conn
+				opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := f.dial(ctx, network, addr)
+					if err == nil {
+						conns = append(conns, conn)
+					}
+					return conn, err
+				}
+				drv := newDriver(t, kind(opts))
+				sub, err := drv.Subscribe(t.Context(), "c")
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-sub.Wake() // of the first confirmation
+				for n := 1; n <= 3; n++ {
+					if len(conns) != n {
+						t.Fatalf("%d connections were dialed, want %d", len(conns), n)
+					}
+					_ = conns[n-1].Close()
+					<-sub.Wake()
+				}
+				if n := f.count("SUBSCRIBE"); n != 4 {
+					t.Errorf("subscribed %d times, want 4", n)
+				}
+			})
+		})
+	}
+}
+
+// A connection that takes no more bytes holds nobody up: neither who subscribes nor who leaves.
+func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rest(t)
+		awake := make(chan struct{})
+		defer close(awake)
+		f := &fake{answer: func(words []string) string {
+			if words[1] == "stuck" {
+				<-awake // reads no more
+				return hangUp
+			}
+			return confirm(words)
+		}}
+		opts := f.options()
+		opts.WriteTimeout = time.Hour
+		drv := newDriver(t, redis.NewClient(opts))
+		first, err := drv.Subscribe(t.Context(), "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		started := time.Now()
+		for i, channel := range []string{"stuck", "waits for it", "too"} {
+			ctx := driver.Bound(context.Background(), patience)
+			_, err := drv.Subscribe(ctx, channel)
+			ctx.Stop()
+			if took, want := time.Since(started), time.Duration(i+1)*patience; took != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: error %v after %v, want DeadlineExceeded after %v", channel, err, took, want)
+			}
+		}
+		started = time.Now()
+		if err := first.Close(); err != nil || time.Since(started) != 0 {
+			t.Errorf("Subscription.Close: %v after %v", err, time.Since(started))
+		}
+	})
+}
+
+// Close does not wait for a connection that is being opened.
+func TestCloseWhileDialing(t *testing.T) {
+	t.Parallel()
+	for place, getStuck := range stuck {
+		if place == "reply" {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			rest(t)
+			awake := make(chan struct{})
+			defer close(awake)
+			opts := (&fake{}).options()
+			getStuck(opts, awake)
+			drv := newDriver(t, redis.NewClient(opts))
+			var failed atomic.Bool
+			go func() {
+				_, err := drv.Subscribe(context.Background(), "c")
+				failed.Store(errors.Is(err, driver.ErrClosed))
+			}()
+			synctest.Wait()
+			started := time.Now()
+			if err := drv.Close(); err != nil || time.Since(started) != 0 {
+				t.Errorf("%s: Close: %v after %v", place, err, time.Since(started))
+			}
+			synctest.Wait()
+			if !failed.Load() {
+				t.Errorf("%s: Subscribe did not end with ErrClosed", place)
+			}
+		})
+	}
+}
+
+// What the server says against a subscription is a ServerError with its text.
+func TestSubscribeRefused(t *testing.T) {
+	t.Parallel()
+	const text = "NOPERM this user has no permissions to access one of the channels used as arguments"
+	for kindName, kind := range kinds {
+		f := &fake{answer: func([]string) string { return "-" + text + "\r\n" }}
+		_, err := newDriver(t, kind(f.options())).Subscribe(t.Context(), "c")
+		var reply *driver.ServerError
+		if !errors.As(err, &reply) || reply.Text != text {
+			t.Errorf("%s: error %v, want a ServerError %q", kindName, err, text)
+		}
+	}
+}
