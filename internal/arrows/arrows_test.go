@@ -10,6 +10,7 @@ import (
 // Packages of others that come with ours.
 const (
 	backoff   = "github.com/cenkalti/backoff/v4"
+	goredis   = "github.com/redis/go-redis/v9"
 	miniredis = "github.com/alicebob/miniredis/v2"
 	redigo    = "github.com/gomodule/redigo/redis"
 )
@@ -38,10 +39,22 @@ var arrows = []arrow{
 		why:     "a unit test with the double needs neither a client nor a server",
 	},
 	{
+		program: []string{"locker", "providers/goredis"},
+		with:    []string{"locker/driver"},
+		outside: []string{goredis},
+		why:     "a program links the client that it chose, and no other",
+	},
+	{
 		program: []string{"locker", "providers/redigo"},
 		with:    []string{"locker/driver"},
 		outside: []string{redigo},
 		why:     "a program links the client that it chose, and no other",
+	},
+	{
+		program: []string{"providers/goredis"},
+		with:    []string{"locker/driver"},
+		outside: []string{goredis},
+		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{
 		program: []string{"providers/redigo"},
@@ -59,6 +72,14 @@ var arrows = []arrow{
 		with:    []string{"locker", "locker/driver"},
 		outside: []string{backoff},
 		why:     "waiting takes backoff policies and nothing more",
+	},
+	{
+		program: []string{"."},
+		with: []string{
+			"locker", "locker/driver", "middleware/retry", "strategies/internal/...", "strategies/single", "strategies/watchdog",
+		},
+		outside: []string{backoff},
+		why:     "the usual chain leaves the client to the program, and telemetry out",
 	},
 	{
 		program: []string{"conformance"},
