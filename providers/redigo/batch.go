@@ -49,7 +49,7 @@ func (b *batch) send(ctx context.Context, conn redis.Conn) []driver.Result {
 			unknown = append(unknown, i)
 		}
 	}
-	if unknown != nil && conn.Err() == nil {
+	if unknown != nil && conn.Err() == nil && ctx.Err() == nil {
 		b.round(ctx, conn, "EVAL", unknown, results)
 	}
 	return results
@@ -85,7 +85,7 @@ func (b *batch) round(ctx context.Context, conn redis.Conn, command string, whic
 }
 
 func receive(ctx context.Context, conn redis.Conn) (any, error) {
-	if d, ok := remaining(ctx); ok {
+	if d, ok := readLimit(ctx); ok {
 		return redis.ReceiveWithTimeout(conn, d)
 	}
 	return conn.Receive()

@@ -125,7 +125,7 @@ func TestEvalManyReturnsWhenItsContextEnds(t *testing.T) {
 	t.Run("no reader", func(t *testing.T) {
 		t.Parallel()
 		eachPool(t, func(t *testing.T, pools poolKind) {
-			drv := open(t, pools.make(readsOnce(t), redis.DialWriteTimeout(time.Second)))
+			drv := open(t, pools.make(readsOnce(t)))
 			_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute)
 			must(t, err)
 			calls := make([]driver.Call, 16)

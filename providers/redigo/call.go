@@ -28,25 +28,35 @@ func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Con
 	if a.inline.Load() && a.prompt.IdleCount() > 0 {
 		return run(ctx, a, key, use, new(atomic.Bool))
 	}
+	return behind(ctx, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun) })
+}
+
+// behind runs f in a goroutine that outlives ctx if it must. While f has not set begun and ctx has ended, nothing has been
+// sent or ever will be.
+func behind[T any](ctx context.Context, f func(begun *atomic.Bool) (T, error)) (T, error) {
 	var begun atomic.Bool
-	v, err := driver.Await(ctx, func() (T, error) { return run(ctx, a, key, use, &begun) })
+	v, err := driver.Await(ctx, func() (T, error) { return f(&begun) })
 	if !begun.Load() {
 		err = driver.NotSent(err)
 	}
 	return v, err
 }
 
-// run is call once ctx is known to be fit. It sets begun before it looks at ctx for the last time: while begun is not set
-// and ctx has ended, nothing has been sent or ever will be.
 func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error), begun *atomic.Bool) (T, error) {
-	var zero T
 	conn, err := a.get(ctx, key)
 	if err != nil {
+		var zero T
 		return zero, driver.NotSent(explain(ctx, err))
 	}
 	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
+	return begin(ctx, conn, use, begun)
+}
+
+// begin uses conn, which nobody has used yet. It sets begun and then looks at ctx for the last time, in this order.
+func begin[T any](ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool) (T, error) {
 	begun.Store(true)
 	if err := ctx.Err(); err != nil {
+		var zero T
 		return zero, driver.NotSent(err)
 	}
 	w := watch(ctx, conn)
@@ -79,18 +89,21 @@ func (a *adapter) get(ctx context.Context, key string) (redis.Conn, error) {
 	return conn, nil
 }
 
-// exec sends one command and reads its reply until ctx's deadline.
+// exec sends one command and reads its reply.
 func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any, error) {
-	if d, ok := remaining(ctx); ok {
+	if d, ok := readLimit(ctx); ok {
 		return redis.DoWithTimeout(conn, d, command, args...)
 	}
 	return conn.Do(command, args...)
 }
 
-// remaining is what ctx's deadline leaves, never zero: to redigo that is no limit at all.
-func remaining(ctx context.Context) (time.Duration, bool) {
+// grace is what a read may last longer than ctx. The watcher or driver.Await ends the call; this ends what goes on behind.
+const grace = 100 * time.Millisecond
+
+// readLimit is never zero: to redigo that is no limit at all.
+func readLimit(ctx context.Context) (time.Duration, bool) {
 	deadline, ok := ctx.Deadline()
-	return max(time.Until(deadline), time.Nanosecond), ok
+	return max(time.Until(deadline)+grace, grace), ok
 }
 
 // explain turns an error reply into a *driver.ServerError and adds ctx's error to what ctx ended.
@@ -101,14 +114,10 @@ func explain(ctx context.Context, err error) error {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		return driver.NewServerError(string(reply), err)
 	}
-	end := ctx.Err()
-	if deadline, ok := ctx.Deadline(); end == nil && ok && !time.Now().Before(deadline) {
-		end = context.DeadlineExceeded // the connection's timer was the faster one
+	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+		return fmt.Errorf("%w: %w", end, err)
 	}
-	if end == nil || errors.Is(err, end) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", end, err)
+	return err
 }
 
 // closable tells whether conn is one that shut can close.
@@ -138,8 +147,8 @@ func watch(ctx context.Context, conn redis.Conn) *watcher {
 	w := &watcher{conn: conn}
 	if driver.Cancellable(ctx) {
 		w.stop = context.AfterFunc(ctx, w.expire)
-	} else if d, ok := remaining(ctx); ok {
-		w.timer = time.AfterFunc(d, w.expire)
+	} else if deadline, ok := ctx.Deadline(); ok {
+		w.timer = time.AfterFunc(time.Until(deadline), w.expire)
 	}
 	return w
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -59,26 +60,29 @@ var errVisited = errors.New("visited")
 func (a *adapter) ask(ctx context.Context, asked error, use func(redis.Conn) (any, error)) (any, error) {
 	reply, _ := errors.AsType[*driver.ServerError](asked)
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
-	return driver.Await(ctx, func() (v any, err error) {
+	asking := func(conn redis.Conn) (any, error) {
+		if err := conn.Send("ASKING"); err != nil {
+			return nil, err
+		}
+		return use(conn)
+	}
+	return behind(ctx, func(begun *atomic.Bool) (v any, err error) {
 		visit := func(addr string, conn redis.Conn) error {
 			if addr != target {
 				return nil
 			}
-			if err = conn.Err(); err != nil {
-				err = driver.NotSent(err)
-			} else if err = conn.Send("ASKING"); err == nil {
-				v, err = use(conn)
+			if err = conn.Err(); err == nil {
+				v, err = begin(ctx, conn, asking, begun)
 			}
-			err = explain(ctx, err)
 			return errVisited
 		}
-		if errors.Is(a.cluster.EachNode(false, visit), errVisited) {
-			return v, err
+		walked := a.cluster.EachNode(false, visit)
+		if !errors.Is(walked, errVisited) && a.cluster.Refresh() == nil {
+			walked = a.cluster.EachNode(false, visit) // the node is new, or now known by its other name
 		}
-		// A node that the cluster has since got, or one known by another name.
-		if a.cluster.Refresh() == nil && errors.Is(a.cluster.EachNode(false, visit), errVisited) {
-			return v, err
+		if !errors.Is(walked, errVisited) {
+			err = fmt.Errorf("redigo: the pool does not know the node of %q", reply.Text)
 		}
-		return nil, driver.NotSent(fmt.Errorf("redigo: the pool does not know the node of %q", reply.Text))
+		return v, err
 	})
 }

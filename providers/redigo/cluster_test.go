@@ -17,6 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
+// nodes is shared by the tests that disturb nobody.
+var nodes = redistest.Share(func(ctx context.Context) (*redistest.Cluster, error) {
+	return redistest.LaunchCluster(ctx, 3, redistest.Options{})
+})
+
 // clusters are clients of a cluster, with and without pools.
 var clusters = map[string]func(addrs ...string) *redisc.Cluster{
 	"pools": pooled,
@@ -73,7 +78,7 @@ func use(t *testing.T, drv driver.Driver, keys ...string) {
 // The client knows one node, and has not asked it for the others.
 func TestClusterFindsItsNodes(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, redistest.Options{})
+	c := nodes.Get(t)
 	eachCluster(t, func(t *testing.T, client func(...string) *redisc.Cluster) {
 		drv := open(t, client(c.Addrs()[0]))
 		for i := range 12 {
@@ -253,7 +258,7 @@ func TestClusterNodeFreezes(t *testing.T) {
 // Any node will do for a subscription; a message is heard of everywhere.
 func TestClusterSubscribe(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, redistest.Options{})
+	c := nodes.Get(t)
 	eachCluster(t, func(t *testing.T, newClient func(...string) *redisc.Cluster) {
 		drv := open(t, newClient(c.Addrs()...))
 		s, err := drv.Subscribe(t.Context(), t.Name())

@@ -31,8 +31,8 @@
 // # Options of the pool
 //
 //   - MaxIdle is 0 by default, which makes every call dial. Set it to the number of calls that are usual at once.
-//   - DialContext is better than Dial, and TestOnBorrowContext than TestOnBorrow, if the function obeys its context: the
-//     driver then needs no goroutine for a call, which is about a quarter of the time of a call to a near server.
+//   - DialContext is better than Dial, and TestOnBorrowContext than TestOnBorrow, if the function obeys its context: calls
+//     then run without a goroutine of their own, which saves about a quarter of their time if the server is near.
 //   - TestOnBorrow or TestOnBorrowContext helps against connections that the server has closed while they were idle. The
 //     first use of such a one ends in EOF, which leaves the outcome open: nobody can tell whether the server died before the
 //     command or of it. IdleTimeout, lower than the server's timeout, helps too and costs nothing.

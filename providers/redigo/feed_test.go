@@ -31,7 +31,7 @@ func TestSubscribe(t *testing.T) {
 	eachPool(t, func(t *testing.T, pools poolKind) {
 		m := miniredis.RunT(t)
 		proxy := faultproxy.Start(t, m.Addr())
-		pool := pools.make(proxy.Addr(), redis.DialReadTimeout(time.Millisecond))
+		pool := pools.make(proxy.Addr(), redis.DialReadTimeout(time.Nanosecond))
 		pool.MaxActive = 1
 		held := pool.Get()
 		defer held.Close()

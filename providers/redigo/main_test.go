@@ -15,15 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-// server is shared by the tests that disturb nobody.
-var server = redistest.Share(func(ctx context.Context) (*redistest.Server, error) {
-	return redistest.Launch(ctx, redistest.Options{})
-})
+func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.CloseAfter(m, nodes)) }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.CloseAfter(m, server)) }
-
-// patience tells an answer from none.
-const patience = 20 * time.Second
+// patience tells an answer from none. It is shorter than the timeouts that redigo has by default.
+const patience = 8 * time.Second
 
 // poolKind is a kind of pool that the adapter treats in a way of its own.
 type poolKind struct {

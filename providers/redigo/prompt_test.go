@@ -38,9 +38,6 @@ var endings = map[string]func(t *testing.T) ending{
 	"deadline, cancellable": func(t *testing.T) ending {
 		return ending{bound(t, t.Context(), soon), func() {}, context.DeadlineExceeded}
 	},
-	"deadline without Done": func(t *testing.T) ending {
-		return ending{bound(t, context.Background(), soon).WithoutDone(), func() {}, context.DeadlineExceeded}
-	},
 }
 
 const soon = 100 * time.Millisecond
@@ -100,8 +97,7 @@ func TestReturnsWhenTheReplyIsStalled(t *testing.T) {
 func TestReturnsWhenTheServerDoesNotRead(t *testing.T) {
 	t.Parallel()
 	eachEnding(t, func(t *testing.T, pools poolKind, end ending) {
-		addr := readsOnce(t)
-		drv := open(t, pools.make(addr, redis.DialWriteTimeout(time.Second))) // for the deaf ones, and only for later
+		drv := open(t, pools.make(readsOnce(t)))
 		_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute)
 		must(t, err)
 		large := strings.Repeat("x", 16<<20)
@@ -149,9 +145,6 @@ func TestReturnsWhenDialingHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			end := ending(t)
-			if end.ctx.Done() == nil {
-				t.Skip("a context without Done is for clients that obey its deadline; none that dials is given one")
-			}
 			dialing, late := make(chan struct{}), make(chan struct{})
 			pool := &redis.Pool{MaxIdle: 1, Dial: func() (redis.Conn, error) {
 				close(dialing)
@@ -210,9 +203,7 @@ func TestContextEndsWhileTheReplyComes(t *testing.T) {
 			if i%2 == 0 {
 				ctx = driver.Bound(context.Background(), time.Duration(i)*time.Microsecond)
 			}
-			go func() {
-				cancel()
-			}()
+			go cancel()
 			want := time.Duration(i).String()
 			r, err := drv.Eval(ctx, echo, nil, []string{want})
 			if err != nil {

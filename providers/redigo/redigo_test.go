@@ -283,23 +283,35 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// Also: a handshake that hangs, of which redis.DialContext does not tell its context, holds no call.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
 	config := s.TLSConfig(true)
-	for name, pool := range map[string]*redis.Pool{
-		"redigo's":   prompt(s.Addr(), redis.DialUseTLS(true), redis.DialTLSConfig(config)),
-		"tls.Dialer": prompt(s.Addr(), redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext)),
-	} {
-		drv := open(t, pool)
+	drivers := map[string]driver.Driver{
+		"redigo's":   open(t, prompt(s.Addr(), redis.DialUseTLS(true), redis.DialTLSConfig(config))),
+		"tls.Dialer": open(t, prompt(s.Addr(), redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext))),
+	}
+	for name, drv := range drivers {
 		if set, err := drv.SetNX(t.Context(), name, "v", time.Minute); !set || err != nil {
 			t.Errorf("%s: %v, %v", name, set, err)
 		}
 	}
-	plain := open(t, prompt(s.Addr(), redis.DialUseTLS(true)))
-	_, err := plain.SetNX(t.Context(), "k", "v", time.Minute)
+	untrusting := open(t, prompt(s.Addr(), redis.DialUseTLS(true)))
+	_, err := untrusting.SetNX(t.Context(), "k", "v", time.Minute)
 	wantNotSent(t, err, driver.ErrNotSent)
-	if unverified := new(tls.CertificateVerificationError); !errors.As(err, &unverified) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {
 		t.Errorf("error %v, want the certificate's", err)
 	}
+
+	must(t, s.Freeze())
+	for _, drv := range drivers {
+		for i := range 2 {
+			answered := setNX(bound(t, context.Background(), soon), drv, "late")
+			if err := returned(t, answered).err; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrNotSent) != (i == 1) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	}
+	must(t, s.Thaw())
 }

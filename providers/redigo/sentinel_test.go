@@ -3,6 +3,7 @@ package redigo_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 )
 
 // sentinelPool is the recipe of the package documentation.
-func sentinelPool(t testing.TB, addrs []string, master string, options ...redis.DialOption) *redis.Pool {
+func sentinelPool(t redistest.TB, addrs []string, master string, options ...redis.DialOption) *redis.Pool {
 	sntl := &sentinel.Sentinel{
-		Addrs:      addrs,
+		Addrs:      slices.Clone(addrs), // it reorders them
 		MasterName: master,
 		Dial: func(addr string) (redis.Conn, error) {
 			return redis.Dial("tcp", addr, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
