@@ -54,7 +54,7 @@ var (
 var cases = slices.Concat(
 	driverSetCases, driverEvalCases, driverErrorCases, driverOutcomeCases, driverSubscribeCases, driverBatchCases, driverCloseCases,
 	driverClusterCases, lackCases,
-	holdCases, leftAloneCases, resumeCases, nameCases,
+	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, fenceCases,
 	waitCases, modeCases, connectCases,
 )

@@ -99,7 +99,7 @@ func failoverIsFollowed(t *caseT) {
 	_, err := t.srv.sentinel.Failover(t.ctx)
 	t.ok(err, "failover")
 	renewed := false
-	for deadline := time.Now().Add(2 * patience); !renewed; {
+	for deadline := time.Now().Add(2 * t.patience); !renewed; {
 		ctx, cancel := context.WithTimeout(t.ctx, time.Second)
 		err := lock.Renew(ctx, 0)
 		cancel()

@@ -185,7 +185,7 @@ func refusedConnectionSendsNothing(t *caseT) {
 		// A pooled connection may be found dead first, which leaves its command open. Then there are none left.
 		t.eventually(c.name+" says that nothing was sent", func() bool {
 			key := t.key()
-			ctx, cancel := context.WithTimeout(t.ctx, prompt)
+			ctx, cancel := context.WithTimeout(t.ctx, t.prompt)
 			defer cancel()
 			err := c.send(ctx, drv, key)
 			var se *driver.ServerError

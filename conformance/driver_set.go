@@ -91,7 +91,7 @@ func setIsExact(t *caseT) {
 			t.Fatalf("SetNX with a TTL of %v: %v, %v", ttl, set, err)
 		}
 		// Some slack below: the machine may be busy.
-		if left := t.pttl(key); left > ttl || left < ttl-prompt {
+		if left := t.pttl(key); left > ttl || left < ttl-slack {
 			t.Errorf("TTL %v became %v", ttl, left)
 		}
 	}

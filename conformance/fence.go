@@ -155,7 +155,7 @@ func counterOutlivesLock(t *caseT) {
 	for _, ttl := range []time.Duration{time.Second, 3 * day} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: ttl, Fenced: true})
 		check := func(when string, ttl time.Duration) {
-			if left := t.pttl(fenceKey(name)); left < ttl+day-prompt || left > ttl+day {
+			if left := t.pttl(fenceKey(name)); left < ttl+day-slack || left > ttl+day {
 				t.Errorf("%s the counter lives for %v, want a day more than the lock's %v", when, left, ttl)
 			}
 		}
@@ -163,7 +163,7 @@ func counterOutlivesLock(t *caseT) {
 		t.ok(lock.Renew(t.ctx, 2*ttl), "Renew")
 		check("after Renew", 2*ttl)
 		t.ok(lock.Release(t.ctx), "Release")
-		if left := t.pttl(fenceKey(name)); left < day-prompt {
+		if left := t.pttl(fenceKey(name)); left < day-slack {
 			t.Errorf("after Release the counter lives for %v, want about a day", left)
 		}
 		t.do(name, "DEL", fenceKey(name))

@@ -116,11 +116,11 @@ func ttlIsSetAsAsked(t *caseT) {
 			if lock.TTL() != want {
 				t.Errorf("asked for a TTL of %v, Lock.TTL says %v", ttl, lock.TTL())
 			}
-			if left := t.pttl(lock.Name()); left > want || left < want-prompt {
+			if left := t.pttl(lock.Name()); left > want || left < want-slack {
 				t.Errorf("asked for a TTL of %v, the key has %v left", ttl, left)
 			}
 			margin := want/100 + 2*time.Millisecond // for drift
-			if left := time.Until(lock.Deadline()); left > want-margin || left < want-margin-prompt {
+			if left := time.Until(lock.Deadline()); left > want-margin || left < want-margin-slack {
 				t.Errorf("asked for a TTL of %v, the Deadline is in %v; want %v less for drift", ttl, left, margin)
 			}
 			t.ok(lock.Release(t.ctx), "Release")
@@ -162,7 +162,7 @@ func renewExtends(t *caseT) {
 			if ttl > 0 && !lock.Deadline().After(before) {
 				t.Errorf("Renew(%v) did not move the Deadline", ttl)
 			}
-			if left := t.pttl(lock.Name()); left > max(ttl, long) || ttl > 0 && left < ttl-prompt {
+			if left := t.pttl(lock.Name()); left > max(ttl, long) || ttl > 0 && left < ttl-slack {
 				t.Errorf("after Renew(%v) the key has %v left", ttl, left)
 			}
 			if lock.TTL() != 20*time.Second {
@@ -182,7 +182,7 @@ func renewNeverShortens(t *caseT) {
 		if lock.Deadline().Before(before) {
 			t.Errorf("Renew by a shorter TTL moved the Deadline back by %v", before.Sub(lock.Deadline()))
 		}
-		if left := t.pttl(lock.Name()); left < long-prompt {
+		if left := t.pttl(lock.Name()); left < long-slack {
 			t.Errorf("Renew by a shorter TTL left the key %v", left)
 		}
 		t.covers(lock)

@@ -93,18 +93,9 @@ func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Lo
 	p, l := t.behind()
 	name := t.key()
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
-	at := make(chan time.Time, 1)
-	go func() {
-		select {
-		case <-trap.Hit():
-			at <- time.Now()
-		case <-t.ctx.Done():
-		}
-	}()
+	at := t.hitAt(trap)
 	lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
-	select {
-	case hit = <-at:
-	case <-t.ctx.Done():
+	if hit = <-at; hit.IsZero() {
 		t.Fatalf("the fault did not happen")
 	}
 	t.ok(err, "Acquire through a fault")
@@ -148,15 +139,29 @@ func cutAcquireSucceeds(t *caseT) {
 func slowAcquireSucceeds(t *caseT) {
 	p, l := t.behind()
 	name := t.key()
-	p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: shortly})
-	start := time.Now()
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: 3 * shortly})
+	executed := t.hitAt(trap)
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
 	t.sentOnce(p, name, "Acquire with a slow reply")
-	if latest := start.Add(long - long/100); lock.Deadline().After(latest.Add(shortly)) {
-		t.Errorf("the Deadline counts from the reply, not from the send")
+	if late := lock.Deadline().Sub((<-executed).Add(long - long/100)); late > 0 {
+		t.Errorf("the Deadline is %v too late: it counts from the reply, not from the send", late)
 	}
 	t.covers(lock)
 	t.ok(lock.Release(t.ctx), "Release")
+}
+
+// hitAt tells when a trap is hit, or a zero time if it is not before the case ends.
+func (t *caseT) hitAt(trap *faultproxy.Trap) <-chan time.Time {
+	at := make(chan time.Time, 1)
+	go func() {
+		defer close(at)
+		select {
+		case <-trap.Hit():
+			at <- time.Now()
+		case <-t.ctx.Done():
+		}
+	}()
+	return at
 }
 
 func lostContentionIsRefused(t *caseT) {

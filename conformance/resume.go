@@ -22,6 +22,11 @@ var resumeCases = []testCase{
 		run: resumeOfWhatIsGone,
 	},
 	{
+		name: "a resume compares whole", contract: 1, on: everywhere, can: stringKey,
+		why: "a value that begins like the handle's is another's",
+		run: resumeComparesWhole,
+	},
+	{
 		name: "one of many resumes wins", contract: 11, on: everywhere,
 		why: "one hold must never be two Locks, however many have the handle",
 		run: oneResumeWins,
@@ -102,6 +107,22 @@ func resumeOfWhatIsGone(t *caseT) {
 			if t.exists(lock.Name()) != there {
 				t.Errorf("%s: Resume changed whether there is a key", what)
 			}
+		}
+	}
+}
+
+func resumeComparesWhole(t *caseT) {
+	l := t.direct()
+	for what, change := range almostOurs {
+		name := t.key()
+		h := t.acquire(l, locker.Request{Name: name, TTL: long}).Handle()
+		value, _ := t.stored(name)
+		theirs := change(value)
+		t.do(name, "SET", name, theirs, "PX", 20_000)
+		_, err := locker.Resume(t.ctx, l, h)
+		t.is(err, locker.ErrNotHeld, "Resume where a %s value is stored", what)
+		if v, _ := t.stored(name); v != theirs || t.pttl(name) > 20*time.Second {
+			t.Errorf("Resume took a %s value for its own: now %q for %v", what, v, t.pttl(name))
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locker.Wa
 // got waits for what wait promised.
 func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(t.patience)
 	defer timer.Stop()
 	select {
 	case lock := <-ch:
@@ -124,7 +124,7 @@ func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 		}
 		return lock
 	case <-timer.C:
-		t.Fatalf("%s: the waiter has no lock after %v", what, patience)
+		t.Fatalf("%s: the waiter has no lock after %v", what, t.patience)
 		return nil
 	}
 }

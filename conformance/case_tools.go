@@ -13,9 +13,10 @@ import (
 
 const (
 	caseLimit = 30 * time.Second // of a case as a whole
-	patience  = 10 * time.Second // for what happens sooner or later
-	prompt    = 5 * time.Second  // tells an answer from none, even on a machine that is busy elsewhere
 	pollEvery = 2 * time.Millisecond
+
+	// slack is how much of a TTL may have passed before we look, on a machine that is busy elsewhere.
+	slack = 5 * time.Second
 )
 
 // caseT is what a case works with: a test, one server, and the means to dial it.
@@ -24,12 +25,15 @@ type caseT struct {
 	h   *Harness
 	srv *server
 	ctx context.Context // ends with the case, or at its limit
+
+	patience time.Duration // for what happens sooner or later
+	prompt   time.Duration // tells an answer from none
 }
 
 func newCaseT(tb TB, h *Harness, srv *server) *caseT {
 	ctx, cancel := context.WithTimeout(tb.Context(), caseLimit)
 	tb.Cleanup(cancel)
-	return &caseT{TB: tb, h: h, srv: srv, ctx: ctx}
+	return &caseT{TB: tb, h: h, srv: srv, ctx: ctx, patience: 10 * time.Second, prompt: 5 * time.Second}
 }
 
 // key returns a key that no other case uses, with a form that clusters spread.
@@ -131,10 +135,10 @@ func (t *caseT) is(err, target error, what string, args ...any) {
 // eventually waits until f is true.
 func (t *caseT) eventually(what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(t.patience)
 	for !f() {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not after %v: %s", patience, what)
+			t.Fatalf("still not after %v: %s", t.patience, what)
 		}
 		t.pause(pollEvery)
 	}
@@ -154,12 +158,12 @@ func (t *caseT) pause(d time.Duration) {
 // event waits for a channel to be closed or to deliver.
 func (t *caseT) event(ch <-chan struct{}, what string) {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(t.patience)
 	defer timer.Stop()
 	select {
 	case <-ch:
 	case <-timer.C:
-		t.Fatalf("still not after %v: %s", patience, what)
+		t.Fatalf("still not after %v: %s", t.patience, what)
 	}
 }
 
@@ -171,12 +175,12 @@ func (t *caseT) promptly(what string, f func()) {
 		defer close(done)
 		f()
 	}()
-	timer := time.NewTimer(prompt)
+	timer := time.NewTimer(t.prompt)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		t.Fatalf("%s: no return after %v", what, prompt)
+		t.Fatalf("%s: no return after %v", what, t.prompt)
 	}
 }
 
@@ -190,13 +194,13 @@ func background(f func() error) <-chan error {
 // result waits for what background runs.
 func (t *caseT) result(ch <-chan error, what string) error {
 	t.Helper()
-	timer := time.NewTimer(prompt)
+	timer := time.NewTimer(t.prompt)
 	defer timer.Stop()
 	select {
 	case err := <-ch:
 		return err
 	case <-timer.C:
-		t.Fatalf("%s: no return after %v", what, prompt)
+		t.Fatalf("%s: no return after %v", what, t.prompt)
 		return nil
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-var leftAloneCases = []testCase{
+var wrongTypeCases = []testCase{
 	{
 		name: "a key of another type is an error", contract: 3, on: everywhere,
 		why: "data of another program under our name is neither a lock that somebody holds nor ours to remove",

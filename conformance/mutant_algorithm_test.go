@@ -1,0 +1,264 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// algorithm is a way to lock. The sound ones pass the cases that the mutants fail; a mutant differs from a sound one in the
+// flaw alone.
+type algorithm struct {
+	acquire, renew, release string // Lua, see mutant_lua_test.go
+
+	// take, where it is not nil, is a send of acquire in place of the script.
+	take func(ctx context.Context, h *mutableHold) (driver.Reply, error)
+
+	token          func(req locker.Request) string // default: a fresh one
+	outageIsHeld   bool                            // no answer counts as "held by another"
+	onceOnly       bool                            // nothing is sent again
+	carelessly     bool                            // what a release was answered is nobody's affair
+	obedient       bool                            // a cancelled ctx stops a release
+	fromReply      bool                            // the lease counts from the answer
+	fromLast       bool                            // the lease counts from the last send
+	noCleanUp      bool                            // a cancelled acquire is left to itself
+	cleanUpOnce    bool                            // one look is enough
+	ignoresClosing bool                            // Close does not wait for the clean-up
+	endless        bool                            // the lock has no Deadline
+}
+
+// mutable locks by an algorithm.
+type mutable struct {
+	drv  driver.Driver
+	alg  algorithm
+	skew time.Duration // of its clock
+}
+
+type mutableHold struct {
+	*mutable
+	key, token string
+	args       []string // of every script: token, TTL, mode, owner, fenced
+	ttl        time.Duration
+}
+
+func (m *mutable) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := m.acquire(ctx, req)
+	if err != nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+	}
+	return lock, nil
+}
+
+func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	owner := req.Owner
+	if owner == "" {
+		owner, _ = locker.OwnerFrom(ctx, req.Name)
+	}
+	h := &mutableHold{mutable: m, key: req.Name, ttl: req.TTL, token: locker.NewToken()}
+	if m.alg.token != nil {
+		h.token = m.alg.token(req)
+	}
+	if h.ttl == 0 {
+		h.ttl = locker.DefaultTTL
+	}
+	h.args = []string{h.token, "", req.Mode.String(), owner, strconv.FormatBool(req.Fenced)}
+
+	var first, last time.Time
+	var reply driver.Reply
+	err := h.resolve(ctx, ctx, func(ctx context.Context) (err error) {
+		last = time.Now()
+		if first.IsZero() {
+			first = last
+		}
+		if m.alg.take != nil {
+			reply, err = m.alg.take(ctx, h)
+		} else {
+			reply, err = h.eval(ctx, m.alg.acquire, h.ttl)
+		}
+		return err
+	})
+	if err != nil {
+		if !driver.NotExecuted(err) && !m.alg.noCleanUp {
+			h.cleanUp()
+		}
+		if m.alg.outageIsHeld {
+			return nil, &locker.ContentionError{Name: req.Name}
+		}
+		return nil, err
+	}
+	status, err := reply.Int(0)
+	if err != nil {
+		return nil, err
+	}
+	if status == 0 {
+		left, err := reply.Int(1)
+		if err != nil {
+			return nil, err
+		}
+		wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
+		return nil, &locker.ContentionError{
+			Name: req.Name, RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake),
+		}
+	}
+	won := last
+	switch {
+	case m.alg.fromReply:
+		won = time.Now()
+	case status == 2 && !m.alg.fromLast:
+		won = first
+	}
+	fence, err := strconv.ParseInt(text(reply, 1), 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	g := locker.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: h.deadline(won, h.ttl), Fence: fence}
+	return locker.NewLock(ctx, g, h), nil
+}
+
+func text(r driver.Reply, i int) string {
+	s, _ := r.Text(i)
+	return s
+}
+
+func (h *mutableHold) deadline(from time.Time, ttl time.Duration) time.Time {
+	if h.alg.endless {
+		return time.Time{}
+	}
+	return from.Add(ttl - ttl/100 - 2*time.Millisecond)
+}
+
+// eval runs a script of the algorithm.
+func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (driver.Reply, error) {
+	fence, _ := driver.Sibling(h.key, driver.FenceSuffix)
+	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
+	args := append([]string{}, h.args...)
+	args[1] = strconv.FormatInt(ttl.Milliseconds(), 10)
+	return h.drv.Eval(ctx, script(lua), []string{h.key, fence}, append(args, wake))
+}
+
+// resolve sends until there is an answer, while both contexts last; patience bounds only how long it goes on.
+func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
+	open := false
+	for {
+		bound := driver.Bound(ctx, h.ttl/3)
+		err := send(bound)
+		bound.Stop()
+		if err == nil {
+			return nil
+		}
+		if driver.NotExecuted(err) {
+			if open {
+				err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+			}
+			return err
+		}
+		open = true
+		timer := time.NewTimer(pollEvery)
+		select {
+		case <-timer.C:
+			if h.alg.onceOnly {
+				return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+			}
+		case <-patience.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, patience.Err())
+		}
+	}
+}
+
+func (h *mutableHold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	switch op.Kind {
+	case locker.OpRenew:
+		return h.renew(ctx, op.TTL)
+	case locker.OpRelease:
+		err := h.release(ctx)
+		if h.alg.carelessly {
+			err = nil
+		}
+		return locker.Term{}, err
+	default:
+		return locker.Term{}, errors.ErrUnsupported
+	}
+}
+
+func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
+	var reply driver.Reply
+	var sent time.Time
+	err := h.resolve(ctx, ctx, func(ctx context.Context) (err error) {
+		sent = time.Now()
+		reply, err = h.eval(ctx, h.alg.renew, ttl)
+		return err
+	})
+	if err != nil {
+		return locker.Term{}, err
+	}
+	if n, err := reply.Int(0); n == 0 {
+		return locker.Term{}, errors.Join(err, locker.ErrLost)
+	}
+	return locker.Term{Deadline: h.deadline(sent, ttl)}, nil
+}
+
+func (h *mutableHold) release(ctx context.Context) error {
+	send := context.WithoutCancel(ctx)
+	if h.alg.obedient {
+		if send = ctx; ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	var reply driver.Reply
+	sends := 0
+	err := h.resolve(send, ctx, func(ctx context.Context) (err error) {
+		sends++
+		reply, err = h.eval(ctx, h.alg.release, h.ttl)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if n, err := reply.Int(0); n == 0 && sends == 1 {
+		return errors.Join(err, locker.ErrLost)
+	}
+	return nil
+}
+
+// cleanUp removes what a cancelled acquire may yet bring about.
+func (h *mutableHold) cleanUp() {
+	work := func(closing context.Context) {
+		for delay := 10 * time.Millisecond; ; delay *= 2 {
+			bound := driver.Bound(context.Background(), h.ttl/3)
+			_, err := h.eval(bound, h.alg.release, h.ttl)
+			bound.Stop()
+			if errors.Is(err, driver.ErrClosed) || closing.Err() != nil || h.alg.cleanUpOnce || delay > 10*time.Second {
+				return
+			}
+			timer := time.NewTimer(min(delay, time.Second))
+			select {
+			case <-timer.C:
+			case <-closing.Done():
+				timer.Stop()
+			}
+		}
+	}
+	background, ok := h.drv.(driver.Backgrounder)
+	if !ok {
+		panic("the suite's own driver looks after background work")
+	}
+	if !h.alg.ignoresClosing {
+		background.Background(work)
+		return
+	}
+	background.Background(func(closing context.Context) {
+		go work(context.WithoutCancel(closing))
+	})
+}
