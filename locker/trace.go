@@ -162,6 +162,11 @@ func (l *Lock) traced(ctx context.Context, t *Trace) {
 			Source: l.tracing.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode, TTL: g.TTL, Deadline: g.Deadline, Fence: g.Fence,
 		})
 	}
+	if t.Lost != nil { // it waits for the end, whoever else does
+		l.mu.Lock()
+		l.watch()
+		l.mu.Unlock()
+	}
 }
 
 func (l *Lock) traceRenewed(ttl time.Duration, err error) {
