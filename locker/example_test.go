@@ -1,0 +1,190 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+// locks stands for a Locker over Redis, as strategies/single makes one.
+func locks() *lockertest.Locker { return lockertest.New() }
+
+// Do holds a lock while a function runs. Its ctx ends if the lock is lost meanwhile.
+func ExampleDo() {
+	ctx := context.Background()
+	err := locker.Do(ctx, locks(), locker.Request{Name: "invoice:42"}, func(_ context.Context, lock *locker.Lock) error {
+		fmt.Println("charging under", lock.Name())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// charging under invoice:42
+	// <nil>
+}
+
+// A lock that ends before the work does is an error, joined with the work's own.
+func ExampleDo_lost() {
+	ctx := context.Background()
+	req := locker.Request{Name: "invoice:42", TTL: 10 * time.Millisecond}
+	err := locker.Do(ctx, locks(), req, func(ctx context.Context, _ *locker.Lock) error {
+		<-ctx.Done() // work that outlasts its lease; middleware such as strategies/watchdog renews it
+		return nil
+	})
+	fmt.Println(errors.Is(err, locker.ErrLost), err)
+	// Output: true holdfast: release "invoice:42": lock was lost
+}
+
+// A cron job that runs on every machine: one of them does the work, the others skip it.
+func ExampleTry() {
+	ctx, l := context.Background(), locks()
+	job := func(context.Context, *locker.Lock) error {
+		fmt.Println("reporting")
+		return nil
+	}
+	fmt.Println(locker.Try(ctx, l, locker.Request{Name: "nightly"}, job))
+	l.Hold(locker.Request{Name: "nightly", Owner: "another machine"})
+	fmt.Println(locker.Try(ctx, l, locker.Request{Name: "nightly"}, job))
+	// Output:
+	// reporting
+	// true <nil>
+	// false <nil>
+}
+
+// Without Do: acquire, work under the lock's ctx, release.
+func ExampleLock_Context() {
+	ctx, l := context.Background(), locks()
+	lock, err := l.Acquire(ctx, locker.Request{Name: "import"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	work, cancel := lock.Context(ctx)
+	defer cancel()
+
+	l.Expire("import") // a paused process would find this when it goes on
+	<-work.Done()
+	fmt.Println(errors.Is(context.Cause(work), locker.ErrLost))
+	fmt.Println(errors.Is(lock.Release(ctx), locker.ErrLost))
+	// Output:
+	// true
+	// true
+}
+
+// AfterDone tells of the end of a lock without a goroutine that waits for it.
+func ExampleLock_AfterDone() {
+	ctx, l := context.Background(), locks()
+	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "leader"}))
+	lock.AfterDone(func(err error) { fmt.Println("no longer the leader:", err) })
+	fmt.Println(lock.Release(ctx))
+	// Output:
+	// no longer the leader: lock was released
+	// <nil>
+}
+
+// Who is refused learns who holds the lock, and for how long at most.
+func ExampleContentionError() {
+	ctx, l := context.Background(), locks()
+	l.Hold(locker.Request{Name: "deploy", Owner: "ci-7", Note: "release 1.4", TTL: time.Minute})
+	_, err := l.Acquire(ctx, locker.Request{Name: "deploy"})
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
+		fmt.Println(held.Owner, held.Note, held.RetryAfter > 0)
+	}
+	fmt.Println(errors.Is(err, locker.ErrNotAcquired))
+	// Output:
+	// ci-7 release 1.4 true
+	// true
+}
+
+// A Middleware sees every acquisition. The first of a Chain is the outermost.
+func ExampleChain() {
+	announce := func(who string) locker.Middleware {
+		return func(next locker.Locker) locker.Locker {
+			return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				fmt.Println(who, "sees", req.Name)
+				return next.Acquire(ctx, req)
+			})
+		}
+	}
+	l := locker.Chain(locks(), announce("outer"), announce("inner"))
+	_, err := l.Acquire(context.Background(), locker.Request{Name: "a"})
+	fmt.Println(err)
+	// Output:
+	// outer sees a
+	// inner sees a
+	// <nil>
+}
+
+// WithTrace reports what happens to the locks that are acquired under a ctx.
+func ExampleWithTrace() {
+	ctx := locker.WithTrace(context.Background(), &locker.Trace{
+		Acquired: func(_ context.Context, i locker.AcquiredInfo) { fmt.Println("acquired", i.Name, "from", i.Strategy) },
+		Lost:     func(_ context.Context, i locker.LostInfo) { fmt.Println("lost", i.Name) },
+		Released: func(_ context.Context, i locker.ReleasedInfo) { fmt.Println("released", i.Name, i.Err) },
+	})
+	err := locker.Do(ctx, locks(), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
+	fmt.Println(err)
+	// Output:
+	// acquired a from lockertest
+	// released a <nil>
+	// <nil>
+}
+
+// One process acquires, another goes on: the Handle is handed over as text. Keep it as secret as a password.
+func ExampleResume() {
+	ctx, l := context.Background(), locks()
+	first := locker.Must(l.Acquire(ctx, locker.Request{Name: "upload"}))
+	text := first.Handle().Encode()
+
+	// In the other process:
+	handle, err := locker.ParseHandle(text)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := locker.Resume(ctx, l, handle)
+	fmt.Println(second.Name(), err)
+
+	// One hold is never two locks: the first is lost.
+	fmt.Println(errors.Is(first.Renew(ctx, 0), locker.ErrLost))
+	fmt.Println(second.Release(ctx))
+	// Output:
+	// upload <nil>
+	// true
+	// <nil>
+}
+
+// A fencing token keeps out a holder that was paused for longer than its lease: what is written carries the token, and the
+// store refuses one that is smaller than the last it saw. In SQL: UPDATE ... SET fence = $1 ... WHERE fence <= $1.
+func ExampleLock_Fence() {
+	ctx, l := context.Background(), locks()
+	var seen int64
+	write := func(who string, fence int64) {
+		if fence == 0 || fence < seen {
+			fmt.Println(who, "is refused")
+			return
+		}
+		seen = fence
+		fmt.Println(who, "writes")
+	}
+	req := locker.Request{Name: "file", Fenced: true}
+	paused := locker.Must(l.Acquire(ctx, req))
+	l.Expire("file") // its lease ends while it is paused
+	next := locker.Must(l.Acquire(ctx, req))
+	write("the next holder", next.Fence())
+	write("the paused one", paused.Fence())
+	// Output:
+	// the next holder writes
+	// the paused one is refused
+}
+
+// A ctx carries an owner for strategies that can be re-entered; WithOwner speaks for every name.
+func ExampleWithOwner() {
+	ctx := locker.WithOwner(context.Background(), "order-42")
+	lock := locker.Must(locks().Acquire(ctx, locker.Request{Name: "stock"}))
+	fmt.Println(lock)
+	// Output: lock "stock" exclusive owner "order-42" (held)
+}

@@ -1,0 +1,201 @@
+package locker_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// What a program may print, log or marshal by accident.
+type (
+	exported struct {
+		Lock   *locker.Lock
+		Handle locker.Handle
+		Grant  locker.Grant
+		Req    locker.Request
+	}
+	unexported struct {
+		lock   *locker.Lock
+		locks  []*locker.Lock
+		handle locker.Handle
+		byName map[string]locker.Handle
+		req    locker.Request
+	}
+)
+
+func printables(t *testing.T) map[string]any {
+	grant := locker.Grant{
+		Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: time.Now().Add(time.Hour), Fence: 7,
+	}
+	lock := locker.NewLock(t.Context(), grant, &lease{})
+	handle := lock.Handle()
+	req := locker.Request{Name: "a", Mode: locker.Shared, Resume: handle}
+	lost := hold(t, &lease{}, time.Minute)
+	locker.MarkLost(lost, errors.New("gone"))
+	return map[string]any{
+		"lock":               lock,
+		"lost lock":          lost,
+		"handle":             handle,
+		"pointer to handle":  &handle,
+		"grant":              grant,
+		"pointer to grant":   &grant,
+		"request":            req,
+		"struct":             exported{lock, handle, grant, req},
+		"pointer to struct":  &exported{lock, handle, grant, req},
+		"struct of the user": unexported{lock, []*locker.Lock{lock}, handle, map[string]locker.Handle{"a": handle}, req},
+		"list":               []any{lock, handle, grant, req},
+		"map":                map[string]any{"lock": lock, "handle": handle, "grant": grant, "req": req},
+		"map by handle":      map[locker.Handle]int{handle: 1},
+		"error":              fmt.Errorf("with %v, %v and %v", lock, handle, grant),
+		"refusal":            &locker.ContentionError{Name: "a", Owner: "me"},
+		"error of an op":     lost.Renew(t.Context(), 0),
+	}
+}
+
+// wantNoToken demands that out holds the token in no form that somebody could read.
+func wantNoToken(t *testing.T, how, out string) {
+	t.Helper()
+	plain := strings.ToLower(strings.ReplaceAll(out, " ", ""))
+	for _, form := range []string{
+		secret, hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret))[:20], "1155199114", // its bytes
+	} {
+		if strings.Contains(plain, strings.ToLower(form)) {
+			t.Errorf("%s shows the token: %s", how, out)
+		}
+	}
+}
+
+func TestPrintingNeverShowsTheToken(t *testing.T) {
+	t.Parallel()
+	verbs := []string{
+		"%v", "%+v", "%#v", "%s", "%q", "%+q", "%#q", "%d", "%x", "%X", "% x", "%#x", "%o", "%b", "%c", "%U", "%e", "%g", "%t", "%T", "%z", "%20v", "%-5s", "%.3s",
+		"no verb", "%[2]v", "%!", "%*d",
+	}
+	for name, v := range printables(t) {
+		for _, verb := range verbs {
+			wantNoToken(t, name+" by "+verb, fmt.Sprintf(verb, v))
+		}
+		wantNoToken(t, name+" by Sprint", fmt.Sprint(v)+fmt.Sprintln(v))
+		if !strings.Contains(name, "grant") && name != "struct" && name != "list" && name != "map" {
+			// fmt itself prints a Grant then, method or not: its Token is a field that strategies fill in.
+			wantNoToken(t, name+" by %p", fmt.Sprintf("%p", v))
+		}
+	}
+}
+
+func TestLoggingNeverShowsTheToken(t *testing.T) {
+	t.Parallel()
+	for name, v := range printables(t) {
+		for how, handler := range map[string]func(*bytes.Buffer) slog.Handler{
+			"JSON": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
+			"text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
+		} {
+			var out bytes.Buffer
+			logger := slog.New(handler(&out))
+			logger.Info("msg", "v", v)
+			logger.With("v", v).WithGroup("g").Info("msg", slog.Any("w", v), slog.Group("h", "x", v))
+			if out.Len() == 0 {
+				t.Errorf("%s logged nothing of %s", how, name)
+			}
+			wantNoToken(t, name+" logged as "+how, out.String())
+		}
+		if raw, err := json.Marshal(v); err == nil {
+			wantNoToken(t, name+" as JSON", string(raw))
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	lock := locker.NewLock(t.Context(), locker.Grant{Name: "a\nb", Owner: "me", Token: secret, Mode: locker.Shared, Fence: 7}, &lease{})
+	plain := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret}, &lease{})
+	lost := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret}, &lease{})
+	locker.MarkLost(lost, errors.New("EOF"))
+	for _, tt := range []struct {
+		v    any
+		want string
+	}{
+		{lock, `lock "a\nb" shared owner "me" fence 7 (held)`},
+		{plain, `lock "a" exclusive owner "me" (held)`},
+		{lost, `lock "a" exclusive owner "me" (lock was lost: EOF)`},
+		{(*locker.Lock)(nil), "lock (not held)"},
+		{new(locker.Lock), "lock (not held)"},
+		{lock.Handle(), `handle "a\nb" shared owner "me" fence 7`},
+		{locker.Handle{}, "handle (zero)"},
+		{lock.Handle().Grant(), `grant "a\nb" shared owner "me" fence 7`},
+	} {
+		if got := fmt.Sprint(tt.v); got != tt.want {
+			t.Errorf("printed %q, want %q", got, tt.want)
+		}
+	}
+	if err := plain.Release(t.Context()); err != nil || fmt.Sprint(plain) != `lock "a" exclusive owner "me" (lock was released)` {
+		t.Errorf("printed %q after Release: %v", fmt.Sprint(plain), err)
+	}
+}
+
+func TestLogValue(t *testing.T) {
+	t.Parallel()
+	log := func(v any) string {
+		var out bytes.Buffer
+		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", v)
+		_, got, _ := strings.Cut(strings.TrimSpace(out.String()), "msg=m ")
+		return got
+	}
+	lock := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret, Fence: 7}, &lease{})
+	facts := "v.name=a v.mode=exclusive v.owner=me v.fence=7"
+	for _, tt := range []struct {
+		v    any
+		want string
+	}{
+		{lock, facts + " v.held=true"}, {lock.Handle(), facts}, {lock.Handle().Grant(), facts}, {(*locker.Lock)(nil), "v.held=false"},
+	} {
+		if got := log(tt.v); got != tt.want {
+			t.Errorf("logged %q, want %q", got, tt.want)
+		}
+	}
+	locker.MarkLost(lock, nil)
+	if got := log(lock); got != facts+" v.held=false" {
+		t.Errorf("logged %q of a lost lock", got)
+	}
+}
+
+// A lock whose end nobody has noticed yet prints as lost. But printing runs no callback: the program may hold a mutex that
+// its callback takes.
+func TestPrintingRunsNoCallback(t *testing.T) {
+	t.Parallel()
+	for range 50 { // the lock's timer may be first to notice
+		synctest.Test(t, func(t *testing.T) {
+			lock := hold(t, &lease{}, time.Second)
+			mutex := make(chan struct{}, 1)
+			ended := false
+			lock.AfterDone(func(error) {
+				mutex <- struct{}{}
+				ended = true
+				<-mutex
+			})
+			timer := time.NewTimer(time.Second) // the same instant as the lock's
+			<-timer.C
+			mutex <- struct{}{}
+			text, value := fmt.Sprint(lock), lock.LogValue().String()
+			<-mutex
+			if !strings.Contains(text, "lost") || !strings.Contains(value, "held=false") {
+				t.Errorf("printed %q, logged %q past the Deadline", text, value)
+			}
+			<-lock.Done()
+			synctest.Wait()
+			if !ended {
+				t.Error("the callback did not run")
+			}
+		})
+	}
+}

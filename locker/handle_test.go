@@ -1,0 +1,171 @@
+package locker_test
+
+import (
+	"encoding/base64"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
+
+func TestHandleRoundTrip(t *testing.T) {
+	t.Parallel()
+	kib := strings.Repeat("k", 1024)
+	for name, g := range map[string]locker.Grant{
+		"least":   {Name: "a", Token: "t"},
+		"most":    {Name: kib, Owner: kib, Token: strings.Repeat("t", 1<<20), Mode: locker.Shared, TTL: locker.MaxTTL, Fence: math.MaxInt64},
+		"usual":   {Name: "job", Owner: "worker-1", Token: locker.NewToken(), TTL: 30 * time.Second, Fence: 1},
+		"no text": {Name: "\xff\xfe\x00\n\"\\", Owner: "\x80", Token: "\xc3(\x00|", TTL: time.Millisecond},
+		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g.Deadline = time.Now() // does not travel
+			text := locker.NewHandle(g).Encode()
+			if !handleForm.MatchString(text) {
+				t.Errorf("Encode: %.80q, want letters, digits, -, _ and one dot", text)
+			}
+			h, err := locker.ParseHandle(text)
+			if err != nil {
+				t.Fatalf("ParseHandle: %v", err)
+			}
+			g.Deadline = time.Time{}
+			if h.Grant() != g {
+				t.Error("the facts changed on the way")
+			}
+			if h.Name() != g.Name || h.Owner() != g.Owner || h.Mode() != g.Mode || h.Fence() != g.Fence || h.IsZero() {
+				t.Errorf("%v: not what was encoded", h)
+			}
+			if h.Encode() != text {
+				t.Error("it encodes to another text")
+			}
+		})
+	}
+}
+
+func TestHandleOfALock(t *testing.T) {
+	t.Parallel()
+	deadline := time.Now().Add(time.Minute)
+	g := locker.Grant{Name: "a", Owner: "o", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7}
+	lock := locker.NewLock(t.Context(), g, &lease{})
+	if got := lock.Handle().Grant(); got != g {
+		t.Errorf("%v, want %v", got, g)
+	}
+	if err := lock.Upgrade(t.Context()); err != nil {
+		t.Fatalf("Upgrade: %v", err)
+	}
+	if got := lock.Handle().Mode(); got != locker.Exclusive {
+		t.Errorf("mode %v of a handle taken after the upgrade", got)
+	}
+}
+
+func TestZeroHandle(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]locker.Handle{
+		"zero": {}, "no token": locker.NewHandle(locker.Grant{Name: "a"}), "of no lock": (*locker.Lock)(nil).Handle(), "of the zero Lock": new(locker.Lock).Handle(),
+	} {
+		if !h.IsZero() || h.Encode() != "" || h.Fence() != 0 || h.Grant().Token != "" {
+			t.Errorf("%s: %v, encoded %q", name, h, h.Encode())
+		}
+	}
+	_, err := locker.ParseHandle("")
+	wantInvalid(t, "ParseHandle of nothing", err)
+}
+
+// encoded is a handle of a hostile hand.
+func encoded(json string) string {
+	return "holdfast1." + base64.RawURLEncoding.EncodeToString([]byte(json))
+}
+
+func TestParseHandleRefuses(t *testing.T) {
+	t.Parallel()
+	valid := locker.NewHandle(locker.Grant{Name: "a", Token: secret, TTL: time.Second}).Encode()
+	body := strings.TrimPrefix(valid, "holdfast1.")
+	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	a, tok := b64("a"), b64(secret)
+	for name, text := range map[string]string{
+		"no form":               body,
+		"another form":          "holdfast2." + body,
+		"upper case":            "HOLDFAST1." + body,
+		"the form alone":        "holdfast1.",
+		"the name of the form":  "holdfast1",
+		"half":                  valid[:len(valid)/2],
+		"one byte short":        valid[:len(valid)-1],
+		"one byte more":         valid + "A",
+		"twice":                 valid + valid,
+		"space before":          " " + valid,
+		"newline behind":        valid + "\n",
+		"newline within":        valid[:20] + "\n" + valid[20:],
+		"carriage return":       valid[:20] + "\r\n" + valid[20:],
+		"padding":               valid + "=",
+		"other alphabet":        "holdfast1.+/+/",
+		"NUL":                   valid + "\x00",
+		"no JSON":               encoded("x"),
+		"null":                  encoded("null"),
+		"a number":              encoded("7"),
+		"a list":                encoded("[]"),
+		"empty":                 encoded("{}"),
+		"no token":              encoded(`{"Name":"` + a + `","Owner":"","Token":""}`),
+		"no name":               encoded(`{"Name":"","Owner":"","Token":"` + tok + `"}`),
+		"no owner":              encoded(`{"Name":"` + a + `","Token":"` + tok + `"}`),
+		"name of a key of ours": encoded(`{"Name":"` + b64("a:fence") + `","Owner":"","Token":"` + tok + `"}`),
+		"long name":             encoded(`{"Name":"` + b64(strings.Repeat("n", 1025)) + `","Owner":"","Token":"` + tok + `"}`),
+		"long owner":            encoded(`{"Name":"` + a + `","Owner":"` + b64(strings.Repeat("n", 1025)) + `","Token":"` + tok + `"}`),
+		"name that is text":     encoded(`{"Name":"not base64!","Owner":"","Token":"` + tok + `"}`),
+		"negative fence":        encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","Fence":-1}`),
+		"huge fence":            encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","Fence":9223372036854775808}`),
+		"fence in floating":     encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","Fence":1.5}`),
+		"unknown mode":          encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","Mode":2}`),
+		"mode that wraps round": encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","Mode":256}`),
+		"negative TTL":          encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","TTL":-1}`),
+		"short TTL":             encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","TTL":1}`),
+		"long TTL":              encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","TTL":2073600000000001}`),
+		"unknown field":         encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `","Node":1}`),
+		"field in lower case":   encoded(`{"name":"` + a + `","Owner":"","Token":"` + tok + `"}`),
+		"field twice":           encoded(`{"Name":"` + b64("b") + `","Name":"` + a + `","Owner":"","Token":"` + tok + `"}`),
+		"space in JSON":         encoded(`{ "Name":"` + a + `","Owner":"","Token":"` + tok + `"}`),
+		"more behind":           encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `"}{}`),
+		"deep nesting":          encoded(strings.Repeat("[", 100_000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, err := locker.ParseHandle(text)
+			wantInvalid(t, "ParseHandle", err)
+			if h != (locker.Handle{}) {
+				t.Errorf("%v beside the error", h)
+			}
+			if err != nil && strings.Contains(err.Error(), body[:10]) {
+				t.Errorf("error %q repeats the text, which holds the token", err)
+			}
+		})
+	}
+	if _, err := locker.ParseHandle(encoded(`{"Name":"` + a + `","Owner":"","Token":"` + tok + `"}`)); err != nil {
+		t.Errorf("the form that the cases above spoil is refused itself: %v", err)
+	}
+}
+
+// What is accepted is exactly what Encode writes.
+func FuzzParseHandle(f *testing.F) {
+	f.Add("")
+	f.Add("holdfast1.e30")
+	f.Add(locker.NewHandle(locker.Grant{Name: "a", Token: "t"}).Encode())
+	f.Add(locker.NewHandle(locker.Grant{Name: "\xff", Owner: "o", Token: "t", Mode: locker.Shared, TTL: time.Hour, Fence: 1}).Encode())
+	f.Fuzz(func(t *testing.T, text string) {
+		h, err := locker.ParseHandle(text)
+		if err != nil {
+			wantInvalid(t, "ParseHandle", err)
+			return
+		}
+		if h.Encode() != text {
+			t.Errorf("%q is accepted, and encodes to %q", text, h.Encode())
+		}
+		if err := (locker.Request{Name: h.Name(), Mode: h.Mode(), Resume: h}).Validate(); err != nil {
+			t.Errorf("%q is accepted, and cannot be resumed: %v", text, err)
+		}
+	})
+}

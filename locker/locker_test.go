@@ -1,0 +1,92 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestChain(t *testing.T) {
+	t.Parallel()
+	var order []string
+	mark := func(name string) locker.Middleware {
+		return func(next locker.Locker) locker.Locker {
+			return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				order = append(order, name)
+				lock, err := next.Acquire(ctx, req)
+				order = append(order, "/"+name)
+				return lock, err
+			})
+		}
+	}
+	failed := errors.New("bottom")
+	bottom := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+		order = append(order, "bottom")
+		return nil, failed
+	})
+	_, err := locker.Chain(bottom, mark("outer"), mark("middle"), mark("inner")).Acquire(t.Context(), locker.Request{Name: "a"})
+	wantError(t, "Acquire", err, failed)
+	if want := []string{"outer", "middle", "inner", "bottom", "/inner", "/middle", "/outer"}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+	order = nil
+	_, _ = locker.Chain(bottom).Acquire(t.Context(), locker.Request{})
+	if !slices.Equal(order, []string{"bottom"}) {
+		t.Errorf("order %v without middleware", order)
+	}
+}
+
+func TestMust(t *testing.T) {
+	t.Parallel()
+	if got := locker.Must(7, nil); got != 7 {
+		t.Errorf("Must = %d, want 7", got)
+	}
+	failed := errors.New("bad")
+	defer func() {
+		if got := recover(); got != failed { //nolint:errorlint // the very error
+			t.Errorf("panic with %v, want the error", got)
+		}
+	}()
+	locker.Must(7, failed)
+}
+
+func TestStrings(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[fmt.Stringer]string{
+		locker.Exclusive: "exclusive", locker.Shared: "shared", locker.Mode(7): "Mode(7)",
+		locker.OpRenew: "renew", locker.OpRelease: "release", locker.OpConvert: "convert", locker.OpRaiseFence: "raise fence",
+		locker.OpKind(0): "unknown operation", locker.OpKind(9): "unknown operation",
+	} {
+		if got := value.String(); got != want {
+			t.Errorf("%T: %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestNewToken(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
+	seen := map[string]bool{}
+	for range 1000 {
+		token := locker.NewToken()
+		if !form.MatchString(token) || len(token) != locker.TokenLen || seen[token] {
+			t.Fatalf("token %q, want 22 fresh letters, digits, - or _", token)
+		}
+		seen[token] = true
+	}
+	// Every place takes many values: nothing of the 128 bits is fixed but two in the last place.
+	for place := range locker.TokenLen {
+		values := map[byte]bool{}
+		for token := range seen {
+			values[token[place]] = true
+		}
+		if most := 64; place == locker.TokenLen-1 && len(values) != 4 || place < locker.TokenLen-1 && len(values) < most-8 {
+			t.Errorf("place %d takes %d values", place, len(values))
+		}
+	}
+}

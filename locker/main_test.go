@@ -1,0 +1,133 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// secret is the token of the locks in these tests.
+const secret = "s3cr3t-t0ken-0123456789"
+
+// lease is a strategy's side of a hold: it writes down what it is asked, and answers as the test says.
+type lease struct {
+	answer func(ctx context.Context, op locker.Op) (locker.Term, error) // nil: yes to everything
+
+	mu   sync.Mutex
+	asks []locker.Op
+}
+
+func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	l.mu.Lock()
+	l.asks = append(l.asks, op)
+	l.mu.Unlock()
+	if l.answer != nil {
+		return l.answer(ctx, op)
+	}
+	return locker.Term{Deadline: time.Now().Add(op.TTL)}, nil
+}
+
+func (l *lease) Source() locker.Source {
+	return locker.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
+}
+
+// asked is what was asked so far.
+func (l *lease) asked() []locker.Op {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.asks)
+}
+
+// refusing is a lease that answers every operation with err.
+func refusing(err error) *lease {
+	return &lease{answer: func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, err }}
+}
+
+// silent is a lease that answers once free is closed.
+func silent(free <-chan struct{}, term locker.Term, err error) *lease {
+	return &lease{answer: func(context.Context, locker.Op) (locker.Term, error) {
+		<-free
+		return term, err
+	}}
+}
+
+// hold makes a Lock on "a" that lasts for ttl; zero: for ever.
+func hold(t *testing.T, l locker.Lease, ttl time.Duration) *locker.Lock {
+	t.Helper()
+	g := locker.Grant{Name: "a", Token: secret, TTL: ttl}
+	if ttl != 0 {
+		g.Deadline = time.Now().Add(ttl)
+	}
+	return locker.NewLock(t.Context(), g, l)
+}
+
+// grants is a Locker that makes every Lock with l, for a minute.
+func grants(l locker.Lease) locker.Locker {
+	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		return locker.NewLock(ctx, locker.Grant{
+			Name: req.Name, Owner: req.Owner, Mode: req.Mode, Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
+		}, l), nil
+	})
+}
+
+// advance lets d pass on the clock of a bubble, and lets everybody act on it.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// closed tells whether c is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// wantError demands that err matches all of want, and is nil if there are none.
+func wantError(t *testing.T, what string, err error, want ...error) {
+	t.Helper()
+	if len(want) == 0 && err != nil {
+		t.Errorf("%s: %v, want no error", what, err)
+	}
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("%s: %v, want an error that matches %q", what, err, w)
+		}
+	}
+}
+
+func wantNotError(t *testing.T, what string, err error, not ...error) {
+	t.Helper()
+	for _, n := range not {
+		if errors.Is(err, n) {
+			t.Errorf("%s: %v, want none that matches %q", what, err, n)
+		}
+	}
+}
+
+func wantOp(t *testing.T, err error, op string) {
+	t.Helper()
+	if oe, ok := errors.AsType[*locker.OpError](err); !ok || oe.Op != op {
+		t.Errorf("error %v, want an OpError of %q", err, op)
+	}
+}
+
+func wantInvalid(t *testing.T, what string, err error) {
+	t.Helper()
+	if ie, ok := errors.AsType[*locker.InvalidError](err); !ok || !errors.Is(err, locker.ErrInvalid) || ie.What == "" || ie.Allowed == "" {
+		t.Errorf("%s: %v, want an InvalidError that says where and what is allowed", what, err)
+	}
+}

@@ -1,0 +1,108 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestOneReleaseOfMany(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		l := &lease{}
+		lock := hold(t, l, time.Minute)
+		var done, again atomic.Int32
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				switch err := lock.Release(t.Context()); {
+				case err == nil:
+					done.Add(1)
+				case errors.Is(err, locker.ErrReleased):
+					again.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() != 1 || again.Load() != 3 || len(l.asked()) != 1 {
+			t.Fatalf("%d released, %d were told ErrReleased, asked %v; want one, three, one", done.Load(), again.Load(), l.asked())
+		}
+	}
+}
+
+// Every method at once, for the race detector. Whatever the order, the lock ends once, with one reason, and each callback is
+// told once or taken back.
+func TestLockAllAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		var lost atomic.Int32
+		ctx := locker.WithTrace(t.Context(), &locker.Trace{Lost: func(context.Context, locker.LostInfo) { lost.Add(1) }})
+		ttl := time.Duration(rand.IntN(2000)) * time.Microsecond
+		lock := locker.NewLock(ctx, locker.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, &lease{})
+		var told, taken atomic.Int32
+		var reasons sync.Map
+		work := []func(){
+			func() { _ = lock.Renew(ctx, time.Millisecond) },
+			func() { _ = lock.Renew(ctx, 2*time.Millisecond) },
+			func() { _ = lock.Downgrade(ctx) },
+			func() { _ = lock.Release(ctx) },
+			func() { locker.MarkLost(lock, nil) },
+			func() { <-lock.Done() },
+			func() {
+				_ = fmt.Sprint(lock, lock.LogValue(), lock.Handle(), lock.Owner(), lock.Fence(), lock.Mode(), lock.Deadline())
+			},
+			func() {
+				work, cancel := lock.Context(ctx)
+				defer cancel()
+				<-work.Done()
+			},
+		}
+		for range 3 {
+			work = append(work, func() {
+				stop := lock.AfterDone(func(err error) {
+					told.Add(1)
+					reasons.Store(err.Error(), true)
+				})
+				if rand.IntN(2) == 0 && stop() {
+					taken.Add(1)
+				}
+			})
+		}
+		rand.Shuffle(len(work), func(i, j int) { work[i], work[j] = work[j], work[i] })
+		var wg sync.WaitGroup
+		for _, f := range work {
+			wg.Go(f)
+		}
+		wg.Wait()
+		n := 0
+		reasons.Range(func(any, any) bool { n++; return true })
+		if told.Load()+taken.Load() != 3 || n > 1 || lost.Load() > 1 {
+			t.Fatalf("of 3 callbacks %d were told and %d taken back, with %d reasons; Lost %d times", told.Load(), taken.Load(), n, lost.Load())
+		}
+	}
+}
+
+// Middleware further in may have started the timer already when middleware further out wraps the lease.
+func TestWrapLeaseBesideATimer(t *testing.T) {
+	t.Parallel()
+	var lock *locker.Lock
+	over := make(chan struct{})
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{Lost: func(context.Context, locker.LostInfo) {
+		defer close(over)
+		for range 1000 {
+			_ = lock.Mode()
+		}
+	}})
+	lock = locker.NewLock(ctx, locker.Grant{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &lease{})
+	lock.AfterDone(func(error) {})
+	for !closed(over) {
+		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return l })
+	}
+}

@@ -1,0 +1,210 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// recorder writes down what a Trace reports.
+type recorder struct {
+	events []string
+	last   any
+	ctx    context.Context //nolint:containedctx // what was reported with
+}
+
+func record[T any](r *recorder, name string) func(context.Context, T) {
+	return func(ctx context.Context, info T) {
+		r.events, r.last, r.ctx = append(r.events, name), info, ctx
+	}
+}
+
+// trace is a Trace of r whose events have a prefix.
+func (r *recorder) trace(prefix string) *locker.Trace {
+	return &locker.Trace{
+		Attempt:  record[locker.AttemptInfo](r, prefix+"attempt"),
+		Waiting:  record[locker.WaitingInfo](r, prefix+"waiting"),
+		Woken:    record[locker.WokenInfo](r, prefix+"woken"),
+		Acquired: record[locker.AcquiredInfo](r, prefix+"acquired"),
+		Renewed:  record[locker.RenewedInfo](r, prefix+"renewed"),
+		Released: record[locker.ReleasedInfo](r, prefix+"released"),
+		Lost:     record[locker.LostInfo](r, prefix+"lost"),
+	}
+}
+
+// fire reports one of each event to t.
+func fire(ctx context.Context, t *locker.Trace) {
+	t.Attempt(ctx, locker.AttemptInfo{})
+	t.Waiting(ctx, locker.WaitingInfo{})
+	t.Woken(ctx, locker.WokenInfo{})
+	t.Acquired(ctx, locker.AcquiredInfo{})
+	t.Renewed(ctx, locker.RenewedInfo{})
+	t.Released(ctx, locker.ReleasedInfo{})
+	t.Lost(ctx, locker.LostInfo{})
+}
+
+func TestWithTrace(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	if locker.TraceFrom(ctx) != nil {
+		t.Error("a Trace in a ctx without")
+	}
+	if locker.WithTrace(ctx, nil) != ctx {
+		t.Error("WithTrace of nil makes another ctx")
+	}
+	var r recorder
+	one := locker.WithTrace(ctx, r.trace("1 "))
+	both := locker.WithTrace(locker.WithTrace(one, nil), r.trace("2 "))
+	three := locker.WithTrace(both, r.trace("3 "))
+	names := []string{"attempt", "waiting", "woken", "acquired", "renewed", "released", "lost"}
+	for _, tt := range []struct {
+		ctx   context.Context
+		order []string // the newest first
+	}{{one, []string{"1 "}}, {both, []string{"2 ", "1 "}}, {three, []string{"3 ", "2 ", "1 "}}} {
+		r.events = nil
+		fire(tt.ctx, locker.TraceFrom(tt.ctx))
+		var want []string
+		for _, name := range names {
+			for _, prefix := range tt.order {
+				want = append(want, prefix+name)
+			}
+		}
+		if !slices.Equal(r.events, want) {
+			t.Errorf("events %v, want %v", r.events, want)
+		}
+	}
+}
+
+// Where only one of two traces wants an event, it gets it once; where none does, the composed Trace has none.
+func TestWithTraceOfParts(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	outer, inner := r.trace("o "), r.trace("i ")
+	outer.Acquired, outer.Lost, inner.Released, inner.Lost = nil, nil, nil, nil
+	got := locker.TraceFrom(locker.WithTrace(locker.WithTrace(t.Context(), outer), inner))
+	got.Acquired(t.Context(), locker.AcquiredInfo{})
+	got.Released(t.Context(), locker.ReleasedInfo{})
+	if want := []string{"i acquired", "o released"}; !slices.Equal(r.events, want) || got.Lost != nil {
+		t.Errorf("events %v, Lost is there: %v; want %v and none", r.events, got.Lost != nil, want)
+	}
+	if outer.Acquired != nil || inner.Released != nil {
+		t.Error("composing changed a Trace of the caller")
+	}
+}
+
+func TestLockIsTraced(t *testing.T) {
+	t.Parallel()
+	source := locker.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		var r recorder
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+		start := time.Now()
+		deadline := start.Add(time.Minute)
+		l := &lease{}
+		lock := locker.NewLock(locker.WithTrace(ctx, r.trace("")), locker.Grant{
+			Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
+		}, l)
+		cancel()
+		want := func(event string, info any) {
+			t.Helper()
+			if len(r.events) == 0 || r.events[len(r.events)-1] != event || r.last != info {
+				t.Errorf("events %v with %+v, want %s with %+v", r.events, r.last, event, info)
+			}
+			if r.ctx.Value(key{}) != "v" || r.ctx.Err() != nil {
+				t.Errorf("%s with a ctx of value %v, Err %v; want the values of the acquire's, and no end", event, r.ctx.Value(key{}), r.ctx.Err())
+			}
+		}
+		want("acquired", locker.AcquiredInfo{
+			Source: source, Name: "a", Owner: "me", Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
+		})
+		advance(time.Second)
+		wantError(t, "Renew", lock.Renew(t.Context(), time.Hour))
+		want("renewed", locker.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: start.Add(time.Second + time.Hour)})
+		l.answer = refusing(io.EOF).answer
+		err := lock.Renew(t.Context(), 0)
+		want("renewed", locker.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: start.Add(time.Second + time.Hour), Err: err})
+		wantError(t, "Renew", err, io.EOF)
+		l.answer = nil
+		wantError(t, "Release", lock.Release(t.Context()))
+		want("released", locker.ReleasedInfo{Source: source, Name: "a", Mode: locker.Shared, Held: time.Second})
+		if want := []string{"acquired", "renewed", "renewed", "released"}; !slices.Equal(r.events, want) {
+			t.Errorf("events %v, want %v: a released lock is not lost", r.events, want)
+		}
+	})
+}
+
+// A loss is reported when it happens, to whoever asked for it: the lock that its holder forgot is the one to hear of.
+func TestLossIsTraced(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		end  func(*testing.T, *locker.Lock)
+		want []error
+		held time.Duration
+	}{
+		"marked":               {func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, io.EOF) }, []error{locker.ErrLost, io.EOF}, 0},
+		"found out by Renew":   {func(t *testing.T, lock *locker.Lock) { _ = lock.Renew(t.Context(), 0) }, []error{locker.ErrLost}, 0},
+		"nobody looks":         {func(*testing.T, *locker.Lock) { advance(time.Hour) }, []error{locker.ErrLost}, time.Minute},
+		"somebody waits":       {func(_ *testing.T, lock *locker.Lock) { <-lock.Done(); advance(1) }, []error{locker.ErrLost}, time.Minute},
+		"found out by Release": {func(t *testing.T, lock *locker.Lock) { advance(time.Hour); _ = lock.Release(t.Context()) }, []error{locker.ErrLost}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var lost []locker.LostInfo
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{Lost: func(_ context.Context, info locker.LostInfo) { lost = append(lost, info) }})
+				lock := locker.NewLock(ctx, locker.Grant{
+					Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
+				}, refusing(locker.ErrNotHeld))
+				tt.end(t, lock)
+				_ = lock.Err()
+				_ = lock.Release(t.Context())
+				if len(lost) != 1 || lost[0].Name != "a" || lost[0].Strategy != "test" || lost[0].Held != tt.held {
+					t.Fatalf("reported %+v, want one loss after %v", lost, tt.held)
+				}
+				wantError(t, "reported", lost[0].Err, tt.want...)
+			})
+		})
+	}
+}
+
+// A lease that cannot say where it comes from is traced without.
+func TestTraceWithoutSource(t *testing.T) {
+	t.Parallel()
+	var r recorder
+	failed := errors.New("failed")
+	lock := locker.NewLock(locker.WithTrace(t.Context(), r.trace("")), locker.Grant{Name: "a", Token: secret},
+		leaseFunc(func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, failed }))
+	err := lock.Release(t.Context())
+	wantError(t, "Release", err, failed)
+	if info, ok := r.last.(locker.ReleasedInfo); !ok || info.Source != (locker.Source{}) || !errors.Is(info.Err, failed) {
+		t.Errorf("reported %+v", r.last)
+	}
+}
+
+// Who does not trace pays nothing: a Lock is one allocation, and its operations are none.
+func TestTraceCostsNothingWhenAbsent(t *testing.T) {
+	ctx := context.Background()
+	var l locker.Lease = leaseFunc(func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, nil })
+	g := locker.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}
+	lock := locker.NewLock(ctx, g, l)
+	for name, tt := range map[string]struct {
+		want float64
+		f    func()
+	}{
+		"TraceFrom":                  {0, func() { _ = locker.TraceFrom(ctx) }},
+		"Renew":                      {0, func() { _ = lock.Renew(ctx, 0) }},
+		"Err, Deadline, Fence, Mode": {0, func() { _, _, _, _ = lock.Err(), lock.Deadline(), lock.Fence(), lock.Mode() }},
+		"NewLock and Release":        {1, func() { _ = locker.NewLock(ctx, g, l).Release(ctx) }},
+	} {
+		if got := testing.AllocsPerRun(100, tt.f); got > tt.want {
+			t.Errorf("%s: %v allocations, want %v", name, got, tt.want)
+		}
+	}
+}
