@@ -2,12 +2,19 @@ package retry_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // free is a Locker without a server: every acquire succeeds.
@@ -32,7 +39,7 @@ func BenchmarkUncontended(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				cycle(b, bm.l, "job")
+				cycle(b, bm.l, name, 0)
 			}
 		})
 		b.Run(bm.name+"/parallel", func(b *testing.B) {
@@ -40,19 +47,56 @@ func BenchmarkUncontended(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				name := strconv.Itoa(int(names.Add(1)))
 				for pb.Next() {
-					cycle(b, bm.l, name)
+					cycle(b, bm.l, name, 0)
 				}
 			})
 		})
 	}
 }
 
-func cycle(b *testing.B, l locker.Locker, name string) {
-	lock, err := l.Acquire(context.Background(), locker.Request{Name: name})
-	if err != nil {
-		b.Fatal(err)
+func cycle(b *testing.B, l locker.Locker, name string, work int) {
+	ctx := context.Background()
+	lock, err := l.Acquire(ctx, locker.Request{Name: name})
+	for range work {
+		err = errors.Join(err, lock.Renew(ctx, 0))
 	}
-	if err := lock.Release(context.Background()); err != nil {
-		b.Fatal(err)
+	if err = errors.Join(err, lock.Release(ctx)); err != nil {
+		b.Error(err)
+	}
+}
+
+// BenchmarkHandover is a lock that goes from one goroutine to the next, one operation a turn, over a server in memory. Each
+// holds it for ten round trips, so that the next in line is refused and waits. attempts/op is what a turn costs the server:
+// one attempt that wins, and what the next in line asks meanwhile.
+func BenchmarkHandover(b *testing.B) {
+	for _, waiters := range []int{2, 16} {
+		b.Run(strconv.Itoa(waiters), func(b *testing.B) {
+			server, err := miniredis.Run()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer server.Close()
+			client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+			defer client.Close()
+			drv := locker.Must(goredis.New(client))
+			defer drv.Close()
+			inner := locker.Must(single.New(drv, single.Config{}))
+			var attempts, turns atomic.Int64
+			l := locker.Must(retry.New(retry.Config{}))(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				attempts.Add(1)
+				return inner.Acquire(ctx, req)
+			}))
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for range waiters {
+				wg.Go(func() {
+					for turns.Add(1) <= int64(b.N) {
+						cycle(b, l, name, 10)
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(attempts.Load())/float64(b.N), "attempts/op")
+		})
 	}
 }

@@ -27,13 +27,13 @@ func (o outcome) leaseEnd() time.Time {
 	return o.at.Add(o.held.RetryAfter + hair)
 }
 
-// error is the outcome as of now, nil for none.
+// error is the outcome as of now, in whole milliseconds as Redis counts them; nil for none.
 func (o outcome) error(now time.Time) error {
 	if o.held == nil {
 		return o.err
 	}
 	held := *o.held
-	held.RetryAfter = max(held.RetryAfter-now.Sub(o.at), 0)
+	held.RetryAfter = max(held.RetryAfter-now.Sub(o.at), 0).Round(time.Millisecond)
 	return &held
 }
 

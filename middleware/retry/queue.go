@@ -33,13 +33,13 @@ func newQueues() *queues { return &queues{byName: map[string]*queue{}} }
 
 // queue is a line of those who acquire one name.
 type queue struct {
-	all             *queues
-	name            string
-	first, frontier *waiter
-	final           *waiter // the one at the end
-	size            int
-	last            outcome // of the latest attempt of anyone here that others may know; none after a success
-	hearing         hearing
+	all         *queues
+	name        string
+	first, last *waiter
+	frontier    *waiter // the last one that may send
+	size        int
+	known       outcome // of the latest attempt of anyone here that others may know of; none after a success
+	hearing     hearing
 }
 
 // waiter is one place in a queue.
@@ -62,13 +62,13 @@ func (qs *queues) enter(name string, shared bool) (w *waiter, first bool) {
 		q = &queue{all: qs, name: name}
 		qs.byName[name] = q
 	}
-	w = &waiter{queue: q, shared: shared, ahead: q.final, queued: q.size}
-	if q.final == nil {
+	w = &waiter{queue: q, shared: shared, ahead: q.last, queued: q.size}
+	if q.last == nil {
 		q.first = w
 	} else {
-		q.final.behind = w
+		q.last.behind = w
 	}
-	q.final = w
+	q.last = w
 	q.size++
 	q.advance(w)
 	return w, q.frontier == w
@@ -79,7 +79,7 @@ func (w *waiter) leave(acquired bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	if acquired {
-		q.last = outcome{}
+		q.known = outcome{}
 	}
 	q.remove(w)
 	var sub driver.Subscription
@@ -104,7 +104,7 @@ func (q *queue) remove(w *waiter) {
 		w.ahead.behind = w.behind
 	}
 	if w.behind == nil {
-		q.final = w.ahead
+		q.last = w.ahead
 	} else {
 		w.behind.ahead = w.ahead
 	}
@@ -167,14 +167,14 @@ func (qs *queues) wakeUp(name string) {
 func (w *waiter) record(o outcome) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	w.queue.last = o
+	w.queue.known = o
 }
 
 // known returns the last recorded outcome.
 func (w *waiter) known() outcome {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	return w.queue.last
+	return w.queue.known
 }
 
 // listen returns what w has to listen to while it waits. released is nil where there is no subscription.

@@ -16,6 +16,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -380,6 +381,32 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A driver that cannot be compared breaks the contract of driver.NewChannel; the queue goes on without the one who met it.
+func TestChannelThatCannotBeCompared(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		type uncomparable struct {
+			*server
+			_ []int
+		}
+		s.answer = func(n int, _ locker.Request) error {
+			if n > 1 {
+				return nil
+			}
+			return &locker.ContentionError{Name: name, Channel: driver.NewChannel(uncomparable{server: s}, "wake")}
+		}
+		l := wrap(t, s, retry.Config{})
+		panicked := make(chan any, 1)
+		go func() {
+			defer func() { panicked <- recover() }()
+			_, _ = l.Acquire(t.Context(), locker.Request{Name: name})
+		}()
+		if <-panicked == nil {
+			t.Error("it did not reach the caller")
+		}
+		s.begin(t.Context(), l, locker.Request{}).wantLock(t, 0)
+	})
 }
 
 // Ten thousand waiters on one name leave from the middle as they like; the others get their turn.

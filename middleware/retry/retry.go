@@ -66,8 +66,8 @@ type acquisition struct {
 	place  *waiter // in the queue; nil for what does not queue, and before
 
 	attempts int
-	fastest  time.Duration // refusal so far
-	last     outcome       // of the last attempt that had one
+	fastest  time.Duration // attempt so far
+	last     outcome       // of the latest attempt that had one
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
 }

@@ -29,22 +29,26 @@ type hearing struct {
 //
 // Whatever the attempts say, it does not ask more often than once in askPause.
 func (w *waiter) subscribe(ctx context.Context, channel driver.Channel) {
-	q, now := w.queue, time.Now()
-	h := &q.hearing
-	q.all.mu.Lock()
-	settled := h.cancel != nil || h.sub != nil && h.channel == channel
-	if settled || channel.IsZero() || channel == h.refused || now.Before(h.askAfter) {
-		q.all.mu.Unlock()
-		return
+	if !channel.IsZero() {
+		closeSub(w.queue.turnTo(ctx, channel))
 	}
-	old := h.sub
-	h.sub, h.wake = nil, nil
+}
+
+// turnTo begins to ask for a subscription to channel where it is time to, and returns the one that it replaces.
+func (q *queue) turnTo(ctx context.Context, channel driver.Channel) (old driver.Subscription) {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	h, now := &q.hearing, time.Now()
+	there := h.sub != nil && h.channel == channel
+	if there || h.cancel != nil || h.refused == channel || now.Before(h.askAfter) {
+		return nil
+	}
+	old, h.sub, h.wake = h.sub, nil, nil
 	h.channel, h.askAfter = channel, now.Add(askPause)
 	// It is asked for all who wait here: the ctx of one of them does not end it.
 	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	go q.ask(ctx, channel)
-	q.all.mu.Unlock()
-	closeSub(old)
+	return old
 }
 
 // ask asks for a subscription and puts it into place, unless the queue has emptied meanwhile.

@@ -9,7 +9,10 @@ import (
 
 // awaitTurn waits in the queue until those ahead have left.
 func (a *acquisition) awaitTurn() error {
-	began := a.traceWaiting(locker.WaitingInfo{Queued: a.place.queued})
+	began := time.Now()
+	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
+		t.Waiting(a.ctx, locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, Queued: a.place.queued})
+	}
 	turn, _ := a.place.listen()
 	select {
 	case <-turn:
@@ -47,7 +50,12 @@ func (a *acquisition) pause() error {
 		tick = nil
 	}
 
-	began := a.traceWaiting(locker.WaitingInfo{Subscribed: released != nil, For: time.Until(until), Err: a.last.error(time.Now())})
+	began := time.Now()
+	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
+		t.Waiting(a.ctx, locker.WaitingInfo{
+			Name: a.req.Name, Mode: a.req.Mode, Subscribed: released != nil, For: until.Sub(began), Err: a.last.error(began),
+		})
+	}
 	select {
 	case by = <-wake:
 	case <-released:
@@ -73,20 +81,11 @@ func (a *acquisition) pause() error {
 	return nil
 }
 
-// tooLate tells whether a look at a held lock at t would be cut off: it takes longer than ctx lasts. Its outcome would be
-// unknown in place of "held", and the strategy would have to clean up after it.
+// tooLate tells whether a look at a held lock at t would likely be cut off: ctx ends within twice what the fastest attempt
+// took. Its outcome would be unknown in place of "held", and the strategy would have to clean up after it.
 func (a *acquisition) tooLate(t time.Time) bool {
 	end, ok := a.ctx.Deadline()
-	return ok && a.last.held != nil && t.Add(a.fastest).After(end)
-}
-
-func (a *acquisition) traceWaiting(info locker.WaitingInfo) (began time.Time) {
-	began = time.Now()
-	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
-		info.Name, info.Mode = a.req.Name, a.req.Mode
-		t.Waiting(a.ctx, info)
-	}
-	return began
+	return ok && a.last.held != nil && t.Add(2*a.fastest).After(end)
 }
 
 func (a *acquisition) traceWoken(by locker.WakeReason, began time.Time) {

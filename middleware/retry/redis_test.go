@@ -1,0 +1,139 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// overRedis runs f in fake time with processes that lock on one server: each has a client and queues of its own.
+func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		defer m.Close()
+		f(t, m, func(cfg retry.Config) locker.Locker {
+			client := redis.NewClient(&redis.Options{
+				Addr:   "127.0.0.1:6379", // never dialed: no packet leaves the process
+				Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+			})
+			drv := locker.Must(goredis.New(client))
+			t.Cleanup(func() {
+				if err := errors.Join(drv.Close(), client.Close()); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+			return wrap(t, locker.Must(single.New(drv, single.Config{})), cfg)
+		})
+		synctest.Wait()
+		if channels := m.PubSubChannels(""); len(channels) != 0 {
+			t.Errorf("subscribed to %v after the last waiter", channels)
+		}
+	})
+}
+
+// What a waiter of another process hears of, and when.
+func TestOverRedis(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		end  func(t *testing.T, m *miniredis.Miniredis, held *locker.Lock) // after a second
+		min  time.Duration
+		max  time.Duration
+	}{
+		{"release", func(t *testing.T, _ *miniredis.Miniredis, held *locker.Lock) {
+			match(t, held.Release(t.Context()), nil, nil)
+		}, time.Second, time.Second},
+		{"end of the lease", func(*testing.T, *miniredis.Miniredis, *locker.Lock) {}, 5 * time.Second, 5*time.Second + 5*ms},
+		{"foreign release", func(_ *testing.T, m *miniredis.Miniredis, _ *locker.Lock) { m.Del(name) }, time.Second, 4 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+				cfg := retry.Config{Policy: constant(3 * time.Second)}
+				held, err := process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: 5 * time.Second})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				start := time.Now()
+				time.AfterFunc(time.Second, func() { tt.end(t, m, held) })
+				lock, err := process(cfg).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				if took := time.Since(start); took < tt.min || took > tt.max {
+					t.Errorf("acquired after %v, want %v to %v", took, tt.min, tt.max)
+				}
+				match(t, lock.Release(t.Context()), nil, nil)
+			})
+		})
+	}
+}
+
+// Processes that compete: one is inside at a time, and all get their turns.
+func TestProcessesOverRedis(t *testing.T) {
+	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+		const processes, workers, rounds = 3, 8, 4
+		var wg sync.WaitGroup
+		inside, turns, last := 0, 0, int64(0)
+		for range processes {
+			l := process(retry.Config{})
+			for range workers {
+				wg.Go(func() {
+					for range rounds {
+						err := locker.Do(t.Context(), l, locker.Request{Name: name, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
+							if inside++; inside != 1 || lock.Fence() <= last {
+								t.Errorf("%d are inside, fence %d after %d", inside, lock.Fence(), last)
+							}
+							last = lock.Fence()
+							elapse(10 * ms)
+							turns++
+							inside--
+							return nil
+						})
+						if err != nil {
+							t.Errorf("Do: %v", err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if turns != processes*workers*rounds {
+			t.Errorf("%d turns", turns)
+		}
+	})
+}
+
+// What a waiter says that gives up: who holds the lock, and not that it should have waited.
+func TestGivingUpOverRedis(t *testing.T) {
+	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+		held, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, Owner: "worker-2", Note: "nightly"})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		_, err = process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, MaxWait: 10 * time.Second})
+		match(t, err, []error{locker.ErrNotAcquired, locker.ErrMaxWait}, []error{locker.ErrUnknownOutcome})
+		const want = `holdfast: acquire "job": lock is held by another, owner "worker-2", note "nightly", for 20s at most unless renewed; gave up after 10s and `
+		text := strings.Replace(err.Error(), "for 19.999s", "for 20s", 1) // an instant passes between two clocks
+		if strings.Contains(text, "middleware/retry") || !strings.HasPrefix(text, want) {
+			t.Errorf("text %q\nwant %q...", text, want)
+		}
+		match(t, held.Release(t.Context()), nil, nil)
+	})
+}
