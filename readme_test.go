@@ -91,7 +91,7 @@ func TestReadmeACL(t *testing.T) {
 			rule = strings.Replace(rule, " "+d, "", 1)
 		}
 		var args []any
-		for _, word := range strings.Fields(strings.Replace(rule, "SETUSER locks ", "SETUSER "+user+" ", 1)) {
+		for word := range strings.FieldsSeq(strings.Replace(rule, "SETUSER locks ", "SETUSER "+user+" ", 1)) {
 			args = append(args, word)
 		}
 		return args

@@ -53,11 +53,10 @@ func (s *server) String() string {
 	return s.url.Redacted()
 }
 
-func (s *server) close() error {
+func (s *server) close() {
 	if s.embedded != nil {
 		s.embedded.Close()
 	}
-	return nil
 }
 
 // client is one worker's way to the server.

@@ -26,8 +26,8 @@ func (j *journal) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(j.out, format, args...)
 }
 
-// line prints what a worker did, and when.
-func (j *journal) line(worker, what, format string, args ...any) {
+// linef prints what a worker did, and when.
+func (j *journal) linef(worker, what, format string, args ...any) {
 	j.printf("%7.3fs  %-9s %-7s %s\n", time.Since(j.start).Seconds(), worker, what, fmt.Sprintf(format, args...))
 }
 
@@ -56,9 +56,9 @@ func (j *journal) trace(worker string) *locker.Trace {
 			}
 			if holder := held.Owner + ", " + held.Note; holder != last {
 				last = holder
-				j.line(worker, "waits", "for %s", holder)
+				j.linef(worker, "waits", "for %s", holder)
 			}
 		},
-		Lost: func(_ context.Context, info locker.LostInfo) { j.line(worker, "LOST", "%v", info.Err) },
+		Lost: func(_ context.Context, info locker.LostInfo) { j.linef(worker, "LOST", "%v", info.Err) },
 	}
 }

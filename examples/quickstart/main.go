@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer, url string, rounds int) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.close()) }()
+	defer server.close()
 	clients, err := dial(ctx, server)
 	defer func() { err = errors.Join(err, clients.close()) }()
 	if err != nil {
@@ -75,7 +75,7 @@ func run(ctx context.Context, out io.Writer, url string, rounds int) (err error)
 	if err != nil {
 		return err
 	}
-	got, want := end.value-start.value, rounds*len(clients)
+	got, want := end-start, rounds*len(clients)
 	log.printf("\ntotal    %d rounds counted, %d made: ", got, want)
 	if got != want {
 		log.printf("WRONG\n")

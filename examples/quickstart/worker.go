@@ -28,12 +28,6 @@ var (
 	writeScript = driver.NewScript(writeLua)
 )
 
-// reading is the counter, and the fencing token of who wrote it.
-type reading struct {
-	value int
-	fence int64
-}
-
 // work takes the lock rounds times and counts up by one each time.
 func (c *client) work(ctx context.Context, log *journal, rounds int) error {
 	for round := range rounds {
@@ -42,7 +36,7 @@ func (c *client) work(ctx context.Context, log *journal, rounds int) error {
 			Name: lockName, TTL: 10 * time.Second, Fenced: true, Owner: c.name, Note: fmt.Sprintf("round %d", round+1),
 		}
 		err := locker.Do(locker.WithTrace(ctx, log.trace(c.name)), c.locker, req, func(ctx context.Context, lock *locker.Lock) error {
-			log.line(c.name, "holds", "fence %d, waited %v", lock.Fence(), log.waited(time.Since(began)))
+			log.linef(c.name, "holds", "fence %d, waited %v", lock.Fence(), log.waited(time.Since(began)))
 			now, err := c.counter(ctx)
 			if err != nil {
 				return err
@@ -51,10 +45,10 @@ func (c *client) work(ctx context.Context, log *journal, rounds int) error {
 			if err := pause(ctx, thinking); err != nil {
 				return err
 			}
-			if err := c.write(ctx, now.value+1, lock.Fence()); err != nil {
+			if err := c.write(ctx, now+1, lock.Fence()); err != nil {
 				return err
 			}
-			log.line(c.name, "counts", "%d -> %d", now.value, now.value+1)
+			log.linef(c.name, "counts", "%d -> %d", now, now+1)
 			return nil
 		})
 		if err == nil {
@@ -77,13 +71,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *client) counter(ctx context.Context) (reading, error) {
+func (c *client) counter(ctx context.Context) (int, error) {
 	reply, err := c.drv.Eval(ctx, readScript, []string{counterKey}, nil)
 	if err != nil {
-		return reading{}, err
+		return 0, err
 	}
 	value, err := reply.Int(0)
-	return reading{value: int(value)}, err
+	return int(value), err
 }
 
 // write stores the counter, unless a later holder wrote before: that is what fencing tokens are for.

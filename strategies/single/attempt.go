@@ -36,7 +36,7 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	a := &attempt{}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.over = g.Token
-		oldOwner, oldNote, _ := parseValue(g.Token)
+		oldOwner, oldNote := parseValue(g.Token)
 		a.owner = g.Owner
 		owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
 		ttl = cmp.Or(ttl, g.TTL)
@@ -163,7 +163,7 @@ func (a *attempt) readHolder(reply driver.Reply) error {
 		return malformed(err)
 	}
 	a.refused = &locker.ContentionError{Channel: driver.NewChannel(a.drv, a.channel())}
-	a.refused.Owner, a.refused.Note, _ = parseValue(value)
+	a.refused.Owner, a.refused.Note = parseValue(value)
 	if left >= 0 {
 		a.refused.RetryAfter = time.Duration(max(left, 1)) * time.Millisecond
 	}

@@ -33,8 +33,7 @@ func Example() {
 	}
 
 	_, err = l.Acquire(ctx, locker.Request{Name: "report:42"})
-	var held *locker.ContentionError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
 		fmt.Println("held by", held.Owner, "for", held.Note)
 	}
 	fmt.Println("release:", lock.Release(ctx))

@@ -83,7 +83,7 @@ func through[T any](ctx context.Context, f *faulty, call func(context.Context) (
 		return zero, errCut
 	case fault.late > 0:
 		f.late.Go(func() {
-			time.Sleep(fault.late)
+			time.Sleep(fault.late) //nolint:forbidigo // fake time
 			_, _ = call(context.Background())
 		})
 		return zero, errCut

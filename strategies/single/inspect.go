@@ -37,6 +37,6 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 		return locker.State{}, malformed(err)
 	}
 	state := locker.State{Held: true, Holds: 1, Left: time.Duration(max(left, 0)) * time.Millisecond}
-	state.Owner, state.Note, _ = parseValue(value)
+	state.Owner, state.Note = parseValue(value)
 	return state, nil
 }

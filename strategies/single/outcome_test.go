@@ -37,7 +37,7 @@ func (b bench) wantFree(t *testing.T, within time.Duration) {
 		if time.Now().After(end) {
 			t.Fatalf("the key is still there %v later", within)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
 	}
 }
 
@@ -192,7 +192,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
 				lock := b.acquire(t, locker.Request{TTL: 10 * time.Second})
-				time.Sleep(tt.late)
+				time.Sleep(tt.late) //nolint:forbidigo // fake time
 				if tt.steal {
 					b.m.Del(name)
 				}
@@ -259,7 +259,7 @@ func TestRenew(t *testing.T) {
 func TestRenewAcrossTheDeadline(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 3 * time.Second})
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
 		b.drv.then(fault{delay: 2 * time.Second})
 		match(t, lock.Renew(t.Context(), time.Hour), []error{locker.ErrLost}, nil)
 		<-lock.Done()

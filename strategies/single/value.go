@@ -17,22 +17,19 @@ func newValue(owner, note string) string {
 	return token + "|" + url.QueryEscape(owner) + "|" + url.QueryEscape(note)
 }
 
-// parseValue reads the owner and the note of a value, if it is exactly of newValue's form.
-func parseValue(value string) (owner, note string, ok bool) {
+// parseValue reads the owner and the note of a value; both are empty unless it is exactly of newValue's form.
+func parseValue(value string) (owner, note string) {
 	token, rest, more := strings.Cut(value, "|")
-	if len(token) != locker.TokenLen || strings.Trim(token, tokenAlphabet) != "" {
-		return "", "", false
-	}
-	if !more {
-		return "", "", true
+	if len(token) != locker.TokenLen || strings.Trim(token, tokenAlphabet) != "" || !more {
+		return "", ""
 	}
 	escapedOwner, escapedNote, two := strings.Cut(rest, "|")
 	owner, err1 := url.QueryUnescape(escapedOwner)
 	note, err2 := url.QueryUnescape(escapedNote)
 	if !two || err1 != nil || err2 != nil || url.QueryEscape(owner) != escapedOwner || url.QueryEscape(note) != escapedNote {
-		return "", "", false
+		return "", ""
 	}
-	return owner, note, owner != "" || note != ""
+	return owner, note
 }
 
 const tokenAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
