@@ -1,0 +1,48 @@
+// Package rueidis lets Holdfast use github.com/redis/rueidis: one server, a cluster, or a master that Sentinels know.
+//
+//	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
+//	...
+//	drv, err := holdfastrueidis.New(client)
+//
+// # What is guaranteed
+//
+// The contract of package driver. In rueidis' terms:
+//
+//   - A command is sent at most once. Only MOVED and ASK of a cluster, REDIRECT and NOSCRIPT are followed by another try,
+//     since they prove that nothing ran.
+//   - What surely was not sent matches driver.ErrNotSent: the client could not connect or was refused as it introduced
+//     itself, no node has the slot, the keys of a script have several slots, or ctx had ended. An error reply is a
+//     *driver.ServerError with the *rueidis.RedisError below. Whatever else breaks a connection comes as it is and means that
+//     the outcome is unknown. So does ErrClosing when it comes first: rueidis says so of commands in flight too, also when it
+//     leaves a master that Sentinels have deposed.
+//   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client is connecting too.
+//   - A connection that does not answer in time is avoided for ten seconds. rueidis keeps a shared connection until its own
+//     ping fails, eleven seconds with default options; meanwhile the driver's commands go over up to eight connections per
+//     server of the client's pool, which are closed when they fail as well.
+//   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the driver is.
+//
+// # What is not
+//
+//   - For good speed the driver trusts the shared connections once 64 commands in a row were answered. If then a connection
+//     is lost that nobody was waiting on, and the server accepts a new one but is silent, the calls that wait for it return
+//     when the client gives up dialing (Dialer.Timeout, 5 s by default).
+//   - 1024 commands without an answer fill a connection (RingScaleEachConn). What comes then waits whatever its ctx says,
+//     unless the environment has RUEIDIS_QUEUE_TYPE=flowbuffer.
+//   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by the client's ping.
+//   - What was given up lives on in the client: a dial until Dialer.Timeout, a pipelined command until its answer.
+//
+// A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it does with the bare client.
+// That costs a single caller some microseconds for each command, and many callers nothing, since they turn it too.
+//
+// # Options of the client
+//
+//   - ConnLifetime is refused by New. A command in flight on a connection that expires is sent again, though it may have been
+//     executed. New cannot see the option behind a wrapper, such as one for tracing.
+//   - DisableAutoPipelining does not concern the driver's commands: without pipelining rueidis does not notice a
+//     cancellation. DisableRetry changes nothing.
+//   - BlockingPoolSize must leave room for the subscriptions and the eight connections above.
+//   - SendToReplicas must be false for scripts and SET, as it is where it asks cmd.IsReadOnly.
+//   - Sentinel.TopologyRefreshInterval of a few seconds heals a client that missed a failover.
+//   - DisableCache, and smaller ReadBufferEachConn and WriteBufferEachConn than half a MiB, suit a client for locks alone.
+//   - miniredis needs DisableCache, ForceSingleClient and AlwaysRESP2.
+package rueidis

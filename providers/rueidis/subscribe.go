@@ -1,0 +1,143 @@
+package rueidis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// feed is one dedicated connection in subscriber state. Only run sends on it, so that nobody else waits for the server.
+type feed struct {
+	client rueidis.Client
+	ctx    context.Context // ends at Close
+	stop   context.CancelFunc
+	events chan driver.Event
+	gone   <-chan error // from the client: the connection is
+	failed chan error   // from run: a command did
+
+	mu      sync.Mutex
+	orders  rueidis.Commands // not yet sent
+	ordered chan struct{}
+}
+
+// open implements what driver.NewHub wants.
+func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
+	f := &feed{client: a.client, events: make(chan driver.Event), failed: make(chan error, 1), ordered: make(chan struct{}, 1)}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	connected := make(chan error, 1)
+	go f.run(connected)
+	var err error
+	select {
+	case err = <-connected:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		f.stop()
+		return nil, subscriberError(err)
+	}
+	return f, nil
+}
+
+// run owns the connection, from dialing it to giving it back to the pool. It closes it first: with RESP2 the pool would not
+// notice that the half with the subscriptions is broken.
+func (f *feed) run(connected chan<- error) {
+	conn, _ := f.client.Dedicate() // dials, however long it takes; a cluster client waits for the first command
+	defer conn.Close()
+	f.gone = conn.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: func(m rueidis.PubSubMessage) { f.tell(driver.Message, m.Channel) },
+		OnSubscription: func(s rueidis.PubSubSubscription) {
+			if s.Kind == "subscribe" {
+				f.tell(driver.Subscribed, s.Channel)
+			}
+		},
+	})
+	err := conn.Do(f.ctx, conn.B().Arbitrary("PING").Build()).NonRedisError()
+	select {
+	case err = <-f.gone: // RESP2 has a second connection for subscriptions, of which the ping knows nothing
+	default:
+	}
+	if connected <- err; err != nil {
+		return
+	}
+	for {
+		select {
+		case <-f.ordered:
+		case <-f.ctx.Done():
+			return
+		}
+		f.mu.Lock()
+		cmds := f.orders
+		f.orders = nil
+		f.mu.Unlock()
+		for _, res := range conn.DoMulti(f.ctx, cmds...) {
+			if err := res.Error(); err != nil {
+				f.failed <- err
+				return
+			}
+		}
+	}
+}
+
+// tell hands an event to Next. The connection is read no further meanwhile.
+func (f *feed) tell(kind driver.EventKind, channel string) {
+	select {
+	case f.events <- driver.Event{Kind: kind, Channel: channel}:
+	case <-f.ctx.Done():
+	}
+}
+
+func (f *feed) order(cmd rueidis.Completed) error {
+	f.mu.Lock()
+	f.orders = append(f.orders, cmd)
+	f.mu.Unlock()
+	select {
+	case f.ordered <- struct{}{}:
+	default: // run has yet to look
+	}
+	return nil
+}
+
+// Subscribe implements driver.Feed.
+func (f *feed) Subscribe(channel string) error {
+	return f.order(f.client.B().Subscribe().Channel(channel).Build())
+}
+
+// Unsubscribe implements driver.Feed.
+func (f *feed) Unsubscribe(channel string) error {
+	return f.order(f.client.B().Unsubscribe().Channel(channel).Build())
+}
+
+// Next implements driver.Feed.
+func (f *feed) Next() (driver.Event, error) {
+	var err error
+	select {
+	case ev := <-f.events:
+		return ev, nil
+	case err = <-f.gone:
+	case err = <-f.failed:
+	case <-f.ctx.Done():
+	}
+	return driver.Event{}, subscriberError(err)
+}
+
+// Close implements driver.Feed. run gives the connection back behind.
+func (f *feed) Close() error {
+	f.stop()
+	return nil
+}
+
+// subscriberError gives an error reply its type, and an error to a connection that went without.
+func subscriberError(err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		return driver.NewServerError(reply.Error(), err)
+	}
+	return cmp.Or(err, errGone)
+}
+
+var errGone = errors.New("rueidis: the subscriber connection is gone")

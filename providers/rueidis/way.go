@@ -1,0 +1,120 @@
+package rueidis
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// way is how a command goes to the server.
+type way uint8
+
+const (
+	// straight: over the connections that rueidis shares among all commands.
+	straight way = iota
+	// watched: the same, in a goroutine. A client that connects does not look at ctx, and one call waits for what another
+	// dials under a ctx of its own.
+	watched
+	// aside: over a connection of the client's pool that the command has for itself, and that the client closes if it gives
+	// the command up. A shared one it keeps: what is sent on a dead one is lost until the client's own ping has failed.
+	aside
+)
+
+const (
+	warm  = 64               // answers in a row that make it likely that all shared connections stand
+	avoid = 10 * time.Second // how long the shared connections are not used after one did not answer in time
+	lanes = 8                // commands of a driver that go aside at once
+)
+
+// health is what the last commands tell of the shared connections.
+type health struct {
+	answers atomic.Int32              // in a row, no more than warm
+	dead    atomic.Pointer[time.Time] // until when to take one for dead
+	closing atomic.Bool               // the last error was ErrClosing
+}
+
+// way returns the best one for now.
+func (h *health) way() way {
+	if until := h.dead.Load(); until != nil {
+		if time.Now().Before(*until) {
+			return aside
+		}
+		h.dead.CompareAndSwap(until, nil)
+	}
+	if h.answers.Load() < warm {
+		return watched
+	}
+	return straight
+}
+
+// answered notes a reply.
+func (h *health) answered() {
+	if h.answers.Load() < warm {
+		h.answers.Add(1)
+	}
+	if h.closing.Load() {
+		h.closing.Store(false)
+	}
+}
+
+// do sends one command.
+func (a *adapter) do(ctx context.Context, w way, cmd rueidis.Completed) rueidis.RedisResult {
+	if w == straight {
+		return a.client.Do(shown(ctx), cmd)
+	}
+	res, err := await(ctx, a, w, func(ctx context.Context) rueidis.RedisResult { return a.client.Do(ctx, cmd) })
+	if err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	return res
+}
+
+// doMulti sends several commands in one round trip.
+func (a *adapter) doMulti(ctx context.Context, w way, cmds rueidis.Commands) []rueidis.RedisResult {
+	if w == straight {
+		return a.client.DoMulti(shown(ctx), cmds...)
+	}
+	res, err := await(ctx, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
+	if err != nil {
+		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(err)}, len(cmds))
+	}
+	return res
+}
+
+// await returns soon after ctx ends, while call is finished behind.
+func await[T any](ctx context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
+	return driver.Await(ctx, func() (T, error) {
+		if w != aside {
+			return call(shown(ctx)), nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, avoid) // on a connection of its own a command has no other timeout
+		defer cancel()
+		select {
+		case a.lanes <- struct{}{}:
+			defer func() { <-a.lanes }()
+			return call(ctx), nil
+		case <-ctx.Done():
+			var none T
+			return none, driver.NotSent(ctx.Err())
+		}
+	})
+}
+
+// shown returns ctx as the client may see it on a shared connection. A lone command with a deadline is read under that
+// deadline alone, and would not notice a cancellation before; without one it is pipelined, and ends with Done.
+func shown(ctx context.Context) context.Context {
+	if driver.Cancellable(ctx) {
+		return undated{ctx}
+	}
+	return ctx
+}
+
+type undated struct{ context.Context }
+
+// Deadline implements context.Context.
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
