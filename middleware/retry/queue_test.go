@@ -1,22 +1,16 @@
 package retry_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -321,193 +315,6 @@ func TestOwnerTriesFirst(t *testing.T) {
 			equal(t, "attempts", s.times(), []time.Duration{0, time.Second})
 		})
 	})
-}
-
-// Whatever panics, the next waiter gets its turn.
-func TestPanicsLeaveTheQueue(t *testing.T) {
-	t.Parallel()
-	boom := func(*server) { panic("boom") }
-	tests := []struct {
-		name  string
-		cfg   func(s *server) retry.Config
-		inner func(s *server)
-		trace *locker.Trace
-	}{
-		{name: "inner Locker", inner: boom},
-		{name: "Goexit in the inner Locker", inner: func(*server) { runtime.Goexit() }},
-		{name: "Policy", cfg: func(s *server) retry.Config {
-			return retry.Config{Policy: func() backoff.BackOff { boom(s); return nil }}
-		}},
-		{name: "BackOff", cfg: func(*server) retry.Config {
-			return retry.Config{Policy: func() backoff.BackOff { return (*backoff.ExponentialBackOff)(nil) }}
-		}},
-		{name: "Trace.Waiting", trace: &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { panic("boom") }}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *server) {
-				s.noPubSub = true
-				gate := make(chan struct{})
-				s.answer = func(_ int, req locker.Request) error {
-					if req.Note != "bad" {
-						return nil
-					}
-					<-gate
-					if tt.inner != nil {
-						tt.inner(s)
-					}
-					return &locker.ContentionError{}
-				}
-				cfg := retry.Config{}
-				if tt.cfg != nil {
-					cfg = tt.cfg(s)
-				}
-				l := wrap(t, s, cfg)
-				panicked := make(chan bool, 1)
-				go func() {
-					ended := false
-					defer func() { panicked <- recover() != nil || !ended }()
-					ctx := locker.WithTrace(t.Context(), tt.trace)
-					_, _ = l.Acquire(ctx, locker.Request{Name: name, Note: "bad"})
-					ended = true
-				}()
-				synctest.Wait()
-				next := s.begin(t.Context(), l, locker.Request{})
-				close(gate)
-				if !<-panicked {
-					t.Error("it did not reach the caller")
-				}
-				next.wantLock(t, 0)
-			})
-		})
-	}
-}
-
-// A driver that cannot be compared breaks the contract of driver.NewChannel; the queue goes on without the one who met it.
-func TestChannelThatCannotBeCompared(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		type uncomparable struct {
-			*server
-			_ []int
-		}
-		s.answer = func(n int, _ locker.Request) error {
-			if n > 1 {
-				return nil
-			}
-			return &locker.ContentionError{Name: name, Channel: driver.NewChannel(uncomparable{server: s}, "wake")}
-		}
-		l := wrap(t, s, retry.Config{})
-		panicked := make(chan any, 1)
-		go func() {
-			defer func() { panicked <- recover() }()
-			_, _ = l.Acquire(t.Context(), locker.Request{Name: name})
-		}()
-		if <-panicked == nil {
-			t.Error("it did not reach the caller")
-		}
-		s.begin(t.Context(), l, locker.Request{}).wantLock(t, 0)
-	})
-}
-
-// Ten thousand waiters on one name leave from the middle as they like; the others get their turn.
-func TestManyWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		const n = 10000
-		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
-		h := s.hold()
-		ctx, cancel := context.WithCancel(t.Context())
-		results := make([]result, n)
-		for i := range results {
-			waits := t.Context()
-			if i%2 == 0 {
-				waits = ctx
-			}
-			go func() {
-				lock, err := l.Acquire(waits, locker.Request{Name: name})
-				results[i] = result{lock: lock, err: err, done: true}
-				if err == nil {
-					_ = lock.Release(t.Context())
-				}
-			}()
-		}
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		for i, r := range results {
-			if cancelled := i%2 == 0; r.done != cancelled {
-				t.Fatalf("waiter %d: returned %v, cancelled %v", i, r.done, cancelled)
-			}
-		}
-		s.free(h)
-		synctest.Wait()
-		for i, r := range results {
-			if !r.done || i%2 == 1 && r.err != nil {
-				t.Fatalf("waiter %d: returned %v, error %v", i, r.done, r.err)
-			}
-		}
-		if s.most[name] != 1 {
-			t.Errorf("%d attempts were under way at once, want 1", s.most[name])
-		}
-	})
-}
-
-// A waiter waits in its caller's goroutine, and its queue has one only while it asks for its subscription. This does not run
-// beside other tests, whose goroutines it would count.
-func TestNoGoroutines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.ask = late(time.Second)
-		l := wrap(t, s, retry.Config{})
-		s.hold()
-		ctx, cancel := context.WithCancel(t.Context())
-		for range 1000 {
-			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name}) }()
-		}
-		synctest.Wait()
-		if n := goroutines(); n != 1 || s.open() != 0 {
-			t.Errorf("while it asks: %d goroutines, %d subscriptions; want 1, 0", n, s.open())
-		}
-		elapse(time.Minute)
-		synctest.Wait()
-		if n := goroutines(); n != 0 || s.open() != 1 {
-			t.Errorf("while it waits: %d goroutines, %d subscriptions; want 0, 1", n, s.open())
-		}
-		cancel()
-		synctest.Wait()
-		if n := goroutines(); n != 0 || s.open() != 0 {
-			t.Errorf("afterwards: %d goroutines, %d subscriptions", n, s.open())
-		}
-	})
-}
-
-// goroutines counts those that the package started.
-func goroutines() int {
-	buf := make([]byte, 16<<20)
-	return bytes.Count(buf[:runtime.Stack(buf, true)], []byte("created by github.com/holdfast-go/holdfast/middleware/retry."))
-}
-
-// An uncontended name leaves nothing behind: names come and go.
-func TestNoGrowth(t *testing.T) {
-	l := wrap(t, free{}, retry.Config{})
-	names := make([]string, 20000)
-	for i := range names {
-		names[i] = strconv.Itoa(i)
-	}
-	size := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapObjects
-	}
-	before := size()
-	for _, n := range names {
-		if _, err := l.Acquire(t.Context(), locker.Request{Name: n}); err != nil {
-			t.Fatalf("Acquire: %v", err)
-		}
-	}
-	if after := size(); after > before+5000 {
-		t.Errorf("%d objects more after %d names", after-before, len(names))
-	}
 }
 
 // NoWait and Resume go past the queue.

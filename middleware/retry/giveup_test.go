@@ -1,0 +1,315 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// What a waiting that ends without the lock says.
+func TestGivingUp(t *testing.T) {
+	t.Parallel()
+	held := &locker.ContentionError{Name: name, Owner: "w7", Note: "nightly", RetryAfter: 30 * time.Second}
+	refused := fmt.Errorf("%w; %w", held, errHint)
+	why := errors.New("shutting down")
+	tests := []struct {
+		name    string
+		cfg     retry.Config
+		req     locker.Request
+		ctx     func(context.Context) (context.Context, context.CancelFunc)
+		answers []error // the last one stays
+		took    time.Duration
+		want    []error
+		wantNot []error
+		text    string
+	}{
+		{
+			name: "MaxWait, held", req: locker.Request{MaxWait: 2500 * ms}, answers: []error{refused}, took: 2500 * ms,
+			want: []error{locker.ErrNotAcquired, locker.ErrMaxWait}, wantNot: []error{context.DeadlineExceeded, errHint},
+			text: `holdfast: acquire "job": lock is held by another, owner "w7", note "nightly", for 29.5s at most unless renewed; ` +
+				`gave up after 2.5s and 3 attempts: MaxWait passed`,
+		},
+		{
+			name: "deadline, held", ctx: timeout(2500 * ms), answers: []error{refused}, took: 2500 * ms,
+			want: []error{locker.ErrNotAcquired, context.DeadlineExceeded}, wantNot: []error{locker.ErrMaxWait},
+			text: "gave up after 2.5s and 3 attempts: context deadline exceeded",
+		},
+		{
+			name: "deadline before MaxWait", ctx: timeout(500 * ms), req: locker.Request{MaxWait: time.Minute}, answers: []error{refused},
+			took: 500 * ms, want: []error{locker.ErrNotAcquired, context.DeadlineExceeded}, wantNot: []error{locker.ErrMaxWait},
+			text: "gave up after 500ms and 1 attempt: context deadline exceeded",
+		},
+		{
+			name: "cancelled with a cause, held", answers: []error{refused}, took: 1500 * ms,
+			ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancelCause(ctx)
+				time.AfterFunc(1500*ms, func() { cancel(why) })
+				return ctx, func() { cancel(nil) }
+			},
+			want: []error{locker.ErrNotAcquired, context.Canceled, why}, wantNot: []error{locker.ErrMaxWait},
+			text: "gave up after 1.5s and 2 attempts: context canceled: shutting down",
+		},
+		{
+			name: "MaxAttempts, held", cfg: retry.Config{MaxAttempts: 4}, answers: []error{refused}, took: 3 * time.Second,
+			want: []error{locker.ErrNotAcquired}, wantNot: []error{locker.ErrMaxWait, context.DeadlineExceeded},
+			text: "gave up after 3s and 4 attempts: MaxAttempts reached",
+		},
+		{
+			name: "one attempt", cfg: retry.Config{MaxAttempts: 1}, answers: []error{refused},
+			want: []error{locker.ErrNotAcquired}, text: "gave up after 0s and 1 attempt: MaxAttempts reached",
+		},
+		{
+			name: "one attempt with an owner", cfg: retry.Config{MaxAttempts: 1}, req: locker.Request{Owner: "me"}, answers: []error{refused},
+			want: []error{locker.ErrNotAcquired}, text: "gave up after 0s and 1 attempt: MaxAttempts reached",
+		},
+		{
+			name: "so many tries, this far apart", cfg: retry.Config{Policy: tries(200*ms, 3)}, answers: []error{refused}, took: 600 * ms,
+			want: []error{locker.ErrNotAcquired}, text: "gave up after 600ms and 4 attempts: the backoff policy stopped",
+		},
+		{
+			name: "a policy that stops at once", cfg: retry.Config{Policy: func() backoff.BackOff { return &backoff.StopBackOff{} }},
+			answers: []error{refused}, want: []error{locker.ErrNotAcquired}, text: "gave up after 0s and 1 attempt: the backoff policy stopped",
+		},
+		{
+			name: "MaxWait, outage", req: locker.Request{MaxWait: 1500 * ms}, answers: []error{errUnknown}, took: 1500 * ms,
+			want:    []error{errCut, locker.ErrUnknownOutcome, locker.ErrMaxWait},
+			wantNot: []error{locker.ErrNotAcquired, context.DeadlineExceeded},
+			text:    `holdfast: acquire "job": outcome is unknown: connection cut; gave up after 1.5s and 2 attempts: MaxWait passed`,
+		},
+		{
+			name: "deadline, outage after a refusal", ctx: timeout(1500 * ms), answers: []error{refused, reply("LOADING it")}, took: 1500 * ms,
+			want: []error{context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired}, text: "server error: LOADING it; gave up",
+		},
+		{
+			name: "MaxAttempts, outage", cfg: retry.Config{MaxAttempts: 2}, answers: []error{errCut}, took: time.Second,
+			want: []error{errCut}, wantNot: []error{locker.ErrNotAcquired}, text: "connection cut; gave up after 1s and 2 attempts: MaxAttempts reached",
+		},
+		{
+			name: "deadline, held after an outage", ctx: timeout(1500 * ms), answers: []error{errCut, refused}, took: 1500 * ms,
+			want: []error{context.DeadlineExceeded, locker.ErrNotAcquired}, wantNot: []error{errCut},
+		},
+		{
+			name: "resume, outage", cfg: retry.Config{MaxAttempts: 3}, req: locker.Request{Resume: handle}, took: 2 * time.Second,
+			answers: []error{driver.NotSent(errCut)}, want: []error{errCut}, wantNot: []error{locker.ErrNotAcquired},
+			text: `holdfast: resume "job": command was not sent: connection cut; gave up after 2s and 3 attempts: MaxAttempts reached`,
+		},
+		{
+			name: "resume, MaxWait", req: locker.Request{Resume: handle, MaxWait: 1500 * ms}, took: 1500 * ms,
+			answers: []error{driver.NotSent(errCut)}, want: []error{errCut, locker.ErrMaxWait}, wantNot: []error{context.DeadlineExceeded},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.answer = func(n int, _ locker.Request) error { return tt.answers[min(n, len(tt.answers)-1)] }
+				if tt.cfg.Policy == nil {
+					tt.cfg.Policy = constant(time.Second)
+				}
+				ctx := t.Context()
+				if tt.ctx != nil {
+					var cancel context.CancelFunc
+					ctx, cancel = tt.ctx(ctx)
+					defer cancel()
+				}
+				tt.req.Name = name
+				lock, err := wrap(t, s, tt.cfg).Acquire(ctx, tt.req)
+				if took := time.Since(s.start); lock != nil || took != tt.took {
+					t.Errorf("lock %v after %v, want none after %v", lock, took, tt.took)
+				}
+				match(t, err, tt.want, tt.wantNot)
+				if !strings.Contains(err.Error(), tt.text) || strings.Count(err.Error(), "holdfast:") != 1 {
+					t.Errorf("text %q\nwant %q", err, tt.text)
+				}
+				var got *locker.ContentionError
+				if is := errors.As(err, &got); is != errors.Is(err, locker.ErrNotAcquired) || is && (got.Owner != "w7" || got.Note != "nightly") {
+					t.Errorf("ContentionError %v", got)
+				}
+				if held.RetryAfter != 30*time.Second {
+					t.Error("the strategy's error was changed")
+				}
+			})
+		})
+	}
+}
+
+func timeout(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
+// An attempt that ctx cuts off: what was known stands where nothing is unknown, and only there.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		known   bool // an attempt was refused before
+		cause   bool // MaxWait, which has a cause, in place of a deadline
+		cut     func(ctx context.Context, s *server) error
+		want    []error
+		wantNot []error
+	}{
+		{
+			name: "nothing sent", known: true, cut: func(ctx context.Context, _ *server) error { return driver.NotSent(ctx.Err()) },
+			want: []error{locker.ErrNotAcquired, context.DeadlineExceeded}, wantNot: []error{locker.ErrUnknownOutcome},
+		},
+		{
+			name: "with a cause", known: true, cause: true,
+			cut:  func(ctx context.Context, _ *server) error { return fmt.Errorf("%w: %w", ctx.Err(), context.Cause(ctx)) },
+			want: []error{locker.ErrNotAcquired, locker.ErrMaxWait}, wantNot: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded},
+		},
+		{
+			name: "unknown", known: true,
+			cut: func(ctx context.Context, _ *server) error {
+				return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+			},
+			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "an outage besides", known: true,
+			cut:  func(ctx context.Context, _ *server) error { return fmt.Errorf("%w: %w", ctx.Err(), errCut) },
+			want: []error{errCut, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "nothing known", cut: func(ctx context.Context, _ *server) error { return ctx.Err() },
+			want: []error{context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "unknown, in another form", known: true, cut: func(ctx context.Context, _ *server) error { return openError{ctx.Err()} },
+			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "refused in the end", cut: func(_ context.Context, s *server) error { s.noPubSub = false; return s.refusal(&hold{name: name}) },
+			want: []error{context.DeadlineExceeded, locker.ErrNotAcquired},
+		},
+		{
+			name: "a lasting error in the end", known: true, cut: func(context.Context, *server) error { return reply("NOAUTH no") },
+			wantNot: []error{context.DeadlineExceeded, locker.ErrNotAcquired},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+					if n := len(s.times()); n == 0 && tt.known {
+						s.hold()
+						return s.Acquire(ctx, req)
+					}
+					<-ctx.Done()
+					return nil, &locker.OpError{Op: "acquire", Name: name, Err: tt.cut(ctx, s)}
+				})
+				s.noPubSub = true
+				l := wrap(t, inner, retry.Config{Policy: constant(time.Second)})
+				ctx, req := t.Context(), locker.Request{Name: name}
+				if tt.cause {
+					req.MaxWait = 1500 * ms
+				} else {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, 1500*ms)
+					defer cancel()
+				}
+				_, err := l.Acquire(ctx, req)
+				match(t, err, tt.want, tt.wantNot)
+				synctest.Wait()
+				if n := len(s.askings()); n != 0 {
+					t.Errorf("asked for %d subscriptions", n)
+				}
+			})
+		})
+	}
+}
+
+// openError is a strategy's own way to say that the outcome is unknown.
+type openError struct{ error }
+
+func (openError) Is(target error) bool { return target == locker.ErrUnknownOutcome }
+func (e openError) Unwrap() error      { return e.error }
+
+// Who never got to send says what is known of the name.
+func TestGivingUpInTheQueue(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", RetryAfter: 10 * time.Second}, errHint)
+	tests := []struct {
+		name    string
+		plan    []error // of the attempts; then they hang
+		head    time.Duration
+		want    []error
+		wantNot []error
+		text    string
+	}{
+		{
+			name: "held", plan: []error{refused},
+			want: []error{locker.ErrNotAcquired},
+			text: `holdfast: acquire "job": lock is held by another, owner "w7", for 7s at most unless renewed; ` +
+				`gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
+		},
+		{
+			name: "outage", plan: []error{refused, errUnknown}, want: []error{errCut}, wantNot: []error{locker.ErrNotAcquired},
+			text: `outcome is unknown: connection cut; gave up after 3s behind others`,
+		},
+		{
+			name: "held after an outage", plan: []error{errCut, refused},
+			want: []error{locker.ErrNotAcquired}, wantNot: []error{errCut},
+		},
+		{
+			name: "nothing", wantNot: []error{locker.ErrNotAcquired},
+			text: `holdfast: acquire "job": gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
+		},
+		{
+			name: "nothing since it was acquired", plan: []error{refused, nil}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "held, and what cut off another is not told", plan: []error{refused}, head: 2 * time.Second,
+			want: []error{locker.ErrNotAcquired}, wantNot: []error{context.Canceled, locker.ErrUnknownOutcome},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				free := make(chan struct{})
+				inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+					if n := len(s.times()); n >= len(tt.plan) {
+						select {
+						case <-free:
+						case <-ctx.Done():
+							return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+						}
+					}
+					return s.Acquire(ctx, req)
+				})
+				s.answer = func(n int, _ locker.Request) error {
+					if n >= len(tt.plan) {
+						return nil
+					}
+					return tt.plan[n]
+				}
+				l := wrap(t, inner, retry.Config{Policy: constant(100 * ms)})
+				ctx, cancel := context.WithCancel(t.Context())
+				head, cutOff := context.WithCancel(ctx)
+				if tt.head > 0 {
+					time.AfterFunc(tt.head, cutOff)
+				}
+				s.begin(head, l, locker.Request{})
+				s.begin(ctx, l, locker.Request{})
+				behind := s.begin(t.Context(), l, locker.Request{MaxWait: 3 * time.Second})
+				elapse(3 * time.Second)
+				behind.wantError(t, 3*time.Second, append(tt.want, locker.ErrMaxWait)...)
+				match(t, behind.err, nil, append(tt.wantNot, context.DeadlineExceeded))
+				if !strings.Contains(behind.err.Error(), tt.text) {
+					t.Errorf("text %q\nwant %q", behind.err, tt.text)
+				}
+				close(free)
+				cutOff()
+				cancel()
+			})
+		})
+	}
+}

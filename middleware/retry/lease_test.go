@@ -1,0 +1,62 @@
+package retry_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// A release in this process wakes the head without pub/sub; so does a downgrade. Everything else reaches the strategy.
+func TestLocalRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		second := s.begin(t.Context(), l, locker.Request{})
+		elapse(time.Second)
+		if err := lock.Renew(t.Context(), time.Minute); err != nil || lock.Deadline() != (time.Time{}) || lock.Fence() != 7 {
+			t.Errorf("Renew: %v, Deadline %v, Fence %d", err, lock.Deadline(), lock.Fence())
+		}
+		match(t, lock.Upgrade(t.Context()), []error{errors.ErrUnsupported}, nil)
+		synctest.Wait()
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second}) // the conversion may have let somebody in
+		elapse(time.Second)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		second.wantLock(t, 2*time.Second)
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, time.Second, 2 * time.Second})
+	})
+}
+
+// A lock that NoWait or Resume won wakes the local head too.
+func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		for _, req := range []locker.Request{
+			{Name: name, NoWait: true},
+			{Name: name, Resume: locker.NewHandle(locker.Grant{Name: name, Token: "t"})},
+		} {
+			lock, err := l.Acquire(t.Context(), req)
+			if err != nil {
+				t.Fatalf("Acquire: %v", err)
+			}
+			waiting := s.begin(t.Context(), l, locker.Request{})
+			if err := lock.Release(t.Context()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+			waiting.wantLock(t, 0)
+			if err := waiting.lock.Release(t.Context()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+		}
+	})
+}
