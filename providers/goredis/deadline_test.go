@@ -72,10 +72,13 @@ var clients = map[string]struct {
 	"obeys":                     {single, redis.Options{ContextTimeoutEnabled: true}},
 	"obeys, long timeouts":      {single, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: time.Hour}},
 	"obeys, no timeouts":        {single, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -1}},
+	"obeys, no read deadlines":  {single, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2, WriteTimeout: time.Hour}},
+	"obeys, no write deadlines": {single, redis.Options{ContextTimeoutEnabled: true, WriteTimeout: -2}},
 	"obeys, no deadlines":       {single, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}},
 	"obeys, no pipeline pool":   {single, redis.Options{ContextTimeoutEnabled: true, PipelinePoolSize: -1}},
 	"cluster, defaults":         {cluster, redis.Options{}},
 	"cluster, obeys":            {cluster, redis.Options{ContextTimeoutEnabled: true}},
+	"cluster, obeys, ReadOnly":  {readOnlyCluster, redis.Options{ContextTimeoutEnabled: true}},
 	"cluster, no deadlines":     {cluster, redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}},
 	"of an unknown type":        {unknown, redis.Options{}},
 	"of an unknown type, obeys": {unknown, redis.Options{ContextTimeoutEnabled: true}},
@@ -94,6 +97,13 @@ var stuck = map[string]func(opts *redis.Options, awake chan struct{}){
 			near, far := net.Pipe()
 			go func() { _, _ = io.Copy(io.Discard, far) }()
 			go func() { <-awake; _ = far.Close() }() // a client without timeouts has no other end
+			return near, nil
+		}
+	},
+	"write": func(opts *redis.Options, awake chan struct{}) {
+		opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() { <-awake; _ = far.Close() }()
 			return near, nil
 		}
 	},
@@ -178,7 +188,10 @@ func TestWhereTheCallRuns(t *testing.T) {
 				if _, err := newDriver(t, client).SetNX(ctx, "k", "v", time.Minute); err != nil {
 					t.Fatal(err)
 				}
-				obeys := opts.ContextTimeoutEnabled && opts.ReadTimeout != -2 && clientName != "of an unknown type, obeys"
+				obeys := map[string]bool{
+					"obeys": true, "obeys, long timeouts": true, "obeys, no timeouts": true, "obeys, no pipeline pool": true,
+					"cluster, obeys": true,
+				}[clientName]
 				want := ctxName == "background" || ctxName == "bounded" && obeys
 				if direct := ranOn == goroutine(); direct != want {
 					t.Errorf("in the caller's goroutine: %v, want %v", direct, want)

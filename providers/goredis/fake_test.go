@@ -1,10 +1,12 @@
 package goredis_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,7 +22,10 @@ const (
 // fake is a Redis server in memory, which works in a synctest bubble too. Its answer decides what each command gets; the
 // handshake gets what go-redis needs.
 type fake struct {
-	answer func(words []string) string
+	answer      func(words []string) string
+	unsubscribe string // answer to UNSUBSCRIBE from nothing; empty: as Redis does
+
+	conns atomic.Int32 // open ones
 
 	mu   sync.Mutex
 	seen []string // names of the commands that answer got, in order
@@ -36,11 +41,13 @@ func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, err // as a net.Dialer does
 	}
 	near, far := net.Pipe()
+	f.conns.Add(1)
 	go f.serve(far)
 	return near, nil
 }
 
 func (f *fake) serve(conn net.Conn) {
+	defer f.conns.Add(-1)
 	defer conn.Close()
 	requests := resp.NewReader(conn)
 	for silent := false; ; {
@@ -70,8 +77,11 @@ func (f *fake) reply(words []string) string {
 		return "-ERR unknown command\r\n" // so RESP2 it is
 	case "CLIENT", "READONLY":
 		return "+OK\r\n"
-	case "UNSUBSCRIBE": // from nothing
-		return "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
+	case "UNSUBSCRIBE":
+		if len(words) == 1 {
+			return cmp.Or(f.unsubscribe, "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n")
+		}
+		fallthrough
 	default:
 		f.mu.Lock()
 		f.seen = append(f.seen, name)

@@ -108,22 +108,27 @@ func TestUseAfterClose(t *testing.T) {
 
 func TestContextEndedBefore(t *testing.T) {
 	t.Parallel()
-	f := &fake{answer: func([]string) string { return "+OK\r\n" }}
-	drv := newDriver(t, redis.NewClient(f.options()))
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, operation := range operations {
-		if err := operation(canceled, drv); !errors.Is(err, context.Canceled) || !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%s: error %v, want Canceled and ErrNotSent", name, err)
+	over := driver.Bound(context.Background(), 0)
+	defer over.Stop()
+	for kindName, kind := range kinds {
+		for _, obeys := range []bool{true, false} {
+			f := &fake{answer: func([]string) string { return "+OK\r\n" }}
+			opts := f.options()
+			opts.ContextTimeoutEnabled = obeys
+			drv := newDriver(t, kind(opts))
+			for opName, operation := range operations {
+				for _, ctx := range []context.Context{canceled, over} {
+					if err := operation(ctx, drv); !errors.Is(err, ctx.Err()) || !errors.Is(err, driver.ErrNotSent) {
+						t.Errorf("%s, %s: error %v, want ErrNotSent and %v", kindName, opName, err, ctx.Err())
+					}
+				}
+			}
+			if len(f.seen) != 0 {
+				t.Errorf("%s: sent %v", kindName, f.seen)
+			}
 		}
-		over := driver.Bound(context.Background(), 0)
-		if err := operation(over, drv); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%s: error %v, want DeadlineExceeded and ErrNotSent", name, err)
-		}
-		over.Stop()
-	}
-	if f.count("SET")+f.count("EVALSHA")+f.count("SUBSCRIBE") != 0 {
-		t.Errorf("sent %v", f.seen)
 	}
 }
 
@@ -171,5 +176,11 @@ func TestRing(t *testing.T) {
 	}
 	if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Subscribe: %v, want ErrUnsupported", err)
+	}
+	if err := drv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := drv.Subscribe(t.Context(), "c"); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("Subscribe after Close: %v, want ErrClosed", err)
 	}
 }

@@ -2,8 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -19,12 +17,12 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// feed is a connection in subscriber state.
+// feed is a connection in subscriber state. A PubSub keeps its mutex while it writes and while it dials, over TLS even if
+// the context has ended; Await makes its Close end the other calls all the same.
 type feed struct {
 	pubsub *redis.PubSub
-
-	mu     sync.Mutex
-	orders []func() // not yet written, in order; while there are any, a goroutine writes them
+	ctx    context.Context // ends at Close
+	stop   context.CancelFunc
 }
 
 // open implements what driver.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now, under ctx, and in a cluster
@@ -48,50 +46,28 @@ func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 		finish()
 		return nil, classify(ctx, err, false)
 	}
-	return &feed{pubsub: pubsub}, nil
+	f := &feed{pubsub: pubsub}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f, nil
 }
 
 // Subscribe implements driver.Feed.
-func (f *feed) Subscribe(channel string) error {
-	f.order(func() { _ = f.pubsub.Subscribe(ended, channel) }) // if it fails, Next does
-	return nil
-}
+func (f *feed) Subscribe(channel string) error { return f.send(f.pubsub.Subscribe, channel) }
 
 // Unsubscribe implements driver.Feed.
-func (f *feed) Unsubscribe(channel string) error {
-	f.order(func() { _ = f.pubsub.Unsubscribe(ended, channel) })
-	return nil
-}
+func (f *feed) Unsubscribe(channel string) error { return f.send(f.pubsub.Unsubscribe, channel) }
 
-// order has f.pubsub do something after what was ordered before. It does not wait, since a PubSub with a broken connection
-// may take its time: over TLS it dials in vain until its DialTimeout, whatever its context says.
-func (f *feed) order(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.orders = append(f.orders, do)
-	if len(f.orders) == 1 {
-		go f.write()
-	}
-}
-
-func (f *feed) write() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.orders) > 0 {
-		do := f.orders[0]
-		f.mu.Unlock()
-		do()
-		f.mu.Lock()
-		f.orders = f.orders[1:]
-	}
+func (f *feed) send(command func(context.Context, ...string) error, channel string) error {
+	_, err := driver.Await(f.ctx, func() (struct{}, error) { return struct{}{}, command(ended, channel) })
+	return err
 }
 
 // Next implements driver.Feed.
 func (f *feed) Next() (driver.Event, error) {
 	for {
-		got, err := f.pubsub.Receive(ended)
+		got, err := driver.Await(f.ctx, func() (any, error) { return f.pubsub.Receive(ended) })
 		if err != nil {
-			return driver.Event{}, classify(context.Background(), err, true)
+			return driver.Event{}, classify(f.ctx, err, true)
 		}
 		switch got := got.(type) {
 		case *redis.Message:
@@ -106,8 +82,7 @@ func (f *feed) Next() (driver.Event, error) {
 
 // Close implements driver.Feed.
 func (f *feed) Close() error {
-	if err := f.pubsub.Close(); !errors.Is(err, redis.ErrClosed) {
-		return err
-	}
+	f.stop()
+	go func() { _ = f.pubsub.Close() }() // may have to wait for the mutex
 	return nil
 }

@@ -95,6 +95,9 @@ func TestStuckConnectionHoldsNobodyUp(t *testing.T) {
 		if err := first.Close(); err != nil || time.Since(started) != 0 {
 			t.Errorf("Subscription.Close: %v after %v", err, time.Since(started))
 		}
+		if err := drv.Close(); err != nil || time.Since(started) != 0 {
+			t.Errorf("Close: %v after %v", err, time.Since(started))
+		}
 	})
 }
 
@@ -130,16 +133,56 @@ func TestCloseWhileDialing(t *testing.T) {
 	}
 }
 
-// What the server says against a subscription is a ServerError with its text.
+// A connection that came too late is closed.
+func TestLateConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rest(t)
+		f := &fake{answer: confirm}
+		opts := f.options()
+		dial := opts.Dialer
+		opts.Dialer = func(_ context.Context, network, addr string) (net.Conn, error) {
+			<-time.After(2 * patience)
+			return dial(context.Background(), network, addr)
+		}
+		drv := newDriver(t, redis.NewClient(opts))
+		ctx := driver.Bound(context.Background(), patience)
+		defer ctx.Stop()
+		if _, err := drv.Subscribe(ctx, "c"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Subscribe: %v, want DeadlineExceeded", err)
+		}
+		if err := drv.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * patience)
+		synctest.Wait()
+		if n := f.conns.Load(); n != 0 {
+			t.Errorf("%d connections are open", n)
+		}
+	})
+}
+
+// What the server says against a subscription is a ServerError with its text, and the connection is not kept.
 func TestSubscribeRefused(t *testing.T) {
 	t.Parallel()
 	const text = "NOPERM this user has no permissions to access one of the channels used as arguments"
 	for kindName, kind := range kinds {
-		f := &fake{answer: func([]string) string { return "-" + text + "\r\n" }}
-		_, err := newDriver(t, kind(f.options())).Subscribe(t.Context(), "c")
-		var reply *driver.ServerError
-		if !errors.As(err, &reply) || reply.Text != text {
-			t.Errorf("%s: error %v, want a ServerError %q", kindName, err, text)
+		for _, f := range []*fake{
+			{answer: func([]string) string { return "-" + text + "\r\n" }},
+			{unsubscribe: "-" + text + "\r\n"},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				rest(t)
+				_, err := newDriver(t, kind(f.options())).Subscribe(t.Context(), "c")
+				var reply *driver.ServerError
+				if !errors.As(err, &reply) || reply.Text != text {
+					t.Errorf("%s: error %v, want a ServerError %q", kindName, err, text)
+				}
+				synctest.Wait()
+				if n := f.conns.Load(); n != 0 {
+					t.Errorf("%s: %d connections are open", kindName, n)
+				}
+			})
 		}
 	}
 }
