@@ -32,10 +32,13 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if !req.Resume.IsZero() {
 		op = "resume"
 	}
+	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
+		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
+	}
 	if err := check(ctx, req); err != nil {
 		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
 	}
-	h, err := l.attempt(ctx, req)
+	h, err := l.attempt(req)
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locker.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode, Sends: 1, Err: err})
 	}
@@ -84,10 +87,7 @@ func ended(ctx context.Context) error {
 }
 
 // attempt takes the lock, or a hold over, unless a failure is due.
-func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error) {
-	if req.Owner == "" && req.Resume.IsZero() {
-		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
-	}
+func (l *Locker) attempt(req locker.Request) (*hold, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := next(&l.faults.acquire); err != nil {

@@ -417,6 +417,7 @@ func TestBadRequests(t *testing.T) {
 		{"no name", t.Context(), locker.Request{}, []error{locker.ErrInvalid}},
 		{"short TTL", t.Context(), locker.Request{Name: "a", TTL: 1}, []error{locker.ErrInvalid}},
 		{"unknown mode", t.Context(), locker.Request{Name: "a", Mode: 7}, []error{locker.ErrInvalid}},
+		{"long owner in ctx", locker.WithOwner(t.Context(), strings.Repeat("o", 1025)), locker.Request{Name: "a"}, []error{locker.ErrInvalid}},
 		{"long note", t.Context(), locker.Request{Name: "a", Note: strings.Repeat("n", 1025)}, []error{locker.ErrInvalid}},
 	}
 	for _, tt := range tests {
