@@ -165,8 +165,10 @@ func TestBoundStop(t *testing.T) {
 func TestBoundErrMeansDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		past := driver.Bound(endless(t), -time.Second)
-		check(past, t, "bounded by a negative time", context.DeadlineExceeded)
+		check(driver.Bound(endless(t), -time.Second), t, "bounded by a negative time", context.DeadlineExceeded)
+		if !closed(driver.Bound(endless(t), -time.Second).Done()) {
+			t.Error("bounded by a negative time: Done is open at first")
+		}
 		b := driver.Bound(endless(t), time.Second)
 		done := b.Done()
 		timer := time.NewTimer(time.Second) // after b's: at the same instant either may come first

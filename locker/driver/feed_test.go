@@ -95,7 +95,8 @@ type feed struct {
 	events chan event
 	over   chan struct{}
 	once   sync.Once
-	busy   atomic.Bool // a command is being written
+	busy   atomic.Bool  // a command is being written
+	tries  atomic.Int32 // commands, written or not
 
 	mu       sync.Mutex
 	commands []string
@@ -105,6 +106,7 @@ func (f *feed) Subscribe(channel string) error   { return f.write("+", channel) 
 func (f *feed) Unsubscribe(channel string) error { return f.write("-", channel) }
 
 func (f *feed) write(command, channel string) error {
+	f.tries.Add(1)
 	if !f.busy.CompareAndSwap(false, true) {
 		f.srv.t.Error("two commands are written at once")
 	}

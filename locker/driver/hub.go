@@ -40,7 +40,6 @@ type order struct {
 
 type topic struct {
 	listeners map[*listener]struct{}
-	confirmed bool          // on the present connection
 	settled   chan struct{} // closed at the first confirmation or at failure
 	isSettled bool
 	err       error // why it failed; the topic has left the hub then
@@ -179,9 +178,6 @@ func (h *Hub) run() {
 		h.mu.Lock()
 		h.feed, h.orders = nil, nil
 		clear(h.pending)
-		for _, t := range h.topics {
-			t.confirmed = false
-		}
 		h.fail(unsettled, err)
 		if h.ctx.Err() != nil || len(h.topics) == 0 {
 			h.running = false
@@ -235,11 +231,10 @@ func (h *Hub) receive(feed Feed) error {
 			}
 			delete(h.pending, ev.Channel)
 			if t != nil {
-				t.confirmed = true
 				t.settle()
 				t.wakeAll()
 			}
-		case t != nil && t.confirmed:
+		case t != nil:
 			t.wakeAll()
 		}
 		h.mu.Unlock()

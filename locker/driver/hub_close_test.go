@@ -154,9 +154,15 @@ func TestHubBlockedWrite(t *testing.T) {
 		}
 
 		srv.set(func() { srv.stall = make(chan struct{}) })
-		_ = ask(t.Context(), hub, "d")
+		tries := srv.newest().tries.Load()
+		for _, channel := range []string{"d", "e", "f"} {
+			_ = ask(t.Context(), hub, channel)
+		}
 		if err := hub.Close(); err != nil || time.Since(start) != time.Second {
 			t.Errorf("Close of the hub: %v after %v", err, time.Since(start))
+		}
+		if n := srv.newest().tries.Load() - tries; n != 1 {
+			t.Errorf("%d commands were tried, want the blocked one alone: the others may block as well", n)
 		}
 	})
 }

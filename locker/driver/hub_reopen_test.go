@@ -55,6 +55,22 @@ func TestHubComesBack(t *testing.T) {
 	})
 }
 
+// What could not be written before a connection broke is not written on the next, which is told what is wanted then.
+func TestHubForgetsBlockedWrites(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.stall = make(chan struct{}) })
+		for _, channel := range []string{"b", "c"} {
+			_ = ask(t.Context(), hub, channel)
+		}
+		srv.set(func() { srv.stall = nil })
+		srv.newest().hangUp()
+		advance(time.Second)
+		wantSent(t, srv.newest(), "+a")
+		wantWakeUps(t, "who was there before", a, 1)
+	})
+}
+
 // A subscription that stands is not confirmed on a new connection until the server says so.
 func TestHubConfirmsAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
