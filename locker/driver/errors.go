@@ -31,6 +31,24 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
+// ErrFinal marks an answer that another attempt would only repeat, though it is no error reply: what a script found in the
+// way, or a reply that makes no sense.
+var ErrFinal = errors.New("another attempt would be answered the same")
+
+// Final marks err so that it matches ErrFinal, with the same text; nil stays nil.
+func Final(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &finalError{err}
+}
+
+type finalError struct{ err error }
+
+func (e *finalError) Error() string        { return e.err.Error() }
+func (e *finalError) Unwrap() error        { return e.err }
+func (e *finalError) Is(target error) bool { return target == ErrFinal }
+
 // DialFailed tells whether err says that no connection came about, so that nothing can have been sent on it.
 func DialFailed(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
@@ -102,9 +120,9 @@ func NotExecuted(err error) bool {
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
 // server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
-// errors do not heal; a closed driver does not reopen.
+// errors do not heal, nor does what matches ErrFinal; a closed driver does not reopen.
 func Passing(err error) bool {
-	if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
+	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
 		return false
 	}
 	if code := CodeOf(err); code != "" {

@@ -182,6 +182,8 @@ func deadline(sent time.Time, ttl time.Duration) time.Time {
 }
 
 // malformed is the error of a reply that no script of ours gives.
-func malformed(err error) error { return fmt.Errorf("unexpected reply of a script: %w", err) }
+func malformed(err error) error {
+	return driver.Final(fmt.Errorf("unexpected reply of a script: %w", err))
+}
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

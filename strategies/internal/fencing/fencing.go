@@ -44,7 +44,7 @@ func Parse(text string) (int64, error) {
 // ErrCounter: the key of the fence counter holds something else, which was left alone.
 var ErrCounter = errors.New("fence counter is not a number")
 
-// CounterError says what a script found at key in place of a counter.
+// CounterError says what a script found at key in place of a counter. It matches driver.ErrFinal.
 func CounterError(key, found string) error {
-	return fmt.Errorf("%w: key %q holds %s; it was left alone", ErrCounter, key, found)
+	return driver.Final(fmt.Errorf("%w: key %q holds %s; it was left alone", ErrCounter, key, found))
 }
