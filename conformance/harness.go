@@ -73,7 +73,8 @@ type Harness struct {
 	Dial func(tb TB, target Target) (driver.Driver, error)
 	// Lacks are the features that the provider does without. What is not declared must work.
 	Lacks []Feature
-	// New makes the strategy under test. nil: strategies/single with its defaults.
+	// New makes the strategy under test. It should bound each send by half a second, since the suite loses many answers.
+	// nil: strategies/single, so bounded.
 	New func(driver.Driver) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities

@@ -11,6 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
+// attemptTimeout bounds each send of the default strategy: the suite loses many answers, and waits for each.
+const attemptTimeout = 500 * time.Millisecond
+
 // long is a TTL that no case outlasts, so that a key that goes was removed and did not expire.
 const long = time.Minute
 
@@ -18,7 +21,7 @@ const long = time.Minute
 func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
 	if t.h.New == nil {
-		l, err := single.New(drv, single.Config{})
+		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
 		t.ok(err, "single.New")
 		return l
 	}

@@ -151,7 +151,7 @@ func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := driver.Bound(ctx, h.ttl/3)
+		bound := driver.Bound(ctx, attemptTimeout)
 		err := send(bound)
 		bound.Stop()
 		if err == nil {
@@ -236,7 +236,7 @@ func (h *mutableHold) release(ctx context.Context) error {
 func (h *mutableHold) cleanUp() {
 	work := func(closing context.Context) {
 		for delay := 10 * time.Millisecond; ; delay *= 2 {
-			bound := driver.Bound(context.Background(), h.ttl/3)
+			bound := driver.Bound(context.Background(), attemptTimeout)
 			_, err := h.eval(bound, h.alg.release, h.ttl)
 			bound.Stop()
 			if errors.Is(err, driver.ErrClosed) || closing.Err() != nil || h.alg.cleanUpOnce || delay > 10*time.Second {

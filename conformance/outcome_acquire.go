@@ -58,8 +58,8 @@ var acquireOutcomeCases = []testCase{
 	},
 }
 
-// faulty is the TTL of locks in faults: each send waits for a third of it at most.
-const faulty = 3 * time.Second
+// faulty is the TTL of locks in faults: it leaves time for some sends that are not answered.
+const faulty = 10 * attemptTimeout
 
 // answerLost are the faults after which the command was executed and nobody heard of it.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall}
