@@ -3,6 +3,9 @@ package goredis_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -12,93 +15,107 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// BenchmarkCycle is one uncontended acquire and release, SET NX PX and a compare-and-delete script, beside what go-redis
-// needs for the same two commands. Bounded is what strategies do; Cancellable what they do for a caller whose ctx can end.
-func BenchmarkCycle(b *testing.B) {
+var compareAndDelete = driver.NewScript(
+	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+
+// cycles are the ways to one uncontended acquire and release: SET NX PX, then a compare-and-delete script. Client is
+// go-redis alone; the others are the driver, under a context as strategies make it for a caller whose own cannot end
+// (Bounded) or can be canceled, over a client with its defaults or one with ContextTimeoutEnabled (Obeys).
+func cycles(b *testing.B) map[string]func(key string) error {
+	const token = "0123456789abcdef0123456789abcdef"
 	server := redistest.Start(b, redistest.Options{})
-	script := driver.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
-	bounded := func(ctx context.Context) (context.Context, func()) {
-		c := driver.Bound(ctx, 3*time.Second)
-		return c, c.Stop
-	}
-	cancellable, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	clients := []struct {
-		name string
-		opts redis.Options
-	}{
-		{"", redis.Options{}},
-		{"ContextTimeoutEnabled", redis.Options{ContextTimeoutEnabled: true}},
-	}
-	type cycle func(key string) error
-	for _, c := range clients {
-		c.opts.Addr = server.Addr()
-		client := redis.NewClient(&c.opts)
-		defer client.Close()
-		drv, err := goredis.New(client)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer drv.Close()
-		if _, err := drv.Eval(b.Context(), script, []string{"k"}, []string{"v"}); err != nil {
-			b.Fatal(err)
-		}
-		through := func(parent context.Context) cycle {
-			return func(key string) error {
-				ctx, stop := bounded(parent)
-				_, err := drv.SetNX(ctx, key, "0123456789abcdef0123456789abcdef", 30*time.Second)
-				stop()
-				if err != nil {
-					return err
-				}
-				ctx, stop = bounded(parent)
-				defer stop()
-				_, err = drv.Eval(ctx, script, []string{key}, []string{"0123456789abcdef0123456789abcdef"})
-				return err
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	obeying := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	cancelable, cancel := context.WithCancel(b.Context())
+	b.Cleanup(cancel)
+	through := func(drv driver.Driver, parent context.Context) func(string) error {
+		return func(key string) error {
+			acquiring := driver.Bound(parent, 3*time.Second)
+			defer acquiring.Stop()
+			if set, err := drv.SetNX(acquiring, key, token, 30*time.Second); !set || err != nil {
+				return fmt.Errorf("SetNX = %v, %w", set, err)
 			}
+			releasing := driver.Bound(parent, 3*time.Second)
+			defer releasing.Stop()
+			_, err := drv.Eval(releasing, compareAndDelete, []string{key}, []string{token})
+			return err
 		}
-		cycles := []struct {
-			name string
-			run  cycle
-		}{
-			{"Client", func(key string) error {
-				ctx := context.Background()
-				if err := client.SetNX(ctx, key, "0123456789abcdef0123456789abcdef", 30*time.Second).Err(); err != nil {
-					return err
-				}
-				return client.EvalSha(ctx, script.Digest(), []string{key}, "0123456789abcdef0123456789abcdef").Err()
-			}},
-			{"Driver/Bounded", through(context.Background())},
-			{"Driver/Cancellable", through(cancellable)},
-		}
-		for _, c2 := range cycles {
-			for _, workers := range []int{1, 16} {
-				b.Run(fmt.Sprintf("%s%s/goroutines=%d", c.name, c2.name, workers), func(b *testing.B) {
-					b.ReportAllocs()
-					b.SetParallelism(max(1, workers/2))
-					var n atomic.Int64
-					if workers == 1 {
-						for b.Loop() {
-							if err := c2.run("one"); err != nil {
-								b.Fatal(err)
-							}
+	}
+	byDefault, obeys := newDriver(b, client), newDriver(b, obeying)
+	if err := through(byDefault, b.Context())("warm up"); err != nil { // the server knows the script from here on
+		b.Fatal(err)
+	}
+	return map[string]func(key string) error{
+		"Client": func(key string) error {
+			if set, err := client.SetNX(context.Background(), key, token, 30*time.Second).Result(); !set || err != nil {
+				return fmt.Errorf("SetNX = %v, %w", set, err)
+			}
+			return client.EvalSha(context.Background(), compareAndDelete.Digest(), []string{key}, token).Err()
+		},
+		"Bounded":         through(byDefault, context.Background()),
+		"BoundedObeys":    through(obeys, context.Background()),
+		"Cancelable":      through(byDefault, cancelable),
+		"CancelableObeys": through(obeys, cancelable),
+	}
+}
+
+func BenchmarkCycle(b *testing.B) {
+	for name, cycle := range cycles(b) {
+		for _, goroutines := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", name, goroutines), func(b *testing.B) {
+				b.ReportAllocs()
+				if goroutines == 1 {
+					for b.Loop() {
+						if err := cycle("key"); err != nil {
+							b.Fatal(err)
 						}
-						return
 					}
-					b.RunParallel(func(pb *testing.PB) {
-						key := "k" + strconv.FormatInt(n.Add(1), 10)
-						for pb.Next() {
-							if err := c2.run(key); err != nil {
-								b.Error(err)
-								return
-							}
+					return
+				}
+				var n atomic.Int64
+				b.SetParallelism(max(1, goroutines/runtime.GOMAXPROCS(0)))
+				b.RunParallel(func(pb *testing.PB) {
+					key := "key" + strconv.FormatInt(n.Add(1), 10)
+					for pb.Next() {
+						if err := cycle(key); err != nil {
+							b.Error(err)
+							return
 						}
-					})
+					}
 				})
+			})
+		}
+	}
+}
+
+// BenchmarkRatio runs all cycles in turn, in random order, and reports the median of each as a multiple of the bare
+// client's: on a noisy machine that says more than two times measured minutes apart.
+func BenchmarkRatio(b *testing.B) {
+	all := cycles(b)
+	took := map[string][]time.Duration{}
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	for b.Loop() {
+		rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		for _, name := range names {
+			started := time.Now()
+			if err := all[name]("key"); err != nil {
+				b.Fatal(err)
 			}
+			took[name] = append(took[name], time.Since(started))
+		}
+	}
+	median := func(name string) float64 {
+		slices.Sort(took[name])
+		return float64(took[name][len(took[name])/2])
+	}
+	for name := range all {
+		if name != "Client" {
+			b.ReportMetric(median(name)/median("Client"), name+"/Client")
 		}
 	}
 }
