@@ -29,10 +29,9 @@
 // # Which options to set
 //
 // ContextTimeoutEnabled: true. Without it go-redis waits for a reply until ReadTimeout, whatever the context says; then
-// each call takes a goroutine, which a caller can leave: about 10 µs. With it that is needed only for a context that
-// can be canceled, for a redis.Ring and clients of your own making, and for cluster clients with ReadOnly, RouteByLatency or
+// each call takes a goroutine, which a caller can leave: about 10 µs on two cores. With it that is needed only for a context
+// that can be canceled, for a redis.Ring and clients of your own making, and for cluster clients with ReadOnly, RouteByLatency or
 // RouteRandomly.
 //
-// The rest is yours. Locks put no load on the pool while they are held or waited for. DialerRetries times DialTimeout is how
-// long a call without a deadline takes to learn that a server is gone.
+// The rest is yours. MaxRetries does not matter here. Who holds a lock or waits for one occupies no connection of the pool.
 package goredis
