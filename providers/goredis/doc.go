@@ -13,7 +13,7 @@
 //   - An error matches driver.ErrNotSent only if the command surely never left: the client could not dial or log in, its
 //     pool was used up, it was closed. An error reply is a *driver.ServerError. The client's error is below either.
 //   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its hooks see each command
-//     with the caller's context.
+//     with the values of the caller's context.
 //   - All subscriptions share one connection beside the pool. It is dialed at the first, and again after it broke; each
 //     listener is woken then.
 //
