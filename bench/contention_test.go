@@ -34,7 +34,10 @@ func contend(b *testing.B, strategy locker.Locker) {
 	counting := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 		now := flying.Add(1)
 		defer flying.Add(-1)
-		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		for old := most.Load(); now > old; old = most.Load() {
+			if most.CompareAndSwap(old, now) {
+				break
+			}
 		}
 		attempts.Add(1)
 		return strategy.Acquire(ctx, req)

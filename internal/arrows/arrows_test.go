@@ -13,6 +13,7 @@ const (
 	goredis   = "github.com/redis/go-redis/v9"
 	miniredis = "github.com/alicebob/miniredis/v2"
 	redigo    = "github.com/gomodule/redigo/redis"
+	rueidis   = "github.com/redis/rueidis"
 )
 
 // An arrow says what may come into a program with the packages that it imports; the standard library always may.
@@ -51,6 +52,12 @@ var arrows = []arrow{
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
+		program: []string{"locker", "providers/rueidis"},
+		with:    []string{"locker/driver"},
+		outside: []string{rueidis},
+		why:     "a program links the client that it chose, and no other",
+	},
+	{
 		program: []string{"providers/goredis"},
 		with:    []string{"locker/driver"},
 		outside: []string{goredis},
@@ -60,6 +67,12 @@ var arrows = []arrow{
 		program: []string{"providers/redigo"},
 		with:    []string{"locker/driver"},
 		outside: []string{redigo},
+		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
+	},
+	{
+		program: []string{"providers/rueidis"},
+		with:    []string{"locker/driver"},
+		outside: []string{rueidis},
 		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{
