@@ -20,7 +20,7 @@ func Example() {
 	}
 	defer server.Close()
 
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 	defer client.Close()
 	drv := locker.Must(goredis.New(client))
 	defer drv.Close()

@@ -31,10 +31,19 @@ type client struct {
 	open func(b *testing.B, addr string) (driver.Driver, func(ctx context.Context, key, token string) error)
 }
 
-var clients = []client{{"goredis", openGoredis}, {"rueidis", openRueidis}, {"redigo", openRedigo}}
+// go-redis comes twice: as providers/goredis asks for it, and with the options as they are by default.
+var clients = []client{
+	{"goredis", openGoredis(true)}, {"goredis-defaults", openGoredis(false)}, {"rueidis", openRueidis}, {"redigo", openRedigo},
+}
 
-func openGoredis(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
-	c := redis.NewClient(&redis.Options{Addr: addr})
+func openGoredis(contextTimeoutEnabled bool) func(*testing.B, string) (driver.Driver, func(context.Context, string, string) error) {
+	return func(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
+		return goredisOn(b, &redis.Options{Addr: addr, ContextTimeoutEnabled: contextTimeoutEnabled})
+	}
+}
+
+func goredisOn(b *testing.B, opts *redis.Options) (driver.Driver, func(context.Context, string, string) error) {
+	c := redis.NewClient(opts)
 	b.Cleanup(func() { _ = c.Close() })
 	if err := c.ScriptLoad(b.Context(), compareAndDelete).Err(); err != nil {
 		b.Fatal(err)

@@ -103,7 +103,7 @@ func dialGoredis(ctx context.Context, s *server) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.DialTimeout, opts.MaxRetries, opts.DialerRetries = dialTimeout, -1, 1
+	opts.DialTimeout, opts.DialerRetries, opts.ContextTimeoutEnabled = dialTimeout, 1, true
 	c := redis.NewClient(opts)
 	self := &client{name: "go-redis", closer: c.Close}
 	if err := c.Ping(ctx).Err(); err != nil {

@@ -31,7 +31,7 @@ type attempt struct {
 	refused *locker.ContentionError // who holds it, where it is another
 }
 
-func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *attempt {
+func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 	owner, note, ttl := req.Owner, req.Note, req.TTL
 	a := &attempt{}
 	if g := req.Resume.Grant(); g.Token != "" {
@@ -40,8 +40,6 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 		a.owner = g.Owner
 		owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
 		ttl = cmp.Or(ttl, g.TTL)
-	} else if owner == "" {
-		owner, _ = locker.OwnerFrom(ctx, req.Name)
 	}
 	a.owner = cmp.Or(owner, a.owner)
 	a.drv, a.key, a.value = l.drv, key, newValue(owner, note)

@@ -2,6 +2,7 @@ package single_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,18 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
+
+// An owner that ctx carries is held to the same bounds as one in the Request.
+func TestOwnerOfContextTooLong(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		ctx := locker.WithOwner(t.Context(), strings.Repeat("o", locker.MaxNameLen+1))
+		_, err := b.Acquire(ctx, locker.Request{Name: name})
+		match(t, err, []error{locker.ErrInvalid}, nil)
+		if b.drv.sent() != 0 {
+			t.Error("it was sent all the same")
+		}
+	})
+}
 
 // A fence counter that is no number does not heal: nobody waits for it, and nothing is written.
 func TestFenceCounterThatIsNoNumber(t *testing.T) {

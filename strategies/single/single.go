@@ -50,11 +50,14 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
+		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
+	}
 	key, err := l.check(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	a := l.newAttempt(ctx, key, req)
+	a := l.newAttempt(key, req)
 	err = a.run(ctx, req)
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locker.AttemptInfo{
