@@ -45,6 +45,9 @@ func TestGivingUpAtAnyInstant(t *testing.T) {
 					if n := mine.Add(1); others.Load() != 0 || n > 1 && req.Mode == locker.Exclusive {
 						t.Errorf("%d %v are in, and %d others", n, req.Mode, others.Load())
 					}
+					if rand.N(50) == 0 {
+						<-time.After(2 * time.Millisecond) // longer than any MaxWait, so that some do give up
+					}
 					return nil
 				})
 				switch {
