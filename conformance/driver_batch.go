@@ -150,7 +150,7 @@ func batchObeysItsContext(t *caseT) {
 				sent++
 			}
 		}
-		if sent == 0 {
+		if sent == 0 && happened(trap) {
 			t.Errorf("%v: a call that was held back on the way says that it was not sent", what)
 		}
 		stop()

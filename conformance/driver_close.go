@@ -76,7 +76,7 @@ func closeDoesNotWait(t *caseT) {
 	}
 	key := t.key()
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Stall})
-	bound := driver.Bound(t.ctx, shortly)
+	bound := driver.Bound(t.ctx, 10*shortly)
 	defer bound.Stop()
 	flying := background(func() error {
 		_, err := drv.SetNX(bound, key, "v", time.Minute)

@@ -124,6 +124,16 @@ func (c command) ran(t *caseT, key string) int {
 	return n
 }
 
+// happened tells whether a fault has happened.
+func happened(trap *faultproxy.Trap) bool {
+	select {
+	case <-trap.Hit():
+		return true
+	default:
+		return false
+	}
+}
+
 // open demands that err leaves open whether the command ran.
 func (t *caseT) open(err error, what string) {
 	t.Helper()
@@ -207,16 +217,24 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 	t.warm(drv, countScript)
 	for _, c := range commands {
 		for what, fault := range map[string]faultproxy.Fault{"reply": faultproxy.Stall, "request": faultproxy.StallRequest} {
-			key, what := t.key(), c.name+" with its "+what+" held back"
-			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
-			ctx, stop := newContext(trap.Hit())
-			err := t.result(background(func() error { return c.send(ctx, drv, key) }), what)
-			stop()
-			t.open(err, what)
-			t.is(err, want, "%s", what)
-			trap.Release()
-			t.eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
-			t.sentOnce(p, key, what)
+			what := c.name + " with its " + what + " held back"
+			t.eventually(what, func() bool {
+				key := t.key()
+				trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+				defer trap.Release()
+				ctx, stop := newContext(trap.Hit())
+				defer stop()
+				err := t.result(background(func() error { return c.send(ctx, drv, key) }), what)
+				t.is(err, want, "%s", what)
+				if !happened(trap) { // the machine is so busy that the time was over before the sending
+					return false
+				}
+				t.open(err, what)
+				trap.Release()
+				t.eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
+				t.sentOnce(p, key, what)
+				return true
+			})
 		}
 	}
 }
@@ -226,9 +244,12 @@ func lostReplyLeavesOpen(t *caseT) {
 	t.warm(drv, countScript)
 	for _, c := range commands {
 		key := t.key()
-		p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.DropReply})
-		ctx, cancel := context.WithTimeout(t.ctx, 3*shortly)
-		err := t.result(background(func() error { return c.send(ctx, drv, key) }), c.name)
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.DropReply})
+		ctx, cancel := context.WithCancel(t.ctx)
+		result := background(func() error { return c.send(ctx, drv, key) })
+		t.event(trap.Hit(), "the reply is lost")
+		time.AfterFunc(shortly, cancel) // time to send again, which it must not
+		err := t.result(result, c.name)
 		cancel()
 		t.open(err, c.name)
 		t.sentOnce(p, key, c.name)
@@ -261,10 +282,11 @@ func lateCommandRunsOnce(t *caseT) {
 	for _, c := range commands {
 		key := t.key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
-		ctx, cancel := context.WithTimeout(t.ctx, shortly)
-		err := t.result(background(func() error { return c.send(ctx, drv, key) }), c.name)
+		ctx, cancel := context.WithCancel(t.ctx)
+		result := background(func() error { return c.send(ctx, drv, key) })
+		t.event(trap.Hit(), "the request is held back")
 		cancel()
-		t.open(err, c.name)
+		t.open(t.result(result, c.name), c.name)
 		if n := c.ran(t, key); n != 0 {
 			t.Fatalf("%s ran %d times while it was held back", c.name, n)
 		}

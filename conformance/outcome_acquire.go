@@ -239,7 +239,7 @@ func unknownErrorsLeaveOpen(t *caseT) {
 	_, l := t.behind()
 	for _, fenced := range []bool{false, true} {
 		name := t.key()
-		ctx, cancel := context.WithTimeout(t.ctx, shortly)
+		ctx, cancel := context.WithTimeout(t.ctx, 3*shortly)
 		t.srv.mini.SetError("ERR something that nobody has heard of")
 		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		cancel()

@@ -221,7 +221,7 @@ func unknownRenewChangesNothing(t *caseT) {
 	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
 	before := lock.Deadline()
 	p.Freeze()
-	ctx, cancel := context.WithTimeout(t.ctx, shortly)
+	ctx, cancel := context.WithTimeout(t.ctx, 3*shortly)
 	err := t.result(background(func() error { return lock.Renew(ctx, 2*long) }), "Renew from a frozen server")
 	cancel()
 	t.is(err, locker.ErrUnknownOutcome, "Renew from a frozen server")

@@ -199,11 +199,12 @@ func cleanUpLeavesNextAlone(t *caseT) {
 	name := t.key()
 	sent := func() int { return p.Count(faultproxy.Contains(name)) }
 	// The acquire never reaches the server, and nobody knows.
-	p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
-	ctx, cancel := context.WithTimeout(t.ctx, shortly)
-	defer cancel()
-	_, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
-	t.is(err, locker.ErrUnknownOutcome, "a cancelled Acquire")
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
+	ctx, cancel := context.WithCancel(t.ctx)
+	result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+	t.event(trap.Hit(), "the acquire is held back")
+	cancel()
+	t.is(t.result(result, "a cancelled Acquire"), locker.ErrUnknownOutcome, "a cancelled Acquire")
 	next := t.acquire(other, locker.Request{Name: name, TTL: long})
 	before := sent()
 	t.eventually("the clean-up has looked again", func() bool { return sent() >= before+2 })
