@@ -51,6 +51,9 @@ func (t *caseT) dial(target Target) driver.Driver {
 	if err != nil {
 		t.Fatalf("Harness.Dial(%s %v): %v", target.Kind, target.Addrs, err)
 	}
+	if t.h.client != nil {
+		t.h.client.CompareAndSwap(nil, drv.Info().Client)
+	}
 	t.Cleanup(func() {
 		if err := drv.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Driver.Close: %v", err)

@@ -22,6 +22,11 @@ var fenceCases = []testCase{
 		run: refusedMintsNothing,
 	},
 	{
+		name: "a token is raised while the lock is held", contract: fencing, on: everywhere,
+		why: "a quorum's token is the highest of its nodes, and each node must count on from it; a late raise must change nothing",
+		run: tokenIsRaised,
+	},
+	{
 		name: "fencing tokens outlive their counter", contract: fencing, on: everywhere, own: true,
 		why: "after FLUSHALL the server's clock keeps the tokens growing",
 		run: tokensOutliveFlush,
@@ -101,6 +106,34 @@ func refusedMintsNothing(t *caseT) {
 		t.Errorf("the fencing token is %d, want one above 0", lock.Fence())
 	}
 	t.ok(lock.Release(t.ctx), "Release")
+}
+
+func tokenIsRaised(t *caseT) {
+	l, name := t.direct(), t.key()
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+	var lease locker.Lease
+	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+		lease = inner
+		return inner
+	})
+	raise := func(to int64) (locker.Term, error) {
+		return lease.Do(t.ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: to})
+	}
+	high := lock.Fence() + time.Hour.Microseconds()
+	for _, to := range []int64{high, high, lock.Fence()} { // up, again, and no way down
+		term, err := raise(to)
+		t.ok(err, "raise the token to %d", to)
+		if term.Fence != high || t.counter(name) != high {
+			t.Errorf("raised to %d, the token is %d, the counter %d; want %d", to, term.Fence, t.counter(name), high)
+		}
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+	last := t.tenure(l, name, high)
+	_, err := raise(last + time.Hour.Microseconds())
+	t.is(err, locker.ErrNotHeld, "raise the token of a hold that is gone")
+	if n := t.counter(name); n != last {
+		t.Errorf("a late raise moved the counter from %d to %d", last, n)
+	}
 }
 
 func tokensOutliveFlush(t *caseT) {

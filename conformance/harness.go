@@ -3,6 +3,7 @@ package conformance
 import (
 	"crypto/tls"
 	"slices"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -80,6 +81,17 @@ type Harness struct {
 	Can Capabilities
 	// LocksOnly leaves out the cases of the driver's own contract: for a strategy over a provider that is proved elsewhere.
 	LocksOnly bool
+
+	client *atomic.Value // what Driver.Info says; set by Run
+}
+
+// name is the provider's, as far as it is known.
+func (h *Harness) name() string {
+	if h.Name != "" || h.client == nil {
+		return h.Name
+	}
+	name, _ := h.client.Load().(string)
+	return name
 }
 
 func (h *Harness) lacks(f Feature) bool {

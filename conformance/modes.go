@@ -29,6 +29,11 @@ var modeCases = []testCase{
 		run: readersLeaseIsItsOwn,
 	},
 	{
+		name: "shared waiters enter together", contract: 13, on: everywhere, can: shares,
+		why: "a release wakes all readers at the head of the queue, or they would hold one after the other",
+		run: sharedWaitersEnterTogether,
+	},
+	{
 		name: "a shared acquire whose reply is lost counts once", contract: 4, on: proxied, can: shares,
 		why: "sent again it must find its own hold, or one release is not enough",
 		run: func(t *caseT) { lostAcquireCountsOnce(t, locker.Request{Mode: locker.Shared}) },
@@ -119,6 +124,24 @@ func readersLeaseIsItsOwn(t *caseT) {
 			lock, err := a.Acquire(t.ctx, write)
 			return err == nil && lock.Release(t.ctx) == nil
 		})
+	}
+}
+
+func sharedWaitersEnterTogether(t *caseT) {
+	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	writer := t.acquire(l, locker.Request{Name: name, TTL: long})
+	var waiting []<-chan *locker.Lock
+	for range 3 {
+		waiting = append(waiting, t.wait(l, locker.Request{Name: name, TTL: long, Mode: locker.Shared}))
+	}
+	t.ok(writer.Release(t.ctx), "Release of the writer")
+	var readers []*locker.Lock
+	for _, ch := range waiting {
+		readers = append(readers, t.got(ch, "while the others hold"))
+	}
+	for _, r := range readers {
+		t.held(r)
+		t.ok(r.Release(t.ctx), "Release of a reader")
 	}
 }
 

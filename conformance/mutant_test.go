@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,6 +67,11 @@ var mutants = []struct {
 		[]string{"what is stored is compared whole"},
 	},
 
+	{
+		"readers that exclude each other", fields,
+		func(a *algorithm) { a.acquire = strings.Replace(luaFieldsAcquire, "readers and ARGV[3] == 'exclusive'", "readers", 1) },
+		[]string{"readers hold at once", "shared waiters enter together"},
+	},
 	{
 		"an acquire that looks at nothing", oneKey,
 		func(a *algorithm) { a.acquire = luaSteals },

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 var holdOutcomeCases = []testCase{
@@ -46,6 +47,16 @@ var holdOutcomeCases = []testCase{
 		name: "a release of unknown outcome is seen through", contract: 7, on: proxied,
 		why: "the key must not stay until its TTL only because one answer did not come",
 		run: unknownReleaseIsSeenThrough,
+	},
+	{
+		name: "a refused release is seen through", contract: 7, on: miniOne, own: true,
+		why: "a server that is read-only for a moment must not keep the lock until its TTL",
+		run: refusedReleaseIsSeenThrough,
+	},
+	{
+		name: "a refused renewal changes nothing", contract: 6, on: miniOne, own: true,
+		why: "LOADING or READONLY says nothing about the hold, which may still be renewed before its Deadline",
+		run: refusedRenewChangesNothing,
 	},
 	{
 		name: "a renewal whose reply is lost succeeds", contract: 9, on: proxied,
@@ -196,6 +207,45 @@ func unknownReleaseIsSeenThrough(t *caseT) {
 		t.isNot(err, locker.ErrNotHeld, "Release that never arrived")
 	}
 	t.eventually("the key is removed", func() bool { return !t.exists(lock.Name()) })
+}
+
+func refusedReleaseIsSeenThrough(t *caseT) {
+	_, l := t.behind()
+	for _, text := range []string{"READONLY You can't write against a read only replica.", "ERR something that nobody has heard of"} {
+		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+		t.srv.mini.SetError(text)
+		err := t.result(background(func() error { return lock.Release(t.canceled()) }), "Release")
+		t.srv.mini.SetError("")
+		if err == nil {
+			t.Errorf("Release that was answered %q succeeded", text)
+		}
+		t.isNot(err, locker.ErrNotHeld, "Release that was answered %q", text)
+		t.is(lock.Err(), locker.ErrReleased, "Err after Release")
+		t.eventually("the key is removed", func() bool { return !t.exists(lock.Name()) })
+	}
+}
+
+func refusedRenewChangesNothing(t *caseT) {
+	_, l := t.behind()
+	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	before := lock.Deadline()
+	for _, text := range []string{"READONLY You can't write against a read only replica.", "LOADING Redis is loading the dataset in memory"} {
+		t.srv.mini.SetError(text)
+		err := t.result(background(func() error { return lock.Renew(t.ctx, 2*long) }), "Renew")
+		t.srv.mini.SetError("")
+		if code := driver.NewServerError(text, nil).Code(); driver.CodeOf(err) != code {
+			t.Errorf("Renew on %s: %v, want the server's error", code, err)
+		}
+		t.isNot(err, locker.ErrNotHeld, "Renew that was answered %q", text)
+		t.isNot(err, locker.ErrUnknownOutcome, "Renew that was answered %q", text)
+		t.held(lock)
+		if !lock.Deadline().Equal(before) {
+			t.Errorf("a refused renewal moved the Deadline by %v", lock.Deadline().Sub(before))
+		}
+	}
+	t.ok(lock.Renew(t.ctx, 2*long), "the next Renew")
+	t.covers(lock)
+	t.ok(lock.Release(t.ctx), "Release")
 }
 
 func lostRenewSucceeds(t *caseT) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -20,6 +21,7 @@ func Run(t *testing.T, h Harness) {
 	if err := h.check(); err != nil {
 		t.Fatal(err)
 	}
+	h.client = new(atomic.Value)
 	var m matrix
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) { runKind(t, &h, kind, &m) })
@@ -153,7 +155,7 @@ func (m *matrix) summary(h *Harness) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cases declared", len(cases))
+	fmt.Fprintf(&b, "%s: of %d cases ran", h.name(), len(cases))
 	for _, kind := range kinds {
 		n := 0
 		for c := range m.executed {
@@ -161,9 +163,12 @@ func (m *matrix) summary(h *Harness) string {
 				n++
 			}
 		}
-		fmt.Fprintf(&b, "; %s: %d", kind, n)
+		fmt.Fprintf(&b, " %d on %s", n, kind)
 		if slices.Contains(m.skipped, kind) {
 			b.WriteString(" (no server program)")
+		}
+		if kind != kinds[len(kinds)-1] {
+			b.WriteByte(',')
 		}
 	}
 	if len(h.Lacks) > 0 {

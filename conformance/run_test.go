@@ -95,6 +95,18 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestLocksOnlyLeavesTheDriverOut(t *testing.T) {
+	t.Parallel()
+	demanded := new(matrix).missing(&Harness{Dial: plain, LocksOnly: true})
+	for _, c := range cases {
+		for _, k := range c.on {
+			if got, want := slices.Contains(demanded, cell{c.name, k}), c.contract != 0 && c.applies(&Harness{Dial: plain}, k); got != want {
+				t.Errorf("%s/%s is demanded: %v, want %v", k, c.name, got, want)
+			}
+		}
+	}
+}
+
 func TestHarnessIsChecked(t *testing.T) {
 	t.Parallel()
 	for what, h := range map[string]Harness{
@@ -131,7 +143,7 @@ func TestRunDemandsEveryCase(t *testing.T) {
 	}{
 		"skipped": {
 			"^TestSkippingProvider$", "",
-			[]string{"case did not run: miniredis/set takes a free key", "single: 0 (no server program)"}, "case did not run: single/",
+			[]string{"case did not run: miniredis/set takes a free key", "0 on single (no server program)"}, "case did not run: single/",
 		},
 		"no server in CI": {"^TestSkippingProvider$", "true", []string{"CI=true, but there is no server"}, "no server program"},
 	} {

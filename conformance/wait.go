@@ -61,6 +61,11 @@ var waitCases = []testCase{
 		run: waitersQueueInOrder,
 	},
 	{
+		name: "a waiter that gives up passes its turn on", contract: 13, on: everywhere,
+		why: "those behind it send nothing while it is at the head, and would wait for nobody",
+		run: leaverPassesItsTurnOn,
+	},
+	{
 		name: "processes that wait exclude each other", contract: 13, on: anywhere,
 		why: "that is what it is all for: what each does under the lock must not overlap, and its tokens must grow",
 		run: processesExcludeEachOther,
@@ -283,6 +288,36 @@ func waitersQueueInOrder(t *caseT) {
 		if next := <-order; next != i {
 			t.Errorf("waiter %d got the lock in place of waiter %d", next, i)
 		}
+	}
+}
+
+func leaverPassesItsTurnOn(t *caseT) {
+	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
+	for range 3 {
+		lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+		waits := make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(locker.WithTrace(t.ctx, &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+			select {
+			case waits <- struct{}{}:
+			default:
+			}
+		}}))
+		head := background(func() error {
+			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
+			if err == nil {
+				err = lock.Release(t.ctx) // it was woken before it was cancelled
+			}
+			return err
+		})
+		t.event(waits, "the head waits")
+		behind := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(info locker.WaitingInfo) bool { return info.Queued == 1 })
+		released := background(func() error { return lock.Release(t.ctx) })
+		cancel() // as the wake-up comes
+		if err := t.result(head, "the head, cancelled"); err != nil {
+			t.is(err, context.Canceled, "the head, cancelled")
+		}
+		t.ok(t.result(released, "Release"), "Release")
+		t.ok(t.got(behind, "behind a waiter that gave up").Release(t.ctx), "Release")
 	}
 }
 

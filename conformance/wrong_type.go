@@ -24,6 +24,11 @@ var wrongTypeCases = []testCase{
 		why: "a token that starts anew would be lower than one in use; and the lock must not be half taken",
 		run: fenceKeyWithoutNumber,
 	},
+	{
+		name: "a fence key that changed its type is left alone", contract: 3, on: everywhere,
+		why: "a renewal that sets an expiry there removes another program's data a day later",
+		run: changedFenceKeyIsLeftAlone,
+	},
 }
 
 // stored types that are not ours, by the command that makes one, and that shows it.
@@ -123,5 +128,26 @@ func fenceKeyWithoutNumber(t *caseT) {
 		}
 		// Without fencing nobody looks at it.
 		t.ok(t.acquire(l, locker.Request{Name: name, TTL: time.Minute}).Release(t.ctx), "Release")
+	}
+}
+
+func changedFenceKeyIsLeftAlone(t *caseT) {
+	l := t.direct()
+	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long, Fenced: true})
+	key := fenceKey(lock.Name())
+	t.do(key, "DEL", key)
+	t.do(key, "RPUSH", key, "a")
+	if err := lock.Renew(t.ctx, 2*long); err != nil { // either may be right, as the lock itself is there
+		t.isNot(err, locker.ErrUnknownOutcome, "Renew with a list in place of the counter")
+	}
+	_, err := locker.Resume(t.ctx, l, lock.Handle())
+	if err == nil {
+		t.Errorf("Resume minted a token from a list")
+	}
+	if err := lock.Release(t.ctx); err != nil {
+		t.is(err, locker.ErrLost, "Release with a list in place of the counter")
+	}
+	if typ, left := t.do(key, "TYPE", key), t.pttl(key); typ != "list" || left != forEver {
+		t.Errorf("the list in place of the counter became a %v that ends in %v", typ, left)
 	}
 }

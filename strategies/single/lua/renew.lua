@@ -12,10 +12,15 @@ end
 if held ~= ARGV[1] then
   return 0
 end
-for i = 1, #KEYS do
+local counter = KEYS[2] and redis.pcall('GET', KEYS[2])
+local keys = {KEYS[1]}
+if type(counter) == 'string' and string.match(counter, '^%d+$') then
+  keys[2] = KEYS[2] -- what else stands there is not ours
+end
+for i = 1, #keys do
   local ttl = ARGV[i + 1]
-  if redis.call('PTTL', KEYS[i]) < tonumber(ttl) then
-    redis.call('PEXPIRE', KEYS[i], ttl)
+  if redis.call('PTTL', keys[i]) < tonumber(ttl) then
+    redis.call('PEXPIRE', keys[i], ttl)
   end
 end
 return 1
