@@ -69,7 +69,9 @@ var mutants = []struct {
 
 	{
 		"readers that exclude each other", fields,
-		func(a *algorithm) { a.acquire = strings.Replace(luaFieldsAcquire, "readers and ARGV[3] == 'exclusive'", "readers", 1) },
+		func(a *algorithm) {
+			a.acquire = strings.Replace(luaFieldsAcquire, "readers and ARGV[3] == 'exclusive'", "readers", 1)
+		},
 		[]string{"readers hold at once", "shared waiters enter together"},
 	},
 	{
