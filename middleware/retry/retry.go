@@ -74,22 +74,21 @@ type acquisition struct {
 
 // acquire waits for its turn and tries until an attempt is final.
 func (a *acquisition) acquire() (lock *locker.Lock, err error) {
-	again := false
-	if a.owned() {
-		if lock, again, err = a.try(); !again {
-			return lock, err
-		}
-	}
 	var first bool
 	a.place, first = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared)
 	defer func() { a.place.leave(lock != nil) }()
 	if !first {
+		if a.owned() {
+			var again bool
+			if lock, again, err = a.try(); !again {
+				return lock, err
+			}
+		}
 		if err := a.awaitTurn(); err != nil {
 			return nil, err
 		}
-		again = false
 	}
-	return a.repeat(again)
+	return a.repeat(false)
 }
 
 // repeat tries until an attempt is final. after tells that one was just made.

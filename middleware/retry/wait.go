@@ -85,7 +85,7 @@ func (a *acquisition) pause() error {
 // took. Its outcome would be unknown in place of "held", and the strategy would have to clean up after it.
 func (a *acquisition) tooLate(t time.Time) bool {
 	end, ok := a.ctx.Deadline()
-	return ok && a.last.held != nil && t.Add(2*a.fastest).After(end)
+	return ok && a.last.held != nil && a.attempts > 1 && t.Add(2*a.fastest).After(end)
 }
 
 func (a *acquisition) traceWoken(by locker.WakeReason, began time.Time) {

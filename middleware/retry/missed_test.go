@@ -1,0 +1,67 @@
+package retry_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// A release of this process between the first try of a request with an owner and its wait is not missed.
+func TestOwnerHearsALocalRelease(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []string{"", "me"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer()
+			s.noPubSub = true
+			var held *locker.Lock
+			l := wrap(t, s, retry.Config{Policy: func() backoff.BackOff {
+				if held != nil {
+					_ = held.Release(context.Background()) // it was just refused
+				}
+				return backoff.NewConstantBackOff(time.Hour)
+			}})
+			var err error
+			if held, err = l.Acquire(t.Context(), locker.Request{Name: name}); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: owner})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > time.Minute {
+				t.Errorf("owner %q waited %v for a lock that was free", owner, took)
+			}
+			match(t, lock.Release(t.Context()), nil, nil)
+		})
+	}
+}
+
+// One slow attempt, such as the first dial, does not end the polling.
+func TestPollsAfterASlowFirstAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.noPubSub = true
+		s.answer = func(n int, _ locker.Request) error {
+			if n == 0 {
+				elapse(2 * time.Second)
+			}
+			return nil
+		}
+		other := s.hold()
+		l := wrap(t, s, retry.Config{})
+		time.AfterFunc(2100*time.Millisecond, func() { s.free(other) })
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 5 * time.Second})
+		if err != nil {
+			t.Fatalf("it was free for 2.9 s: %v; attempts at %v", err, s.times())
+		}
+		match(t, lock.Release(t.Context()), nil, nil)
+	})
+}
