@@ -6,9 +6,12 @@ import (
 	"time"
 )
 
-// minTick is how often a wait for the end of a lease looks at the wall clock, at most: timers stand still while a machine
+// minTick and maxTick bound how often a wait for the end of a lease looks at the wall clock, at most: timers stand still while a machine
 // is suspended, leases do not.
-const minTick = time.Second
+const (
+	minTick = time.Second
+	maxTick = 10 * time.Second
+)
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
@@ -171,7 +174,7 @@ func (l *Lock) watch() {
 	l.timer = time.AfterFunc(l.tick(), l.ticked)
 }
 
-func (l *Lock) tick() time.Duration { return min(l.left(), max(minTick, l.grant.TTL/8)) }
+func (l *Lock) tick() time.Duration { return min(l.left(), min(max(minTick, l.grant.TTL/8), maxTick)) }
 
 func (l *Lock) ticked() {
 	l.mu.Lock()

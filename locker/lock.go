@@ -134,8 +134,26 @@ func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) error 
 	if err := l.Err(); err != nil {
 		return opError(name, l.Name(), err)
 	}
-	term, err := l.current().Do(ctx, op)
+	term, err := l.current().Do(whileHeld{ctx, l}, op)
 	return opError(name, l.Name(), l.apply(op, term, err))
+}
+
+// whileHeld is the ctx of an operation: its Err tells of the lock's end too, so that nothing is sent again after it. Its
+// Done does not, and so costs nothing: each send is bounded by itself, and what it may bring about changes nothing.
+type whileHeld struct {
+	context.Context
+	lock *Lock
+}
+
+// Err implements context.Context.
+func (w whileHeld) Err() error {
+	if err := w.Context.Err(); err != nil {
+		return err
+	}
+	if w.lock.Err() != nil {
+		return context.Canceled
+	}
+	return nil
 }
 
 // apply records what an operation brought about. What ended while it was under way stays ended.

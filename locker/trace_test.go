@@ -188,7 +188,7 @@ func TestTraceWithoutSource(t *testing.T) {
 	}
 }
 
-// Who does not trace pays nothing: a Lock is one allocation, and its operations are none.
+// Who does not trace pays nothing: a Lock is one allocation, and the ctx of an operation another.
 func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	ctx := context.Background()
 	var l locker.Lease = leaseFunc(func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, nil })
@@ -199,7 +199,7 @@ func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 		f    func()
 	}{
 		"TraceFrom":                  {0, func() { _ = locker.TraceFrom(ctx) }},
-		"Renew":                      {0, func() { _ = lock.Renew(ctx, 0) }},
+		"Renew":                      {1, func() { _ = lock.Renew(ctx, 0) }},
 		"Err, Deadline, Fence, Mode": {0, func() { _, _, _, _ = lock.Err(), lock.Deadline(), lock.Fence(), lock.Mode() }},
 		"NewLock and Release":        {1, func() { _ = locker.NewLock(ctx, g, l).Release(ctx) }},
 	} {

@@ -20,7 +20,8 @@ type Driver interface {
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 	// Info names the client and the server, for traces.
 	Info() Info
-	// Close ends what the adapter opened, never the caller's client. Later calls fail with ErrClosed.
+	// Close ends what the adapter opened, never the caller's client, once background work has ended or three seconds have
+	// passed. Later calls fail with ErrClosed. Calls under way are not waited for: what they leave open stays so.
 	Close() error
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -83,10 +84,20 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
 			locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 	}
-	if a.over == "" && a.open > 0 {
+	switch {
+	case a.open == 0:
+	case a.over == "":
 		a.cleanUp(a.open)
+	default:
+		a.undoResume()
 	}
 	return err
+}
+
+// undoResume gives the hold back, in the background, to whom a resume of unknown outcome may have taken it from: nobody
+// knows the new value, and the Lock and the Handle of the old one are to go on working.
+func (a *attempt) undoResume() {
+	a.residue(a.open, undoResumeScript, a.value, a.over)
 }
 
 // Send implements outcome.Command.
@@ -163,7 +174,7 @@ func (a *attempt) readHolder(reply driver.Reply) error {
 	a.refused = &locker.ContentionError{Channel: driver.NewChannel(a.drv, a.channel())}
 	a.refused.Owner, a.refused.Note = parseValue(value)
 	if left >= 0 {
-		a.refused.RetryAfter = time.Duration(max(left, 1)) * time.Millisecond
+		a.refused.RetryAfter = fromMillis(max(left, 1))
 	}
 	return nil
 }
@@ -182,6 +193,11 @@ func deadline(sent time.Time, ttl time.Duration) time.Time {
 // malformed is the error of a reply that no script of ours gives.
 func malformed(err error) error {
 	return driver.Final(fmt.Errorf("unexpected reply of a script: %w", err))
+}
+
+// fromMillis clamps what a foreign key may live for.
+func fromMillis(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

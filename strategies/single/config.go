@@ -13,7 +13,7 @@ type Config struct {
 	// Prefix stands before every name to make the key; at most 1024 bytes. Default: none, so that the key is the name and
 	// other libraries contend on it.
 	Prefix string
-	// TTL is what a Request without a TTL gets: 1 ms to 24 days. Default: 30 s.
+	// TTL is what a Request without a TTL gets: 3 ms to 24 days. Default: 30 s.
 	TTL time.Duration
 	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the lock's TTL, at most 3 s.
 	AttemptTimeout time.Duration
@@ -22,9 +22,12 @@ type Config struct {
 // maxAttemptTimeout is the default's upper bound.
 const maxAttemptTimeout = 3 * time.Second
 
+// minTTL is the shortest lease of which the allowance for drift leaves anything.
+const minTTL = 3 * time.Millisecond
+
 func (c Config) validate() error {
-	if c.TTL != 0 && (c.TTL < locker.MinTTL || c.TTL > locker.MaxTTL) {
-		return driver.Invalid("single.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
+	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > locker.MaxTTL) {
+		return driver.Invalid("single.Config.TTL", c.TTL.String(), "3ms to 576h (24 days), or 0 for 30s")
 	}
 	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
 		return driver.Invalid("single.Config.AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a third of the TTL, at most 3s")

@@ -15,10 +15,15 @@
 //     one TTL.
 //   - Release returns within two AttemptTimeouts, whatever ctx says; where it has no answer by then, it is repeated in the
 //     background.
+//   - A resume that is given up with its outcome unknown is undone in the background: the Lock and the Handle that it would
+//     have taken the hold from go on working.
 //   - Expiry is by the server's clock. Deadline is by the local clock from before the send that won, less 1 % of the TTL and
-//     2 ms; an acquire answered after it is given back and reported as ErrLost. A TTL under about 3 ms cannot be held.
+//     2 ms; an acquire answered after it is given back and reported as ErrLost.
 //
 // # What is not
+//
+// A TTL under 3 ms is refused: the allowance for drift would use it up. What is under way when the driver is closed is not
+// cleaned up after; close it when its calls have returned.
 //
 // It is not reentrant, whoever the owner is, and it has no shared mode (errors.ErrUnsupported). It does not wait; put
 // middleware/retry around it. It does not renew; put strategies/watchdog around it. A failover to a replica that did not

@@ -129,6 +129,9 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 	if !h.fenced() {
 		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
+	if fence < 1 || fence > fencing.Max {
+		return locker.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
+	}
 	cmd := h.command(raiseFenceScript, true, h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {

@@ -2,7 +2,6 @@ package single
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -36,7 +35,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	if err != nil {
 		return locker.State{}, malformed(err)
 	}
-	state := locker.State{Held: true, Holds: 1, Left: time.Duration(max(left, 0)) * time.Millisecond}
+	state := locker.State{Held: true, Holds: 1, Left: fromMillis(max(left, 0))}
 	state.Owner, state.Note = parseValue(value)
 	return state, nil
 }

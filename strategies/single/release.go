@@ -2,7 +2,6 @@ package single
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -20,52 +19,60 @@ func (h *hold) release(ctx context.Context) error {
 		detached = context.WithoutCancel(ctx)
 	}
 	before := h.until()
-	err := gone(cmd.Resolve(detached, cmd))
-	switch {
-	case err != nil && !errors.Is(err, locker.ErrLost):
+	err := cmd.Resolve(detached, cmd)
+	foreign := driver.CodeOf(err) == "WRONGTYPE" // somebody else's key by now: ours is not there
+	if err != nil && !foreign {
 		h.giveBack()
 		return err
-	case h.open > 0:
+	}
+	var deleted int64
+	if !foreign {
+		if deleted, err = cmd.reply.Int(0); err != nil {
+			return malformed(err)
+		}
+	}
+	if h.open > 0 {
 		h.cleanUp(h.open) // an earlier send of the acquire may yet be executed, now that the key is free
 	}
-	if err != nil {
-		return err
-	}
-	deleted, err := cmd.reply.Int(0)
 	switch {
-	case err != nil:
-		return malformed(err)
-	case deleted == replyNo && cmd.Open == 0, deleted == replyNo && !cmd.First.Before(before):
+	case deleted == replyYes, cmd.Open > 0 && cmd.First.Before(before):
+		return nil
+	case foreign:
+		return gone(err)
+	default:
 		return locker.ErrLost
 	}
-	return nil
 }
 
 // giveBack releases, in the background, what is or was held.
 func (h *hold) giveBack() {
-	if h.open > 0 {
-		h.cleanUp(h.open + 1)
-		return
+	open := 0
+	if h.open > 0 && time.Now().Before(h.openUntil) {
+		open = h.open + 1
 	}
 	h.openUntil = time.Now().Add(outcome.OpenFor(h.ttl))
-	h.cleanUp(0)
+	h.cleanUp(open)
 }
 
 // cleanUp deletes, in the background, what may be left of the hold, while open sends may still bring it back.
 func (h *hold) cleanUp(open int) {
-	channel := h.channel()
+	h.residue(open, releaseScript, h.value, h.channel())
+}
+
+// residue repeats a script in the background that removes what open sends may leave. It answers 1 when it did.
+func (h *hold) residue(open int, script *driver.Script, args ...string) {
 	outcome.CleanUp(h.drv, outcome.Residue{
 		Open: open, Until: h.openUntil, Timeout: h.timeout,
 		Delete: func(ctx context.Context) (bool, error) {
-			reply, err := h.drv.Eval(ctx, releaseScript, []string{h.key}, []string{h.value, channel})
+			reply, err := h.drv.Eval(ctx, script, []string{h.key}, args)
 			if driver.CodeOf(err) == "WRONGTYPE" {
 				return false, nil // somebody else's by now
 			}
 			if err != nil {
 				return false, err
 			}
-			deleted, err := reply.Int(0)
-			return deleted == replyYes, err
+			done, err := reply.Int(0)
+			return done == replyYes, err
 		},
 	})
 }

@@ -13,6 +13,9 @@ var acquireLua string
 //go:embed lua/resume.lua
 var resumeLua string
 
+//go:embed lua/undo_resume.lua
+var undoResumeLua string
+
 //go:embed lua/renew.lua
 var renewLua string
 
@@ -28,6 +31,7 @@ var inspectLua string
 var (
 	acquireScript    = driver.NewScript(fencing.Lua + acquireLua)
 	resumeScript     = driver.NewScript(fencing.Lua + resumeLua)
+	undoResumeScript = driver.NewScript(undoResumeLua)
 	renewScript      = driver.NewScript(renewLua)
 	releaseScript    = driver.NewScript(releaseLua)
 	raiseFenceScript = driver.NewScript(fencing.Lua + raiseFenceLua)

@@ -1,6 +1,7 @@
 package single
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,9 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 	}
 	if req.Mode != locker.Exclusive {
 		return "", fmt.Errorf("single has no %v mode, rwhash does: %w", req.Mode, errors.ErrUnsupported)
+	}
+	if ttl := cmp.Or(req.TTL, req.Resume.Grant().TTL); ttl != 0 && ttl < minTTL {
+		return "", driver.Invalid("Request.TTL", ttl.String(), "3ms or more: the allowance for drift uses up a shorter lease")
 	}
 	if key, err = l.key(req.Name); err != nil {
 		return "", err

@@ -23,6 +23,9 @@ var Lua string
 // afterUse is how long a counter is kept after its last use.
 const afterUse = 24 * time.Hour
 
+// Max is the highest token: the counter is a double in Lua, and the next one must be exact too.
+const Max = 1<<53 - 2
+
 // KeptFor is the expiry of a counter whose lock may last for ttl yet.
 func KeptFor(ttl time.Duration) time.Duration { return ttl + afterUse }
 

@@ -33,11 +33,14 @@ type Residue struct {
 // CleanUp repeats r.Delete in the background, at once and then from 10 ms doubling to 1 s, until nothing can be left or
 // r.Until has passed. drv's Close makes it try once more and end.
 func CleanUp(drv driver.Driver, r Residue) {
-	if b, ok := drv.(driver.Backgrounder); ok {
-		b.Background(r.clean)
+	b, ok := drv.(driver.Backgrounder)
+	if !ok {
+		go r.clean(context.Background())
 		return
 	}
-	go r.clean(context.Background())
+	if !b.Background(r.clean) {
+		_, _ = r.try() // the driver is closing: it may yet get through
+	}
 }
 
 func (r Residue) clean(closing context.Context) {

@@ -39,7 +39,7 @@ type Sends struct {
 	bound driver.Bounded // of the first send, embedded to save an allocation
 }
 
-// Resolve sends cmd, and sends it again as long as a send is open and ctx and Limit allow: at once, then after 5 ms
+// Resolve sends cmd, and sends it again as long as a send is open and ctx and Limit allow: after 5 ms
 // doubling to 500 ms. TRYAGAIN (a slot on the move) is passing and is sent again too.
 //
 // The error is nil once a send was answered; the error of the last send, where no send is open; or else one that matches
@@ -49,12 +49,8 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 	if patience == nil {
 		patience = ctx
 	}
-	var err error
-	for delay := time.Duration(0); ; delay = min(max(resendMin, 2*delay), resendMax) {
-		if delay > 0 && !wait(patience, delay) {
-			return s.giveUp(patience, err)
-		}
-		err = s.send(ctx, cmd)
+	for delay := time.Duration(0); ; {
+		err := s.send(ctx, cmd)
 		switch {
 		case err == nil:
 			return nil
@@ -63,7 +59,8 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):
 			return s.settle(err)
 		}
-		if patience.Err() != nil || s.Limit > 0 && time.Since(s.First) >= s.Limit {
+		delay = min(max(resendMin, 2*delay), resendMax)
+		if s.Limit > 0 && time.Since(s.First)+delay >= s.Limit || patience.Err() != nil || !wait(patience, delay) || patience.Err() != nil {
 			return s.giveUp(patience, err)
 		}
 	}
@@ -79,7 +76,11 @@ func (s *Sends) send(ctx context.Context, cmd Command) error {
 		s.First = s.Last
 	}
 	s.N++
-	bound.Start(ctx, s.Timeout)
+	timeout := s.Timeout
+	if s.Limit > 0 {
+		timeout = min(timeout, s.Limit-s.Last.Sub(s.First))
+	}
+	bound.Start(ctx, timeout)
 	defer bound.Stop()
 	return cmd.Send(bound)
 }

@@ -21,5 +21,6 @@ end
 if last and tonumber(last) >= tonumber(ARGV[2]) then
   return {1, last}
 end
-redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+local ttl = math.max(tonumber(ARGV[3]), redis.call('PTTL', KEYS[2]))
+redis.call('SET', KEYS[2], ARGV[2], 'PX', string.format('%.0f', ttl))
 return {1, ARGV[2]}

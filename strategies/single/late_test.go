@@ -1,0 +1,211 @@
+package single_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// times is n times the same fault.
+func times(n int, f fault) []fault {
+	plan := make([]fault, n)
+	for i := range plan {
+		plan[i] = f
+	}
+	return plan
+}
+
+// Contract 7: a release that failed is repeated, also long after an acquire that had an open send.
+func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		b.drv.then(fault{hang: true})
+		lock := b.acquire(t, locker.Request{TTL: time.Hour})
+		time.Sleep(40 * time.Minute) //nolint:forbidigo // fake time
+		match(t, lock.Renew(t.Context(), 0), nil, nil)
+		time.Sleep(30 * time.Minute) //nolint:forbidigo // fake time
+		b.drv.then(times(3, fault{err: driver.NotSent(errCut)})...)
+		match(t, lock.Release(t.Context()), []error{driver.ErrNotSent}, nil)
+		b.wantFree(t, 2*time.Second)
+	})
+}
+
+// Contract 9: no renewal begins between the Deadline and the end of the lease at the server.
+func TestRenewSendsNothingAfterDone(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second}) // its Deadline is at 29.698 s
+		done := lock.Done()
+		time.Sleep(28200 * time.Millisecond) //nolint:forbidigo // fake time
+		b.drv.then(times(9, fault{err: errCut})...)
+		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrUnknownOutcome}, nil) // the tenth would be sent at 29.835 s
+		<-done
+		if left := b.m.TTL(name); left > time.Second {
+			t.Errorf("a renewal extended a lock after its Done closed: %v left", left)
+		}
+	})
+}
+
+// Contract 9: a renewal under way ends with the lock.
+func TestRenewEndsWithTheLock(t *testing.T) {
+	t.Parallel()
+	for ending, end := range map[string]func(*testing.T, *locker.Lock){
+		"released": func(t *testing.T, lock *locker.Lock) { match(t, lock.Release(t.Context()), nil, nil) },
+		"lost":     func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, errCut) },
+	} {
+		t.Run(ending, func(t *testing.T) {
+			run(t, single.Config{}, func(t *testing.T, b bench) {
+				lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
+				plan := times(3, fault{err: errCut})
+				if ending == "released" {
+					plan = append(plan, fault{}) // the release itself
+				}
+				b.drv.then(append(plan, times(100, fault{err: errCut})...)...)
+				renewed := make(chan error, 1)
+				go func() { renewed <- lock.Renew(context.Background(), 0) }()
+				time.Sleep(25 * time.Millisecond) //nolint:forbidigo // fake time
+				end(t, lock)
+				before := b.drv.sent()
+				match(t, <-renewed, []error{locker.ErrNotHeld}, []error{locker.ErrUnknownOutcome})
+				time.Sleep(20 * time.Second) //nolint:forbidigo // fake time
+				if n := b.drv.sent() - before; n > 0 {
+					t.Errorf("%d renewals were sent after the lock had ended", n)
+				}
+				b.drv.then()
+			})
+		})
+	}
+}
+
+// Release keeps to two attempt timeouts, whenever the outage turns from cuts to silence.
+func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
+	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
+		b.drv.then(append(times(9, fault{err: errCut}), fault{hang: true}, fault{hang: true})...)
+		start := time.Now()
+		match(t, lock.Release(t.Context()), []error{locker.ErrUnknownOutcome}, nil)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		b.wantFree(t, 5*time.Second)
+	})
+}
+
+// A resume of unknown outcome is undone: the Lock and the Handle of the hold go on working.
+func TestResumeGivenUpIsUndone(t *testing.T) {
+	t.Parallel()
+	for when, first := range map[string]fault{"executed": {lose: true}, "executed late": {late: 10 * time.Second}} {
+		t.Run(when, func(t *testing.T) {
+			run(t, single.Config{}, func(t *testing.T, b bench) {
+				old := b.acquire(t, locker.Request{TTL: time.Hour, Fenced: true})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				b.drv.then(first, fault{hang: true})
+				_, err := locker.Resume(ctx, b, old.Handle())
+				match(t, err, []error{locker.ErrUnknownOutcome}, []error{locker.ErrNotHeld})
+				b.drv.late.Wait()
+				time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
+				match(t, old.Renew(t.Context(), 0), nil, nil)
+				if left := b.m.TTL(name); left < 59*time.Minute {
+					t.Errorf("%v are left of the lease", left)
+				}
+				again, err := locker.Resume(t.Context(), b, old.Handle())
+				match(t, err, nil, nil)
+				match(t, again.Release(t.Context()), nil, nil)
+				b.wantFree(t, 0)
+			})
+		})
+	}
+}
+
+// Contract 7, where another strategy takes the name between the lost answer and the repetition.
+func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{})
+		b.drv.Driver = afterDelete{b.drv.Driver, func() { b.m.HSet(name, "kind", "rw") }}
+		b.drv.then(fault{lose: true})
+		match(t, lock.Release(t.Context()), nil, nil)
+
+		b.m.Del(name)
+		lock = b.acquire(t, locker.Request{})
+		b.m.Del(name)
+		b.m.HSet(name, "kind", "rw")
+		match(t, lock.Release(t.Context()), []error{locker.ErrLost}, []error{locker.ErrUnknownOutcome})
+	})
+}
+
+// afterDelete does something once a script has answered 1.
+type afterDelete struct {
+	driver.Driver
+	then func()
+}
+
+func (d afterDelete) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	r, err := d.Driver.Eval(ctx, s, keys, args)
+	if n, intErr := r.Int(0); err == nil && intErr == nil && n == 1 {
+		d.then()
+	}
+	return r, err
+}
+
+func (d afterDelete) Background(f func(context.Context)) bool {
+	return d.Driver.(driver.Backgrounder).Background(f)
+}
+
+// What is under way when the driver is closed ends, and says that its outcome is unknown.
+func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		b.drv.then(fault{lose: true}, fault{hang: true})
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Acquire(context.Background(), locker.Request{Name: name, TTL: time.Hour})
+			done <- err
+		}()
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		match(t, b.drv.Driver.Close(), nil, nil)
+		match(t, <-done, []error{locker.ErrUnknownOutcome, locker.ErrClosed}, []error{locker.ErrNotAcquired})
+		synctest.Wait()
+	})
+}
+
+// A foreign key may live for longer than a Duration can tell.
+func TestRefusedByAKeyThatLivesLong(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		b.drv.Driver = longLived{b.drv.Driver}
+		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
+		if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.RetryAfter < 24*time.Hour {
+			t.Errorf("%v; want a refusal that says to wait for long", err)
+		}
+	})
+}
+
+type longLived struct{ driver.Driver }
+
+func (longLived) SetNX(context.Context, string, string, time.Duration) (bool, error) {
+	return false, nil
+}
+
+func (longLived) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	return driver.NewReply([]any{int64(0), "foreign", int64(math.MaxInt64 / 1000)})
+}
+
+// A lease that the allowance for drift uses up is refused before anything is sent.
+func TestTTLThatCannotBeHeld(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		for _, ttl := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 3*time.Millisecond - 1} {
+			_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
+			match(t, err, []error{locker.ErrInvalid}, nil)
+			_, err = single.New(b.drv, single.Config{TTL: ttl})
+			match(t, err, []error{locker.ErrInvalid}, nil)
+		}
+		if b.drv.sent() != 0 {
+			t.Error("something was sent")
+		}
+		match(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()), nil, nil)
+	})
+}

@@ -1,0 +1,14 @@
+-- Undoes a resume that nobody knows of: puts the old value back. The lease stays as it is.
+-- KEYS[1]  the lock
+-- ARGV[1]  the value that the resume set
+-- ARGV[2]  the value that it replaced
+-- reply    1 undone, 0 there was nothing to undo
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then
+  return held
+end
+if held ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+return 1
