@@ -167,7 +167,7 @@ func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(time.Second) //nolint:forbidigo // fake time
-		match(t, b.drv.Driver.Close(), nil, nil)
+		match(t, b.drv.Close(), nil, nil)
 		match(t, <-done, []error{locker.ErrUnknownOutcome, locker.ErrClosed}, []error{locker.ErrNotAcquired})
 		synctest.Wait()
 	})
