@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -28,6 +29,7 @@ type Hub struct {
 	feed    Feed // nil while there is no connection
 	topics  map[string]*topic
 	pending map[string]int // SUBSCRIBE commands for feed that are not confirmed yet, by channel
+	asked   []string       // their channels, in the order in which the server answers
 	orders  []order        // for feed, not written yet
 	writing bool           // a goroutine is writing them
 }
@@ -94,7 +96,7 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, erro
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.stop()
-	h.fail(func(*topic) bool { return true }, ErrClosed)
+	h.fail(func(string, *topic) bool { return true }, ErrClosed)
 	h.orders = nil
 	feed := h.feed
 	h.mu.Unlock()
@@ -114,11 +116,24 @@ func (h *Hub) send(o order) {
 	}
 	if !o.stop {
 		h.pending[o.channel]++
+		h.asked = append(h.asked, o.channel)
+		feed := h.feed
+		time.AfterFunc(openTimeout, func() { h.giveUp(feed, o.channel) })
 	}
 	h.orders = append(h.orders, o)
 	if !h.writing {
 		h.writing = true
 		h.wg.Go(h.write)
+	}
+}
+
+// giveUp closes a feed that has not confirmed a SUBSCRIBE in time: the connection is half open, or the server frozen.
+func (h *Hub) giveUp(feed Feed, channel string) {
+	h.mu.Lock()
+	silent := h.feed == feed && h.pending[channel] > 0
+	h.mu.Unlock()
+	if silent {
+		_ = feed.Close() // Next fails then, and run opens another
 	}
 }
 
@@ -143,9 +158,9 @@ func (h *Hub) write() {
 }
 
 // fail takes the topics that match out of the hub and tells those who wait for them.
-func (h *Hub) fail(match func(*topic) bool, err error) {
+func (h *Hub) fail(match func(string, *topic) bool, err error) {
 	for channel, t := range h.topics {
-		if match(t) {
+		if match(channel, t) {
 			t.err = err
 			delete(h.topics, channel)
 			t.settle()
@@ -160,7 +175,7 @@ func (t *topic) settle() {
 	}
 }
 
-func unsettled(t *topic) bool { return !t.isSettled }
+func unsettled(_ string, t *topic) bool { return !t.isSettled }
 
 // run owns the connection. It ends when the hub is closed, or when nobody is left to reconnect for.
 func (h *Hub) run() {
@@ -176,9 +191,14 @@ func (h *Hub) run() {
 			}
 		}
 		h.mu.Lock()
-		h.feed, h.orders = nil, nil
+		failed := unsettled
+		if CodeOf(err) != "" && len(h.asked) > 0 { // the server refused one channel; the others are asked for again
+			refused := h.asked[0]
+			failed = func(channel string, _ *topic) bool { return channel == refused }
+		}
+		h.fail(failed, err)
+		h.feed, h.orders, h.asked = nil, nil, nil
 		clear(h.pending)
-		h.fail(unsettled, err)
 		if h.ctx.Err() != nil || len(h.topics) == 0 {
 			h.running = false
 			h.mu.Unlock()
@@ -226,6 +246,9 @@ func (h *Hub) receive(feed Feed) error {
 		case ev.Kind == Subscribed:
 			// A confirmation that an earlier, since cancelled SUBSCRIBE asked for proves nothing.
 			h.pending[ev.Channel]--
+			if i := slices.Index(h.asked, ev.Channel); i >= 0 {
+				h.asked = slices.Delete(h.asked, i, i+1)
+			}
 			if h.pending[ev.Channel] > 0 {
 				break
 			}
