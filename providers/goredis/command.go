@@ -78,14 +78,14 @@ var errNoReply = errors.New("goredis: neither a reply nor an error; a hook of th
 // reply tells what came of c, given the client's error.
 func (c *command) reply(ctx context.Context, err error) (any, error) {
 	switch {
+	case c.Val() != nil: // an error beside it is another's: of ASKING, of a hook
+		return c.Val(), nil
 	case errors.Is(err, redis.Nil):
 		return nil, nil
 	case err != nil:
 		return nil, classify(ctx, err, c.sent.Load())
-	case c.Val() == nil:
-		return nil, errNoReply
 	}
-	return c.Val(), nil
+	return nil, errNoReply
 }
 
 // classify gives err the meaning that package driver has for it; the client's error stays below.

@@ -111,7 +111,7 @@ func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscri
 	if err := a.Guard(); err != nil {
 		return nil, err
 	}
-	if _, ring := a.client.(*redis.Ring); ring {
+	if _, ring := a.client.(interface{ SetAddrs(map[string]string) }); ring { // a *redis.Ring, also one in another type
 		return nil, errors.ErrUnsupported
 	}
 	return a.hub.Subscribe(ctx, channel)

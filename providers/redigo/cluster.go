@@ -61,8 +61,10 @@ func (a *adapter) ask(ctx context.Context, asked error, use func(redis.Conn) (an
 	reply, _ := errors.AsType[*driver.ServerError](asked)
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
 	asking := func(conn redis.Conn) (any, error) {
-		if err := conn.Send("ASKING"); err != nil {
-			return nil, err
+		// In a round trip of its own: redigo gives the first error of several replies, and a refused ASKING says nothing of
+		// the command behind it.
+		if _, err := exec(ctx, conn, "ASKING", nil); err != nil {
+			return nil, driver.NotSent(err)
 		}
 		return use(conn)
 	}

@@ -28,7 +28,9 @@ func TestInline(t *testing.T) {
 		want bool
 	}{
 		"DialContext":         {&redis.Pool{DialContext: dial}, true},
-		"TestOnBorrowContext": {&redis.Pool{DialContext: dial, TestOnBorrowContext: func(context.Context, redis.Conn, time.Time) error { return nil }}, true},
+		"TestOnBorrowContext": {&redis.Pool{DialContext: dial, TestOnBorrowContext: func(context.Context, redis.Conn, time.Time) error { return nil }}, false},
+		"IdleTimeout":         {&redis.Pool{DialContext: dial, IdleTimeout: time.Minute}, false},
+		"MaxConnLifetime":     {&redis.Pool{DialContext: dial, MaxConnLifetime: time.Minute}, false},
 		"TestOnBorrow":        {&redis.Pool{DialContext: dial, TestOnBorrow: func(redis.Conn, time.Time) error { return nil }}, false},
 		"Dial":                {&redis.Pool{Dial: func() (redis.Conn, error) { return dial(t.Context()) }}, false},
 		"no contexts":         {&redis.Pool{DialContext: dialPlain}, false},

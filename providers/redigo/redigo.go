@@ -29,7 +29,7 @@ type adapter struct {
 	cluster cluster // pool, if it is one
 	hub     *driver.Hub
 
-	// prompt is pool, if all that it calls is told of the context. inline says that a connection taken from it can be
+	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline says that a connection taken from it can be
 	// closed while in use.
 	prompt *redis.Pool
 	learn  sync.Once
@@ -57,7 +57,8 @@ func New(pool Pool) (driver.Driver, error) {
 		if p.Dial == nil && p.DialContext == nil {
 			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext", "one that has either")
 		}
-		if p.DialContext != nil && p.TestOnBorrow == nil {
+		// Taking an idle connection of such a pool neither tests it nor dials in place of one that is too old.
+		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 && p.MaxConnLifetime == 0 {
 			a.prompt = p
 		}
 	}

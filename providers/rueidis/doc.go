@@ -26,6 +26,11 @@
 //   - For good speed the driver trusts the shared connections once 64 commands in a row were answered. If then a connection
 //     is lost that nobody was waiting on, and the server accepts a new one but is silent, the calls that wait for it return
 //     when the client gives up dialing (Dialer.Timeout, 5 s by default).
+//     In a cluster it trusts none, and each call takes a goroutine.
+//   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the commands in flight. One that
+//     looks like a failed dial or a refused login comes as driver.ErrNotSent then, though the command may have run.
+//   - A command that is sent after rueidis has said ErrClosing once counts as not sent. Where Sentinels fail over and the
+//     program closes the client at the same time, it may have been.
 //   - 1024 commands without an answer fill a connection (RingScaleEachConn). What comes then waits whatever its ctx says,
 //     unless the environment has RUEIDIS_QUEUE_TYPE=flowbuffer.
 //   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by the client's ping.

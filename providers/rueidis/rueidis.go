@@ -44,6 +44,7 @@ func New(client rueidis.Client) (driver.Driver, error) {
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
 	a := &adapter{client: client, lanes: make(chan struct{}, lanes)}
+	a.health.many = client.Mode() == rueidis.ClientModeCluster
 	a.hub = driver.NewHub(a.open)
 	return a, nil
 }

@@ -32,6 +32,8 @@ func (f *fake) Nodes() map[string]redis.Client {
 	return map[string]redis.Client{"b:1": nil, "a:2": nil}
 }
 
+func (f *fake) Mode() redis.ClientMode { return redis.ClientModeStandalone }
+
 func TestNewRefusesNil(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]redis.Client{"nil": nil, "a nil pointer": (*fake)(nil)} {

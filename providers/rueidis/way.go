@@ -33,6 +33,7 @@ const (
 
 // health is what the last commands tell of the shared connections.
 type health struct {
+	many    bool                      // a cluster: answers over one connection say nothing of another node's
 	answers atomic.Int32              // in a row, no more than warm
 	dead    atomic.Pointer[time.Time] // until when to take one for dead
 	closing atomic.Bool               // the last error was ErrClosing
@@ -46,7 +47,7 @@ func (h *health) way() way {
 		}
 		h.dead.CompareAndSwap(until, nil)
 	}
-	if h.answers.Load() < warm {
+	if h.many || h.answers.Load() < warm {
 		return watched
 	}
 	return straight
