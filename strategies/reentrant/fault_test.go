@@ -18,8 +18,6 @@ import (
 // fault is what happens to one command.
 type fault = faulty.Fault
 
-var errCut = faulty.ErrCut
-
 // bench is a server of its own, whose time is the test's, and a Locker on it.
 type bench struct {
 	*reentrant.Locker

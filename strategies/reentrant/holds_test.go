@@ -69,7 +69,7 @@ func TestLease(t *testing.T) {
 			if ttl, state := b.m.TTL(name), b.holds(t, b.holdsNow(t)); ttl != left || state.Left != left {
 				t.Errorf("the key lives for %v, the lock for %v; want %v", ttl, state.Left, left)
 			}
-			if held := b.refused(t); held.RetryAfter != left {
+			if held := b.refusal(t); held.RetryAfter != left {
 				t.Errorf("RetryAfter %v, want %v", held.RetryAfter, left)
 			}
 		}
@@ -109,11 +109,14 @@ func (b bench) holdsNow(t *testing.T) int {
 func TestDeadHold(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
-		renewed, released := b.me(t, locker.Request{TTL: time.Second}), b.me(t, locker.Request{TTL: time.Second})
+		req := locker.Request{TTL: time.Second, Fenced: true}
+		renewed, released := b.me(t, req), b.me(t, req)
 		b.holds(t, 3)
 		sleep(time.Second)
 		b.holds(t, 1)
 		_, err := leaseOf(renewed).Do(t.Context(), locker.Op{Kind: locker.OpRenew, TTL: time.Minute})
+		match(t, err, locker.ErrLost)
+		_, err = leaseOf(renewed).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: renewed.Fence() + 1})
 		match(t, err, locker.ErrLost)
 		_, err = leaseOf(released).Do(t.Context(), locker.Op{Kind: locker.OpRelease})
 		match(t, err, locker.ErrLost)
@@ -123,6 +126,24 @@ func TestDeadHold(t *testing.T) {
 		b.refused(t)
 		match(t, outer.Renew(t.Context(), 0))
 		release(t, outer) // though a dead hold is still stored
+		b.free(t)
+	})
+}
+
+// What looks at all holds removes the dead ones.
+func TestReleaseRemovesDeadHolds(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
+		for range 10 {
+			b.me(t, locker.Request{TTL: time.Second})
+		}
+		long := b.me(t, locker.Request{TTL: time.Minute})
+		sleep(time.Second)
+		release(t, long)
+		if keys, _ := b.m.HKeys(name); len(keys) != 4 {
+			t.Errorf("stored are %q, want kind, owner, last and one hold", keys)
+		}
+		release(t, outer)
 		b.free(t)
 	})
 }
@@ -140,7 +161,7 @@ func TestDeadTenure(t *testing.T) {
 				release(t, b.me(t, locker.Request{TTL: time.Hour}))
 				b.holds(t, 201)
 				if owner == "you" { // whoever is refused sets it right
-					if held := b.refused(t); held.RetryAfter != 5*time.Second || b.m.TTL(name) != 5*time.Second {
+					if held := b.refusal(t); held.RetryAfter != 5*time.Second || b.m.TTL(name) != 5*time.Second {
 						t.Errorf("RetryAfter %v, the key lives for %v; want 5s", held.RetryAfter, b.m.TTL(name))
 					}
 					release(t, b.me(t, locker.Request{TTL: time.Hour}))

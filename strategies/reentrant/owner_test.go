@@ -20,7 +20,7 @@ func TestRefusal(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second, Note: "nightly"})
 		inner := b.me(t, locker.Request{TTL: time.Second, Note: "within"})
-		held := b.refused(t)
+		held := b.refusal(t)
 		if held.Name != name || held.Owner != "me" || held.Note != "nightly" || held.RetryAfter != 10*time.Second {
 			t.Errorf("refused with %+v", held)
 		}
@@ -40,7 +40,7 @@ func TestRandomOwner(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock, err := b.Acquire(t.Context(), locker.Request{Name: name})
 		match(t, err)
-		if held := b.refused(t); len(lock.Owner()) != locker.TokenLen || held.Owner != lock.Owner() {
+		if held := b.refusal(t); len(lock.Owner()) != locker.TokenLen || held.Owner != lock.Owner() {
 			t.Errorf("held by %q, the Lock says %q", held.Owner, lock.Owner())
 		}
 		_, err = b.Acquire(t.Context(), locker.Request{Name: name})
@@ -81,7 +81,7 @@ func TestOwnersAreComparedWhole(t *testing.T) {
 				_, err = b.Acquire(t.Context(), locker.Request{Name: name, Owner: other})
 				match(t, err, locker.ErrNotAcquired)
 			}
-			if held := b.refused(t); held.Owner != owner {
+			if held := b.refusal(t); held.Owner != owner {
 				t.Errorf("held by %q, want %q", held.Owner, owner)
 			}
 			release(t, lock)

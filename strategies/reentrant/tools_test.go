@@ -35,7 +35,15 @@ func (b bench) me(t *testing.T, req locker.Request) *locker.Lock {
 }
 
 // refused demands that another is refused.
-func (b bench) refused(t *testing.T) *locker.ContentionError {
+func (b bench) refused(t *testing.T) {
+	t.Helper()
+	if held := b.refusal(t); held.Owner == "" {
+		t.Error("it is not said who holds")
+	}
+}
+
+// refusal is what another is told.
+func (b bench) refusal(t *testing.T) *locker.ContentionError {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), locker.Request{Name: name, Owner: "you"})
 	held, ok := errors.AsType[*locker.ContentionError](err)
@@ -51,6 +59,9 @@ func (b bench) holds(t *testing.T, want int) locker.State {
 	state, err := b.Inspect(t.Context(), name)
 	if err != nil || state.Holds != want || state.Held != (want > 0) {
 		t.Errorf("state %+v, %v; want %d holds", state, err, want)
+	}
+	if last := b.m.HGet(name, "last"); want > 0 && b.m.HGet(name, last) == "" {
+		t.Errorf("there is no hold %q, which should be the last to end", last)
 	}
 	return state
 }

@@ -66,7 +66,8 @@ func (f *Driver) WaitLate() { f.late.Wait() }
 
 // Background passes on what driver.Base of the real driver does.
 func (f *Driver) Background(run func(context.Context)) bool {
-	return f.Driver.(driver.Backgrounder).Background(run)
+	b, ok := f.Driver.(driver.Backgrounder)
+	return ok && b.Background(run)
 }
 
 func through[T any](ctx context.Context, f *Driver, call func(context.Context) (T, error)) (T, error) {

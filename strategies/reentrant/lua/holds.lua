@@ -35,7 +35,7 @@ end
 
 -- ends(lock, token) returns when a hold ends or ended, nil where there is none.
 local function ends(lock, token)
-  return #token == 22 and tonumber(redis.call('HGET', lock.key, token) or '') or nil
+  return tonumber(redis.call('HGET', lock.key, token) or '')
 end
 
 -- live(lock, token) returns when a hold ends, nil where there is none or where it ended.
