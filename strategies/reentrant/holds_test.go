@@ -202,11 +202,10 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 	})
 }
 
-// Ten thousand nested acquisitions work, and as many releases, from the inside and from the outside.
+// Ten thousand nested acquisitions work, and as many releases; so do many that are released from the outside.
 func TestManyHolds(t *testing.T) {
 	t.Parallel()
-	const n = 10_000
-	for _, inwards := range []bool{false, true} {
+	for inwards, n := range map[bool]int{false: 10_000, true: 1000} {
 		t.Run(fmt.Sprintf("inwards %v", inwards), func(t *testing.T) {
 			run(t, func(t *testing.T, b bench) {
 				locks := make([]*locker.Lock, n)
@@ -220,7 +219,7 @@ func TestManyHolds(t *testing.T) {
 						at = i
 					}
 					release(t, locks[at])
-					if i%1000 == 0 {
+					if i%500 == 0 {
 						b.refused(t)
 					}
 				}

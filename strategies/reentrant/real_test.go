@@ -86,7 +86,7 @@ func TestManyHoldsOnARealServer(t *testing.T) {
 }
 
 func fields(text string) (args []any) {
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		args = append(args, f)
 	}
 	return args
