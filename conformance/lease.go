@@ -289,7 +289,7 @@ func doHolds(t *caseT) {
 			defer close(done)
 			defer func() { panicked = recover() }()
 			err = locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, lock *locker.Lock) error {
-				_, refused := other.Acquire(ctx, locker.Request{Name: name})
+				_, refused := other.Acquire(t.ctx, locker.Request{Name: name}) // by ctx it would be the same owner
 				if !errors.Is(refused, locker.ErrNotAcquired) {
 					t.Errorf("%s: while Do works another acquire says %v", what, refused)
 				}

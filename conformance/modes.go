@@ -221,19 +221,15 @@ func shorterReentryNeverShrinks(t *caseT) {
 
 func nestedDoesNotQueue(t *caseT) {
 	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	var got <-chan *locker.Lock
 	err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
-		got := t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
+		got = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
 		nested := t.result(background(func() error {
 			return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
 		}), "a nested Do behind a waiter")
 		t.ok(nested, "a nested Do behind a waiter")
-		go func() { // the waiter's turn comes when we are out
-			if lock := <-got; lock != nil {
-				_ = lock.Release(t.ctx)
-			}
-		}()
 		return nil
 	})
 	t.ok(err, "Do")
-	t.eventually("the waiter was served", func() bool { return !t.exists(name) })
+	t.ok(t.got(got, "when the nested work is done").Release(t.ctx), "Release of the waiter")
 }

@@ -76,6 +76,11 @@ var arrows = []arrow{
 		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{
+		program: []string{"strategies/reentrant"},
+		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
+		why:     "a strategy runs on any client, so it knows none",
+	},
+	{
 		program: []string{"strategies/single"},
 		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
 		why:     "a strategy runs on any client, so it knows none",

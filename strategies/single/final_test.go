@@ -18,7 +18,7 @@ func TestOwnerOfContextTooLong(t *testing.T) {
 		ctx := locker.WithOwner(t.Context(), strings.Repeat("o", locker.MaxNameLen+1))
 		_, err := b.Acquire(ctx, locker.Request{Name: name})
 		match(t, err, []error{locker.ErrInvalid}, nil)
-		if b.drv.sent() != 0 {
+		if b.drv.Sent() != 0 {
 			t.Error("it was sent all the same")
 		}
 	})

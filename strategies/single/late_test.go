@@ -25,12 +25,12 @@ func times(n int, f fault) []fault {
 // Contract 7: a release that failed is repeated, also long after an acquire that had an open send.
 func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
-		b.drv.then(fault{hang: true})
+		b.drv.Then(fault{Hang: true})
 		lock := b.acquire(t, locker.Request{TTL: time.Hour})
 		time.Sleep(40 * time.Minute) //nolint:forbidigo // fake time
 		match(t, lock.Renew(t.Context(), 0), nil, nil)
 		time.Sleep(30 * time.Minute) //nolint:forbidigo // fake time
-		b.drv.then(times(3, fault{err: driver.NotSent(errCut)})...)
+		b.drv.Then(times(3, fault{Err: driver.NotSent(errCut)})...)
 		match(t, lock.Release(t.Context()), []error{driver.ErrNotSent}, nil)
 		b.wantFree(t, 2*time.Second)
 	})
@@ -42,7 +42,7 @@ func TestRenewSendsNothingAfterDone(t *testing.T) {
 		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second}) // its Deadline is at 29.698 s
 		done := lock.Done()
 		time.Sleep(28200 * time.Millisecond) //nolint:forbidigo // fake time
-		b.drv.then(times(9, fault{err: errCut})...)
+		b.drv.Then(times(9, fault{Err: errCut})...)
 		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrUnknownOutcome}, nil) // the tenth would be sent at 29.835 s
 		<-done
 		if left := b.m.TTL(name); left > time.Second {
@@ -61,22 +61,22 @@ func TestRenewEndsWithTheLock(t *testing.T) {
 		t.Run(ending, func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
 				lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
-				plan := times(3, fault{err: errCut})
+				plan := times(3, fault{Err: errCut})
 				if ending == "released" {
 					plan = append(plan, fault{}) // the release itself
 				}
-				b.drv.then(append(plan, times(100, fault{err: errCut})...)...)
+				b.drv.Then(append(plan, times(100, fault{Err: errCut})...)...)
 				renewed := make(chan error, 1)
 				go func() { renewed <- lock.Renew(context.Background(), 0) }()
 				time.Sleep(25 * time.Millisecond) //nolint:forbidigo // fake time
 				end(t, lock)
-				before := b.drv.sent()
+				before := b.drv.Sent()
 				match(t, <-renewed, []error{locker.ErrNotHeld}, []error{locker.ErrUnknownOutcome})
 				time.Sleep(20 * time.Second) //nolint:forbidigo // fake time
-				if n := b.drv.sent() - before; n > 0 {
+				if n := b.drv.Sent() - before; n > 0 {
 					t.Errorf("%d renewals were sent after the lock had ended", n)
 				}
-				b.drv.then()
+				b.drv.Then()
 			})
 		})
 	}
@@ -86,7 +86,7 @@ func TestRenewEndsWithTheLock(t *testing.T) {
 func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
-		b.drv.then(append(times(9, fault{err: errCut}), fault{hang: true}, fault{hang: true})...)
+		b.drv.Then(append(times(9, fault{Err: errCut}), fault{Hang: true}, fault{Hang: true})...)
 		start := time.Now()
 		match(t, lock.Release(t.Context()), []error{locker.ErrUnknownOutcome}, nil)
 		if took := time.Since(start); took > 2*time.Second {
@@ -99,16 +99,16 @@ func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
 // A resume of unknown outcome is undone: the Lock and the Handle of the hold go on working.
 func TestResumeGivenUpIsUndone(t *testing.T) {
 	t.Parallel()
-	for when, first := range map[string]fault{"executed": {lose: true}, "executed late": {late: 10 * time.Second}} {
+	for when, first := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
 		t.Run(when, func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
 				old := b.acquire(t, locker.Request{TTL: time.Hour, Fenced: true})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				b.drv.then(first, fault{hang: true})
+				b.drv.Then(first, fault{Hang: true})
 				_, err := locker.Resume(ctx, b, old.Handle())
 				match(t, err, []error{locker.ErrUnknownOutcome}, []error{locker.ErrNotHeld})
-				b.drv.late.Wait()
+				b.drv.WaitLate()
 				time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
 				match(t, old.Renew(t.Context(), 0), nil, nil)
 				if left := b.m.TTL(name); left < 59*time.Minute {
@@ -128,7 +128,7 @@ func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{})
 		b.drv.Driver = afterDelete{b.drv.Driver, func() { b.m.HSet(name, "kind", "rw") }}
-		b.drv.then(fault{lose: true})
+		b.drv.Then(fault{Lose: true})
 		match(t, lock.Release(t.Context()), nil, nil)
 
 		b.m.Del(name)
@@ -160,7 +160,7 @@ func (d afterDelete) Background(f func(context.Context)) bool {
 // What is under way when the driver is closed ends, and says that its outcome is unknown.
 func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
-		b.drv.then(fault{lose: true}, fault{hang: true})
+		b.drv.Then(fault{Lose: true}, fault{Hang: true})
 		done := make(chan error, 1)
 		go func() {
 			_, err := b.Acquire(context.Background(), locker.Request{Name: name, TTL: time.Hour})
@@ -203,7 +203,7 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 			_, err = single.New(b.drv, single.Config{TTL: ttl})
 			match(t, err, []error{locker.ErrInvalid}, nil)
 		}
-		if b.drv.sent() != 0 {
+		if b.drv.Sent() != 0 {
 			t.Error("something was sent")
 		}
 		match(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()), nil, nil)

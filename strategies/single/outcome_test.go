@@ -70,16 +70,16 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 		from   time.Duration // the Deadline counts from this long after the first send
 	}{
 		{name: "answered", from: 0},
-		{name: "executed", plan: []fault{{lose: true}}},
-		{name: "executed, fenced", plan: []fault{{lose: true}}, fenced: true},
-		{name: "not executed", plan: []fault{{hang: true}}, from: time.Second},
-		{name: "executed, and the second answer lost too", plan: []fault{{lose: true}, {lose: true}}},
+		{name: "executed", plan: []fault{{Lose: true}}},
+		{name: "executed, fenced", plan: []fault{{Lose: true}}, fenced: true},
+		{name: "not executed", plan: []fault{{Hang: true}}, from: time.Second},
+		{name: "executed, and the second answer lost too", plan: []fault{{Lose: true}, {Lose: true}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
 				start := time.Now()
-				b.drv.then(tt.plan...)
+				b.drv.Then(tt.plan...)
 				lock := b.acquire(t, locker.Request{TTL: ttl, Fenced: tt.fenced})
 				if got := lock.Deadline().Sub(start) - ttl + drift; got < tt.from || got > tt.from+10*time.Millisecond {
 					t.Errorf("the Deadline counts from %v after the first send, want %v", got, tt.from)
@@ -102,20 +102,20 @@ func TestAcquireGivenUpLeavesNothing(t *testing.T) {
 		plan   []fault
 		within time.Duration
 	}{
-		{name: "executed, answer lost", plan: []fault{{lose: true}, {hang: true}}, within: 10 * time.Millisecond},
-		{name: "executed while the caller was leaving", plan: []fault{{late: 2 * time.Second}, {hang: true}}, within: time.Second},
-		{name: "executed long after", plan: []fault{{late: 20 * time.Second}, {hang: true}}, within: time.Second},
-		{name: "executed after an outage", plan: []fault{{late: 9 * time.Second}, {hang: true}, {err: errCut}, {err: errCut}, {err: errCut}}, within: time.Second},
+		{name: "executed, answer lost", plan: []fault{{Lose: true}, {Hang: true}}, within: 10 * time.Millisecond},
+		{name: "executed while the caller was leaving", plan: []fault{{Late: 2 * time.Second}, {Hang: true}}, within: time.Second},
+		{name: "executed long after", plan: []fault{{Late: 20 * time.Second}, {Hang: true}}, within: time.Second},
+		{name: "executed after an outage", plan: []fault{{Late: 9 * time.Second}, {Hang: true}, {Err: errCut}, {Err: errCut}, {Err: errCut}}, within: time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				b.drv.then(tt.plan...)
+				b.drv.Then(tt.plan...)
 				_, err := b.Acquire(ctx, locker.Request{Name: name, TTL: time.Hour})
 				match(t, err, []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, []error{locker.ErrNotAcquired})
-				b.drv.late.Wait()
+				b.drv.WaitLate()
 				b.wantFree(t, tt.within)
 			})
 		})
@@ -125,10 +125,10 @@ func TestAcquireGivenUpLeavesNothing(t *testing.T) {
 // Contract 5 for a lock that was won by a later send, then released: the first one may yet be executed.
 func TestReleaseOutlivesAnOpenSend(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
-		b.drv.then(fault{late: 10 * time.Second})
+		b.drv.Then(fault{Late: 10 * time.Second})
 		lock := b.acquire(t, locker.Request{TTL: time.Hour})
 		match(t, lock.Release(t.Context()), nil, nil)
-		b.drv.late.Wait()
+		b.drv.WaitLate()
 		b.wantFree(t, time.Second)
 	})
 }
@@ -137,11 +137,11 @@ func TestReleaseOutlivesAnOpenSend(t *testing.T) {
 func TestRefusedWithAnOpenSend(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		holder := b.acquire(t, locker.Request{})
-		b.drv.then(fault{late: 5 * time.Second})
+		b.drv.Then(fault{Late: 5 * time.Second})
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})
 		match(t, err, []error{locker.ErrNotAcquired}, []error{locker.ErrUnknownOutcome})
 		match(t, holder.Release(t.Context()), nil, nil)
-		b.drv.late.Wait()
+		b.drv.WaitLate()
 		b.wantFree(t, time.Second)
 	})
 }
@@ -149,7 +149,7 @@ func TestRefusedWithAnOpenSend(t *testing.T) {
 // Contract 4: an acquire that is answered after its Deadline is given back.
 func TestAcquireAnsweredTooLate(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, b bench) {
-		b.drv.then(fault{delay: 995 * time.Millisecond})
+		b.drv.Then(fault{Delay: 995 * time.Millisecond})
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Second})
 		match(t, err, []error{locker.ErrLost}, []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome})
 		synctest.Wait()
@@ -170,21 +170,21 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 		wantNot []error
 		sent    int
 	}{
-		{name: "executed, then not there: success", plan: []fault{{lose: true}}, sent: 2},
-		{name: "not executed, then executed: success", plan: []fault{{hang: true}}, sent: 2},
+		{name: "executed, then not there: success", plan: []fault{{Lose: true}}, sent: 2},
+		{name: "not executed, then executed: success", plan: []fault{{Hang: true}}, sent: 2},
 		{name: "not there at the first answer: lost", steal: true, want: []error{locker.ErrLost}, sent: 1},
 		{name: "after the Deadline: lost, and sent", late: 11 * time.Second, want: []error{locker.ErrLost}, sent: 1},
 		{name: "cancelled ctx: sent all the same", cancel: true, sent: 1},
 		{
-			name: "cancelled ctx, answer lost", cancel: true, plan: []fault{{lose: true}},
+			name: "cancelled ctx, answer lost", cancel: true, plan: []fault{{Lose: true}},
 			want: []error{locker.ErrUnknownOutcome, context.Canceled}, wantNot: []error{locker.ErrNotHeld}, sent: 1,
 		},
 		{
-			name: "no answer at all", plan: []fault{{hang: true}, {hang: true}},
+			name: "no answer at all", plan: []fault{{Hang: true}, {Hang: true}},
 			want: []error{locker.ErrUnknownOutcome}, wantNot: []error{locker.ErrNotHeld}, sent: 2,
 		},
 		{
-			name: "a server that may not write", plan: []fault{{err: driver.NewServerError("READONLY no", errCut)}},
+			name: "a server that may not write", plan: []fault{{Err: driver.NewServerError("READONLY no", errCut)}},
 			want: []error{errCut}, wantNot: []error{locker.ErrNotHeld, locker.ErrUnknownOutcome}, sent: 1,
 		},
 	}
@@ -201,10 +201,10 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 				if tt.cancel {
 					cancel()
 				}
-				b.drv.then(tt.plan...)
+				b.drv.Then(tt.plan...)
 				start := time.Now()
 				err := lock.Release(ctx)
-				sent, took := b.drv.sent(), time.Since(start)
+				sent, took := b.drv.Sent(), time.Since(start)
 				match(t, err, tt.want, tt.wantNot)
 				if sent != tt.sent && len(tt.want) == 0 || sent < tt.sent {
 					t.Errorf("%d commands sent, want %d", sent, tt.sent)
@@ -230,7 +230,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("a shorter renew left Deadline %v and TTL %v", lock.Deadline(), b.m.TTL(name))
 		}
 
-		b.drv.then(fault{hang: true}, fault{hang: true}, fault{hang: true})
+		b.drv.Then(fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		match(t, lock.Renew(ctx, 0), []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, []error{locker.ErrNotHeld})
@@ -238,7 +238,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("a renew of unknown outcome left Deadline %v, error %v", lock.Deadline(), lock.Err())
 		}
 
-		b.drv.then(fault{lose: true})
+		b.drv.Then(fault{Lose: true})
 		match(t, lock.Renew(t.Context(), 0), nil, nil)
 		if got := time.Until(lock.Deadline()); got < 9800*time.Millisecond {
 			t.Errorf("after a renew %v are left", got)
@@ -247,9 +247,9 @@ func TestRenew(t *testing.T) {
 		b.m.Del(name)
 		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
 		match(t, lock.Err(), []error{locker.ErrLost}, nil)
-		b.drv.then()
+		b.drv.Then()
 		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
-		if b.drv.sent() != 0 {
+		if b.drv.Sent() != 0 {
 			t.Error("a renew after the loss was sent")
 		}
 	})
@@ -260,7 +260,7 @@ func TestRenewAcrossTheDeadline(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 3 * time.Second})
 		time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-		b.drv.then(fault{delay: 2 * time.Second})
+		b.drv.Then(fault{Delay: 2 * time.Second})
 		match(t, lock.Renew(t.Context(), time.Hour), []error{locker.ErrLost}, nil)
 		<-lock.Done()
 		match(t, lock.Release(t.Context()), []error{locker.ErrLost}, nil)
@@ -272,7 +272,7 @@ func TestRenewAcrossTheDeadline(t *testing.T) {
 func TestResumeWhoseAnswerIsLost(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		first := b.acquire(t, locker.Request{TTL: 10 * time.Second, Fenced: true, Owner: "a|b", Note: "n"})
-		b.drv.then(fault{lose: true})
+		b.drv.Then(fault{Lose: true})
 		second, err := locker.Resume(t.Context(), b, first.Handle())
 		if err != nil {
 			t.Fatal(err)

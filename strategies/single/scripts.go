@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
+	"github.com/holdfast-go/holdfast/strategies/internal/lease"
 )
 
 //go:embed lua/acquire.lua
@@ -28,19 +29,18 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-var (
-	acquireScript    = driver.NewScript(fencing.Lua + acquireLua)
-	resumeScript     = driver.NewScript(fencing.Lua + resumeLua)
-	undoResumeScript = driver.NewScript(undoResumeLua)
-	renewScript      = driver.NewScript(renewLua)
-	releaseScript    = driver.NewScript(releaseLua)
-	raiseFenceScript = driver.NewScript(fencing.Lua + raiseFenceLua)
-	inspectScript    = driver.NewScript(inspectLua)
-)
+var inspectScript = driver.NewScript(inspectLua)
 
-// The first value of the replies of acquire, resume and raise_fence.
-const (
-	replyNo      = 0
-	replyYes     = 1
-	replyAlready = 2 // an earlier send of the same command did it
-)
+var layout = lease.Layout{
+	Strategy:   "single",
+	SetNX:      true,
+	Acquire:    driver.NewScript(fencing.Lua + acquireLua),
+	Resume:     driver.NewScript(fencing.Lua + resumeLua),
+	UndoResume: driver.NewScript(undoResumeLua),
+	Renew:      driver.NewScript(renewLua),
+	Release:    driver.NewScript(releaseLua),
+	RaiseFence: driver.NewScript(fencing.Lua + raiseFenceLua),
+	Value:      newValue,
+	Parse:      parseValue,
+	Holder:     readHolder,
+}

@@ -1,24 +1,16 @@
 package single
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
+	"github.com/holdfast-go/holdfast/strategies/internal/lease"
 )
-
-// strategy is the name in traces.
-const strategy = "single"
 
 // Locker is the single-key strategy over one driver. It implements locker.Locker and locker.Inspector.
 type Locker struct {
-	drv driver.Driver
-	cfg Config
+	leases *lease.Locker
 }
 
 var (
@@ -28,74 +20,19 @@ var (
 
 // New returns a Locker that locks through drv. Errors: ErrInvalid.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
-	if drv == nil {
-		return nil, driver.Invalid("single.New driver", "nil", "a driver, such as goredis.New returns")
-	}
-	if err := cfg.validate(); err != nil {
+	leases, err := lease.New(drv, lease.Config(cfg), &layout)
+	if err != nil {
 		return nil, err
 	}
-	return &Locker{drv: drv, cfg: cfg}, nil
+	return &Locker{leases}, nil
 }
 
 // Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	op := "acquire"
-	if !req.Resume.IsZero() {
-		op = "resume"
-	}
-	lock, err := l.acquire(ctx, req)
-	if err != nil {
-		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
-	}
-	return lock, nil
+	return l.leases.Acquire(ctx, req)
 }
 
-func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
-		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
-	}
-	key, err := l.check(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	a := l.newAttempt(key, req)
-	err = a.run(ctx, req)
-	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locker.AttemptInfo{
-			Source: a.Source(), Name: req.Name, Mode: req.Mode, Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
-		})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return locker.NewLock(ctx, a.grant(req), &a.hold), nil
-}
-
-// check refuses what cannot be asked for, and returns the key.
-func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err error) {
-	if ctx == nil {
-		return "", driver.Invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
-	}
-	if err := req.Validate(); err != nil {
-		return "", err
-	}
-	if req.Mode != locker.Exclusive {
-		return "", fmt.Errorf("single has no %v mode, rwhash does: %w", req.Mode, errors.ErrUnsupported)
-	}
-	if ttl := cmp.Or(req.TTL, req.Resume.Grant().TTL); ttl != 0 && ttl < minTTL {
-		return "", driver.Invalid("Request.TTL", ttl.String(), "3ms or more: the allowance for drift uses up a shorter lease")
-	}
-	if key, err = l.key(req.Name); err != nil {
-		return "", err
-	}
-	return key, outcome.Ended(ctx)
-}
-
-func (l *Locker) key(name string) (string, error) {
-	key := l.cfg.Prefix + name
-	if !driver.HasSibling(key) {
-		return "", driver.Invalid("single.Config.Prefix with Request.Name", fmt.Sprintf("%.64q", key),
-			`a key whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
-	}
-	return key, nil
+// Inspect implements locker.Inspector with one script. A key of another type is an error.
+func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
+	return l.leases.Inspect(ctx, name, inspectScript, readState)
 }

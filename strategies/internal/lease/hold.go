@@ -1,4 +1,4 @@
-package single
+package lease
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 
 // hold is one hold at the server; it is the locker.Lease.
 type hold struct {
+	layout                      *Layout
 	drv                         driver.Driver
 	key, fenceKey, value, owner string // fenceKey "": not fenced
 	ttl, timeout                time.Duration
@@ -30,7 +31,7 @@ type hold struct {
 // Source implements locker.Sourced.
 func (h *hold) Source() locker.Source {
 	info := h.drv.Info()
-	return locker.Source{Strategy: strategy, Client: info.Client, Address: info.Address}
+	return locker.Source{Strategy: h.layout.Strategy, Client: info.Client, Address: info.Address}
 }
 
 // Do implements locker.Lease.
@@ -43,7 +44,7 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	case locker.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
 	default:
-		return locker.Term{}, fmt.Errorf("%v on a single-key lock: %w", op.Kind, errors.ErrUnsupported)
+		return locker.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
 	}
 }
 
@@ -109,7 +110,7 @@ func gone(err error) error {
 
 // renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
-	cmd := h.command(renewScript, h.fenced(), h.value, millis(ttl), millis(fencing.KeptFor(ttl)))
+	cmd := h.command(h.layout.Renew, h.fenced(), h.value, millis(ttl), millis(fencing.KeptFor(ttl)))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
@@ -117,7 +118,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	extended, err := cmd.reply.Int(0)
 	switch {
 	case err != nil:
-		return locker.Term{}, malformed(err)
+		return locker.Term{}, Malformed(err)
 	case extended == replyNo:
 		return locker.Term{}, locker.ErrLost
 	}
@@ -132,28 +133,28 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 	if fence < 1 || fence > fencing.Max {
 		return locker.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
 	}
-	cmd := h.command(raiseFenceScript, true, h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
+	cmd := h.command(h.layout.RaiseFence, true, h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
 	}
 	status, err := cmd.reply.Int(0)
 	if err != nil {
-		return locker.Term{}, malformed(err)
+		return locker.Term{}, Malformed(err)
 	}
 	if status == replyNo {
 		return locker.Term{}, locker.ErrLost
 	}
 	text, err := cmd.reply.Text(1)
 	if err != nil {
-		return locker.Term{}, malformed(err)
+		return locker.Term{}, Malformed(err)
 	}
 	if status != replyYes {
 		return locker.Term{}, fencing.CounterError(h.fenceKey, text)
 	}
 	now, err := fencing.Parse(text)
 	if err != nil {
-		return locker.Term{}, malformed(err)
+		return locker.Term{}, Malformed(err)
 	}
 	return locker.Term{Deadline: h.until(), Fence: now}, nil
 }

@@ -1,12 +1,9 @@
-package single
+package lease
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -19,6 +16,7 @@ import (
 type attempt struct {
 	hold
 	sends outcome.Sends
+	note  string
 	over  string // the value that a resume replaces; "" for an acquire
 
 	sent     int       // commands sent
@@ -37,13 +35,15 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 	a := &attempt{}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.over = g.Token
-		oldOwner, oldNote := parseValue(g.Token)
 		a.owner = g.Owner
-		owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
+		if l.layout.Parse != nil {
+			oldOwner, oldNote := l.layout.Parse(g.Token)
+			owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
+		}
 		ttl = cmp.Or(ttl, g.TTL)
 	}
-	a.owner = cmp.Or(owner, a.owner)
-	a.drv, a.key, a.value = l.drv, key, newValue(owner, note)
+	a.owner, a.note = cmp.Or(owner, a.owner), note
+	a.layout, a.drv, a.key, a.value = l.layout, l.drv, key, l.layout.Value(owner, note)
 	a.ttl = l.cfg.ttl(ttl)
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
 	if req.Fenced || req.Resume.Fence() != 0 {
@@ -58,7 +58,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	err := a.sends.Resolve(ctx, a)
 	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
 	if err == nil && a.scripted {
-		if err = a.read(); err != nil && a.over == "" && !errors.Is(err, fencing.ErrCounter) {
+		if err = a.read(); err != nil && a.over == "" && !inTheWay(err) {
 			a.giveBack() // a reply that we do not understand: it may have won
 			return err
 		}
@@ -97,12 +97,12 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 // undoResume gives the hold back, in the background, to whom a resume of unknown outcome may have taken it from: nobody
 // knows the new value, and the Lock and the Handle of the old one are to go on working.
 func (a *attempt) undoResume() {
-	a.residue(a.open, undoResumeScript, a.value, a.over)
+	a.residue(a.open, a.layout.UndoResume, a.value, a.over)
 }
 
 // Send implements outcome.Command.
 func (a *attempt) Send(ctx context.Context) error {
-	if a.over == "" && !a.fenced() && a.sends.N == 1 {
+	if a.layout.SetNX && a.over == "" && !a.fenced() && a.sends.N == 1 {
 		a.mark()
 		set, err := a.drv.SetNX(ctx, a.key, a.value, a.ttl)
 		if err != nil {
@@ -115,9 +115,12 @@ func (a *attempt) Send(ctx context.Context) error {
 	}
 	a.mark()
 	a.scripted = true
-	cmd := a.command(acquireScript, a.fenced(), a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl)))
+	cmd := a.command(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl)))
 	if a.over != "" {
-		cmd.script, cmd.args = resumeScript, append(cmd.args, a.over)
+		cmd.script, cmd.args = a.layout.Resume, append(cmd.args, a.over)
+	}
+	if a.layout.SendHolder {
+		cmd.args = append(cmd.args, a.owner, a.note)
 	}
 	err := cmd.Send(ctx)
 	a.reply = cmd.reply
@@ -133,7 +136,7 @@ func (a *attempt) mark() {
 func (a *attempt) read() error {
 	status, err := a.reply.Int(0)
 	if err != nil {
-		return malformed(err)
+		return Malformed(err)
 	}
 	switch status {
 	case replyYes, replyAlready:
@@ -148,33 +151,37 @@ func (a *attempt) read() error {
 			return nil
 		}
 		return a.readHolder(a.reply)
-	default:
+	case replyCounter:
 		found, _ := a.reply.Text(1)
 		return fencing.CounterError(a.fenceKey, found)
+	case replyForeign:
+		return Foreign(a.key, a.reply)
+	default:
+		return Malformed(fmt.Errorf("status %d", status))
 	}
 }
 
 func (a *attempt) readFence(reply driver.Reply) error {
 	text, err := reply.Text(1)
 	if err != nil {
-		return malformed(err)
+		return Malformed(err)
 	}
 	if a.fence, err = fencing.Parse(text); err != nil {
-		return malformed(err)
+		return Malformed(err)
 	}
 	return nil
 }
 
 func (a *attempt) readHolder(reply driver.Reply) error {
-	value, err := reply.Text(1)
-	left, err2 := reply.Int(2)
-	if err := errors.Join(err, err2); err != nil {
-		return malformed(err)
+	holder, err := a.layout.Holder(reply)
+	if err != nil {
+		return Malformed(err)
 	}
-	a.refused = &locker.ContentionError{Channel: driver.NewChannel(a.drv, a.channel())}
-	a.refused.Owner, a.refused.Note = parseValue(value)
-	if left >= 0 {
-		a.refused.RetryAfter = fromMillis(max(left, 1))
+	a.refused = &locker.ContentionError{
+		Owner: holder.Owner, Note: holder.Note, Channel: driver.NewChannel(a.drv, a.channel()),
+	}
+	if holder.Left >= 0 {
+		a.refused.RetryAfter = Millis(max(holder.Left, 1))
 	}
 	return nil
 }
@@ -189,15 +196,3 @@ func (a *attempt) grant(req locker.Request) locker.Grant {
 func deadline(sent time.Time, ttl time.Duration) time.Time {
 	return sent.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
-
-// malformed is the error of a reply that no script of ours gives.
-func malformed(err error) error {
-	return driver.Final(fmt.Errorf("unexpected reply of a script: %w", err))
-}
-
-// fromMillis clamps what a foreign key may live for.
-func fromMillis(ms int64) time.Duration {
-	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-}
-
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

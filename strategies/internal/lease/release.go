@@ -1,4 +1,4 @@
-package single
+package lease
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // release deletes the key if it is still ours. ctx ends the repeating, not the first send, nor the waiting for its answer.
 func (h *hold) release(ctx context.Context) error {
-	cmd := h.command(releaseScript, false, h.value, h.channel())
+	cmd := h.command(h.layout.Release, false, h.value, h.channel())
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx
@@ -20,15 +20,15 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	before := h.until()
 	err := cmd.Resolve(detached, cmd)
-	foreign := driver.CodeOf(err) == "WRONGTYPE" // somebody else's key by now: ours is not there
-	if err != nil && !foreign {
+	other := driver.CodeOf(err) == "WRONGTYPE" // somebody else's key by now: ours is not there
+	if err != nil && !other {
 		h.giveBack()
 		return err
 	}
 	var deleted int64
-	if !foreign {
+	if !other {
 		if deleted, err = cmd.reply.Int(0); err != nil {
-			return malformed(err)
+			return Malformed(err)
 		}
 	}
 	if h.open > 0 {
@@ -37,7 +37,7 @@ func (h *hold) release(ctx context.Context) error {
 	switch {
 	case deleted == replyYes, cmd.Open > 0 && cmd.First.Before(before):
 		return nil
-	case foreign:
+	case other:
 		return gone(err)
 	default:
 		return locker.ErrLost
@@ -56,7 +56,7 @@ func (h *hold) giveBack() {
 
 // cleanUp deletes, in the background, what may be left of the hold, while open sends may still bring it back.
 func (h *hold) cleanUp(open int) {
-	h.residue(open, releaseScript, h.value, h.channel())
+	h.residue(open, h.layout.Release, h.value, h.channel())
 }
 
 // residue repeats a script in the background that removes what open sends may leave. It answers 1 when it did.

@@ -1,0 +1,65 @@
+-- Acquires, enters again, or finds that an earlier send of the same acquire did. Needs next_fence, holds, count.
+-- KEYS[1]  the lock
+-- KEYS[2]  the fence counter; absent: not fenced
+-- ARGV[1]  the hold's token
+-- ARGV[2]  TTL of the hold, ms
+-- ARGV[3]  TTL of the counter, ms
+-- ARGV[4]  owner
+-- ARGV[5]  note; may be empty
+-- reply    {1, fence}             taken by this call
+--          {2, fence}             ours since an earlier call
+--          {0, owner, note, ms}   held: by whom, and until its last hold ends
+--          {-1, text}             the counter holds something else: text
+--          {-2, text}             the key holds something else: text
+--          fence is a decimal string, '0' when not fenced
+local lock, other = open(KEYS[1])
+if other then
+  return other
+end
+local found
+if lock then
+  local theirs = lock.owner ~= ARGV[4]
+  found = holder(lock, theirs)
+  if theirs and found.token then
+    settle(lock, found)
+    return {0, lock.owner, lock.note or '', found.till - lock.now}
+  end
+end
+local tenure = found and found.token -- goes on
+if tenure and ends(lock, ARGV[1]) then
+  return {2, KEYS[2] and lock.fence or '0'}
+end
+local fence, last = '0', nil
+if KEYS[2] then
+  fence, last = next_fence(KEYS[2])
+  if not fence then
+    return {-1, last}
+  end
+  fence = tenure and lock.fence or fence
+  count(KEYS[2], fence, last, ARGV[3])
+end
+
+if tenure then
+  keep(lock, ARGV[1], lock.now + tonumber(ARGV[2]))
+  if KEYS[2] and not lock.fence then
+    redis.call('HSET', KEYS[1], 'fence', fence)
+  end
+  if redis.call('HLEN', KEYS[1]) % every == 0 then
+    purge(lock, some(lock).dead)
+  end
+  return {1, fence}
+end
+
+local till = text(clock() + tonumber(ARGV[2]))
+if lock then
+  redis.call('DEL', KEYS[1])
+end
+redis.call('HSET', KEYS[1], 'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], till)
+if ARGV[5] ~= '' then
+  redis.call('HSET', KEYS[1], 'note', ARGV[5])
+end
+if KEYS[2] then
+  redis.call('HSET', KEYS[1], 'fence', fence)
+end
+redis.call('PEXPIREAT', KEYS[1], till)
+return {1, fence}

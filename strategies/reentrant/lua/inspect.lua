@@ -1,0 +1,23 @@
+-- Reads who holds. Needs holds.
+-- KEYS[1]  the lock
+-- reply    {1, owner, note, holds, ms}   its live holds, and until the last of them ends
+--          {0}                           free
+--          {-2, text}                    the key holds something else: text
+local lock, other = open(KEYS[1])
+if other then
+  return other
+end
+local n, latest = 0, 0
+if lock then
+  local fields = redis.call('HGETALL', KEYS[1])
+  for i = 1, #fields, 2 do
+    local till = #fields[i] == 22 and tonumber(fields[i + 1]) or 0
+    if till > lock.now then
+      n, latest = n + 1, math.max(latest, till)
+    end
+  end
+end
+if n == 0 then
+  return {0}
+end
+return {1, lock.owner, lock.note or '', n, latest - lock.now}

@@ -1,0 +1,27 @@
+-- Raises the fencing token of the tenure to at least a given one, while a hold lasts. Needs next_fence, holds, count.
+-- KEYS[1]  the lock
+-- KEYS[2]  the fence counter
+-- ARGV[1]  the hold's token
+-- ARGV[2]  the fencing token to raise it to, decimal
+-- ARGV[3]  TTL of the counter, ms
+-- reply    {1, fence}   the fencing token as it stands now
+--          {0}          not held
+--          {-1, text}   the counter holds something else: text
+local lock, other = open(KEYS[1])
+if other then
+  return other.err and other or {0}
+end
+if not lock or not live(lock, ARGV[1]) then
+  return {0}
+end
+local fence, last = next_fence(KEYS[2])
+if not fence then
+  return {-1, last}
+end
+fence = ARGV[2]
+if last and tonumber(last) > tonumber(fence) then
+  fence = last
+end
+count(KEYS[2], fence, last, ARGV[3])
+redis.call('HSET', KEYS[1], 'fence', fence)
+return {1, fence}

@@ -1,0 +1,45 @@
+-- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, holds, count.
+-- KEYS[1]  the lock
+-- KEYS[2]  the fence counter; absent: not fenced
+-- ARGV[1]  the new token
+-- ARGV[2]  TTL of the hold, ms
+-- ARGV[3]  TTL of the counter, ms
+-- ARGV[4]  the token to replace
+-- ARGV[5]  owner; not used
+-- ARGV[6]  the lock's note from now on; empty: as it is
+-- reply    {1, fence}   taken over by this call; where fenced, with a fencing token minted anew
+--          {2, fence}   taken over by an earlier send of this call
+--          {0}          the hold is gone
+--          {-1, text}   the counter holds something else: text
+local lock, other = open(KEYS[1])
+if other then
+  return other.err and other or {0}
+end
+if lock and ends(lock, ARGV[1]) then
+  return {2, KEYS[2] and lock.fence or '0'}
+end
+local till = lock and live(lock, ARGV[4])
+if not till then
+  return {0}
+end
+local fence, last = '0', nil
+if KEYS[2] then
+  fence, last = next_fence(KEYS[2])
+  if not fence then
+    return {-1, last}
+  end
+  count(KEYS[2], fence, last, ARGV[3])
+end
+
+keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])))
+if lock.last == ARGV[4] then
+  redis.call('HSET', KEYS[1], 'last', ARGV[1])
+end
+redis.call('HDEL', KEYS[1], ARGV[4])
+if KEYS[2] then
+  redis.call('HSET', KEYS[1], 'fence', fence)
+end
+if ARGV[6] ~= '' then
+  redis.call('HSET', KEYS[1], 'note', ARGV[6])
+end
+return {1, fence}

@@ -1,0 +1,93 @@
+package reentrant_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+)
+
+// The commands that the package documentation names, beside those for single.
+const allowed = "+get +set +del +pttl +pexpire +time +publish +eval +evalsha " +
+	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
+
+// On a real server, by a user who may no more than is said: many holds, of which many die, and others who come by.
+func TestManyHoldsOnARealServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	server.MustCommand(t, append([]any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "&{lock:*}:wake", "+@connection"},
+		fields(allowed)...)...)
+	for what, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			client := redis.NewClient(&redis.Options{
+				Addr: server.Addr(), Username: "locks", Password: "secret", Protocol: protocol, ContextTimeoutEnabled: true,
+			})
+			t.Cleanup(func() { _ = client.Close() })
+			drv := locker.Must(goredis.New(client))
+			t.Cleanup(func() { match(t, drv.Close()) })
+			l := locker.Must(reentrant.New(drv, reentrant.Config{Prefix: "lock:"}))
+			mine := locker.Request{Name: what, Owner: "me", TTL: time.Hour, Fenced: true}
+			refused := func() {
+				t.Helper()
+				_, err := l.Acquire(t.Context(), locker.Request{Name: what})
+				match(t, err, locker.ErrNotAcquired)
+			}
+
+			first, err := l.Acquire(t.Context(), mine)
+			match(t, err)
+			dying := mine
+			dying.TTL = 200 * time.Millisecond
+			for range 200 {
+				if _, err := l.Acquire(t.Context(), dying); err != nil && !errors.Is(err, locker.ErrLost) {
+					t.Fatal(err)
+				}
+			}
+			for end := time.Now().Add(time.Minute); ; {
+				state, err := l.Inspect(t.Context(), what)
+				match(t, err)
+				if state.Holds == 1 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%d holds are left", state.Holds)
+				}
+			}
+			locks := []*locker.Lock{first}
+			for range 300 {
+				lock, err := l.Acquire(t.Context(), mine)
+				match(t, err)
+				if lock.Fence() != first.Fence() {
+					t.Errorf("fence %d in the tenure of %d", lock.Fence(), first.Fence())
+				}
+				locks = append(locks, lock)
+			}
+			if n, ok := server.MustCommand(t, "HLEN", "lock:"+what).(int64); !ok || n > 301+100 {
+				t.Errorf("%d fields for 301 live holds", n)
+			}
+			for i := range locks {
+				if i%100 == 0 {
+					refused()
+				}
+				release(t, locks[len(locks)-1-i])
+			}
+			if n := server.MustCommand(t, "EXISTS", "lock:"+what); n != int64(0) {
+				t.Error("the key is still there")
+			}
+		})
+	}
+}
+
+func fields(text string) (args []any) {
+	for f := range strings.FieldsSeq(text) {
+		args = append(args, f)
+	}
+	return args
+}

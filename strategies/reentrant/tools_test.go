@@ -1,0 +1,102 @@
+package reentrant_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+)
+
+const (
+	name    = "job"
+	counter = "{job}:fence"
+	wake    = "{job}:wake"
+)
+
+func run(t *testing.T, f func(t *testing.T, b bench)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { f(t, newBench(t, reentrant.Config{AttemptTimeout: time.Second})) })
+}
+
+func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
+
+// me acquires as the owner "me".
+func (b bench) me(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	req.Name, req.Owner = name, "me"
+	lock, err := b.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return lock
+}
+
+// refused demands that another is refused.
+func (b bench) refused(t *testing.T) {
+	t.Helper()
+	if held := b.refusal(t); held.Owner == "" {
+		t.Error("it is not said who holds")
+	}
+}
+
+// refusal is what another is told.
+func (b bench) refusal(t *testing.T) *locker.ContentionError {
+	t.Helper()
+	_, err := b.Acquire(t.Context(), locker.Request{Name: name, Owner: "you"})
+	held, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok {
+		t.Fatalf("acquire by another: %v, want contention", err)
+	}
+	return held
+}
+
+// holds demands so many live holds.
+func (b bench) holds(t *testing.T, want int) locker.State {
+	t.Helper()
+	state, err := b.Inspect(t.Context(), name)
+	if err != nil || state.Holds != want || state.Held != (want > 0) {
+		t.Errorf("state %+v, %v; want %d holds", state, err, want)
+	}
+	if last := b.m.HGet(name, "last"); want > 0 && b.m.HGet(name, last) == "" {
+		t.Errorf("there is no hold %q, which should be the last to end", last)
+	}
+	return state
+}
+
+// free demands that nothing is left.
+func (b bench) free(t *testing.T) {
+	t.Helper()
+	b.holds(t, 0)
+	if b.m.Exists(name) {
+		t.Error("the key is still there")
+	}
+}
+
+func release(t *testing.T, locks ...*locker.Lock) {
+	t.Helper()
+	for _, lock := range locks {
+		match(t, lock.Release(t.Context()))
+	}
+}
+
+// match demands that err matches all of want, and is nil without.
+func match(t *testing.T, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v does not match %v", err, w)
+		}
+	}
+	if len(want) == 0 && err != nil {
+		t.Errorf("error %v, want none", err)
+	}
+}
+
+// leaseOf is what middleware gets to wrap. It sends what a Lock that has ended does not.
+func leaseOf(lock *locker.Lock) (lease locker.Lease) {
+	locker.WrapLease(lock, func(l locker.Lease) locker.Lease { lease = l; return l })
+	return lease
+}
