@@ -46,7 +46,7 @@ func (s *scheduler) forget(l *lease) {
 	defer s.mu.Unlock()
 	l.released = true
 	if l.index != away {
-		heap.Remove(&s.queue, int(l.index))
+		heap.Remove(&s.queue, l.index)
 	}
 }
 
@@ -152,13 +152,13 @@ func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].due < q[j].due }
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = int32(i), int32(j)
+	q[i].index, q[j].index = i, j
 }
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	l := x.(*lease) //nolint:errcheck // there is nothing else in it
-	l.index = int32(len(*q))
+	l.index = len(*q)
 	*q = append(*q, l)
 }
 

@@ -52,7 +52,7 @@ type lease struct {
 	began    instant // for MaxHold
 	due      instant // when the next renewal begins
 	renewals int
-	index    int32 // in the scheduler's heap; away while a renewal is under way, and after the end
+	index    int   // in the scheduler's heap; away while a renewal is under way, and after the end
 	fails    uint8 // renewals that failed since the last that did not
 	released bool
 }
