@@ -3,8 +3,10 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -16,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,8 +30,9 @@ func TestNewRefusesWhatItsPartsRefuse(t *testing.T) {
 	drv := locker.Must(goredis.New(client))
 	t.Cleanup(func() { _ = drv.Close() })
 	for name, cfg := range map[string]holdfast.Config{
-		"single": {Single: single.Config{TTL: -time.Second}},
-		"retry":  {Retry: retry.Config{MaxAttempts: -1}},
+		"single":   {Single: single.Config{TTL: -time.Second}},
+		"watchdog": {Watchdog: watchdog.Config{MaxRenewals: -1}},
+		"retry":    {Retry: retry.Config{MaxAttempts: -1}},
 	} {
 		if l, err := holdfast.New(drv, cfg); !errors.Is(err, locker.ErrInvalid) || l != nil {
 			t.Errorf("%s: got %v, %v; want ErrInvalid", name, l, err)
@@ -69,6 +73,31 @@ func TestNewWaits(t *testing.T) {
 	if err := <-second; err != nil {
 		t.Errorf("the one who waited: %v", err)
 	}
+}
+
+// The chain renews: work that takes longer than the TTL keeps its lock.
+func TestNewRenews(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := miniredis.NewMiniRedis()
+		server.ClockTTL(true)
+		defer server.Close()
+		client := redis.NewClient(&redis.Options{
+			Addr:   "127.0.0.1:6379", // never dialed
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
+		})
+		defer client.Close()
+		drv := locker.Must(goredis.New(client))
+		defer drv.Close()
+		l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+		err := locker.Do(t.Context(), l, locker.Request{Name: "n"}, func(ctx context.Context, _ *locker.Lock) error {
+			time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
+			return context.Cause(ctx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // onWaiting closes waiting at the first wait.

@@ -63,6 +63,8 @@ type Term struct {
 // Lease is a strategy's side of one hold. Do answers an operation it does not know with errors.ErrUnsupported; a wrapper
 // passes on what it does not know. An error that matches ErrNotHeld says that the hold is gone; ErrUnknownOutcome, that
 // this is not known. Do may be called from several goroutines at once.
+//
+// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel together (see [Batched]).
 type Lease interface {
 	Do(ctx context.Context, op Op) (Term, error)
 }
@@ -99,6 +101,17 @@ func (l *Lock) current() Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease
+}
+
+// ExplainEnd says why nothing extends lock's lease any more: where it runs out, Err matches ErrLost and cause. It ends
+// nothing by itself.
+func ExplainEnd(lock *Lock, cause error) {
+	if !lock.valid() {
+		return
+	}
+	lock.mu.Lock()
+	defer lock.mu.Unlock()
+	lock.cause = cause
 }
 
 // MarkLost ends lock with an error that matches ErrLost and cause, unless it ended before. It sends nothing.

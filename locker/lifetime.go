@@ -55,7 +55,7 @@ func (l *Lock) peek() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil && l.left() <= 0 {
-		return ErrLost
+		return lost(l.cause)
 	}
 	return l.err
 }
@@ -154,7 +154,7 @@ func (l *Lock) expire() *ending {
 	if l.err != nil || l.left() > 0 {
 		return nil
 	}
-	return l.end(ErrLost)
+	return l.end(lost(l.cause))
 }
 
 // left is the time to the Deadline, by the monotonic or the wall clock, whichever says less.

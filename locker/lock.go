@@ -22,6 +22,7 @@ type Lock struct {
 	lease    Lease
 	deadline time.Time
 	err      error // why it is no longer held; set once
+	cause    error // why the lease will run out, where that is known
 	released bool  // Release was called
 	done     chan struct{}
 	timer    *time.Timer // runs once somebody waits for the end

@@ -86,6 +86,11 @@ var arrows = []arrow{
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
+		program: []string{"strategies/watchdog"},
+		with:    []string{"locker", "locker/driver"},
+		why:     "it renews over any Locker, so it does not know that there is a Redis",
+	},
+	{
 		program: []string{"middleware/retry"},
 		with:    []string{"locker", "locker/driver"},
 		outside: []string{backoff},

@@ -36,6 +36,9 @@ func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	return term, err
 }
 
+// Unwrap lets renewals travel together: they are none of ours.
+func (l *lease) Unwrap() locker.Lease { return l.Lease }
+
 // Source implements locker.Sourced.
 func (l *lease) Source() locker.Source {
 	if s, ok := l.Lease.(locker.Sourced); ok {

@@ -115,14 +115,19 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
 	}
-	extended, err := cmd.reply.Int(0)
+	return h.renewed(cmd.reply, cmd.Last, ttl)
+}
+
+// renewed takes in the answer to a renewal.
+func (h *hold) renewed(reply driver.Reply, sent time.Time, ttl time.Duration) (locker.Term, error) {
+	extended, err := reply.Int(0)
 	switch {
 	case err != nil:
 		return locker.Term{}, Malformed(err)
 	case extended == replyNo:
 		return locker.Term{}, locker.ErrLost
 	}
-	h.extend(deadline(cmd.Last, ttl))
+	h.extend(deadline(sent, ttl))
 	return locker.Term{Deadline: h.until()}, nil
 }
 

@@ -1,0 +1,84 @@
+package locker
+
+import (
+	"context"
+	"time"
+)
+
+// Batched is implemented by a Lease whose renewals can travel with those of other leases, in one round trip.
+type Batched interface {
+	Lease
+	// Batch is equal (==) for leases that can travel together, which have a server in common. It must be comparable.
+	// nil: this one travels alone.
+	Batch() any
+	// RenewBatch renews leases whose Batch is the receiver's, and fills in the Term and Err of each. It sends each at most
+	// once, and bounds its waiting for the answers.
+	RenewBatch(ctx context.Context, renewals []Renewal)
+}
+
+// Renewal is one lease's part of a batch.
+type Renewal struct {
+	Lease Lease // one that is Batched, not its wrapper
+	TTL   time.Duration
+
+	Term Term
+	Err  error
+}
+
+// BatchOf returns what locks that can be renewed together have in common: it is equal (==) for them. nil: lock is renewed
+// alone.
+func BatchOf(lock *Lock) any {
+	_, batch := lock.batched()
+	return batch
+}
+
+// batched finds the lease that can be renewed together with others, behind the wrappers that leave renewals alone.
+func (l *Lock) batched() (Batched, any) {
+	if !l.valid() {
+		return nil, nil
+	}
+	for lease := l.current(); ; {
+		switch is := lease.(type) {
+		case Batched:
+			return is, is.Batch()
+		case interface{ Unwrap() Lease }:
+			lease = is.Unwrap()
+		default:
+			return nil, nil
+		}
+	}
+}
+
+// RenewBatch does to each lock what Renew(ctx, 0) does, and returns the errors in the order of the locks. Those that share
+// the first one's batch ([BatchOf]) are sent together, once; the others are renewed alone. It is for middleware.
+func RenewBatch(ctx context.Context, locks []*Lock) []error {
+	errs := make([]error, len(locks))
+	var (
+		sender   Batched
+		common   any
+		renewals = make([]Renewal, 0, len(locks))
+		together = make([]int, 0, len(locks)) // the indexes of the locks in renewals
+	)
+	for i, l := range locks {
+		lease, batch := l.batched()
+		if sender == nil {
+			sender, common = lease, batch
+		}
+		switch {
+		case batch == nil || batch != common || l.Err() != nil:
+			errs[i] = l.Renew(ctx, 0)
+		default:
+			renewals, together = append(renewals, Renewal{Lease: lease, TTL: l.TTL()}), append(together, i)
+		}
+	}
+	if len(renewals) == 0 {
+		return errs
+	}
+	sender.RenewBatch(ctx, renewals)
+	for n, i := range together {
+		l, r := locks[i], renewals[n]
+		errs[i] = opError("renew", l.Name(), l.apply(Op{Kind: OpRenew, TTL: r.TTL}, r.Term, r.Err))
+		l.traceRenewed(r.TTL, errs[i])
+	}
+	return errs
+}

@@ -1,0 +1,135 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// member is a lease whose renewals travel together.
+type member struct {
+	batch any
+	err   error
+	sizes *[]int
+	alone int
+}
+
+func (m *member) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+	m.alone++
+	return locker.Term{Deadline: time.Now().Add(op.TTL)}, m.err
+}
+
+func (m *member) Batch() any { return m.batch }
+
+func (m *member) RenewBatch(_ context.Context, renewals []locker.Renewal) {
+	*m.sizes = append(*m.sizes, len(renewals))
+	for i := range renewals {
+		of, ok := renewals[i].Lease.(*member)
+		if !ok {
+			renewals[i].Err = errors.New("a wrapper")
+			continue
+		}
+		renewals[i].Term.Deadline, renewals[i].Err = time.Now().Add(renewals[i].TTL), of.err
+	}
+}
+
+// transparent is a wrapper that leaves renewals alone; opaque is one that may not.
+type (
+	transparent struct{ locker.Lease }
+	opaque      struct{ locker.Lease }
+)
+
+func (t transparent) Unwrap() locker.Lease { return t.Lease }
+
+func TestRenewBatch(t *testing.T) {
+	t.Parallel()
+	down := errors.New("connection refused")
+	var sizes []int
+	var renewed int
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { renewed++ }})
+	lock := func(m *member, wrap func(locker.Lease) locker.Lease) *locker.Lock {
+		m.sizes = &sizes
+		l := locker.NewLock(ctx, locker.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Minute)}, m)
+		if wrap != nil {
+			locker.WrapLease(l, wrap)
+		}
+		return l
+	}
+	released := lock(&member{batch: 1}, nil)
+	if err := released.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		what  string
+		lock  *locker.Lock
+		batch any
+		err   error
+		ends  bool
+	}{
+		{"first", lock(&member{batch: 1}, nil), 1, nil, false},
+		{"wrapped", lock(&member{batch: 1}, func(l locker.Lease) locker.Lease { return transparent{transparent{l}} }), 1, nil, false},
+		{"gone", lock(&member{batch: 1, err: locker.ErrNotHeld}, nil), 1, locker.ErrLost, true},
+		{"down", lock(&member{batch: 1, err: down}, nil), 1, down, false},
+		{"of another server", lock(&member{batch: 2}, nil), 2, nil, false},
+		{"alone", lock(&member{}, nil), nil, nil, false},
+		{"behind a wrapper", lock(&member{batch: 1}, func(l locker.Lease) locker.Lease { return opaque{l} }), nil, nil, false},
+		{"released", released, 1, locker.ErrReleased, true},
+		{"nil", nil, nil, locker.ErrNotHeld, true},
+	}
+	locks := make([]*locker.Lock, len(tests))
+	for i, tt := range tests {
+		locks[i] = tt.lock
+		if got := locker.BatchOf(tt.lock); got != tt.batch {
+			t.Errorf("%s: BatchOf = %v, want %v", tt.what, got, tt.batch)
+		}
+	}
+	for i, err := range locker.RenewBatch(t.Context(), locks) {
+		tt := tests[i]
+		if !errors.Is(err, tt.err) {
+			t.Errorf("%s: error %v, want %v", tt.what, err, tt.err)
+		}
+		var op *locker.OpError
+		if err != nil && (!errors.As(err, &op) || op.Op != "renew") {
+			t.Errorf("%s: %v is no OpError of a renewal", tt.what, err)
+		}
+		if ended := tt.lock.Err() != nil; ended != tt.ends {
+			t.Errorf("%s: Err = %v afterwards", tt.what, tt.lock.Err())
+		}
+		if extended := time.Until(tt.lock.Deadline()) > 50*time.Minute; extended != (tt.err == nil) {
+			t.Errorf("%s: Deadline = %v", tt.what, tt.lock.Deadline())
+		}
+	}
+	if len(sizes) != 1 || sizes[0] != 4 {
+		t.Errorf("batches of %v, want one of 4", sizes)
+	}
+	if renewed != len(tests)-1 {
+		t.Errorf("Renewed was reported %d times", renewed)
+	}
+}
+
+// A lock that nothing extends says why it ended; one that was released does not.
+func TestExplainEnd(t *testing.T) {
+	t.Parallel()
+	why := errors.New("enough")
+	locker.ExplainEnd(nil, why)
+	grant := locker.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}
+	released := locker.NewLock(t.Context(), grant, &member{})
+	grant.Deadline = time.Now().Add(10 * time.Millisecond)
+	over := locker.NewLock(t.Context(), grant, &member{})
+	for _, l := range []*locker.Lock{released, over} {
+		locker.ExplainEnd(l, why)
+		if err := l.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-over.Done()
+	if err := over.Err(); !errors.Is(err, locker.ErrLost) || !errors.Is(err, why) {
+		t.Errorf("Err = %v", err)
+	}
+	if err := released.Release(t.Context()); err != nil || errors.Is(released.Err(), why) {
+		t.Errorf("Release = %v, Err = %v", err, released.Err())
+	}
+}

@@ -1,0 +1,50 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
+)
+
+// batch is what holds have in common that are renewed in one round trip: one AttemptTimeout bounds them all.
+type batch struct {
+	drv     driver.Driver
+	timeout time.Duration
+}
+
+// Batch implements locker.Batched.
+func (h *hold) Batch() any {
+	if _, ok := h.drv.(driver.Batcher); !ok || !reflect.TypeOf(h.drv).Comparable() {
+		return nil
+	}
+	return batch{h.drv, h.timeout}
+}
+
+// RenewBatch implements locker.Batched. What shares a batch is a hold over a driver.Batcher.
+func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
+	holds, calls := make([]*hold, len(renewals)), make([]driver.Call, len(renewals))
+	for i, r := range renewals {
+		holds[i] = r.Lease.(*hold) //nolint:errcheck // nothing else has such a batch
+		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), millis(fencing.KeptFor(r.TTL)))
+		calls[i] = driver.Call{Script: cmd.script, Keys: cmd.keys, Args: cmd.args}
+	}
+	bound := driver.Bound(ctx, h.timeout)
+	defer bound.Stop()
+	sent := time.Now()
+	for i, result := range h.drv.(driver.Batcher).EvalMany(bound, calls) { //nolint:errcheck // Batch has looked
+		r := &renewals[i]
+		switch err := result.Err; {
+		case err == nil:
+			r.Term, r.Err = holds[i].renewed(result.Reply, sent, r.TTL.Truncate(time.Millisecond))
+		case driver.NotExecuted(err):
+			r.Err = gone(err)
+		default:
+			r.Err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// Work that takes longer than the TTL keeps its lock.
+func Example() {
+	server := lockertest.New() // in a program: single.New over a driver
+	locks := locker.Chain(server, locker.Must(watchdog.New(watchdog.Config{})))
+
+	renewed := make(chan struct{}, 100)
+	ctx := locker.WithTrace(context.Background(), &locker.Trace{
+		Renewed: func(context.Context, locker.RenewedInfo) { renewed <- struct{}{} },
+	})
+	req := locker.Request{Name: "report", TTL: 300 * time.Millisecond}
+	err := locker.Do(ctx, locks, req, func(ctx context.Context, lock *locker.Lock) error {
+		first := lock.Deadline()
+		for range 4 {
+			<-renewed // four thirds of the TTL
+		}
+		fmt.Println("past the first deadline:", time.Now().After(first.Add(-lock.TTL()/8)))
+		return context.Cause(ctx)
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// past the first deadline: true
+	// error: <nil>
+}
+
+// MaxHold ends a hold that makes no progress: its lease runs out, and the Lock says why.
+func Example_maxHold() {
+	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 50 * time.Millisecond})))
+
+	req := locker.Request{Name: "report", TTL: 60 * time.Millisecond}
+	err := locker.Do(context.Background(), locks, req, func(ctx context.Context, _ *locker.Lock) error {
+		<-ctx.Done() // the work hangs
+		return nil
+	})
+	fmt.Println(errors.Is(err, locker.ErrLost), errors.Is(err, watchdog.ErrMaxHold))
+	// Output: true true
+}

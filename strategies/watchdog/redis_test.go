@@ -1,0 +1,278 @@
+//nolint:forbidigo // fake time
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// server is a server whose time is the test's, and a driver of it that can be disturbed.
+type server struct {
+	driver.Driver
+	m *miniredis.Miniredis
+
+	mu      sync.Mutex
+	silent  bool          // nothing is executed or answered
+	partly  bool          // the same, for batches alone
+	late    time.Duration // batches are executed this much later, and answered then
+	batches []int         // their sizes
+	evals   int           // scripts sent alone
+}
+
+// newServer is for synctest bubbles: no packet leaves the process.
+func newServer(t *testing.T) *server {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	client := redis.NewClient(&redis.Options{
+		Addr:   "127.0.0.1:6379", // never dialed
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	s := &server{Driver: locker.Must(goredis.New(client)), m: m}
+	t.Cleanup(func() {
+		match(t, errors.Join(s.Close(), client.Close()))
+		m.Close()
+	})
+	return s
+}
+
+func (s *server) set(change func(s *server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// sent is how many renewals and releases were sent, and in what batches.
+func (s *server) sent() (alone int, batches []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.evals, slices.Clone(s.batches)
+}
+
+func (s *server) Background(f func(context.Context)) bool {
+	return s.Driver.(driver.Backgrounder).Background(f)
+}
+
+func (s *server) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
+	s.mu.Lock()
+	s.evals++
+	silent := s.silent
+	s.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return driver.Reply{}, ctx.Err()
+	}
+	return s.Driver.Eval(ctx, script, keys, args)
+}
+
+func (s *server) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	s.mu.Lock()
+	s.batches = append(s.batches, len(calls))
+	silent, late := s.silent || s.partly, s.late
+	s.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		results := make([]driver.Result, len(calls))
+		for i := range results {
+			results[i].Err = ctx.Err()
+		}
+		return results
+	}
+	time.Sleep(late)
+	var results []driver.Result
+	for part := range slices.Chunk(calls, 4) { // the connection in memory has no buffer: the server's answers would block it
+		results = append(results, s.Driver.(driver.Batcher).EvalMany(ctx, part)...)
+	}
+	return results
+}
+
+func overRedis(t *testing.T, cfg watchdog.Config, f func(t *testing.T, s *server, l locker.Locker)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		l := locker.Must(single.New(s, single.Config{}))
+		f(t, s, locker.Chain(l, locker.Must(retry.New(retry.Config{})), locker.Must(watchdog.New(cfg))))
+	})
+}
+
+// acquireMany takes n locks, every second one with a fencing token.
+func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*locker.Lock {
+	t.Helper()
+	locks := make([]*locker.Lock, n)
+	for i := range locks {
+		locks[i] = acquire(t, ctx, l, locker.Request{Name: fmt.Sprint(i), Fenced: i%2 == 0})
+	}
+	return locks
+}
+
+// Locks of one driver are renewed in few round trips. Where the jitter does not spread them, in as few as there can be.
+func TestRenewalsTravelTogether(t *testing.T) {
+	t.Parallel()
+	const locked = 600
+	for jitter, most := range map[float64]int{0: 12 * locked / 8, 1e-12: 12 * 3} {
+		t.Run(fmt.Sprint(jitter), func(t *testing.T) {
+			overRedis(t, watchdog.Config{Jitter: jitter}, func(t *testing.T, s *server, l locker.Locker) {
+				locks := acquireMany(t, t.Context(), l, locked)
+				alone, _ := s.sent()
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				now, batches := s.sent()
+				if now != alone {
+					t.Errorf("%d renewals travelled alone", now-alone)
+				}
+				var renewals int
+				for _, n := range batches {
+					renewals += n
+				}
+				if renewals < 12*locked || slices.Max(batches) > 256 || len(batches) > most {
+					t.Errorf("%d renewals in %d batches of up to %d; want %d batches at most", renewals, len(batches), slices.Max(batches), most)
+				}
+				for _, lock := range locks {
+					held(t, lock)
+					match(t, lock.Release(t.Context()))
+				}
+				if keys := s.m.Keys(); len(keys) != locked/2 { // the fence counters
+					t.Errorf("%d keys are left", len(keys))
+				}
+			})
+		})
+	}
+}
+
+// What is gone is lost at once; what is in the same batch is not.
+func TestGoneAmongOthers(t *testing.T) {
+	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
+		locks := acquireMany(t, t.Context(), l, 10)
+		s.m.Del("3")
+		s.m.Del("4")
+		s.m.HSet("4", "kind", "other")
+		time.Sleep(ttl / 3)
+		synctest.Wait()
+		for i, lock := range locks {
+			if i == 3 || i == 4 {
+				match(t, lock.Err(), locker.ErrLost)
+				continue
+			}
+			held(t, lock)
+			match(t, lock.Release(t.Context()))
+		}
+	})
+}
+
+// Two servers under one watchdog: one falls silent, and the locks of the other are renewed as ever.
+// It counts goroutines, and so runs beside no other test.
+func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see above
+	synctest.Test(t, func(t *testing.T) {
+		silent, well := newServer(t), newServer(t)
+		dog := locker.Must(watchdog.New(watchdog.Config{}))
+		doomed := acquireMany(t, t.Context(), dog(locker.Must(single.New(silent, single.Config{}))), 100)
+		ctx, at := renewals(t)
+		lock := acquire(t, ctx, dog(locker.Must(single.New(well, single.Config{}))), locker.Request{})
+		silent.set(func(s *server) { s.silent = true })
+		before := runtime.NumGoroutine()
+		start := time.Now()
+		for time.Since(start) < 10*time.Minute {
+			time.Sleep(500 * time.Millisecond)
+			if n := runtime.NumGoroutine(); n > before+24 { // sixteen workers, and a few more
+				t.Fatalf("%d goroutines, %d before", n, before)
+			}
+		}
+		synctest.Wait()
+		var last time.Duration
+		for _, now := range at.list() {
+			if now-last > ttl/3 {
+				t.Errorf("a renewal came %v after the one before", now-last)
+			}
+			last = now
+		}
+		held(t, lock)
+		for _, lock := range doomed {
+			match(t, lock.Err(), locker.ErrLost)
+		}
+		alone, batches := silent.sent()
+		time.Sleep(time.Minute)
+		if now, more := silent.sent(); now != alone || len(more) != len(batches) {
+			t.Error("lost locks are renewed")
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A silent node of a cluster leaves a batch without an answer, also for the locks of the others: these are renewed alone.
+func TestUnansweredBatch(t *testing.T) {
+	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
+		locks := acquireMany(t, t.Context(), l, 100)
+		s.set(func(s *server) { s.partly = true })
+		time.Sleep(5 * time.Minute)
+		for _, lock := range locks {
+			held(t, lock)
+			match(t, lock.Release(t.Context()))
+		}
+		time.Sleep(5 * time.Second) // a batch may be under way
+	})
+}
+
+// All servers are silent for half of the lease: nothing is lost.
+func TestSilenceShorterThanTheLease(t *testing.T) {
+	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
+		locks := acquireMany(t, t.Context(), l, 300)
+		time.Sleep(ttl/3 - 2*time.Second)
+		s.set(func(s *server) { s.silent = true })
+		time.Sleep(ttl / 2)
+		s.set(func(s *server) { s.silent = false })
+		time.Sleep(5 * time.Minute)
+		for _, lock := range locks {
+			held(t, lock)
+			match(t, lock.Release(t.Context()))
+		}
+	})
+}
+
+// A release does not wait for a renewal in flight. That one is executed and answered later, when another holds the lock, and
+// changes nothing.
+func TestReleaseWhileARenewalIsInFlight(t *testing.T) {
+	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
+		s.set(func(s *server) { s.late = 2 * time.Second })
+		lock := acquire(t, t.Context(), l, locker.Request{})
+		time.Sleep(ttl/3 + time.Second)
+		if _, batches := s.sent(); len(batches) != 1 {
+			t.Fatalf("%d renewals are in flight, want 1", len(batches))
+		}
+		start := time.Now()
+		match(t, lock.Release(t.Context()))
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the release took %v", took)
+		}
+		other := acquire(t, t.Context(), locker.Must(single.New(s, single.Config{})), locker.Request{TTL: 10 * time.Second})
+		time.Sleep(5 * time.Second)
+		if left := s.m.TTL(name); left > 5*time.Second {
+			t.Errorf("the other's lease lasts %v more: it was extended", left)
+		}
+		match(t, lock.Err(), locker.ErrReleased)
+		held(t, other)
+		match(t, other.Release(t.Context()))
+		time.Sleep(time.Minute)
+		if _, batches := s.sent(); len(batches) != 1 {
+			t.Errorf("%d renewals were sent, want the one before the release", len(batches))
+		}
+	})
+}

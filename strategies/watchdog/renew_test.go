@@ -1,0 +1,300 @@
+//nolint:forbidigo // fake time
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for what, cfg := range map[string]watchdog.Config{
+		"watchdog.Config.Jitter":      {Jitter: 0.51},
+		"watchdog.Config.Jitter ":     {Jitter: -0.1},
+		"watchdog.Config.Jitter  ":    {Jitter: math.NaN()},
+		"watchdog.Config.MaxRenewals": {MaxRenewals: -1},
+		"watchdog.Config.MaxHold":     {MaxHold: -1},
+	} {
+		if m, err := watchdog.New(cfg); m != nil || !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("%s: New(%+v) = %v; want ErrInvalid", what, cfg, err)
+		}
+	}
+	_, err := locker.Must(watchdog.New(watchdog.Config{}))(nil).Acquire(t.Context(), locker.Request{Name: name})
+	match(t, err, locker.ErrInvalid)
+}
+
+// Each renewal comes within the jitter before a third of the lease is over.
+func TestRenewsAtAThirdOfTheLease(t *testing.T) {
+	t.Parallel()
+	for _, jitter := range []float64{0, 0.01, 0.5} {
+		for _, ttl := range []time.Duration{15 * time.Millisecond, time.Second, ttl, time.Hour} {
+			t.Run(fmt.Sprint(jitter, ttl), func(t *testing.T) {
+				inMemory(t, watchdog.Config{Jitter: jitter}, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
+					ctx, at := renewals(t)
+					lock := acquire(t, ctx, l, locker.Request{TTL: ttl})
+					time.Sleep(20 * ttl)
+					synctest.Wait()
+					held(t, lock)
+					match(t, lock.Release(t.Context()))
+					if jitter == 0 {
+						jitter = 0.1
+					}
+					latest := ttl / 3
+					earliest := latest - time.Duration(float64(latest)*jitter) - 2
+					var before time.Duration
+					different := map[time.Duration]bool{}
+					for i, now := range at.list() {
+						if pause := now - before; pause < earliest || pause > latest {
+							t.Errorf("renewal %d comes %v after the one before; want %v to %v", i, pause, earliest, latest)
+						}
+						different[now-before] = true
+						before = now
+					}
+					if n := len(at.list()); n < 60 || n > 121 || len(different) < 2 {
+						t.Errorf("%d renewals, with %d different pauses", n, len(different))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Nothing is renewed after the release.
+func TestReleaseEndsIt(t *testing.T) {
+	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+		ctx, at := renewals(t)
+		lock := acquire(t, ctx, l, locker.Request{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		before := len(at.list())
+		match(t, lock.Release(t.Context()))
+		other := server.Hold(locker.Request{Name: name, TTL: time.Hour})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if before < 6 || len(at.list()) != before {
+			t.Errorf("%d renewals, %d of them before the release", len(at.list()), before)
+		}
+		held(t, other)
+	})
+}
+
+// A lock that was released is let go of long before its next renewal would be due.
+func TestReleaseFreesMemory(t *testing.T) {
+	t.Parallel()
+	l := locker.Must(watchdog.New(watchdog.Config{}))(granting{})
+	kept := acquire(t, t.Context(), l, locker.Request{TTL: locker.MaxTTL})
+	lock := acquire(t, t.Context(), l, locker.Request{TTL: locker.MaxTTL})
+	freed := make(chan struct{})
+	runtime.AddCleanup(lock, func(done chan struct{}) { close(done) }, freed)
+	match(t, lock.Release(t.Context()))
+	for deadline := time.Now().Add(time.Minute); ; runtime.GC() {
+		select {
+		case <-freed:
+			match(t, kept.Release(t.Context()))
+			return
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the lock is still reachable")
+		}
+	}
+}
+
+// The name is free one TTL after the watching ended, and the Lock says why.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		cfg      watchdog.Config
+		why      error
+		renewals int
+		min, max time.Duration // of the hold
+	}{
+		"MaxRenewals": {watchdog.Config{MaxRenewals: 3}, watchdog.ErrMaxRenewals, 3, 57 * time.Second, time.Minute},
+		"MaxHold":     {watchdog.Config{MaxHold: 25 * time.Second}, watchdog.ErrMaxHold, 2, 48 * time.Second, 50 * time.Second},
+		"short":       {watchdog.Config{MaxHold: time.Second}, watchdog.ErrMaxHold, 0, ttl, ttl},
+		"first":       {watchdog.Config{MaxHold: time.Minute, MaxRenewals: 1}, watchdog.ErrMaxRenewals, 1, 39 * time.Second, 40 * time.Second},
+	}
+	for what, tt := range tests {
+		t.Run(what, func(t *testing.T) {
+			inMemory(t, tt.cfg, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+				ctx, at := renewals(t)
+				start := time.Now()
+				lock := acquire(t, ctx, l, locker.Request{})
+				<-lock.Done()
+				if took := time.Since(start); took < tt.min || took > tt.max || len(at.list()) != tt.renewals {
+					t.Errorf("held for %v with %d renewals; want %v to %v with %d", took, len(at.list()), tt.min, tt.max, tt.renewals)
+				}
+				match(t, lock.Err(), locker.ErrLost, tt.why)
+				match(t, lock.Release(t.Context()), locker.ErrLost, tt.why)
+				held(t, server.Hold(locker.Request{Name: name}))
+			})
+		})
+	}
+}
+
+// An outage that ends before the lease does is survived; one that does not is a loss at the Deadline, no sooner and no later.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	down := errors.New("connection refused")
+	for _, outage := range []time.Duration{5 * time.Second, 18 * time.Second, time.Hour} {
+		t.Run(outage.String(), func(t *testing.T) {
+			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+				begin := time.Now()
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) {
+					if time.Since(begin) < outage+10*time.Second {
+						server.FailRenew(down)
+					}
+				}})
+				lock := acquire(t, ctx, l, locker.Request{})
+				server.FailRenew(down)
+				if outage < ttl {
+					time.Sleep(10 * time.Minute)
+					held(t, lock)
+					match(t, lock.Release(t.Context()))
+					return
+				}
+				<-lock.Done()
+				if took := time.Since(begin); took != ttl {
+					t.Errorf("lost after %v; want the TTL", took)
+				}
+				match(t, lock.Err(), locker.ErrLost)
+			})
+		})
+	}
+}
+
+// What a renewal finds gone is lost at once.
+func TestGone(t *testing.T) {
+	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+		start := time.Now()
+		lock := acquire(t, t.Context(), l, locker.Request{})
+		server.Forget(name)
+		<-lock.Done()
+		if took := time.Since(start); took > ttl/3 {
+			t.Errorf("lost after %v; want at the first renewal", took)
+		}
+		match(t, lock.Err(), locker.ErrLost)
+	})
+}
+
+// What cannot be renewed, and what ends for another reason, is let go of.
+func TestLetsGo(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(server *lockertest.Locker, lock *locker.Lock){
+		"unsupported": func(server *lockertest.Locker, _ *locker.Lock) { server.FailRenew(errors.ErrUnsupported) },
+		"closed":      func(server *lockertest.Locker, _ *locker.Lock) { server.FailRenew(locker.ErrClosed) },
+		"lost":        func(_ *lockertest.Locker, lock *locker.Lock) { locker.MarkLost(lock, nil) },
+	}
+	for what, end := range ends {
+		t.Run(what, func(t *testing.T) {
+			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+				ctx, at := renewals(t)
+				lock := acquire(t, ctx, l, locker.Request{})
+				end(server, lock)
+				time.Sleep(time.Hour)
+				match(t, lock.Err(), locker.ErrLost)
+				if len(at.list()) > 1 {
+					t.Errorf("%d renewals", len(at.list()))
+				}
+			})
+		})
+	}
+}
+
+// A lock that its holder renewed for longer is not renewed before it needs it.
+func TestRenewedByItsHolder(t *testing.T) {
+	inMemory(t, watchdog.Config{}, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
+		ctx, at := renewals(t)
+		lock := acquire(t, ctx, l, locker.Request{})
+		match(t, lock.Renew(t.Context(), time.Hour))
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if n := len(at.list()); n > 2 { // the holder's own, and the one that was planned
+			t.Errorf("%d renewals in half of the lease", n)
+		}
+		time.Sleep(10 * time.Hour)
+		held(t, lock)
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// Work under Do may take longer than the TTL, whichever of watchdog and retry is outside; a resumed lock is watched too.
+func TestChains(t *testing.T) {
+	t.Parallel()
+	chains := map[string]func(dog, wait locker.Middleware) []locker.Middleware{
+		"retry outside":    func(dog, wait locker.Middleware) []locker.Middleware { return []locker.Middleware{wait, dog} },
+		"watchdog outside": func(dog, wait locker.Middleware) []locker.Middleware { return []locker.Middleware{dog, wait} },
+	}
+	for what, order := range chains {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := locker.Chain(lockertest.New(), order(locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{})))...)
+				var together int
+				var wg sync.WaitGroup
+				for range 3 {
+					wg.Go(func() {
+						match(t, locker.Do(t.Context(), l, locker.Request{Name: name, TTL: ttl}, func(ctx context.Context, lock *locker.Lock) error {
+							together++
+							time.Sleep(10 * ttl)
+							if together != 1 {
+								t.Errorf("%d holders", together)
+							}
+							together--
+							return ctx.Err()
+						}))
+					})
+				}
+				wg.Wait()
+
+				first := acquire(t, t.Context(), l, locker.Request{})
+				second, err := locker.Resume(t.Context(), l, first.Handle())
+				match(t, err)
+				time.Sleep(10 * ttl)
+				held(t, second)
+				match(t, first.Err(), locker.ErrLost)
+				match(t, second.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// Ten thousand locks take no goroutine while no renewal is due.
+func TestTenThousandLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // not parallel: it counts goroutines
+		l := locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New())
+		before := runtime.NumGoroutine()
+		locks := make([]*locker.Lock, 10_000)
+		for i := range locks {
+			locks[i] = acquire(t, t.Context(), l, locker.Request{Name: fmt.Sprint(i)})
+		}
+		var most int
+		for range 12 {
+			time.Sleep(10 * time.Second)
+			most = max(most, runtime.NumGoroutine())
+		}
+		if most > before+17 { // sixteen workers and a timer
+			t.Errorf("%d goroutines, %d before", most, before)
+		}
+		synctest.Wait()
+		if now := runtime.NumGoroutine(); now > before+3 { // the runtime has some of its own, now and then
+			t.Errorf("%d goroutines at rest, %d before", now, before)
+		}
+		for _, lock := range locks {
+			held(t, lock)
+			match(t, lock.Release(t.Context()))
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package watchdog_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// On a real server: a renewal is held back on its way, the lock is released and taken by another, and then the server
+// executes the renewal. The other's lease is not extended, and no renewal is sent after the release.
+func TestLateRenewalOnARealServer(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	s := redistest.Start(t, redistest.Options{})
+	proxy := faultproxy.Start(t, s.Addr())
+	dial := func(addr string) *single.Locker {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = client.Close() })
+		drv := locker.Must(goredis.New(client))
+		t.Cleanup(func() { _ = drv.Close() })
+		return locker.Must(single.New(drv, single.Config{}))
+	}
+	ours := locker.Must(watchdog.New(watchdog.Config{}))(dial(proxy.Addr()))
+
+	const ttl = 600 * time.Millisecond
+	renewed := make(chan error, 100)
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) { renewed <- info.Err }})
+	lock := acquire(t, ctx, ours, locker.Request{TTL: ttl})
+	for range 4 { // it is held for longer than its TTL
+		match(t, <-renewed)
+	}
+	value, err := s.Command("GET", name)
+	match(t, err)
+	renewal := func(args []string) bool {
+		return faultproxy.Contains(name, value.(string), "600")(args)
+	}
+	stalled := proxy.Add(faultproxy.Rule{Match: renewal, Fault: faultproxy.StallRequest})
+	<-stalled.Hit()
+	match(t, lock.Release(t.Context()))
+	other := acquire(t, t.Context(), dial(s.Addr()), locker.Request{TTL: time.Hour})
+	before := proxy.Count(renewal)
+	stalled.Release()
+	<-stalled.Executed()
+	held(t, other)
+	match(t, other.Renew(t.Context(), time.Hour))
+
+	// Another lock is renewed twice meanwhile: the first is not.
+	witness := acquire(t, ctx, ours, locker.Request{Name: "witness", TTL: ttl})
+	for witnessed := 0; witnessed < 2; {
+		if err := <-renewed; err == nil {
+			witnessed++
+		}
+	}
+	match(t, witness.Release(t.Context()))
+	if n := proxy.Count(renewal) - before; n > 0 {
+		t.Errorf("%d renewals were sent after the release", n)
+	}
+	match(t, other.Release(t.Context()))
+}

@@ -1,0 +1,86 @@
+package watchdog
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// watcher is a Locker whose locks are watched.
+type watcher struct {
+	inner     locker.Locker
+	scheduler *scheduler
+}
+
+// Acquire implements locker.Locker.
+func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if w.inner == nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.InvalidError{
+			What: "Locker that watchdog wraps", Got: "nil", Allowed: "a Locker",
+		}}
+	}
+	lock, err := w.inner.Acquire(ctx, req)
+	if err == nil {
+		w.watch(lock)
+	}
+	return lock, err
+}
+
+// watch begins to renew lock. One that never ends needs no renewals; one without a Lease or a TTL, as a test double may
+// return, can have none.
+func (w *watcher) watch(lock *locker.Lock) {
+	if lock == nil || lock.Deadline().IsZero() || lock.TTL() <= 0 {
+		return
+	}
+	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+		if inner == nil {
+			return nil
+		}
+		l := &lease{Lease: inner, watcher: w, lock: lock, index: away}
+		w.scheduler.begin(l)
+		return l
+	})
+}
+
+// lease is a watched lock. The scheduler's mutex guards all that changes.
+type lease struct {
+	locker.Lease
+	watcher *watcher
+	lock    *locker.Lock
+
+	began    instant // for MaxHold
+	due      instant // when the next renewal begins
+	renewals int
+	index    int   // in the scheduler's heap; away while a renewal is under way, and after the end
+	fails    uint8 // renewals that failed since the last that did not
+	released bool
+}
+
+// away is the index of a lease that is not in the heap.
+const away = -1
+
+// Do implements locker.Lease. A release ends the watching before it is sent.
+func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpRelease {
+		l.watcher.scheduler.forget(l)
+	}
+	return l.Lease.Do(ctx, op)
+}
+
+// Unwrap lets renewals travel together.
+func (l *lease) Unwrap() locker.Lease { return l.Lease }
+
+// Source implements locker.Sourced.
+func (l *lease) Source() locker.Source {
+	if s, ok := l.Lease.(locker.Sourced); ok {
+		return s.Source()
+	}
+	return locker.Source{}
+}
+
+// pause is how long the lock can wait for its renewal: until a third of its lease is over.
+func pause(lock *locker.Lock) time.Duration {
+	ttl, left := lock.TTL(), time.Until(lock.Deadline())
+	return max(left-ttl/3*2, min(left, ttl)/3, 0)
+}
