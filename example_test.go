@@ -19,8 +19,9 @@ func Example() {
 		panic(err)
 	}
 	defer server.Close()
+	addr := server.Addr()
 
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 	defer client.Close()
 	drv := locker.Must(goredis.New(client))
 	defer drv.Close()
