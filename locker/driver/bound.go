@@ -11,7 +11,6 @@ import (
 type Bounded struct {
 	context.Context // the parent, or over a parent that can end, a timer context
 	cancel          context.CancelFunc
-	timeout         time.Duration
 	deadline        time.Time
 
 	mu    sync.Mutex
@@ -29,7 +28,7 @@ func Bound(ctx context.Context, d time.Duration) *Bounded {
 
 // Start makes of a zero Bounded what Bound returns, for those who embed one. It must not be called twice.
 func (b *Bounded) Start(ctx context.Context, d time.Duration) {
-	b.Context, b.timeout = ctx, d
+	b.Context = ctx
 	if Cancellable(ctx) {
 		b.Context, b.cancel = context.WithTimeout(ctx, d)
 		b.deadline, _ = b.Context.Deadline()
@@ -80,9 +79,6 @@ func (b *Bounded) expire() {
 	b.end(context.DeadlineExceeded)
 }
 
-// Timeout is the d that Bound was given: a key to cache by, where Deadline differs at each call.
-func (b *Bounded) Timeout() time.Duration { return b.timeout }
-
 // Cancellable tells whether the context can end before its deadline.
 func (b *Bounded) Cancellable() bool { return b.cancel != nil }
 
@@ -116,22 +112,6 @@ func (b *Bounded) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.look()
-}
-
-// WithoutDone is the same context for a client that asks for Done at each call but obeys the deadline: its Done is nil. Use
-// it only where Cancellable is false.
-func (b *Bounded) WithoutDone() context.Context { return (*doneless)(b) }
-
-type doneless Bounded
-
-func (d *doneless) Deadline() (time.Time, bool) { return d.deadline, true }
-func (d *doneless) Done() <-chan struct{}       { return nil }
-func (d *doneless) Value(key any) any           { return d.Context.Value(key) }
-func (d *doneless) Err() error {
-	if !time.Now().Before(d.deadline) {
-		return context.DeadlineExceeded
-	}
-	return nil
 }
 
 // Cancellable tells whether ctx can end before its deadline, or at all where it has none. A context of [Bound] over a

@@ -45,7 +45,6 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 		"cancellable":  func(t *testing.T) context.Context { return t.Context() },
 		"dated later":  func(t *testing.T) context.Context { return dated{endless(t), time.Now().Add(time.Hour)} },
 		"bounded":      func(t *testing.T) context.Context { return stopped(t, driver.Bound(endless(t), time.Hour)) },
-		"doneless":     func(t *testing.T) context.Context { return driver.Bound(endless(t), time.Hour).WithoutDone() },
 		"bounded over": func(t *testing.T) context.Context { return stopped(t, driver.Bound(t.Context(), time.Hour)) },
 	}
 	for name, parent := range parents {
@@ -56,9 +55,6 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 				b := driver.Bound(parent(t), 3*time.Second)
 				if d, ok := b.Deadline(); !ok || d.Sub(start) != 3*time.Second {
 					t.Errorf("Deadline %v, %v; want 3s from now", d, ok)
-				}
-				if b.Timeout() != 3*time.Second {
-					t.Errorf("Timeout %v, want 3s", b.Timeout())
 				}
 				check(b, t, "at first", nil)
 				advance(3*time.Second - 1)
@@ -91,14 +87,11 @@ func TestBoundTakesTheSoonerDeadline(t *testing.T) {
 		outer := driver.Bound(endless(t), time.Second)
 		defer outer.Stop()
 		for name, parent := range map[string]context.Context{
-			"timer context": timer, "dated": dated{endless(t), soon}, "bounded": outer, "doneless": outer.WithoutDone(),
+			"timer context": timer, "dated": dated{endless(t), soon}, "bounded": outer,
 		} {
 			b := stopped(t, driver.Bound(parent, time.Minute))
 			if d, _ := b.Deadline(); !d.Equal(soon) {
 				t.Errorf("over %s: Deadline in %v, want the parent's", name, d.Sub(start))
-			}
-			if b.Timeout() != time.Minute {
-				t.Errorf("over %s: Timeout %v, want what Bound was given", name, b.Timeout())
 			}
 			<-b.Done()
 			if got := time.Since(start); got != time.Second {
@@ -184,7 +177,7 @@ func TestBoundIsAParent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := driver.Bound(endless(t), time.Second)
-		if b.Value(key("k")) != "v" || b.WithoutDone().Value(key("k")) != "v" {
+		if b.Value(key("k")) != "v" {
 			t.Error("a value of the parent is lost")
 		}
 		child, cancel := context.WithCancel(b)
@@ -199,26 +192,6 @@ func TestBoundIsAParent(t *testing.T) {
 		b.Stop()
 		synctest.Wait()
 		check(child, t, "child of a stopped one", context.Canceled)
-	})
-}
-
-func TestWithoutDone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := driver.Bound(endless(t), time.Second)
-		defer b.Stop()
-		d := b.WithoutDone()
-		if d.Done() != nil || d.Err() != nil {
-			t.Errorf("Done %v, Err %v; want neither", d.Done(), d.Err())
-		}
-		want, _ := b.Deadline()
-		if got, ok := d.Deadline(); !ok || !got.Equal(want) {
-			t.Errorf("Deadline %v, %v; want %v", got, ok, want)
-		}
-		advance(time.Second)
-		if err := d.Err(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Err past the deadline: %v", err)
-		}
 	})
 }
 
@@ -237,7 +210,6 @@ func TestCancellable(t *testing.T) {
 		{"dated", dated{endless(t), time.Now()}, false},
 		{"bounded over endless", bounded, false},
 		{"bounded over cancellable", boundedOver, true},
-		{"doneless", bounded.WithoutDone(), false},
 		{"a value over bounded", context.WithValue(bounded, key("k"), 1), true}, // nobody can see through it
 	} {
 		if got := driver.Cancellable(tt.ctx); got != tt.want {
@@ -255,7 +227,7 @@ func TestBoundAllocates(t *testing.T) {
 	}{
 		"Bound over a parent that cannot end": {1, func() {
 			b := driver.Bound(ctx, time.Second)
-			_, _, _ = b.Err(), b.Timeout(), b.WithoutDone()
+			_ = b.Err()
 			b.Stop()
 		}},
 		"Start of an embedded one": {0, func() {
