@@ -28,6 +28,7 @@ func (h *hold) release(ctx context.Context) error {
 	var deleted int64
 	if !other {
 		if deleted, err = cmd.reply.Int(0); err != nil {
+			h.giveBack() // nobody knows what it did
 			return Malformed(err)
 		}
 	}
