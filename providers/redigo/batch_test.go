@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -158,7 +159,7 @@ func TestEvalManyReadsWhileItWrites(t *testing.T) {
 	m := miniredis.NewMiniRedis()
 	t.Cleanup(m.Close)
 	pipe := func(context.Context, string, string) (net.Conn, error) { return m.Dial() }
-	drv := open(t, prompt("pipe", redis.DialContextFunc(pipe)))
+	drv := open(t, clients.RedigoPool("pipe", redis.DialContextFunc(pipe)))
 	calls := make([]driver.Call, 200)
 	for i := range calls {
 		calls[i] = driver.Call{Script: incr, Keys: []string{fmt.Sprint("k", i%100)}, Args: []string{strings.Repeat("x", 500)}}

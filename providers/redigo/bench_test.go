@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/mna/redisc"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
@@ -59,7 +60,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 	cluster := redistest.StartCluster(b, 3, redistest.Options{})
 	nodes := &redisc.Cluster{StartupNodes: cluster.Addrs(), CreatePool: func(addr string, options ...redis.DialOption) (*redis.Pool, error) {
-		p := prompt(addr, options...)
+		p := clients.RedigoPool(addr, options...)
 		p.MaxIdle = 32
 		return p, nil
 	}}

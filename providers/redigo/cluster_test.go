@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/mna/redisc"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
@@ -34,7 +35,7 @@ func pooled(addrs ...string) *redisc.Cluster {
 	return &redisc.Cluster{
 		StartupNodes: addrs,
 		CreatePool: func(addr string, options ...redis.DialOption) (*redis.Pool, error) {
-			return prompt(addr, options...), nil
+			return clients.RedigoPool(addr, options...), nil
 		},
 	}
 }
@@ -190,7 +191,7 @@ func TestClusterAsksUnknownNode(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.SetError("ASK 42 127.0.0.1:2")
-	c := &askingCluster{Pool: prompt(m.Addr())}
+	c := &askingCluster{Pool: clients.RedigoPool(m.Addr())}
 	drv := open(t, c)
 	_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
 	wantNotSent(t, err, driver.ErrNotSent)
@@ -205,7 +206,7 @@ func TestClusterMovesForever(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	m.SetError("MOVED 42 127.0.0.1:2")
-	c := &askingCluster{Pool: prompt(m.Addr())}
+	c := &askingCluster{Pool: clients.RedigoPool(m.Addr())}
 	drv := open(t, c)
 	_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
 	wantServerError(t, err, "MOVED 42 ")

@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -62,7 +63,7 @@ func TestSubscribeAndCloseAtOnce(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	for range 20 {
-		drv := open(t, prompt(m.Addr()))
+		drv := open(t, clients.RedigoPool(m.Addr()))
 		ready := make(chan struct{})
 		done := make(chan struct{})
 		go func() {
@@ -93,12 +94,12 @@ func TestSubscribeFails(t *testing.T) {
 	m := miniredis.RunT(t)
 	refusing := faultproxy.Start(t, m.Addr())
 	refusing.Refuse()
-	_, err := open(t, prompt(refusing.Addr())).Subscribe(t.Context(), "c")
+	_, err := open(t, clients.RedigoPool(refusing.Addr())).Subscribe(t.Context(), "c")
 	wantNotSent(t, err, driver.ErrNotSent)
 	if !driver.DialFailed(err) {
 		t.Errorf("error %v, want the dialer's", err)
 	}
-	_, err = open(t, onlyGet{prompt(m.Addr())}).Subscribe(t.Context(), "c")
+	_, err = open(t, onlyGet{clients.RedigoPool(m.Addr())}).Subscribe(t.Context(), "c")
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a pool that cannot dial: %v", err)
 	}
@@ -106,13 +107,13 @@ func TestSubscribeFails(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{
 		Args: []string{"--user", "app", "on", ">pass", "&lock:*", "+@all", "~*"},
 	})
-	drv := open(t, prompt(s.Addr(), redis.DialUsername("app"), redis.DialPassword("pass")))
+	drv := open(t, clients.RedigoPool(s.Addr(), redis.DialUsername("app"), redis.DialPassword("pass")))
 	_, err = drv.Subscribe(t.Context(), "other")
 	wantServerError(t, err, "NOPERM ")
 	allowed, err := drv.Subscribe(t.Context(), "lock:1")
 	must(t, err)
 	must(t, allowed.Close())
-	wrong := open(t, prompt(s.Addr(), redis.DialUsername("app"), redis.DialPassword("wrong")))
+	wrong := open(t, clients.RedigoPool(s.Addr(), redis.DialUsername("app"), redis.DialPassword("wrong")))
 	_, err = wrong.Subscribe(t.Context(), "lock:1")
 	wantServerError(t, err, "WRONGPASS ")
 }

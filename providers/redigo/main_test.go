@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
@@ -29,12 +30,12 @@ type poolKind struct {
 }
 
 var poolKinds = []poolKind{
-	{name: "DialContext", make: prompt},
+	{name: "DialContext", make: clients.RedigoPool},
 	{name: "Dial", make: func(addr string, options ...redis.DialOption) *redis.Pool {
 		return &redis.Pool{MaxIdle: 4, Dial: func() (redis.Conn, error) { return redis.Dial("tcp", addr, options...) }}
 	}},
 	{name: "TestOnBorrow", make: func(addr string, options ...redis.DialOption) *redis.Pool {
-		p := prompt(addr, options...)
+		p := clients.RedigoPool(addr, options...)
 		p.TestOnBorrow = func(redis.Conn, time.Time) error { return nil }
 		return p
 	}},
@@ -44,13 +45,6 @@ var poolKinds = []poolKind{
 			return timeoutConn{c}, err
 		}}
 	}},
-}
-
-// prompt is a pool all of whose functions obey their context.
-func prompt(addr string, options ...redis.DialOption) *redis.Pool {
-	return &redis.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redis.Conn, error) {
-		return redis.DialContext(ctx, "tcp", addr, options...)
-	}}
 }
 
 // timeoutConn is redis.ConnWithTimeout and not redis.ConnWithContext, as connections that old packages wrap.

@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -169,7 +170,7 @@ func TestReturnsWhenDialingHangs(t *testing.T) {
 func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, miniredis.RunT(t).Addr())
-	pool := prompt(proxy.Addr())
+	pool := clients.RedigoPool(proxy.Addr())
 	pool.TestOnBorrow = func(c redis.Conn, _ time.Time) error {
 		_, err := c.Do("PING")
 		return err

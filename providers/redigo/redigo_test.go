@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/mna/redisc"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -69,7 +70,7 @@ func TestNoScriptRunsOnce(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	proxy := faultproxy.Start(t, m.Addr())
-	drv := open(t, prompt(proxy.Addr()))
+	drv := open(t, clients.RedigoPool(proxy.Addr()))
 	for want := range int64(3) {
 		r, err := drv.Eval(t.Context(), incr, []string{"n"}, nil)
 		must(t, err)
@@ -114,7 +115,7 @@ func TestDeadPooledConnection(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	proxy := faultproxy.Start(t, m.Addr())
-	drv := open(t, prompt(proxy.Addr()))
+	drv := open(t, clients.RedigoPool(proxy.Addr()))
 	_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
 	must(t, err)
 	proxy.CutAll()
@@ -129,7 +130,7 @@ func TestDeadPooledConnection(t *testing.T) {
 func TestServerErrors(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
-	drv := open(t, prompt(m.Addr()))
+	drv := open(t, clients.RedigoPool(m.Addr()))
 	for _, text := range []string{"LOADING Redis is loading the dataset in memory", "OOM command not allowed", "BUSY script", "ERR odd"} {
 		m.SetError(text)
 		_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
@@ -149,13 +150,13 @@ func TestNotSent(t *testing.T) {
 	refusing := faultproxy.Start(t, m.Addr())
 	refusing.Refuse()
 	full := func(wait bool) *redis.Pool {
-		p := prompt(m.Addr())
+		p := clients.RedigoPool(m.Addr())
 		p.MaxActive, p.Wait = 1, wait
 		held := p.Get()
 		t.Cleanup(func() { held.Close() })
 		return p
 	}
-	closed := prompt(m.Addr())
+	closed := clients.RedigoPool(m.Addr())
 	must(t, closed.Close())
 	closedCluster := &redisc.Cluster{StartupNodes: []string{m.Addr()}}
 	must(t, closedCluster.Close())
@@ -164,7 +165,7 @@ func TestNotSent(t *testing.T) {
 		limit time.Duration
 		want  error
 	}{
-		"refused":           {prompt(refusing.Addr()), patience, driver.ErrNotSent},
+		"refused":           {clients.RedigoPool(refusing.Addr()), patience, driver.ErrNotSent},
 		"exhausted":         {full(false), patience, redis.ErrPoolExhausted},
 		"waits for its ctx": {full(true), soon, context.DeadlineExceeded},
 		"closed":            {closed, patience, driver.ErrNotSent},
@@ -196,7 +197,7 @@ func (p onlyGet) Get() redis.Conn { return p.pool.Get() }
 func TestEndedContextSendsNothing(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
-	drv := open(t, prompt(m.Addr()))
+	drv := open(t, clients.RedigoPool(m.Addr()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := drv.SetNX(ctx, "k", "v", time.Minute)
@@ -217,7 +218,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
-	pool := prompt(m.Addr())
+	pool := clients.RedigoPool(m.Addr())
 	defer pool.Close()
 	drv, err := redigo.New(pool)
 	must(t, err)
@@ -268,7 +269,7 @@ func TestLogin(t *testing.T) {
 		"not allowed":    {login("app", "pass"), "NOPERM ", true},
 		"password":       {login("", "secret"), "", true},
 	} {
-		drv := open(t, prompt(s.Addr(), c.options...))
+		drv := open(t, clients.RedigoPool(s.Addr(), c.options...))
 		set, err := drv.SetNX(t.Context(), name, "v", time.Minute)
 		if c.want == "" {
 			if !set || err != nil {
@@ -289,15 +290,15 @@ func TestTLS(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
 	config := s.TLSConfig(true)
 	drivers := map[string]driver.Driver{
-		"redigo's":   open(t, prompt(s.Addr(), redis.DialUseTLS(true), redis.DialTLSConfig(config))),
-		"tls.Dialer": open(t, prompt(s.Addr(), redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext))),
+		"redigo's":   open(t, clients.RedigoPool(s.Addr(), redis.DialUseTLS(true), redis.DialTLSConfig(config))),
+		"tls.Dialer": open(t, clients.RedigoPool(s.Addr(), redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext))),
 	}
 	for name, drv := range drivers {
 		if set, err := drv.SetNX(t.Context(), name, "v", time.Minute); !set || err != nil {
 			t.Errorf("%s: %v, %v", name, set, err)
 		}
 	}
-	untrusting := open(t, prompt(s.Addr(), redis.DialUseTLS(true)))
+	untrusting := open(t, clients.RedigoPool(s.Addr(), redis.DialUseTLS(true)))
 	_, err := untrusting.SetNX(t.Context(), "k", "v", time.Minute)
 	wantNotSent(t, err, driver.ErrNotSent)
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {

@@ -1,0 +1,42 @@
+// Package clients makes a driver over each of the three clients, set up as the documentation of its provider advises, for tests
+// that any client must pass.
+package clients
+
+import (
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Client is one of the clients.
+type Client struct {
+	// Name is the provider's.
+	Name string
+	// Dial makes a driver over a client of its own, connected to target. It closes the client by tb.Cleanup, but not the
+	// driver: it is a conformance.Harness's Dial.
+	Dial func(tb conformance.TB, target conformance.Target) (driver.Driver, error)
+}
+
+// All are the three clients.
+var All = []Client{{"goredis", Goredis}, {"rueidis", Rueidis}, {"redigo", Redigo}}
+
+// Open makes a driver over a client at the one server at addr. tb closes both.
+func (c Client) Open(tb conformance.TB, addr string) driver.Driver {
+	tb.Helper()
+	drv, err := c.Dial(tb, conformance.Target{Kind: conformance.Single, Addrs: []string{addr}})
+	if err != nil {
+		tb.Fatalf("%s: %v", c.Name, err)
+	}
+	tb.Cleanup(func() { drv.Close() })
+	return drv
+}
+
+// OpenMini is Open for a miniredis.
+func (c Client) OpenMini(tb conformance.TB, addr string) driver.Driver {
+	tb.Helper()
+	drv, err := c.Dial(tb, conformance.Target{Kind: conformance.Miniredis, Addrs: []string{addr}, Miniredis: true})
+	if err != nil {
+		tb.Fatalf("%s: %v", c.Name, err)
+	}
+	tb.Cleanup(func() { drv.Close() })
+	return drv
+}

@@ -1,0 +1,82 @@
+package clients
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/FZambia/sentinel/v2"
+	"github.com/gomodule/redigo/redis"
+	"github.com/mna/redisc"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/redigo"
+)
+
+// Redigo dials with redigo.
+func Redigo(tb conformance.TB, target conformance.Target) (driver.Driver, error) {
+	options := []redis.DialOption{
+		redis.DialUsername(target.Username), redis.DialPassword(target.Password), redis.DialConnectTimeout(2 * time.Second),
+	}
+	if target.TLS != nil {
+		options = append(options, redis.DialContextFunc((&tls.Dialer{Config: target.TLS}).DialContext))
+	}
+	var pool interface {
+		redigo.Pool
+		Close() error
+	}
+	switch target.Kind {
+	case conformance.Cluster:
+		pool = &redisc.Cluster{
+			StartupNodes: target.Addrs,
+			DialOptions:  options,
+			CreatePool: func(addr string, options ...redis.DialOption) (*redis.Pool, error) {
+				return RedigoPool(addr, options...), nil
+			},
+		}
+	case conformance.Sentinel:
+		pool = RedigoSentinel(tb, target.Addrs, target.MasterName, options...)
+	default:
+		pool = RedigoPool(target.Addrs[0], options...)
+	}
+	tb.Cleanup(func() { pool.Close() })
+	return redigo.New(pool)
+}
+
+// RedigoPool is a pool all of whose functions obey their context.
+func RedigoPool(addr string, options ...redis.DialOption) *redis.Pool {
+	return &redis.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", addr, options...)
+	}}
+}
+
+// RedigoSentinel is a pool that asks Sentinels for the master.
+func RedigoSentinel(tb conformance.TB, addrs []string, master string, options ...redis.DialOption) *redis.Pool {
+	sntl := &sentinel.Sentinel{
+		Addrs:      slices.Clone(addrs), // it reorders them
+		MasterName: master,
+		Dial: func(addr string) (redis.Conn, error) {
+			return redis.Dial("tcp", addr, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
+		},
+	}
+	tb.Cleanup(func() { sntl.Close() })
+	return &redis.Pool{MaxIdle: 4, Dial: func() (redis.Conn, error) {
+		addr, err := sntl.MasterAddr()
+		if err != nil {
+			return nil, err
+		}
+		c, err := redis.Dial("tcp", addr, options...)
+		if err != nil {
+			return nil, err
+		}
+		if ok, err := sentinel.TestRole(c, "master"); !ok || err != nil {
+			c.Close()
+			return nil, errors.Join(fmt.Errorf("%s is no master", addr), err)
+		}
+		return c, nil
+	}}
+}

@@ -1,0 +1,32 @@
+package clients
+
+import (
+	redis "github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/rueidis"
+)
+
+// Rueidis dials with rueidis.
+func Rueidis(tb conformance.TB, target conformance.Target) (driver.Driver, error) {
+	opts := redis.ClientOption{
+		InitAddress:       target.Addrs,
+		Sentinel:          redis.SentinelOption{MasterSet: target.MasterName},
+		Username:          target.Username,
+		Password:          target.Password,
+		TLSConfig:         target.TLS,
+		ForceSingleClient: target.Miniredis,
+		AlwaysRESP2:       target.Miniredis,
+		DisableCache:      target.Miniredis,
+	}
+	if target.Miniredis {
+		opts.PipelineMultiplex = -1 // one connection, since the suite has miniredis refuse what comes with new ones too
+	}
+	client, err := redis.NewClient(opts)
+	if err != nil {
+		return nil, driver.NotSent(err) // it logs in at once
+	}
+	tb.Cleanup(client.Close)
+	return rueidis.New(client)
+}
