@@ -68,6 +68,16 @@ var mutants = []struct {
 	},
 
 	{
+		"one expiry for all readers: the key's", fields,
+		func(a *algorithm) { a.fields("if till <= now then", "if false then") },
+		[]string{"a reader's lease is its own"},
+	},
+	{
+		"the key expires with the last to come", fields,
+		func(a *algorithm) { a.fields("math.max(last, till) - now", "till - now") },
+		[]string{"a reader's lease is its own", "a shorter re-entry never shrinks the lease"},
+	},
+	{
 		"readers that exclude each other", fields,
 		func(a *algorithm) {
 			a.acquire = strings.Replace(luaFieldsAcquire, "readers and ARGV[3] == 'exclusive'", "readers", 1)
@@ -180,6 +190,13 @@ var mutants = []struct {
 		func(a *algorithm) { a.acquire = luaMintsAlways },
 		[]string{"a refused acquire mints nothing"},
 	},
+}
+
+// fields changes what the scripts of the sound fields have in common.
+func (a *algorithm) fields(sound, flawed string) {
+	for _, script := range []*string{&a.acquire, &a.renew, &a.release} {
+		*script = strings.Replace(*script, sound, flawed, 1)
+	}
 }
 
 // takeInTwoCommands is the oldest way: between the two commands the holder may die.
