@@ -55,7 +55,7 @@ var cases = slices.Concat(
 	driverSetCases, driverEvalCases, driverErrorCases, driverOutcomeCases, driverSubscribeCases, driverBatchCases, driverCloseCases,
 	driverClusterCases, lackCases,
 	holdCases, wrongTypeCases, resumeCases, nameCases,
-	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, fenceCases,
+	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
 	waitCases, modeCases, connectCases,
 )
 

@@ -62,6 +62,9 @@ type Capabilities struct {
 	Reentrant bool
 	// Hash: the lock's key is a hash of ours, so that a string there is an error instead of a foreign holder.
 	Hash bool
+	// Renews: locks are renewed until they are released, for the first time before half of their TTL is over. A case that
+	// waits for the end of a lease then closes the holder's driver, or cuts it off.
+	Renews bool
 }
 
 // Harness tells Run how to reach what it tests.

@@ -52,7 +52,7 @@ var leaseCases = []testCase{
 		run: doneClosesFrozen,
 	},
 	{
-		name: "a lock past its Deadline is over", contract: 9, on: proxied,
+		name: "a lock past its Deadline is over", contract: 9, on: proxied, can: lapses,
 		why: "its key may be there still by the server's clock; renewed then, it would be a hold that was promised to have ended",
 		run: pastDeadlineIsOver,
 	},
@@ -78,7 +78,7 @@ const brief = 400 * time.Millisecond
 
 func leaseEndsByItself(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.key()
-	first := t.acquire(a, locker.Request{Name: name, TTL: brief})
+	first := t.lapsing(locker.Request{Name: name, TTL: brief})
 	t.covers(first)
 	var second *locker.Lock
 	t.eventually("the lock comes free", func() bool {

@@ -66,6 +66,17 @@ func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	return lock
 }
 
+// lapsing acquires a lock whose lease then ends by itself: where locks are renewed, the holder's driver is closed.
+func (t *caseT) lapsing(req locker.Request) *locker.Lock {
+	t.Helper()
+	drv := t.driver()
+	lock := t.acquire(t.locker(drv), req)
+	if t.h.Can.Renews {
+		t.ok(drv.Close(), "Close of the holder's driver")
+	}
+	return lock
+}
+
 // held demands that a lock says it is.
 func (t *caseT) held(lock *locker.Lock) {
 	t.Helper()
@@ -152,6 +163,8 @@ func (t *caseT) canceled() context.Context {
 // notReentrant and its like say which strategies a case is for.
 func notReentrant(c Capabilities) bool { return !c.Reentrant }
 func stringKey(c Capabilities) bool    { return !c.Hash }
+func renews(c Capabilities) bool       { return c.Renews }
+func lapses(c Capabilities) bool       { return !c.Renews }
 
 // fenceKey is where DESIGN.md puts the fence counter of a name.
 func fenceKey(name string) string {

@@ -108,11 +108,11 @@ func readersLeaseIsItsOwn(t *caseT) {
 		write := locker.Request{Name: name, TTL: long}
 		var dies, lives *locker.Lock
 		if shortFirst {
-			dies = t.acquire(a, short)
+			dies = t.lapsing(short)
 			lives = t.acquire(b, lasts)
 		} else {
 			lives = t.acquire(b, lasts)
-			dies = t.acquire(a, short)
+			dies = t.lapsing(short)
 		}
 		t.event(dies.Done(), "the short lease ends")
 		t.contended(a, write)
@@ -208,7 +208,7 @@ func lostReleaseEndsOneHold(t *caseT) {
 func shorterReentryNeverShrinks(t *caseT) {
 	l, name := t.direct(), t.key()
 	outer := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
-	inner := t.acquire(l, locker.Request{Name: name, TTL: brief, Owner: "me"})
+	inner := t.lapsing(locker.Request{Name: name, TTL: brief, Owner: "me"})
 	t.covers(outer)
 	t.event(inner.Done(), "the inner lease ends")
 	t.contended(t.direct(), locker.Request{Name: name, Owner: "you"})

@@ -198,7 +198,7 @@ func releaseBeforeSubscription(t *caseT) {
 func leaseEndWakesWaiter(t *caseT) {
 	waiter := t.waiting(t.direct(), retry.Config{Policy: never})
 	name := t.key()
-	dead := t.acquire(t.direct(), locker.Request{Name: name, TTL: brief})
+	dead := t.lapsing(locker.Request{Name: name, TTL: brief})
 	got := t.wait(waiter, locker.Request{Name: name, TTL: long})
 	next := t.got(got, "after the end of the lease")
 	if early := time.Until(dead.Deadline()); early > 0 {

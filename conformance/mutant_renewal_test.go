@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// flawedDog renews with a flaw, in a goroutine per lock that ends with the driver.
+type flawedDog struct {
+	locker.Locker
+	drv driver.Driver
+
+	goesOn  bool // a release does not end the renewing
+	revives bool // the loss does not
+	givesUp bool // one failure does
+	silent  bool // the Lock does not hear of it
+}
+
+type flawedDogLease struct {
+	locker.Lease
+	released context.CancelFunc
+}
+
+func (l flawedDogLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpRelease {
+		l.released()
+	}
+	return l.Lease.Do(ctx, op)
+}
+
+func (d flawedDog) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := d.Locker.Acquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	released, release := context.WithCancel(context.Background())
+	if d.goesOn {
+		release = func() {}
+	}
+	var lease locker.Lease
+	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+		lease = inner
+		return flawedDogLease{inner, release}
+	})
+	d.drv.(driver.Backgrounder).Background(func(closing context.Context) { //nolint:errcheck // the suite's own driver is one
+		d.renew(closing, released, lock, lease)
+	})
+	return lock, nil
+}
+
+func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, lease locker.Lease) {
+	pause := lock.TTL() / 3
+	for tick := time.NewTicker(pause); ; {
+		select {
+		case <-tick.C:
+		case <-released.Done():
+			return
+		case <-closing.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(closing, pause)
+		var err error
+		switch {
+		case d.silent || lock.Err() != nil && (d.goesOn || d.revives):
+			_, err = lease.Do(ctx, locker.Op{Kind: locker.OpRenew, TTL: lock.TTL()})
+		default:
+			err = lock.Renew(ctx, 0)
+		}
+		cancel()
+		if err != nil && d.givesUp {
+			return
+		}
+	}
+}
+
+func TestRenewalMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+	t.Parallel()
+	reviving, once := oneKey, oneKey
+	reviving.renew, once.onceOnly = luaRevive, true
+	harness := func(a algorithm, wrap func(locker.Locker, driver.Driver) locker.Locker) *Harness {
+		return &Harness{Dial: plain, Can: Capabilities{Renews: true}, New: func(drv driver.Driver) (locker.Locker, error) {
+			return wrap(&mutable{drv: drv, alg: a}, drv), nil
+		}}
+	}
+	sound := func(a algorithm) *Harness {
+		return harness(a, func(l locker.Locker, _ driver.Driver) locker.Locker {
+			return locker.Must(watchdog.New(watchdog.Config{}))(l)
+		})
+	}
+	flawed := func(a algorithm, d flawedDog) *Harness {
+		return harness(a, func(l locker.Locker, drv driver.Driver) locker.Locker {
+			d := d
+			d.Locker, d.drv = l, drv
+			return d
+		})
+	}
+	convict(t, []suspect{
+		{
+			"a watchdog that revives an expired lease", flawed(reviving, flawedDog{revives: true}), sound(oneKey),
+			[]string{"a renewal that finds the lock gone ends it", "an outage that lasts ends a renewed lock"},
+		},
+		{
+			"a watchdog that goes on after Release", flawed(oneKey, flawedDog{goesOn: true}), sound(oneKey),
+			[]string{"a release ends the renewals"},
+		},
+		{
+			"a watchdog that keeps a loss to itself", flawed(oneKey, flawedDog{silent: true}), sound(oneKey),
+			[]string{"a renewal that finds the lock gone ends it", "a renewed lock outlasts its TTL"},
+		},
+		{
+			"a watchdog that gives up after one failure", flawed(once, flawedDog{givesUp: true}), sound(once),
+			[]string{"a renewal that fails is tried again"},
+		},
+		{
+			"no watchdog at all", harness(oneKey, func(l locker.Locker, _ driver.Driver) locker.Locker { return l }), sound(oneKey),
+			[]string{"a renewed lock outlasts its TTL", "a renewal that fails is tried again", "a renewal that finds the lock gone ends it"},
+		},
+	})
+}

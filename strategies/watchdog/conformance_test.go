@@ -1,0 +1,45 @@
+package watchdog_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// inspectable tells what the strategy below the watchdog stores.
+type inspectable struct {
+	locker.Locker
+	locker.Inspector
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, conformance.Harness{
+				Name: "watchdog(single) over " + client.Name,
+				Dial: client.Dial,
+				New: func(drv driver.Driver) (locker.Locker, error) {
+					l, err := single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond})
+					if err != nil {
+						return nil, err
+					}
+					dog, err := watchdog.New(watchdog.Config{})
+					if err != nil {
+						return nil, err
+					}
+					return inspectable{dog(l), l}, nil
+				},
+				Can:       conformance.Capabilities{Renews: true},
+				LocksOnly: true,
+			})
+		})
+	}
+}
