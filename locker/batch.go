@@ -37,16 +37,10 @@ func (l *Lock) batched() (Batched, any) {
 	if !l.valid() {
 		return nil, nil
 	}
-	for lease := l.current(); ; {
-		switch is := lease.(type) {
-		case Batched:
-			return is, is.Batch()
-		case interface{ Unwrap() Lease }:
-			lease = is.Unwrap()
-		default:
-			return nil, nil
-		}
+	if lease, ok := behind[Batched](l.current()); ok {
+		return lease, lease.Batch()
 	}
+	return nil, nil
 }
 
 // RenewBatch does to each lock what Renew(ctx, 0) does, and returns the errors in the order of the locks. Those that share

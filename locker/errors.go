@@ -89,6 +89,9 @@ type ContentionError struct {
 	RetryAfter time.Duration
 	// Channel is where releases are heard of. Zero: poll.
 	Channel driver.Channel
+	// Jitter asks for a random delay of up to this before an attempt that a wake-up brings about: attempts that meet spoil
+	// each other, as in a quorum. Zero: none.
+	Jitter time.Duration
 }
 
 // Error implements error.

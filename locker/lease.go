@@ -28,6 +28,7 @@ const (
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
 	OpRaiseFence                   // set the tenure's fencing token to at least Fence, only while the token holds
+	OpGiveBack                     // end the hold as OpRelease does, but wake nobody: of an attempt that came to nothing
 )
 
 // String returns the operation's name in errors.
@@ -41,6 +42,8 @@ func (k OpKind) String() string {
 		return "convert"
 	case OpRaiseFence:
 		return "raise fence"
+	case OpGiveBack:
+		return "give back"
 	default:
 		return "unknown operation"
 	}
@@ -64,7 +67,8 @@ type Term struct {
 // passes on what it does not know. An error that matches ErrNotHeld says that the hold is gone; ErrUnknownOutcome, that
 // this is not known. Do may be called from several goroutines at once.
 //
-// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel together (see [Batched]).
+// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel together (see [Batched]) and
+// what else the strategy's Lease can do is found ([Tokened]).
 type Lease interface {
 	Do(ctx context.Context, op Op) (Term, error)
 }
@@ -72,6 +76,27 @@ type Lease interface {
 // Sourced is implemented by a Lease that can tell its traces where it comes from.
 type Sourced interface {
 	Source() Source
+}
+
+// Tokened is implemented by a Lease whose token changes while it is held: [Lock.Handle] asks for it in place of the Grant's.
+// A quorum's token is made of those of its nodes, which come and go.
+type Tokened interface {
+	Lease
+	Token() string
+}
+
+// behind finds a T among lease and what it wraps.
+func behind[T Lease](lease Lease) (found T, ok bool) {
+	for {
+		if found, ok = lease.(T); ok {
+			return found, true
+		}
+		wrapper, wraps := lease.(interface{ Unwrap() Lease })
+		if !wraps {
+			return found, false
+		}
+		lease = wrapper.Unwrap()
+	}
 }
 
 // NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else of ctx is kept.

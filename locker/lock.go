@@ -76,7 +76,15 @@ func (l *Lock) TTL() time.Duration {
 }
 
 // Handle names the hold to another process, which takes it over with [Resume]. Who has it can release the lock.
-func (l *Lock) Handle() Handle { return NewHandle(l.facts()) }
+func (l *Lock) Handle() Handle {
+	g := l.facts()
+	if l.valid() {
+		if t, ok := behind[Tokened](l.current()); ok {
+			g.Token = t.Token()
+		}
+	}
+	return NewHandle(g)
+}
 
 // Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so that a check like
 // `WHERE fence <= $1` fails closed.

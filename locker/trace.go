@@ -124,6 +124,15 @@ func WithTrace(ctx context.Context, t *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
+// WithoutTrace returns a ctx that reports to no Trace. It is for strategies that are made of other Lockers, whose Locks are
+// not the caller's.
+func WithoutTrace(ctx context.Context) context.Context {
+	if TraceFrom(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, traceKey{}, (*Trace)(nil))
+}
+
 // TraceFrom returns the Trace in ctx, or nil. Strategies and middleware report to it.
 func TraceFrom(ctx context.Context) *Trace {
 	t, _ := ctx.Value(traceKey{}).(*Trace)

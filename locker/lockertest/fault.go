@@ -18,7 +18,7 @@ func (f *faults) of(kind locker.OpKind) error {
 	switch kind {
 	case locker.OpRenew:
 		return next(&f.renew)
-	case locker.OpRelease:
+	case locker.OpRelease, locker.OpGiveBack:
 		return next(&f.release)
 	default:
 		return nil

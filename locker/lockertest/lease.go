@@ -55,7 +55,7 @@ func (h *hold) Source() locker.Source { return source }
 
 // Do implements locker.Lease.
 func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if err := ended(ctx); err != nil && op.Kind != locker.OpRelease {
+	if err := ended(ctx); err != nil && op.Kind != locker.OpRelease && op.Kind != locker.OpGiveBack {
 		return locker.Term{}, err
 	}
 	h.locks.mu.Lock()
@@ -70,7 +70,7 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	switch op.Kind {
 	case locker.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
-	case locker.OpRelease:
+	case locker.OpRelease, locker.OpGiveBack:
 		h.tenures.holds = slices.DeleteFunc(holds, func(other *hold) bool { return other == h })
 	case locker.OpConvert:
 		if op.Mode == locker.Exclusive && len(holds) > 1 {

@@ -26,7 +26,8 @@ type Config struct {
 	FailFast bool
 	// WakeJitter puts a random delay of up to this before an attempt that a release or the end of a lease brings about, so
 	// that processes that hear of it at the same moment do not try at the same moment. It helps where attempts that meet
-	// spoil each other, as in a quorum (strategies/redlock). Default: 0, no delay.
+	// spoil each other. Where a refusal asks for more (ContentionError.Jitter, as of strategies/redlock), that is taken.
+	// Default: 0, no delay but what refusals ask for.
 	WakeJitter time.Duration
 }
 

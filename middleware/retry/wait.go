@@ -64,8 +64,8 @@ func (a *acquisition) pause() error {
 	case <-tick:
 	case <-a.ctx.Done():
 	}
-	if a.cfg.WakeJitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
-		timer.Reset(rand.N(a.cfg.WakeJitter))
+	if jitter := a.wakeJitter(); jitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
+		timer.Reset(rand.N(jitter))
 		select {
 		case <-timer.C:
 		case <-a.ctx.Done():
@@ -79,6 +79,14 @@ func (a *acquisition) pause() error {
 		a.place.proceed()
 	}
 	return nil
+}
+
+// wakeJitter is the Config's, or what the refusal asks for where that is more.
+func (a *acquisition) wakeJitter() time.Duration {
+	if a.last.held == nil {
+		return a.cfg.WakeJitter
+	}
+	return max(a.cfg.WakeJitter, a.last.held.Jitter)
 }
 
 // tooLate tells whether a look at a held lock at t would likely be cut off: ctx ends within twice what the fastest attempt

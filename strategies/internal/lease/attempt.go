@@ -59,7 +59,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
 	if err == nil && a.scripted {
 		if err = a.read(); err != nil && a.over == "" && !inTheWay(err) {
-			a.giveBack() // a reply that we do not understand: it may have won
+			a.giveBack(a.channel()) // a reply that we do not understand: it may have won
 			return err
 		}
 	}
@@ -80,14 +80,14 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		if time.Now().Before(a.deadline) {
 			return nil
 		}
-		a.giveBack()
+		a.giveBack(a.channel())
 		return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
 			locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 	}
 	switch {
 	case a.open == 0:
 	case a.over == "":
-		a.cleanUp(a.open)
+		a.cleanUp(a.open, a.channel())
 	default:
 		a.undoResume()
 	}

@@ -40,13 +40,18 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	case locker.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case locker.OpRelease:
-		return locker.Term{}, h.release(ctx)
+		return locker.Term{}, h.release(ctx, h.channel())
+	case locker.OpGiveBack:
+		return locker.Term{}, h.release(ctx, nobody)
 	case locker.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
 	default:
 		return locker.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
 	}
 }
+
+// nobody is the channel of a release that is published nowhere.
+const nobody = ""
 
 // channel is where releases are published.
 func (h *hold) channel() string {

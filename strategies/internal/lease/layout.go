@@ -29,7 +29,7 @@ type Layout struct {
 	UndoResume *driver.Script
 	// Renew gets what Acquire gets. Its reply: 1 extended, 0 not held.
 	Renew *driver.Script
-	// Release gets value and the channel to publish on. Its reply: 1 released, 0 not held.
+	// Release gets value and the channel to publish on; "": none. Its reply: 1 released, 0 not held.
 	Release *driver.Script
 	// RaiseFence gets value, token and the counter's TTL in ms. Its reply: {1, fence}, {0} not held, {-1, text}.
 	RaiseFence *driver.Script

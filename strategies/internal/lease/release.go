@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
 )
 
-// release deletes the key if it is still ours. ctx ends the repeating, not the first send, nor the waiting for its answer.
-func (h *hold) release(ctx context.Context) error {
-	cmd := h.command(h.layout.Release, false, h.value, h.channel())
+// release deletes the key if it is still ours, and publishes that on channel. ctx ends the repeating, not the first send, nor the waiting for its answer.
+func (h *hold) release(ctx context.Context, channel string) error {
+	cmd := h.command(h.layout.Release, false, h.value, channel)
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx
@@ -22,18 +22,18 @@ func (h *hold) release(ctx context.Context) error {
 	err := cmd.Resolve(detached, cmd)
 	other := driver.CodeOf(err) == "WRONGTYPE" // somebody else's key by now: ours is not there
 	if err != nil && !other {
-		h.giveBack()
+		h.giveBack(channel)
 		return err
 	}
 	var deleted int64
 	if !other {
 		if deleted, err = cmd.reply.Int(0); err != nil {
-			h.giveBack() // nobody knows what it did
+			h.giveBack(channel) // nobody knows what it did
 			return Malformed(err)
 		}
 	}
 	if h.open > 0 {
-		h.cleanUp(h.open) // an earlier send of the acquire may yet be executed, now that the key is free
+		h.cleanUp(h.open, channel) // an earlier send of the acquire may yet be executed, now that the key is free
 	}
 	switch {
 	case deleted == replyYes, cmd.Open > 0 && cmd.First.Before(before):
@@ -46,18 +46,18 @@ func (h *hold) release(ctx context.Context) error {
 }
 
 // giveBack releases, in the background, what is or was held.
-func (h *hold) giveBack() {
+func (h *hold) giveBack(channel string) {
 	open := 0
 	if h.open > 0 && time.Now().Before(h.openUntil) {
 		open = h.open + 1
 	}
 	h.openUntil = time.Now().Add(outcome.OpenFor(h.ttl))
-	h.cleanUp(open)
+	h.cleanUp(open, channel)
 }
 
 // cleanUp deletes, in the background, what may be left of the hold, while open sends may still bring it back.
-func (h *hold) cleanUp(open int) {
-	h.residue(open, h.layout.Release, h.value, h.channel())
+func (h *hold) cleanUp(open int, channel string) {
+	h.residue(open, h.layout.Release, h.value, channel)
 }
 
 // residue repeats a script in the background that removes what open sends may leave. It answers 1 when it did.

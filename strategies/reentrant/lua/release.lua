@@ -2,7 +2,7 @@
 -- nothing. Needs holds.
 -- KEYS[1]  the lock
 -- ARGV[1]  the hold's token
--- ARGV[2]  the channel to publish on
+-- ARGV[2]  the channel to publish on; empty: none
 -- reply    1 released, 0 not held: gone, or its lease had ended
 local lock, other = open(KEYS[1])
 if other then
@@ -18,6 +18,8 @@ if found.token then
   settle(lock, found)
 else
   redis.call('DEL', KEYS[1])
-  redis.pcall('PUBLISH', ARGV[2], '')
+  if ARGV[2] ~= '' then
+    redis.pcall('PUBLISH', ARGV[2], '')
+  end
 end
 return till > lock.now and 1 or 0

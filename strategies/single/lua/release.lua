@@ -1,7 +1,7 @@
 -- Releases a hold: compare, delete, tell those who wait. A publish that is refused changes nothing.
 -- KEYS[1]  the lock
 -- ARGV[1]  our value
--- ARGV[2]  the channel to publish on
+-- ARGV[2]  the channel to publish on; empty: none
 -- reply    1 deleted, 0 not ours
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then
@@ -11,5 +11,7 @@ if held ~= ARGV[1] then
   return 0
 end
 redis.call('DEL', KEYS[1])
-redis.pcall('PUBLISH', ARGV[2], '')
+if ARGV[2] ~= '' then
+  redis.pcall('PUBLISH', ARGV[2], '')
+end
 return 1
