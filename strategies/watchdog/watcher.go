@@ -62,7 +62,7 @@ const away = -1
 
 // Do implements locker.Lease. A release ends the watching before it is sent.
 func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRelease {
+	if op.Kind == locker.OpRelease || op.Kind == locker.OpGiveBack {
 		l.watcher.scheduler.forget(l)
 	}
 	return l.Lease.Do(ctx, op)
