@@ -68,32 +68,32 @@ func (a *adapter) do(ctx context.Context, w way, cmd rueidis.Completed) rueidis.
 	if w == straight {
 		return a.client.Do(shown(ctx), cmd)
 	}
-	res, err := await(ctx, a, w, func(ctx context.Context) rueidis.RedisResult { return a.client.Do(ctx, cmd) })
+	res, err := await(ctx, ctx, a, w, func(ctx context.Context) rueidis.RedisResult { return a.client.Do(ctx, cmd) })
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
 	return res
 }
 
-// doMulti sends several commands in one round trip.
-func (a *adapter) doMulti(ctx context.Context, w way, cmds rueidis.Commands) []rueidis.RedisResult {
+// doMulti sends several commands in one round trip. The client may wait until client ends, the caller until ctx does.
+func (a *adapter) doMulti(ctx, client context.Context, w way, cmds rueidis.Commands) []rueidis.RedisResult {
 	if w == straight {
-		return a.client.DoMulti(shown(ctx), cmds...)
+		return a.client.DoMulti(shown(client), cmds...)
 	}
-	res, err := await(ctx, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
+	res, err := await(ctx, client, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
 	if err != nil {
 		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(err)}, len(cmds))
 	}
 	return res
 }
 
-// await returns soon after ctx ends, while call is finished behind.
-func await[T any](ctx context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
+// await returns soon after ctx ends, while call is finished behind; call gets the context client.
+func await[T any](ctx, client context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
 	return driver.Await(ctx, func() (T, error) {
 		if w != aside {
-			return call(shown(ctx)), nil
+			return call(shown(client)), nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, avoid) // on a connection of its own a command has no other timeout
+		ctx, cancel := context.WithTimeout(client, avoid) // on a connection of its own a command has no other timeout
 		defer cancel()
 		select {
 		case a.lanes <- struct{}{}:
@@ -104,6 +104,18 @@ func await[T any](ctx context.Context, a *adapter, w way, call func(context.Cont
 			return none, driver.NotSent(ctx.Err())
 		}
 	})
+}
+
+// sooner returns a context that ends a little before ctx's deadline: when it ends, the client still has time to tell which
+// commands of a batch were answered.
+func sooner(ctx context.Context) (context.Context, func()) {
+	deadline, dated := ctx.Deadline()
+	if !dated {
+		return ctx, func() {}
+	}
+	left := time.Until(deadline)
+	bound := driver.Bound(ctx, left-min(left/8, 50*time.Millisecond))
+	return bound, bound.Stop
 }
 
 // shown returns ctx as the client may see it on a shared connection. A lone command with a deadline is read under that
