@@ -71,11 +71,9 @@ func (a *adapter) sendMany(ctx context.Context, calls []driver.Call, results []d
 	if len(cmds) == 0 {
 		return nil
 	}
-	client, stop := sooner(ctx)
-	defer stop()
-	for j, res := range a.doMulti(ctx, client, w, cmds) {
+	for j, res := range a.doMulti(ctx, w, cmds) {
 		r := &results[sent[j]]
-		if r.Err = a.outcome(client, res, closing); r.Err == nil {
+		if r.Err = a.outcome(ctx, res, closing); r.Err == nil {
 			r.Reply, r.Err = reply(res)
 		} else if driver.CodeOf(r.Err) == "NOSCRIPT" {
 			unknown = append(unknown, sent[j])

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ const (
 	warm  = 64               // answers in a row that make it likely that all shared connections stand
 	avoid = 10 * time.Second // how long the shared connections are not used after one did not answer in time
 	lanes = 8                // commands of a driver that go aside at once
+
+	lapse = 50 * time.Millisecond // how long a batch waits for the client to notice that its context has ended
 )
 
 // health is what the last commands tell of the shared connections.
@@ -75,25 +78,49 @@ func (a *adapter) do(ctx context.Context, w way, cmd rueidis.Completed) rueidis.
 	return res
 }
 
-// doMulti sends several commands in one round trip. The client may wait until client ends, the caller until ctx does.
-func (a *adapter) doMulti(ctx, client context.Context, w way, cmds rueidis.Commands) []rueidis.RedisResult {
+// doMulti sends several commands in one round trip.
+func (a *adapter) doMulti(ctx context.Context, w way, cmds rueidis.Commands) []rueidis.RedisResult {
 	if w == straight {
-		return a.client.DoMulti(shown(client), cmds...)
+		return a.client.DoMulti(shown(ctx), cmds...)
 	}
-	res, err := await(ctx, client, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
+	waiting := ctx
+	if a.health.many {
+		var stop func()
+		waiting, stop = later(ctx)
+		defer stop()
+	}
+	res, err := await(waiting, ctx, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
 	if err != nil {
+		if over := ended(ctx); over != nil && !errors.Is(err, driver.ErrNotSent) {
+			err = over
+		}
 		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(err)}, len(cmds))
 	}
 	return res
 }
 
-// await returns soon after ctx ends, while call is finished behind; call gets the context client.
-func await[T any](ctx, client context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
-	return driver.Await(ctx, func() (T, error) {
-		if w != aside {
-			return call(shown(client)), nil
+// later returns a context that ends a moment after ctx: when ctx ends, the client tells which nodes of a cluster have answered.
+func later(ctx context.Context) (context.Context, func()) {
+	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(lapse)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-waiting.Done():
 		}
-		ctx, cancel := context.WithTimeout(client, avoid) // on a connection of its own a command has no other timeout
+	})
+	return waiting, func() { stop(); cancel() }
+}
+
+// await returns soon after waiting ends, while call, which gets ctx, is finished behind.
+func await[T any](waiting, ctx context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
+	return driver.Await(waiting, func() (T, error) {
+		if w != aside {
+			return call(shown(ctx)), nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, avoid) // on a connection of its own a command has no other timeout
 		defer cancel()
 		select {
 		case a.lanes <- struct{}{}:
@@ -104,18 +131,6 @@ func await[T any](ctx, client context.Context, a *adapter, w way, call func(cont
 			return none, driver.NotSent(ctx.Err())
 		}
 	})
-}
-
-// sooner returns a context that ends a little before ctx's deadline: when it ends, the client still has time to tell which
-// commands of a batch were answered.
-func sooner(ctx context.Context) (context.Context, func()) {
-	deadline, dated := ctx.Deadline()
-	if !dated {
-		return ctx, func() {}
-	}
-	left := time.Until(deadline)
-	bound := driver.Bound(ctx, left-min(left/8, 50*time.Millisecond))
-	return bound, bound.Stop
 }
 
 // shown returns ctx as the client may see it on a shared connection. A lone command with a deadline is read under that
