@@ -31,6 +31,11 @@ var driverClusterCases = []testCase{
 		why: "while a slot moves, ASK sends single keys to the new node, and TRYAGAIN refuses several until they are together",
 		run: movingSlotIsFollowed,
 	},
+	{
+		name: "a silent node keeps no answers back", on: realCluster, own: true, needs: batches,
+		why: "the renewals of a batch that other nodes have answered must not count as unanswered",
+		run: silentNodeInBatch,
+	},
 }
 
 func everyNodeIsReached(t *caseT) {
@@ -76,6 +81,42 @@ func twoSlotsAreAnError(t *caseT) {
 	}
 	_, err = drv.SetNX(t.ctx, t.key(), "v", time.Minute)
 	t.ok(err, "SetNX afterwards")
+}
+
+// silentNodeInBatch freezes one node of three and demands the outcome of what the others were sent.
+func silentNodeInBatch(t *caseT) {
+	drv := t.driver()
+	calls := make([]driver.Call, 240)
+	for i := range calls {
+		calls[i] = driver.Call{Script: countScript, Keys: []string{t.key()}}
+	}
+	for range 2 {
+		for _, r := range t.many(t.ctx, drv, calls) {
+			t.ok(r.Err, "a call of a batch")
+		}
+	}
+	silent := t.srv.cluster.Nodes()[1]
+	t.ok(silent.Freeze(), "freeze a node")
+	for n, parent := range []context.Context{t.ctx, context.Background()} {
+		ctx := driver.Bound(parent, 10*shortly)
+		results := t.many(ctx, drv, calls)
+		ctx.Stop()
+		for i, r := range results {
+			switch key := calls[i].Keys[0]; {
+			case t.srv.cluster.NodeForKey(key) == silent:
+				if r.Err == nil {
+					t.Errorf("a call to the silent node was answered")
+				}
+			case r.Err != nil:
+				t.Errorf("a call to another node: %v", r.Err)
+			default:
+				if got, err := r.Reply.Int(0); got != int64(n)+3 || err != nil {
+					t.Errorf("a call to another node was answered %d (%v), want %d", got, err, n+3)
+				}
+			}
+		}
+	}
+	t.ok(silent.Thaw(), "let the node go on")
 }
 
 // otherNode returns a node that does not own key.

@@ -47,7 +47,7 @@ func (d flawedDog) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 		lease = inner
 		return flawedDogLease{inner, release}
 	})
-	d.drv.(driver.Backgrounder).Background(func(closing context.Context) { //nolint:errcheck // the suite's own driver is one
+	d.drv.(driver.Backgrounder).Background(func(closing context.Context) {
 		d.renew(closing, released, lock, lease)
 	})
 	return lock, nil

@@ -16,6 +16,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 		words := scriptWords(c.Keys, c.Args)
 		words[0], words[1] = "EVALSHA", c.Script.Digest()
 		cmds[i], sources[i] = newCommand(ctx, words), c.Script.Source()
+		cmds[i].batched = true
 	}
 	results, err := call(ctx, a, func() ([]driver.Result, error) {
 		results := a.pipeline(ctx, cmds)
@@ -33,10 +34,14 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 		}
 		return results, nil
 	})
-	if err != nil {
+	if err != nil { // a node that is silent until ctx ends says nothing of the others
 		results = make([]driver.Result, len(calls))
-		for i := range results {
-			results[i].Err = err
+		for i, cmd := range cmds {
+			if cmd.told.Load() {
+				results[i].Reply, results[i].Err = driver.NewReply(cmd.Val())
+			} else {
+				results[i].Err = err
+			}
 		}
 	}
 	return results

@@ -16,6 +16,8 @@ import (
 type command struct {
 	redis.Cmd
 	sent    atomic.Bool
+	batched bool               // others may look at it while the client is not through with all of its batch
+	told    atomic.Bool        // its reply is there; only where batched, since asking may wait for an AutoPipeliner elsewhere
 	stop    context.CancelFunc // ends the context that c is sent under; nil where that is not needed
 	refusal error              // the error reply that called for stop
 }
@@ -42,6 +44,9 @@ func (c *command) Args() []any {
 // LOADING, unless its context has ended meanwhile.
 func (c *command) SetErr(err error) {
 	c.Cmd.SetErr(err)
+	if c.batched && err == nil && c.Val() != nil {
+		c.told.Store(true)
+	}
 	if c.stop != nil && c.refusal == nil && (redis.IsReadOnlyError(err) || redis.IsLoadingError(err)) {
 		c.refusal = err
 		c.stop()

@@ -102,15 +102,13 @@ func (a *adapter) evalEach(ctx context.Context, calls []driver.Call) []driver.Re
 	running := make(chan struct{}, clusterCalls)
 	var wg sync.WaitGroup
 	for i, c := range calls {
-		leave := func() { <-running }
-		select {
-		case running <- struct{}{}:
-		case <-time.After(clusterStall):
-			leave = func() {}
-		}
+		running <- struct{}{}
+		leave := sync.OnceFunc(func() { <-running })
+		stalled := time.AfterFunc(clusterStall, leave)
 		wg.Go(func() {
-			defer leave()
 			results[i].Reply, results[i].Err = a.Eval(ctx, c.Script, c.Keys, c.Args)
+			stalled.Stop()
+			leave()
 		})
 	}
 	wg.Wait()

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ const (
 	warm  = 64               // answers in a row that make it likely that all shared connections stand
 	avoid = 10 * time.Second // how long the shared connections are not used after one did not answer in time
 	lanes = 8                // commands of a driver that go aside at once
+
+	lapse = 50 * time.Millisecond // how long a batch waits for the client to notice that its context has ended
 )
 
 // health is what the last commands tell of the shared connections.
@@ -68,7 +71,7 @@ func (a *adapter) do(ctx context.Context, w way, cmd rueidis.Completed) rueidis.
 	if w == straight {
 		return a.client.Do(shown(ctx), cmd)
 	}
-	res, err := await(ctx, a, w, func(ctx context.Context) rueidis.RedisResult { return a.client.Do(ctx, cmd) })
+	res, err := await(ctx, ctx, a, w, func(ctx context.Context) rueidis.RedisResult { return a.client.Do(ctx, cmd) })
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
@@ -80,16 +83,40 @@ func (a *adapter) doMulti(ctx context.Context, w way, cmds rueidis.Commands) []r
 	if w == straight {
 		return a.client.DoMulti(shown(ctx), cmds...)
 	}
-	res, err := await(ctx, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
+	waiting := ctx
+	if a.health.many {
+		var stop func()
+		waiting, stop = later(ctx)
+		defer stop()
+	}
+	res, err := await(waiting, ctx, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
 	if err != nil {
+		if over := ended(ctx); over != nil && !errors.Is(err, driver.ErrNotSent) {
+			err = over
+		}
 		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(err)}, len(cmds))
 	}
 	return res
 }
 
-// await returns soon after ctx ends, while call is finished behind.
-func await[T any](ctx context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
-	return driver.Await(ctx, func() (T, error) {
+// later returns a context that ends a moment after ctx: when ctx ends, the client tells which nodes of a cluster have answered.
+func later(ctx context.Context) (context.Context, func()) {
+	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(lapse)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-waiting.Done():
+		}
+	})
+	return waiting, func() { stop(); cancel() }
+}
+
+// await returns soon after waiting ends, while call, which gets ctx, is finished behind.
+func await[T any](waiting, ctx context.Context, a *adapter, w way, call func(context.Context) T) (T, error) {
+	return driver.Await(waiting, func() (T, error) {
 		if w != aside {
 			return call(shown(ctx)), nil
 		}

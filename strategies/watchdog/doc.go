@@ -7,20 +7,20 @@
 //
 // # What is guaranteed
 //
-//   - A renewal that fails is tried again, after 50 ms doubling to 1 s (less where the TTL is short), until the Deadline. An
-//     outage that is over well before that loses nothing. One that lasts ends the lock at its Deadline, with ErrLost.
+//   - A renewal that fails is tried again, after 50 ms doubling to 1 s (less where the TTL is short), until the Deadline,
+//     whatever the error: a permission that was taken away may be given back. An outage that is over well before that loses
+//     nothing. One that lasts ends the lock at its Deadline, with ErrLost and, below it, the error of the last renewal.
 //   - A renewal that finds the hold gone ends the lock at once, with ErrLost.
 //   - Once Release was called, no renewal begins. Release does not wait for one in flight, whose answer changes nothing.
-//   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due, and then at most one per
-//     driver (or wrapped Locker) for a batch and sixteen for renewals that travel alone, however many locks there are. A
-//     server that does not answer delays the renewals of its own driver, and of no other.
+//   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due. Then one sends the batches of
+//     a driver, and more, up to sixteen, only while it waits for an answer; repetitions have as many, in batches and alone.
+//     That bounds them, however many locks there are.
+//   - A server that does not answer delays the renewals of its own driver, and of no other. Nor does a silent node of a
+//     cluster cost a lock on another node: batches pass those that wait for it, and what the others answered counts.
 //
 // # What is not
 //
 // A lock that is neither released nor lost is renewed for as long as the process lives, whether or not its holder makes
 // progress, or still knows of the lock. Config.MaxHold and Config.MaxRenewals bound that. A Lock whose process stands still
 // is not renewed: see package locker for what to do about the work that goes on afterwards.
-//
-// A batch is answered when all its servers have answered. Where one node of a cluster is silent, the renewals of the others
-// have to be sent again: they then travel alone, and with thousands of locks on the silent node some may come too late.
 package watchdog

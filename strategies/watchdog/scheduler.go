@@ -3,6 +3,7 @@ package watchdog
 import (
 	"container/heap"
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -115,6 +116,9 @@ func (s *scheduler) tick() {
 
 // settle plans what follows a renewal that ended with err.
 func (s *scheduler) settle(l *lease, err error) {
+	if err != nil {
+		explain(l.lock, err)
+	}
 	if ended(l) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, locker.ErrInvalid) || errors.Is(err, locker.ErrClosed) {
 		return
 	}
@@ -124,14 +128,28 @@ func (s *scheduler) settle(l *lease, err error) {
 	switch {
 	case l.released:
 	case err == nil:
-		l.fails = 0
+		if l.fails > 0 {
+			l.fails = 0
+			locker.ExplainEnd(l.lock, nil)
+		}
 		l.renewals++
 		s.next(l, wait)
 	default:
 		delay := backoff(l.lock.TTL(), l.fails)
-		l.fails = min(l.fails+1, maxFails)
+		if l.fails++; l.fails > maxFails {
+			l.fails -= 2 // odd and even go different ways
+		}
 		s.plan(l, s.draw(delay))
 	}
+}
+
+// explain notes why the lease may run out. An error that no time heals, such as NOPERM, is tried again like any other: a
+// password that was changed may be changed back, and the lease lasts until its Deadline in any case.
+func explain(lock *locker.Lock, err error) {
+	if op, ok := errors.AsType[*locker.OpError](err); ok {
+		err = op.Err
+	}
+	locker.ExplainEnd(lock, fmt.Errorf("it was not renewed: %w", err))
 }
 
 const (

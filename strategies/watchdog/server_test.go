@@ -36,7 +36,7 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) { renewed <- info.Err }})
 	lock := acquire(t, ctx, ours, locker.Request{TTL: ttl})
 	for range 4 { // it is held for longer than its TTL
-		match(t, <-renewed)
+		match(t, receive(t, renewed, "a renewal"))
 	}
 	value, err := s.Command("GET", name)
 	match(t, err)
@@ -44,19 +44,19 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 		return faultproxy.Contains(name, value.(string), "600")(args)
 	}
 	stalled := proxy.Add(faultproxy.Rule{Match: renewal, Fault: faultproxy.StallRequest})
-	<-stalled.Hit()
+	receive(t, stalled.Hit(), "the renewal that is held back")
 	match(t, lock.Release(t.Context()))
 	other := acquire(t, t.Context(), dial(s.Addr()), locker.Request{TTL: time.Hour})
 	before := proxy.Count(renewal)
 	stalled.Release()
-	<-stalled.Executed()
+	receive(t, stalled.Executed(), "the late renewal")
 	held(t, other)
 	match(t, other.Renew(t.Context(), time.Hour))
 
 	// Another lock is renewed twice meanwhile: the first is not.
 	witness := acquire(t, ctx, ours, locker.Request{Name: "witness", TTL: ttl})
 	for witnessed := 0; witnessed < 2; {
-		if err := <-renewed; err == nil {
+		if err := receive(t, renewed, "a renewal of the witness"); err == nil {
 			witnessed++
 		}
 	}
@@ -65,4 +65,18 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 		t.Errorf("%d renewals were sent after the release", n)
 	}
 	match(t, other.Release(t.Context()))
+}
+
+// receive waits for what a channel delivers, or for its end.
+func receive[T any](t *testing.T, ch <-chan T, what string) T {
+	t.Helper()
+	timer := time.NewTimer(20 * time.Second)
+	defer timer.Stop()
+	select {
+	case v := <-ch:
+		return v
+	case <-timer.C:
+		t.Fatalf("%s: still not after 20 s", what)
+		panic("not reached")
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
-// batch is what holds have in common that are renewed in one round trip: one AttemptTimeout bounds them all.
+// batch is what holds have in common that are renewed in one round trip: one timeout bounds them all.
 type batch struct {
 	drv     driver.Driver
 	timeout time.Duration
@@ -22,8 +22,11 @@ func (h *hold) Batch() any {
 	if _, ok := h.drv.(driver.Batcher); !ok || !reflect.TypeOf(h.drv).Comparable() {
 		return nil
 	}
-	return batch{h.drv, h.timeout}
+	return batch{h.drv, h.batchTimeout()}
 }
+
+// batchTimeout leaves time for repetitions: a batch is answered when the slowest of a cluster's nodes has answered.
+func (h *hold) batchTimeout() time.Duration { return min(h.timeout, h.ttl/6) }
 
 // RenewBatch implements locker.Batched. What shares a batch is a hold over a driver.Batcher.
 func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
@@ -33,7 +36,7 @@ func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
 		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), millis(fencing.KeptFor(r.TTL)))
 		calls[i] = driver.Call{Script: cmd.script, Keys: cmd.keys, Args: cmd.args}
 	}
-	bound := driver.Bound(ctx, h.timeout)
+	bound := driver.Bound(ctx, h.batchTimeout())
 	defer bound.Stop()
 	sent := time.Now()
 	for i, result := range h.drv.(driver.Batcher).EvalMany(bound, calls) { //nolint:errcheck // Batch has looked

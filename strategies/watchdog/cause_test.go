@@ -1,0 +1,110 @@
+//nolint:forbidigo // fake time
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// A lease that runs out because it could not be renewed says why, also where no time would have healed it; what was healed
+// is not blamed.
+func TestSaysWhyItRanOut(t *testing.T) {
+	t.Parallel()
+	for what, refused := range map[string]error{
+		"no permission": driver.NewServerError("NOPERM User locks has no permissions to run the 'evalsha' command", errors.New("the client's")),
+		"no connection": fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF),
+		"closed":        locker.ErrClosed,
+		"unsupported":   errors.ErrUnsupported,
+	} {
+		t.Run(what, func(t *testing.T) {
+			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+				start := time.Now()
+				again := &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { server.FailRenew(refused) }}
+				lock := acquire(t, locker.WithTrace(t.Context(), again), l, locker.Request{})
+				server.FailRenew(refused)
+				<-lock.Done()
+				if took := time.Since(start); took != ttl {
+					t.Errorf("lost after %v; want the TTL", took)
+				}
+				match(t, lock.Err(), locker.ErrLost, refused)
+				if code := driver.CodeOf(refused); driver.CodeOf(lock.Err()) != code {
+					t.Errorf("errors.As finds %q in %v, want %q", driver.CodeOf(lock.Err()), lock.Err(), code)
+				}
+				if text := lock.Err().Error(); strings.Contains(text, "holdfast:") || !strings.Contains(text, refused.Error()) {
+					t.Errorf("the text is %q", text)
+				}
+				match(t, lock.Release(t.Context()), locker.ErrLost, refused)
+			})
+		})
+	}
+}
+
+// stubborn is a Locker whose renewals fail, succeed, and then are not answered at all, whatever their context.
+type stubborn struct {
+	granting
+	renewals chan error
+}
+
+func (s stubborn) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	return locker.NewLock(ctx, locker.Grant{
+		Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL),
+	}, s), nil
+}
+
+func (s stubborn) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpRenew {
+		if err := <-s.renewals; err != nil {
+			return locker.Term{}, err
+		}
+	}
+	return s.granting.Do(ctx, op)
+}
+
+func TestBlamesNoFailureThatWasHealed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := stubborn{renewals: make(chan error, 2)}
+		server.renewals <- io.EOF
+		server.renewals <- nil
+		lock := acquire(t, t.Context(), locker.Must(watchdog.New(watchdog.Config{}))(server), locker.Request{})
+		<-lock.Done()
+		match(t, lock.Err(), locker.ErrLost)
+		if errors.Is(lock.Err(), io.EOF) {
+			t.Errorf("the loss is blamed on a failure that was healed: %v", lock.Err())
+		}
+		close(server.renewals)
+		synctest.Wait()
+		match(t, lock.Release(t.Context()), locker.ErrLost)
+	})
+}
+
+// An AttemptTimeout that is long for the TTL does not use up the lease in one batch without an answer.
+func TestBatchLeavesTimeForRepetitions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(s, single.Config{AttemptTimeout: ttl - time.Second})))
+		locks := acquireMany(t, t.Context(), l, 300)
+		time.Sleep(ttl / 4)
+		s.set(func(s *server) { s.silent = true })
+		time.Sleep(ttl / 3)
+		s.set(func(s *server) { s.silent = false })
+		time.Sleep(3 * ttl)
+		for _, lock := range locks {
+			held(t, lock)
+			match(t, lock.Release(t.Context()))
+		}
+	})
+}

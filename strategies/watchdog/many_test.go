@@ -1,0 +1,89 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// counted is a driver that counts the batches that are sent, and the calls in them.
+type counted struct {
+	driver.Driver
+	batches, calls atomic.Int64
+}
+
+func (c *counted) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	c.batches.Add(1)
+	c.calls.Add(int64(len(calls)))
+	return c.Driver.(driver.Batcher).EvalMany(ctx, calls)
+}
+
+// executed is how many scripts the server was asked for by digest.
+func executed(t *testing.T, server *redistest.Server) (n int64) {
+	t.Helper()
+	info, ok := server.MustCommand(t, "INFO", "commandstats").(string)
+	for line := range strings.Lines(info) {
+		if stats, is := strings.CutPrefix(line, "cmdstat_evalsha:calls="); is {
+			_, err := fmt.Sscanf(stats, "%d,", &n)
+			match(t, err)
+		}
+	}
+	if !ok || n == 0 {
+		t.Fatalf("INFO commandstats answered %q", info)
+	}
+	return n
+}
+
+// Two thousand locks on a real server, over each client: each is renewed when it is due and no sooner, few round trips and few
+// goroutines are enough, and what was counted here was executed there, once.
+func TestManyLocks(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	redistest.Need(t)
+	const (
+		ttl   = 3 * time.Second
+		locks = 2000
+	)
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			server := redistest.Start(t, redistest.Options{})
+			drv := &counted{Driver: client.Open(t, server.Addr())}
+			l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(drv, single.Config{})))
+			warm := acquire(t, t.Context(), l, locker.Request{TTL: ttl})
+			match(t, warm.Renew(t.Context(), 0))
+			match(t, warm.Release(t.Context()))
+			asked := executed(t, server)
+
+			all := acquireAtOnce(t, l, locks, locker.Request{TTL: ttl})
+			goroutines, most := runtime.NumGoroutine(), 0
+			for start := time.Now(); time.Since(start) < ttl/2*3; wait(t, time.Millisecond) {
+				most = max(most, runtime.NumGoroutine())
+			}
+			batches, calls := drv.batches.Load(), drv.calls.Load()
+			if calls < 4*locks || calls > 6*locks {
+				t.Errorf("%d renewals in one and a half TTLs; want four to five of each lock", calls)
+			}
+			if batches > calls/10 {
+				t.Errorf("%d renewals took %d round trips", calls, batches)
+			}
+			if most > goroutines+24 {
+				t.Errorf("%d goroutines, %d before", most, goroutines)
+			}
+			now := executed(t, server) - asked
+			if late := drv.calls.Load(); now < calls || now > late {
+				t.Errorf("the server was asked for %d scripts, want the %d to %d renewals", now, calls, late)
+			}
+			t.Logf("%d renewals in %d round trips, up to %d goroutines more", calls, batches, most-goroutines)
+			releaseAtOnce(t, all, func(*locker.Lock) bool { return true })
+		})
+	}
+}
