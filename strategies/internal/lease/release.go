@@ -12,6 +12,7 @@ import (
 // release deletes the key if it is still ours. ctx ends the repeating, not the first send, nor the waiting for its answer.
 func (h *hold) release(ctx context.Context) error {
 	cmd := h.command(h.layout.Release, false, h.value, h.channel())
+	cmd.args = append(cmd.args, h.layout.Extra...)
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx
@@ -57,7 +58,7 @@ func (h *hold) giveBack() {
 
 // cleanUp deletes, in the background, what may be left of the hold, while open sends may still bring it back.
 func (h *hold) cleanUp(open int) {
-	h.residue(open, h.layout.Release, h.value, h.channel())
+	h.residue(open, h.layout.Release, append([]string{h.value, h.channel()}, h.layout.Extra...)...)
 }
 
 // residue repeats a script in the background that removes what open sends may leave. It answers 1 when it did.

@@ -1,0 +1,2 @@
+// Package rwhash
+package rwhash
