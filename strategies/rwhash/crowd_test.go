@@ -81,7 +81,9 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 // matter of luck, but neither readers nor writers as a whole are kept out.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
-	for _, c := range []*crowd{{processes: 4, lasts: 2 * time.Minute}, {processes: 64, lasts: 10 * time.Second}} {
+	for _, c := range []*crowd{
+		{processes: 1, lasts: time.Minute}, {processes: 4, lasts: time.Minute}, {processes: 64, lasts: 6 * time.Second},
+	} {
 		t.Run(fmt.Sprintf("%d processes", c.processes), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -90,10 +92,10 @@ func TestNobodyStarves(t *testing.T) {
 				c.run(t, m)
 				for _, mode := range modes {
 					t.Logf("%v: %d turns, the longest wait %v, the longest time without any %v", mode, c.turns[mode], c.longest[mode], c.gap[mode])
-					if c.processes < 10 && c.longest[mode] > 20*time.Second {
+					if c.processes == 1 && c.longest[mode] > 10*time.Second { // the holds of all 64 take 3.5 s
 						t.Errorf("the longest wait of a %v request was %v", mode, c.longest[mode])
 					}
-					if c.gap[mode] > time.Second {
+					if c.gap[mode] > bound {
 						t.Errorf("for %v no %v request got in", c.gap[mode], mode)
 					}
 				}
