@@ -101,9 +101,10 @@ if lock then
   end
   redis.call('DEL', KEYS[1]) -- with what is left of dead holds, and the intents of writers
 end
-redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold)
-if not shared then
-  redis.call('HSET', KEYS[1], 'writer', ARGV[1])
+if shared then
+  redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold)
+else
+  redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold, 'writer', ARGV[1])
 end
 if kept then
   redis.call('HSET', KEYS[1], 'rwant', text(lock.rwant), 'rowner', kept[1] or '', 'rnote', kept[2] or '', 'ample', text(lock.ample))

@@ -44,7 +44,7 @@ local function open(key, token)
   }
   lock.needed = math.max(lock.wwant, lock.rwant)
   if f[4] then
-    local till = ends(lock, f[4])
+    local till = f[4] == token and till_of(lock.own) or ends(lock, f[4])
     if till and till > lock.now then
       lock.writer, lock.held = f[4], till
     else

@@ -13,20 +13,26 @@ local till = lock and till_of(lock.own)
 if not till then
   return 0
 end
-redis.call('HDEL', KEYS[1], ARGV[1])
-local wrote = lock.writer == ARGV[1] or lock.gone == ARGV[1]
-local found = wrote and {} or holder(lock, false)
-if found.token then
-  settle(lock, found)
-  return till > lock.now and 1 or 0
+local wrote, found = lock.writer == ARGV[1] or lock.gone == ARGV[1], {}
+if not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[1]) == 3) then -- else there is kind, last and this hold
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  found = holder(lock, false)
+  if found.token then
+    settle(lock, found)
+    return till > lock.now and 1 or 0
+  end
 end
-if wrote then
-  pass(lock, math.min(till, lock.now), tonumber(ARGV[3]))
-end
-if lock.wwant > lock.now or awaited(lock) then
-  redis.call('HDEL', KEYS[1], 'last', 'rough')
-  purge(lock, found.dead)
-  expire(lock, lock.now)
+if lock.needed > lock.now then
+  if wrote then
+    pass(lock, math.min(till, lock.now), tonumber(ARGV[3]))
+  end
+  if lock.wwant > lock.now or awaited(lock) then
+    redis.call('HDEL', KEYS[1], 'last', 'rough', ARGV[1])
+    purge(lock, found.dead)
+    expire(lock, lock.now)
+  else
+    redis.call('DEL', KEYS[1])
+  end
 else
   redis.call('DEL', KEYS[1])
 end
