@@ -18,7 +18,8 @@ type attempt struct {
 	sends outcome.Sends
 	note  string
 	mode  locker.Mode
-	waits bool
+	waits locker.Waiting
+	once  bool   // it does not wait
 	over  string // the value that a resume replaces; "" for an acquire
 
 	sent     int       // commands sent
@@ -44,7 +45,7 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 		}
 		ttl = cmp.Or(ttl, g.TTL)
 	}
-	a.owner, a.note, a.mode, a.waits = cmp.Or(owner, a.owner), note, req.Mode, !req.NoWait
+	a.owner, a.note, a.mode, a.once = cmp.Or(owner, a.owner), note, req.Mode, req.NoWait
 	a.layout, a.drv, a.name, a.key, a.value = l.layout, l.drv, req.Name, key, l.layout.Value(owner, note)
 	a.ttl = l.cfg.ttl(ttl)
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
@@ -57,6 +58,9 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 
 // run sends the attempt until its outcome is known, and leaves nothing behind where it is not won.
 func (a *attempt) run(ctx context.Context, req locker.Request) error {
+	if a.layout.Shared && !a.once {
+		a.waits, _ = locker.WaitingFrom(ctx)
+	}
 	err := a.sends.Resolve(ctx, a)
 	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
 	if err == nil && a.scripted {
@@ -122,11 +126,15 @@ func (a *attempt) Send(ctx context.Context) error {
 	}
 	switch {
 	case a.layout.Shared:
-		waits := "0"
-		if a.waits {
-			waits = "1"
+		waited := "-1"
+		switch {
+		case a.once:
+		case a.waits.ID == "":
+			waited = "0"
+		default:
+			waited = millis(time.Since(a.waits.Since))
 		}
-		cmd.args = append(append(cmd.args, a.owner, a.note, a.mode.String(), waits), a.layout.Extra...)
+		cmd.args = append(append(cmd.args, a.owner, a.note, a.mode.String(), waited, a.waits.ID), a.layout.Extra...)
 	case a.layout.SendHolder:
 		cmd.args = append(cmd.args, a.owner, a.note)
 	}

@@ -19,8 +19,8 @@ type Layout struct {
 	SetNX bool
 	// SendHolder: acquire and resume get owner and note behind their other arguments. There is always an owner then.
 	SendHolder bool
-	// Shared: there is a shared mode. Acquire and resume get the mode behind their other arguments, and '1' where the caller
-	// waits, '0' for NoWait.
+	// Shared: there is a shared mode. Acquire and resume get behind their other arguments the mode; for how many ms the
+	// caller has waited, -1 where it does not; and who waits (locker.Waiting), empty before the first refusal.
 	Shared bool
 	// Extra is what acquire, resume, release and convert get last.
 	Extra []string

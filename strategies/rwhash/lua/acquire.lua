@@ -7,8 +7,9 @@
 -- ARGV[4]  owner
 -- ARGV[5]  note; may be empty
 -- ARGV[6]  'exclusive' or 'shared'
--- ARGV[7]  '1': who is refused waits, '0': does not
--- ARGV[8]  for how long at a time writers who wait keep new readers out, ms
+-- ARGV[7]  for how long the caller has waited, ms; -1: it does not wait
+-- ARGV[8]  names the one who waits; empty before its first refusal
+-- ARGV[9]  for how long at a time writers who wait keep new readers out, ms
 -- reply    {1, fence, 0}          taken by this call
 --          {2, fence, 0}          ours since an earlier call
 --          {0, owner, note, ms}   refused: because of whom, and when to try again at the latest
@@ -22,7 +23,7 @@ end
 if lock and lock.own then
   return {2, current(KEYS[2]), 0}
 end
-local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] == '1', tonumber(ARGV[8])
+local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[9])
 
 -- left(till) is how long to wait for what ends at till.
 local function left(till)
@@ -34,8 +35,9 @@ local function by_intent(who, till)
   return {0, names[1] or '', names[2] or '', left(till)}
 end
 
-local refusal
+local refusal, since, passed_over
 if lock then
+  since = lock.now - math.max(tonumber(ARGV[7]), 0)
   if lock.over and lock.rwant > lock.now and lock.over + bound > lock.now then
     lock.turn = lock.over + bound -- a writer whose lease ended passed it on
   end
@@ -57,15 +59,20 @@ if lock then
       end
     elseif awaited(lock) then
       refusal = by_intent('r', math.min(lock.turn, lock.rwant))
+    elseif lock.hwant > lock.now and lock.heir ~= ARGV[8] and since >= lock.hsince then
+      refusal, passed_over = by_intent('h', lock.hwant), true
     end
   end
 end
 if refusal then
-  if waits and (shared or not lock.writer) then
-    if lock.gone then
-      pass(lock, lock.over or 0, bound)
-    end
+  if waits and lock.gone then
+    pass(lock, lock.over or 0, bound)
+  end
+  if waits and (shared or not lock.writer and not passed_over) then
     want(lock, shared, ARGV[4], ARGV[5], bound)
+  end
+  if waits and not shared and ARGV[8] ~= '' then
+    claim(lock, ARGV[8], since, ARGV[4], ARGV[5])
   end
   return refusal
 end
@@ -94,21 +101,33 @@ if lock and shared then
   return {1, fence, 0}
 end
 
-local till, kept = clock() + tonumber(ARGV[2]), nil
+local till = clock() + tonumber(ARGV[2])
+local fields, kept = {'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold}, till
+if not shared then
+  fields[7], fields[8] = 'writer', ARGV[1]
+end
+
+-- carry(needed, ...) keeps fields of the lock that are needed until then.
+local function carry(needed, ...)
+  local values = redis.call('HMGET', KEYS[1], ...)
+  for i = 1, #values do
+    if values[i] then
+      fields[#fields + 1] = select(i, ...)
+      fields[#fields + 1] = values[i]
+    end
+  end
+  kept = math.max(kept, needed)
+end
+
 if lock then
   if lock.rwant > lock.now then
-    kept = redis.call('HMGET', KEYS[1], 'rowner', 'rnote')
+    carry(lock.rwant, 'rwant', 'rowner', 'rnote', 'ample')
+  end
+  if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
+    carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
   end
   redis.call('DEL', KEYS[1]) -- with what is left of dead holds, and the intents of writers
 end
-if shared then
-  redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold)
-else
-  redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold, 'writer', ARGV[1])
-end
-if kept then
-  redis.call('HSET', KEYS[1], 'rwant', text(lock.rwant), 'rowner', kept[1] or '', 'rnote', kept[2] or '', 'ample', text(lock.ample))
-  till = math.max(till, lock.rwant)
-end
-redis.call('PEXPIREAT', KEYS[1], text(till))
+redis.call('HSET', KEYS[1], unpack(fields))
+redis.call('PEXPIREAT', KEYS[1], text(kept))
 return {1, fence, 0}

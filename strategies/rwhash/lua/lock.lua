@@ -7,6 +7,10 @@
 --   rwant    the intent of readers: until when it keeps writers out in the readers' turn, ms
 --   rowner, rnote   who left it last
 --   turn     until when it is the readers' turn, ms
+--   heir     which writer has waited longest of those who came by, and is next: others are refused a free lock
+--   hsince   since when it waits, ms
+--   hwant    its intent: until when it is kept in mind, ms
+--   howner, hnote   who it is
 --   ample    when the readers get a long turn again, ms
 -- The value of a hold is "<when it ends, ms> <number of its last conversion> <bytes of owner>:<owner><note>".
 --
@@ -22,7 +26,8 @@ local stragglers = 500 -- the same for a long turn: all who tried again in time 
 -- own is the value of the hold that token names, writer and held its writer's token and end, gone and over those of a writer
 -- whose lease ended.
 local function open(key, token)
-  local f = redis.pcall('HMGET', key, 'kind', 'last', 'rough', 'writer', 'wwant', 'rwant', 'bar', 'turn', 'ample', token or 'kind')
+  local f = redis.pcall('HMGET', key, 'kind', 'last', 'rough', 'writer', 'wwant', 'rwant', 'bar', 'turn', 'ample', 'heir', 'hsince', 'hwant',
+    token or 'kind')
   if f.err then
     return nil, f
   end
@@ -39,10 +44,11 @@ local function open(key, token)
     return tonumber(f[i] or '') or 0
   end
   local lock = {
-    key = key, now = clock(), last = f[2], rough = f[3], own = token and f[10],
+    key = key, now = clock(), last = f[2], rough = f[3], own = token and f[13],
     wwant = ms(5), rwant = ms(6), bar = ms(7), turn = ms(8), ample = ms(9),
+    heir = f[10], hsince = ms(11), hwant = ms(12),
   }
-  lock.needed = math.max(lock.wwant, lock.rwant)
+  lock.needed = math.max(lock.wwant, lock.rwant, lock.hwant)
   if f[4] then
     local till = f[4] == token and till_of(lock.own) or ends(lock, f[4])
     if till and till > lock.now then

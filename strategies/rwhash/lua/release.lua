@@ -26,7 +26,7 @@ if lock.needed > lock.now then
   if wrote then
     pass(lock, math.min(till, lock.now), tonumber(ARGV[3]))
   end
-  if lock.wwant > lock.now or awaited(lock) then
+  if lock.wwant > lock.now or lock.hwant > lock.now or awaited(lock) then
     redis.call('HDEL', KEYS[1], 'last', 'rough', ARGV[1])
     purge(lock, found.dead)
     expire(lock, lock.now)

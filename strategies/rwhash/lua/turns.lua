@@ -10,7 +10,7 @@ local function pass(lock, from, bound)
   if lock.turn > 0 then
     redis.call('HSET', lock.key, 'turn', text(lock.turn))
   end
-  lock.needed = lock.rwant
+  lock.needed = math.max(lock.rwant, lock.hwant)
 end
 
 -- enter(lock, bound) is for a reader who gets in. The first one in a turn ends it soon; once in a bound, later, so that
@@ -39,6 +39,23 @@ local function enter(lock, bound)
   end
 end
 
+-- outlast(lock, till) makes the key live until then at least.
+local function outlast(lock, till)
+  if redis.call('PTTL', lock.key) < till - lock.now then
+    redis.call('PEXPIREAT', lock.key, text(till))
+  end
+end
+
+-- claim(lock, id, since, owner, note) is for a writer who was refused and waits: the one that has waited longest is next.
+local function claim(lock, id, since, owner, note)
+  if lock.hwant > lock.now and lock.heir ~= id and since >= lock.hsince then
+    return
+  end
+  local till = lock.now + life
+  redis.call('HSET', lock.key, 'heir', id, 'hsince', text(since), 'hwant', text(till), 'howner', owner, 'hnote', note)
+  outlast(lock, till)
+end
+
 -- want(lock, shared, owner, note, bound) leaves the intent of one who was refused and waits.
 local function want(lock, shared, owner, note, bound)
   local till = lock.now + life
@@ -50,8 +67,6 @@ local function want(lock, shared, owner, note, bound)
       redis.call('HSET', lock.key, 'bar', text(math.max(lock.turn, lock.now)))
     end
   end
-  if redis.call('PTTL', lock.key) < life then
-    redis.call('PEXPIREAT', lock.key, text(till))
-  end
+  outlast(lock, till)
 end
 
