@@ -77,12 +77,11 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 	wg.Wait()
 }
 
-// Nobody waits for long. Within a process they queue; the processes race, so that among many the longest wait of one is a
-// matter of luck, but neither readers nor writers as a whole are kept out.
+// Nobody waits for long, in one process or in many.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	for _, c := range []*crowd{
-		{processes: 1, lasts: time.Minute}, {processes: 4, lasts: time.Minute}, {processes: 64, lasts: 6 * time.Second},
+		{processes: 1, lasts: 30 * time.Second}, {processes: 4, lasts: 30 * time.Second}, {processes: 64, lasts: 6 * time.Second},
 	} {
 		t.Run(fmt.Sprintf("%d processes", c.processes), func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +91,7 @@ func TestNobodyStarves(t *testing.T) {
 				c.run(t, m)
 				for _, mode := range modes {
 					t.Logf("%v: %d turns, the longest wait %v, the longest time without any %v", mode, c.turns[mode], c.longest[mode], c.gap[mode])
-					if c.processes == 1 && c.longest[mode] > 10*time.Second { // the holds of all 64 take 3.5 s
+					if c.longest[mode] > 10*time.Second { // the holds of all 64 take 3.5 s
 						t.Errorf("the longest wait of a %v request was %v", mode, c.longest[mode])
 					}
 					if c.gap[mode] > bound {

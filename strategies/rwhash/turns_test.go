@@ -1,11 +1,13 @@
 package rwhash_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // A waiting writer keeps new readers out for WriterTurn, then they get in for as long, though it goes on waiting, and so on.
@@ -189,6 +191,76 @@ func TestIntentsLeaveHoldsAlone(t *testing.T) {
 		release(t, old)
 		match(t, resumed.Upgrade(t.Context()))
 		release(t, resumed)
+		b.free(t)
+	})
+}
+
+// Of the writers who wait the one is next that has waited longest. Who comes fresh is refused meanwhile, readers are not.
+func TestLongestWaitingWriterIsNext(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		waits := func(d time.Duration) func(owner string) error {
+			ctx := locker.WithWaiting(t.Context(), time.Now().Add(-d))
+			return func(owner string) error {
+				lock, err := b.Acquire(ctx, asWriter(locker.Request{Owner: owner}))
+				if err == nil {
+					release(t, lock)
+				}
+				return err
+			}
+		}
+		because := func(err error, owner string) {
+			t.Helper()
+			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner {
+				t.Errorf("%v, want it refused because of %q", err, owner)
+			}
+		}
+		first := b.write(t, locker.Request{Owner: "first"})
+		young, old, middle := waits(time.Second), waits(5*time.Second), waits(3*time.Second)
+		because(young("young"), "first")
+		because(old("old"), "first")
+		because(middle("middle"), "first")
+		release(t, first)
+		sleep(back)
+		because(young("young"), "old")
+		b.refused(t, noWait(writer), "old", life-back)
+		release(t, b.read(t, locker.Request{}))
+		beside := b.read(t, locker.Request{Owner: "beside"})
+		because(old("old"), "beside")
+		b.refused(t, noWait(reader), "old", life)
+		release(t, beside)
+		match(t, old("old"))
+		b.free(t)
+
+		// One that has waited longer than all who came by before gets in at once, and the next one stays the next.
+		first = b.write(t, locker.Request{Owner: "first"})
+		because(middle("middle"), "first")
+		release(t, first)
+		match(t, old("old"))
+		because(young("young"), "middle")
+		sleep(life) // it gave up
+		match(t, young("young"))
+		b.free(t)
+	})
+}
+
+// Who waits through middleware/retry says so, from the first refusal on.
+func TestRetryTellsWhoWaits(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		var seen []locker.Waiting
+		l := locker.Chain(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			w, _ := locker.WaitingFrom(ctx)
+			seen = append(seen, w)
+			return b.Acquire(ctx, req)
+		}), locker.Must(retry.New(retry.Config{})))
+		first := b.write(t, locker.Request{TTL: 2 * time.Second})
+		start := time.Now()
+		lock, err := l.Acquire(t.Context(), writer)
+		match(t, err)
+		if len(seen) < 3 || seen[0] != (locker.Waiting{}) || !seen[1].Since.Equal(start) || seen[1].ID == "" || seen[len(seen)-1] != seen[1] {
+			t.Errorf("the attempts were of %+v", seen)
+		}
+		release(t, lock)
+		match(t, first.Release(t.Context()), locker.ErrLost)
 		b.free(t)
 	})
 }
