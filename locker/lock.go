@@ -115,11 +115,16 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 }
 
 // Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
+//
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode stays as it was, but count on sharing), errors.ErrUnsupported, the
+// client's.
 func (l *Lock) Downgrade(ctx context.Context) error {
 	return l.do(ctx, "downgrade", Op{Kind: OpConvert, Mode: Shared}, nil)
 }
 
-// Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders.
+// Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders: it stays shared then.
+//
+// Errors: a *ContentionError that says who else holds, and those of Downgrade.
 func (l *Lock) Upgrade(ctx context.Context) error {
 	return l.do(ctx, "upgrade", Op{Kind: OpConvert, Mode: Exclusive}, nil)
 }
