@@ -56,7 +56,7 @@ var cases = slices.Concat(
 	driverClusterCases, lackCases,
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, modeCases, connectCases,
+	waitCases, modeCases, convertCases, connectCases,
 )
 
 // featureOf is what a provider needs to be dialled at a kind of server.

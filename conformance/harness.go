@@ -58,6 +58,8 @@ var features = []Feature{FeatureSubscribe, FeatureBatch, FeatureCluster, Feature
 type Capabilities struct {
 	// Shared: Mode Shared.
 	Shared bool
+	// Convert: Lock.Downgrade and Lock.Upgrade, and a waiting writer keeps new readers out for a while. It takes Shared.
+	Convert bool
 	// Reentrant: an acquire by the owner that holds succeeds.
 	Reentrant bool
 	// Hash: the lock's key is a hash of ours, so that a string there is an error instead of a foreign holder.

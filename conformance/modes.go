@@ -9,6 +9,7 @@ import (
 )
 
 func shares(c Capabilities) bool   { return c.Shared }
+func converts(c Capabilities) bool { return c.Shared && c.Convert }
 func reenters(c Capabilities) bool { return c.Reentrant }
 
 // The cases of strategies that share or re-enter.

@@ -39,7 +39,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 
 func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	full := &Harness{Dial: plain, Can: Capabilities{Shared: true, Reentrant: true}}
+	full := &Harness{Dial: plain, Can: Capabilities{Shared: true, Convert: true, Reentrant: true}}
 	all := new(matrix).missing(full)
 	perKind := map[Kind]int{}
 	for _, c := range all {

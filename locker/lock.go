@@ -25,7 +25,8 @@ type Lock struct {
 	cause    error // why the lease will run out, where that is known
 	released bool  // Release was called
 	done     chan struct{}
-	timer    *time.Timer // runs once somebody waits for the end
+	timer    *time.Timer   // runs once somebody waits for the end
+	converts chan struct{} // closed when the conversion under way is over; nil: there is none
 	after    []*afterDone
 }
 
@@ -120,16 +121,6 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
 	l.traceRenewed(op.TTL, err)
 	return err
-}
-
-// Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
-func (l *Lock) Downgrade(ctx context.Context) error {
-	return l.do(ctx, "downgrade", Op{Kind: OpConvert, Mode: Shared}, nil)
-}
-
-// Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders.
-func (l *Lock) Upgrade(ctx context.Context) error {
-	return l.do(ctx, "upgrade", Op{Kind: OpConvert, Mode: Exclusive}, nil)
 }
 
 // do runs an operation that keeps the hold. invalid is what was found wrong with its arguments.

@@ -21,7 +21,8 @@
 //
 // # What is not
 //
-// There is no order between processes: their heads compete. MaxAttempts and the Policy's end concern what a request sends;
+// There is no order between processes: their heads compete, unless the strategy keeps one by [locker.WaitingFrom], as rwhash
+// does among writers. MaxAttempts and the Policy's end concern what a request sends;
 // while it queues behind others of its process it sends nothing, and only MaxWait and ctx end its waiting.
 //
 // A MaxWait that has passed matches [locker.ErrMaxWait], and not context.DeadlineExceeded unless the attempt that it cut off

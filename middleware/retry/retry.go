@@ -65,6 +65,8 @@ type acquisition struct {
 	start  time.Time
 	place  *waiter // in the queue; nil for what does not queue, and before
 
+	waiting bool // ctx says so
+
 	attempts int
 	fastest  time.Duration // attempt so far
 	last     outcome       // of the latest attempt that had one
@@ -147,6 +149,7 @@ func (a *acquisition) judge(err error, now time.Time) error {
 		return wrap(a.req, err)
 	case held != nil:
 		a.know(outcome{held: held, at: now})
+		a.waits()
 	case over && cutOff(a.ctx, err):
 		// It has no outcome of its own: what was known stands.
 	case over:
@@ -174,6 +177,13 @@ func (a *acquisition) lasting(err error, refused bool) bool {
 		return refused || notHeld || !driver.Passing(err)
 	}
 	return !refused && !notHeld && !driver.Passing(err)
+}
+
+// waits tells the strategy, from the next attempt on, that this acquisition goes on waiting.
+func (a *acquisition) waits() {
+	if !a.waiting {
+		a.waiting, a.ctx = true, locker.WithWaiting(a.ctx, a.start)
+	}
 }
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }

@@ -26,6 +26,7 @@ func (a *acquisition) awaitTurn() error {
 	}
 	a.traceWoken(locker.ByTurn, began)
 	a.place.proceed()
+	a.waits()
 	return nil
 }
 

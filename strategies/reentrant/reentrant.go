@@ -36,5 +36,5 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // Inspect implements locker.Inspector with one script, in time that grows with the number of holds. A key that is not a
 // lock of this package is an error.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	return l.leases.Inspect(ctx, name, inspectScript, readState)
+	return l.leases.Inspect(ctx, name, inspectScript, lease.ReadState)
 }

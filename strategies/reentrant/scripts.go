@@ -5,15 +5,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
+	"github.com/holdfast-go/holdfast/strategies/internal/holds"
 	"github.com/holdfast-go/holdfast/strategies/internal/lease"
 )
 
-//go:embed lua/holds.lua
-var holdsLua string
-
-//go:embed lua/fence.lua
-var fenceLua string
+//go:embed lua/lock.lua
+var lockLua string
 
 //go:embed lua/acquire.lua
 var acquireLua string
@@ -24,9 +21,6 @@ var resumeLua string
 //go:embed lua/undo_resume.lua
 var undoResumeLua string
 
-//go:embed lua/renew.lua
-var renewLua string
-
 //go:embed lua/release.lua
 var releaseLua string
 
@@ -36,18 +30,20 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-var inspectScript = driver.NewScript(holdsLua + inspectLua)
+var common = holds.Lua + lockLua
+
+var inspectScript = driver.NewScript(common + inspectLua)
 
 var layout = lease.Layout{
 	Strategy:    "reentrant",
 	SendHolder:  true,
-	Acquire:     driver.NewScript(fencing.Lua + holdsLua + fenceLua + acquireLua),
-	Resume:      driver.NewScript(fencing.Lua + holdsLua + fenceLua + resumeLua),
-	UndoResume:  driver.NewScript(holdsLua + undoResumeLua),
-	Renew:       driver.NewScript(holdsLua + renewLua),
-	Release:     driver.NewScript(holdsLua + releaseLua),
-	RaiseFence:  driver.NewScript(fencing.Lua + holdsLua + fenceLua + raiseFenceLua),
-	CheckResume: checkResume,
+	Acquire:     driver.NewScript(holds.FenceLua + common + acquireLua),
+	Resume:      driver.NewScript(holds.FenceLua + common + resumeLua),
+	UndoResume:  driver.NewScript(common + undoResumeLua),
+	Renew:       driver.NewScript(common + holds.RenewLua),
+	Release:     driver.NewScript(common + releaseLua),
+	RaiseFence:  driver.NewScript(holds.FenceLua + common + raiseFenceLua),
+	CheckResume: lease.SameOwner("reentrant"),
 	Value:       func(string, string) string { return locker.NewToken() },
-	Holder:      readHolder,
+	Holder:      lease.ReadHolder,
 }

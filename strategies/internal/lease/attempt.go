@@ -17,6 +17,9 @@ type attempt struct {
 	hold
 	sends outcome.Sends
 	note  string
+	mode  locker.Mode
+	waits locker.Waiting
+	once  bool   // it does not wait
 	over  string // the value that a resume replaces; "" for an acquire
 
 	sent     int       // commands sent
@@ -42,8 +45,8 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 		}
 		ttl = cmp.Or(ttl, g.TTL)
 	}
-	a.owner, a.note = cmp.Or(owner, a.owner), note
-	a.layout, a.drv, a.key, a.value = l.layout, l.drv, key, l.layout.Value(owner, note)
+	a.owner, a.note, a.mode, a.once = cmp.Or(owner, a.owner), note, req.Mode, req.NoWait
+	a.layout, a.drv, a.name, a.key, a.value = l.layout, l.drv, req.Name, key, l.layout.Value(owner, note)
 	a.ttl = l.cfg.ttl(ttl)
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
 	if req.Fenced || req.Resume.Fence() != 0 {
@@ -55,6 +58,9 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 
 // run sends the attempt until its outcome is known, and leaves nothing behind where it is not won.
 func (a *attempt) run(ctx context.Context, req locker.Request) error {
+	if a.layout.Shared && !a.once {
+		a.waits, _ = locker.WaitingFrom(ctx)
+	}
 	err := a.sends.Resolve(ctx, a)
 	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
 	if err == nil && a.scripted {
@@ -68,7 +74,6 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	}
 	switch {
 	case err == nil && a.refused != nil:
-		a.refused.Name = req.Name
 		err = a.refused
 		if !req.NoWait {
 			err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", a.refused)
@@ -119,7 +124,18 @@ func (a *attempt) Send(ctx context.Context) error {
 	if a.over != "" {
 		cmd.script, cmd.args = a.layout.Resume, append(cmd.args, a.over)
 	}
-	if a.layout.SendHolder {
+	switch {
+	case a.layout.Shared:
+		waited := "-1"
+		switch {
+		case a.once:
+		case a.waits.ID == "":
+			waited = "0"
+		default:
+			waited = millis(time.Since(a.waits.Since))
+		}
+		cmd.args = append(append(cmd.args, a.owner, a.note, a.mode.String(), waited, a.waits.ID), a.layout.Extra...)
+	case a.layout.SendHolder:
 		cmd.args = append(cmd.args, a.owner, a.note)
 	}
 	err := cmd.Send(ctx)
@@ -145,15 +161,14 @@ func (a *attempt) read() error {
 		if a.own {
 			a.won = a.sends.First
 		}
-		return a.readFence(a.reply)
+		return a.readGrant()
 	case replyNo:
 		if a.over != "" {
 			return nil
 		}
 		return a.readHolder(a.reply)
 	case replyCounter:
-		found, _ := a.reply.Text(1)
-		return fencing.CounterError(a.fenceKey, found)
+		return a.counterError(a.reply)
 	case replyForeign:
 		return Foreign(a.key, a.reply)
 	default:
@@ -161,34 +176,37 @@ func (a *attempt) read() error {
 	}
 }
 
-func (a *attempt) readFence(reply driver.Reply) error {
+func (a *attempt) readGrant() (err error) {
+	if a.fence, err = readFence(a.reply); err != nil || a.layout.Convert == nil {
+		return err
+	}
+	if a.conversions, err = a.reply.Int(2); err != nil {
+		return Malformed(err)
+	}
+	return nil
+}
+
+// readFence reads the fencing token behind the status.
+func readFence(reply driver.Reply) (int64, error) {
 	text, err := reply.Text(1)
 	if err != nil {
-		return Malformed(err)
+		return 0, Malformed(err)
 	}
-	if a.fence, err = fencing.Parse(text); err != nil {
-		return Malformed(err)
-	}
-	return nil
-}
-
-func (a *attempt) readHolder(reply driver.Reply) error {
-	holder, err := a.layout.Holder(reply)
+	fence, err := fencing.Parse(text)
 	if err != nil {
-		return Malformed(err)
+		return 0, Malformed(err)
 	}
-	a.refused = &locker.ContentionError{
-		Owner: holder.Owner, Note: holder.Note, Channel: driver.NewChannel(a.drv, a.channel()),
-	}
-	if holder.Left >= 0 {
-		a.refused.RetryAfter = Millis(max(holder.Left, 1))
-	}
-	return nil
+	return fence, nil
 }
 
-func (a *attempt) grant(req locker.Request) locker.Grant {
+func (a *attempt) readHolder(reply driver.Reply) (err error) {
+	a.refused, err = a.contention(reply)
+	return err
+}
+
+func (a *attempt) grant() locker.Grant {
 	return locker.Grant{
-		Name: req.Name, Owner: a.owner, Token: a.value, Mode: req.Mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
+		Name: a.name, Owner: a.owner, Token: a.value, Mode: a.mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
 	}
 }
 

@@ -17,15 +17,17 @@ import (
 
 // hold is one hold at the server; it is the locker.Lease.
 type hold struct {
-	layout                      *Layout
-	drv                         driver.Driver
-	key, fenceKey, value, owner string // fenceKey "": not fenced
-	ttl, timeout                time.Duration
-	open                        int       // sends of the acquire that may still be executed
-	openUntil                   time.Time // until when they are reckoned with
+	layout                  *Layout
+	drv                     driver.Driver
+	name, key, value, owner string
+	fenceKey                string // "": not fenced
+	ttl, timeout            time.Duration
+	open                    int       // sends of the acquire that may still be executed
+	openUntil               time.Time // until when they are reckoned with
 
-	mu       sync.Mutex
-	deadline time.Time // the latest that an answer gave
+	mu          sync.Mutex
+	deadline    time.Time // the latest that an answer gave
+	conversions int64     // the number of the last conversion
 }
 
 // Source implements locker.Sourced.
@@ -45,9 +47,12 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 		return locker.Term{}, h.release(ctx, nobody)
 	case locker.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
-	default:
-		return locker.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
+	case locker.OpConvert:
+		if h.layout.Convert != nil {
+			return h.convert(ctx, op.Mode)
+		}
 	}
+	return locker.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
 }
 
 // nobody is the channel of a release that is published nowhere.
@@ -155,16 +160,31 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 	if status == replyNo {
 		return locker.Term{}, locker.ErrLost
 	}
-	text, err := cmd.reply.Text(1)
-	if err != nil {
-		return locker.Term{}, Malformed(err)
-	}
 	if status != replyYes {
-		return locker.Term{}, fencing.CounterError(h.fenceKey, text)
+		return locker.Term{}, h.counterError(cmd.reply)
 	}
-	now, err := fencing.Parse(text)
+	now, err := readFence(cmd.reply)
+	return locker.Term{Deadline: h.until(), Fence: now}, err
+}
+
+// counterError is the error of the reply {-1, text}.
+func (h *hold) counterError(reply driver.Reply) error {
+	found, err := reply.Text(1)
 	if err != nil {
-		return locker.Term{}, Malformed(err)
+		return Malformed(err)
 	}
-	return locker.Term{Deadline: h.until(), Fence: now}, nil
+	return fencing.CounterError(h.fenceKey, found)
+}
+
+// contention says who holds by a script's refusal.
+func (h *hold) contention(reply driver.Reply) (*locker.ContentionError, error) {
+	holder, err := h.layout.Holder(reply)
+	if err != nil {
+		return nil, Malformed(err)
+	}
+	held := &locker.ContentionError{Name: h.name, Owner: holder.Owner, Note: holder.Note, Channel: driver.NewChannel(h.drv, h.channel())}
+	if holder.Left >= 0 {
+		held.RetryAfter = Millis(max(holder.Left, 1))
+	}
+	return held, nil
 }

@@ -19,6 +19,11 @@ type Layout struct {
 	SetNX bool
 	// SendHolder: acquire and resume get owner and note behind their other arguments. There is always an owner then.
 	SendHolder bool
+	// Shared: there is a shared mode. Acquire and resume get behind their other arguments the mode; for how many ms the
+	// caller has waited, -1 where it does not; and who waits (locker.Waiting), empty before the first refusal.
+	Shared bool
+	// Extra is what acquire, resume, release and convert get last.
+	Extra []string
 
 	// Acquire gets value, TTL in ms, the counter's TTL in ms. Its reply: {1, fence} taken by this call, {2, fence} ours since
 	// an earlier call, {0, ...} held by another, {-1, text} a fence counter that is none, {-2, text} a key that is not ours.
@@ -31,6 +36,11 @@ type Layout struct {
 	Renew *driver.Script
 	// Release gets value and the channel to publish on; "": none. Its reply: 1 released, 0 not held.
 	Release *driver.Script
+	// Convert, where it is not nil, gets value, the mode to change to, the conversion's number among those of the hold, the
+	// channel to publish on, and the counter's TTL in ms. Its reply: {1, fence} done, {2, fence} done by an earlier call, {0}
+	// not held, {3, ...} refused because of another, whom Holder reads, {4} a later conversion was there before, {-1, text}.
+	// Where it is there, the replies of acquire and resume have the number of the last conversion behind the fence.
+	Convert *driver.Script
 	// RaiseFence gets value, token and the counter's TTL in ms. Its reply: {1, fence}, {0} not held, {-1, text}.
 	RaiseFence *driver.Script
 
@@ -40,7 +50,7 @@ type Layout struct {
 	Value func(owner, note string) string
 	// Parse, where it is not nil, finds owner and note in a value.
 	Parse func(value string) (owner, note string)
-	// Holder reads who holds from Acquire's {0, ...}.
+	// Holder reads who holds from a refusal.
 	Holder func(driver.Reply) (Holder, error)
 }
 
@@ -57,6 +67,8 @@ const (
 	replyNo      = 0
 	replyYes     = 1
 	replyAlready = 2 // an earlier send of the same command did it
+	replyRefused = 3 // a conversion: because of another holder
+	replyLate    = 4 // a conversion: a later one was there before
 )
 
 // Malformed is the error of a reply that no script of ours gives.

@@ -64,7 +64,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if err != nil {
 		return nil, err
 	}
-	return locker.NewLock(ctx, a.grant(req), &a.hold), nil
+	return locker.NewLock(ctx, a.grant(), &a.hold), nil
 }
 
 // Inspect runs a script that reads the lock of a name. Its key is the only one.
@@ -103,7 +103,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 			return "", err
 		}
 	}
-	if req.Mode != locker.Exclusive {
+	if req.Mode != locker.Exclusive && !l.layout.Shared {
 		return "", fmt.Errorf("%s has no %v mode, rwhash does: %w", l.layout.Strategy, req.Mode, errors.ErrUnsupported)
 	}
 	if ttl := cmp.Or(req.TTL, req.Resume.Grant().TTL); ttl != 0 && ttl < minTTL {

@@ -9,9 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
 )
 
-// release deletes the key if it is still ours, and publishes that on channel. ctx ends the repeating, not the first send, nor the waiting for its answer.
+// release deletes the key if it is still ours, and publishes that on channel. ctx ends the repeating, not the first send, nor
+// the waiting for its answer.
 func (h *hold) release(ctx context.Context, channel string) error {
 	cmd := h.command(h.layout.Release, false, h.value, channel)
+	cmd.args = append(cmd.args, h.layout.Extra...)
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx
@@ -57,7 +59,7 @@ func (h *hold) giveBack(channel string) {
 
 // cleanUp deletes, in the background, what may be left of the hold, while open sends may still bring it back.
 func (h *hold) cleanUp(open int, channel string) {
-	h.residue(open, h.layout.Release, h.value, channel)
+	h.residue(open, h.layout.Release, append([]string{h.value, channel}, h.layout.Extra...)...)
 }
 
 // residue repeats a script in the background that removes what open sends may leave. It answers 1 when it did.

@@ -1,4 +1,4 @@
--- Acquires, enters again, or finds that an earlier send of the same acquire did. Needs next_fence, holds, count.
+-- Acquires, enters again, or finds that an earlier send of the same acquire did. Needs next_fence, count, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the hold's token
@@ -44,9 +44,7 @@ if tenure then
   if KEYS[2] and not lock.fence then
     redis.call('HSET', KEYS[1], 'fence', fence)
   end
-  if redis.call('HLEN', KEYS[1]) % every == 0 then
-    purge(lock, some(lock).dead)
-  end
+  sweep(lock)
   return {1, fence}
 end
 

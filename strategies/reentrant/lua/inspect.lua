@@ -1,6 +1,6 @@
--- Reads who holds. Needs holds.
+-- Reads who holds. Needs holds and open.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, holds, ms}   its live holds, and until the last of them ends
+-- reply    {1, owner, note, ms, holds}   until the last of its live holds ends, and how many they are
 --          {0}                           free
 --          {-2, text}                    the key holds something else: text
 local lock, other = open(KEYS[1])
@@ -20,4 +20,4 @@ end
 if n == 0 then
   return {0}
 end
-return {1, lock.owner, lock.note or '', n, latest - lock.now}
+return {1, lock.owner, lock.note or '', latest - lock.now, n}

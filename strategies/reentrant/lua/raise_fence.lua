@@ -1,4 +1,4 @@
--- Raises the fencing token of the tenure to at least a given one, while a hold lasts. Needs next_fence, holds, count.
+-- Raises the fencing token of the tenure to at least a given one, while a hold lasts. Needs next_fence, count, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  the hold's token

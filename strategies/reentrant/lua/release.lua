@@ -1,5 +1,5 @@
 -- Releases a hold. With the last live one the lock is free, and those who wait are told; a publish that is refused changes
--- nothing. Needs holds.
+-- nothing. Needs holds and open.
 -- KEYS[1]  the lock
 -- ARGV[1]  the hold's token
 -- ARGV[2]  the channel to publish on; empty: none

@@ -1,4 +1,4 @@
--- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, holds, count.
+-- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, count, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the new token

@@ -1,4 +1,4 @@
--- Undoes a resume that nobody knows of: puts the old token back. The lease stays as it is. Needs holds.
+-- Undoes a resume that nobody knows of: puts the old token back. The lease stays as it is. Needs holds and open.
 -- KEYS[1]  the lock
 -- ARGV[1]  the token that the resume set
 -- ARGV[2]  the token that it replaced

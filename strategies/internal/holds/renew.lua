@@ -1,4 +1,4 @@
--- Extends the lease of a hold. Never shortens it, never brings it back. Needs holds.
+-- Extends the lease of a hold. Never shortens it, never brings it back. Needs holds and open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the hold's token
@@ -9,12 +9,13 @@ local lock, other = open(KEYS[1])
 if other then
   return other.err and other or 0
 end
-local till = lock and live(lock, ARGV[1])
-if not till then
+local value = lock and redis.call('HGET', KEYS[1], ARGV[1])
+local till = till_of(value)
+if not till or till <= lock.now then
   return 0
 end
 local counter = KEYS[2] and redis.pcall('GET', KEYS[2])
-keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])))
+keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])), string.match(value, '^%d+(.*)$'))
 if type(counter) == 'string' and string.match(counter, '^%d+$') -- what else stands there is not ours
     and redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[2], ARGV[3])

@@ -1,0 +1,58 @@
+package locker
+
+import "context"
+
+// Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
+//
+// Conversions of one Lock are done one at a time.
+//
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode stays as it was, but count on sharing), errors.ErrUnsupported, the
+// client's.
+func (l *Lock) Downgrade(ctx context.Context) error {
+	return l.convert(ctx, "downgrade", Shared)
+}
+
+// Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders: it stays shared then.
+//
+// Errors: a *ContentionError that says who else holds, and those of Downgrade.
+func (l *Lock) Upgrade(ctx context.Context) error {
+	return l.convert(ctx, "upgrade", Exclusive)
+}
+
+// convert runs one conversion at a time: answers that came in another order than the server gave them would leave the Lock
+// in a mode that it has not.
+func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
+	if ctx != nil && l.valid() {
+		done, err := l.alone(ctx)
+		if err != nil {
+			return opError(name, l.Name(), err)
+		}
+		defer done()
+	}
+	return l.do(ctx, name, Op{Kind: OpConvert, Mode: to}, nil)
+}
+
+// alone waits until no conversion is under way, and lets none begin until done.
+func (l *Lock) alone(ctx context.Context) (done func(), err error) {
+	for {
+		l.mu.Lock()
+		before := l.converts
+		if before == nil {
+			mine := make(chan struct{})
+			l.converts = mine
+			l.mu.Unlock()
+			return func() {
+				l.mu.Lock()
+				l.converts = nil
+				l.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

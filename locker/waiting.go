@@ -1,0 +1,28 @@
+package locker
+
+import (
+	"context"
+	"time"
+)
+
+// Waiting tells a strategy who waits, over all the attempts of one acquisition.
+type Waiting struct {
+	// ID names the acquisition. It is random.
+	ID string
+	// Since is when the waiting began.
+	Since time.Time
+}
+
+type waitingKey struct{}
+
+// WithWaiting returns a copy of ctx for the attempts of somebody who has waited since then. It is for middleware that
+// repeats attempts: a strategy that keeps an order among processes goes by it.
+func WithWaiting(ctx context.Context, since time.Time) context.Context {
+	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since})
+}
+
+// WaitingFrom returns what WithWaiting put into ctx. It is for strategies.
+func WaitingFrom(ctx context.Context) (Waiting, bool) {
+	w, ok := ctx.Value(waitingKey{}).(Waiting)
+	return w, ok
+}

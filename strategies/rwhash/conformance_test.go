@@ -1,0 +1,30 @@
+package rwhash_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, conformance.Harness{
+				Name: "rwhash over " + client.Name,
+				Dial: client.Dial,
+				New: func(drv driver.Driver) (locker.Locker, error) {
+					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond})
+				},
+				Can:       conformance.Capabilities{Shared: true, Convert: true, Hash: true},
+				LocksOnly: true,
+			})
+		})
+	}
+}

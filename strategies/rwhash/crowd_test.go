@@ -1,0 +1,108 @@
+package rwhash_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// crowd is 32 readers and 32 writers that never pause, in so many processes.
+type crowd struct {
+	processes int
+	lasts     time.Duration
+
+	mu      sync.Mutex
+	holding [2]int
+	turns   [2]int
+	longest [2]time.Duration // wait of one
+	gap     [2]time.Duration // between two turns of the mode
+	last    [2]time.Time
+}
+
+// entered notes that one got in after a wait.
+func (c *crowd) entered(t *testing.T, mode locker.Mode, waited time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding[mode]++
+	if w := c.holding[locker.Exclusive]; w > 1 || w == 1 && c.holding[locker.Shared] > 0 {
+		t.Errorf("%d writers and %d readers hold", w, c.holding[locker.Shared])
+	}
+	now := time.Now()
+	c.turns[mode]++
+	c.longest[mode], c.gap[mode] = max(c.longest[mode], waited), max(c.gap[mode], now.Sub(c.last[mode]))
+	c.last[mode] = now
+}
+
+func (c *crowd) leaves(mode locker.Mode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding[mode]--
+}
+
+// run lets the crowd hold for 10 to 100 ms at a time.
+func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
+	const n = 32
+	var wg sync.WaitGroup
+	start := time.Now()
+	c.last = [2]time.Time{start, start}
+	for p := range c.processes {
+		bare := locker.Must(rwhash.New(dial(t, m), rwhash.Config{}))
+		l := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
+		for i := p; i < 2*n; i += c.processes {
+			mode := modes[i/n]
+			wg.Go(func() {
+				for turn := 0; time.Since(start) < c.lasts; turn++ {
+					wants := time.Now()
+					lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: mode})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					c.entered(t, mode, time.Since(wants))
+					sleep(time.Duration(10+(7*turn+13*i)%91) * time.Millisecond)
+					c.leaves(mode)
+					release(t, lock)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// Nobody waits for long, in one process or in many.
+func TestNobodyStarves(t *testing.T) {
+	t.Parallel()
+	for _, c := range []*crowd{
+		{processes: 1, lasts: 30 * time.Second}, {processes: 4, lasts: 30 * time.Second}, {processes: 64, lasts: 6 * time.Second},
+	} {
+		t.Run(fmt.Sprintf("%d processes", c.processes), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := miniredis.NewMiniRedis()
+				m.ClockTTL(true)
+				c.run(t, m)
+				for _, mode := range modes {
+					t.Logf("%v: %d turns, the longest wait %v, the longest time without any %v", mode, c.turns[mode], c.longest[mode], c.gap[mode])
+					if c.longest[mode] > 10*time.Second { // the holds of all 64 take 3.5 s
+						t.Errorf("the longest wait of a %v request was %v", mode, c.longest[mode])
+					}
+					if c.gap[mode] > bound {
+						t.Errorf("for %v no %v request got in", c.gap[mode], mode)
+					}
+				}
+				sleep(life)
+				if m.Exists(name) {
+					t.Errorf("the key is still there:\n%s", m.Dump())
+				}
+			})
+		})
+	}
+}

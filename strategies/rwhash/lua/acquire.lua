@@ -1,0 +1,133 @@
+-- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence, count, holds, lock, turns.
+-- KEYS[1]  the lock
+-- KEYS[2]  the fence counter; absent: not fenced
+-- ARGV[1]  the hold's token
+-- ARGV[2]  TTL of the hold, ms
+-- ARGV[3]  TTL of the counter, ms
+-- ARGV[4]  owner
+-- ARGV[5]  note; may be empty
+-- ARGV[6]  'exclusive' or 'shared'
+-- ARGV[7]  for how long the caller has waited, ms; -1: it does not wait
+-- ARGV[8]  names the one who waits; empty before its first refusal
+-- ARGV[9]  for how long at a time writers who wait keep new readers out, ms
+-- reply    {1, fence, 0}          taken by this call
+--          {2, fence, 0}          ours since an earlier call
+--          {0, owner, note, ms}   refused: because of whom, and when to try again at the latest
+--          {-1, text}             the counter holds something else: text
+--          {-2, text}             the key holds something else: text
+--          fence is a decimal string, '0' when not fenced
+local lock, other = open(KEYS[1], ARGV[1])
+if other then
+  return other
+end
+if lock and lock.own then
+  return {2, current(KEYS[2]), 0}
+end
+local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[9])
+
+-- left(till) is how long to wait for what ends at till.
+local function left(till)
+  return waits and math.min(till - lock.now, back) or till - lock.now
+end
+
+local function by_intent(who, till)
+  local names = redis.call('HMGET', KEYS[1], who .. 'owner', who .. 'note')
+  return {0, names[1] or '', names[2] or '', left(till)}
+end
+
+local refusal, since, passed_over
+if lock then
+  since = lock.now - math.max(tonumber(ARGV[7]), 0)
+  if lock.over and lock.rwant > lock.now and lock.over + bound > lock.now then
+    lock.turn = lock.over + bound -- a writer whose lease ended passed it on
+  end
+  if shared then
+    local till = math.min(lock.wwant, lock.bar + bound)
+    if lock.writer then
+      refusal = because(lock, 0, {token = lock.writer, till = lock.held})
+      refusal[4] = left(lock.held)
+    elseif lock.turn <= lock.now and lock.bar <= lock.now and lock.now < till then
+      refusal = by_intent('w', till)
+    end
+  else
+    local found = holder(lock, false)
+    if found.token then
+      settle(lock, found)
+      refusal = because(lock, 0, found)
+      if not lock.writer then
+        refusal[4] = left(found.till)
+      end
+    elseif awaited(lock) then
+      refusal = by_intent('r', math.min(lock.turn, lock.rwant))
+    elseif lock.hwant > lock.now and lock.heir ~= ARGV[8] and since >= lock.hsince then
+      refusal, passed_over = by_intent('h', lock.hwant), true
+    end
+  end
+end
+if refusal then
+  if waits and lock.gone then
+    pass(lock, lock.over or 0, bound)
+  end
+  if waits and (shared or not lock.writer and not passed_over) then
+    want(lock, shared, ARGV[4], ARGV[5], bound)
+  end
+  if waits and not shared and ARGV[8] ~= '' then
+    claim(lock, ARGV[8], since, ARGV[4], ARGV[5])
+  end
+  return refusal
+end
+
+local fence, last = '0', nil
+if KEYS[2] then
+  fence, last = next_fence(KEYS[2])
+  if not fence then
+    return {-1, last}
+  end
+  if shared and last and tonumber(last) > 0 then
+    fence = last
+  end
+  count(KEYS[2], fence, last, ARGV[3])
+end
+
+local hold = value('0', ARGV[4], ARGV[5])
+if lock and shared then
+  if lock.gone then
+    pass(lock, lock.over or 0, bound)
+    redis.call('HDEL', KEYS[1], lock.gone)
+  end
+  enter(lock, bound)
+  keep(lock, ARGV[1], lock.now + tonumber(ARGV[2]), hold)
+  sweep(lock)
+  return {1, fence, 0}
+end
+
+local till = clock() + tonumber(ARGV[2])
+local fields, kept = {'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold}, till
+if not shared then
+  fields[7], fields[8] = 'writer', ARGV[1]
+end
+
+-- carry(needed, ...) keeps fields of the lock that are needed until then.
+local function carry(needed, ...)
+  local values = redis.call('HMGET', KEYS[1], ...)
+  for i = 1, #values do
+    if values[i] then
+      fields[#fields + 1] = select(i, ...)
+      fields[#fields + 1] = values[i]
+    end
+  end
+  kept = math.max(kept, needed)
+end
+
+if lock then
+  if lock.rwant > lock.now then
+    carry(lock.rwant, 'rwant', 'rowner', 'rnote', 'ample')
+  end
+  if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
+    carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
+  end
+  redis.call('DEL', KEYS[1]) -- with what is left of dead holds, and the intents of writers
+end
+redis.call('HSET', KEYS[1], unpack(fields))
+redis.call('PEXPIREAT', KEYS[1], text(kept))
+return {1, fence, 0}

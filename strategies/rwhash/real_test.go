@@ -1,0 +1,98 @@
+package rwhash_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// The commands that the package documentation names, beside those for single.
+const allowed = "+get +set +del +pttl +pexpire +time +publish +eval +evalsha " +
+	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
+
+// On a real server, by a user who may no more than is said: every script, in all its branches.
+func TestOnARealServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	args := []any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "&{lock:*}:wake", "+@connection"}
+	for f := range strings.FieldsSeq(allowed) {
+		args = append(args, f)
+	}
+	server.MustCommand(t, args...)
+	for what, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			client := redis.NewClient(&redis.Options{
+				Addr: server.Addr(), Username: "locks", Password: "secret", Protocol: protocol, ContextTimeoutEnabled: true,
+			})
+			t.Cleanup(func() { _ = client.Close() })
+			drv := locker.Must(goredis.New(client))
+			t.Cleanup(func() { match(t, drv.Close()) })
+			l := locker.Must(rwhash.New(drv, rwhash.Config{Prefix: "lock:"}))
+			b := bench{Locker: l}
+			read := locker.Request{Name: what, Mode: locker.Shared, Owner: "reader", TTL: time.Hour, Fenced: true}
+			write := locker.Request{Name: what, Owner: "writer", TTL: time.Hour, Fenced: true}
+			refused := func(req locker.Request) {
+				t.Helper()
+				_, err := l.Acquire(t.Context(), req)
+				match(t, err, locker.ErrNotAcquired)
+			}
+
+			first := b.have(t, write)
+			refused(read)
+			match(t, first.Downgrade(t.Context()))
+			dying := read
+			dying.TTL = 200 * time.Millisecond
+			for range 200 {
+				if _, err := l.Acquire(t.Context(), dying); err != nil && !errors.Is(err, locker.ErrLost) {
+					t.Fatal(err)
+				}
+			}
+			for end := time.Now().Add(time.Minute); first.Upgrade(t.Context()) != nil; {
+				if time.Now().After(end) {
+					t.Fatal("dead readers keep the sole live one from upgrading")
+				}
+			}
+			if first.Mode() != locker.Exclusive {
+				t.Errorf("%v after an upgrade", first)
+			}
+			match(t, first.Downgrade(t.Context()))
+			locks := []*locker.Lock{first}
+			for range 300 {
+				lock := b.have(t, read)
+				if lock.Fence() != first.Fence() {
+					t.Errorf("a reader's fence %d, the last writer's %d", lock.Fence(), first.Fence())
+				}
+				locks = append(locks, lock)
+			}
+			refused(write)
+			refused(noWait(read))
+			resumed, err := locker.Resume(t.Context(), l, locks[7].Handle())
+			match(t, err)
+			locks[7] = resumed
+			match(t, resumed.Renew(t.Context(), 2*time.Hour))
+			_, err = leaseOf(resumed).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: resumed.Fence() + 1})
+			match(t, err)
+			match(t, resumed.Upgrade(t.Context()), locker.ErrNotAcquired)
+			for i := range locks {
+				if i%100 == 0 {
+					refused(noWait(write))
+				}
+				release(t, locks[len(locks)-1-i])
+			}
+			write.NoWait = true
+			release(t, b.have(t, write))
+			if n := server.MustCommand(t, "EXISTS", "lock:"+what); n != int64(0) {
+				t.Error("the key is still there")
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package rwhash
+
+import (
+	_ "embed"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/holds"
+	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+)
+
+//go:embed lua/lock.lua
+var lockLua string
+
+//go:embed lua/turns.lua
+var turnsLua string
+
+//go:embed lua/acquire.lua
+var acquireLua string
+
+//go:embed lua/resume.lua
+var resumeLua string
+
+//go:embed lua/undo_resume.lua
+var undoResumeLua string
+
+//go:embed lua/release.lua
+var releaseLua string
+
+//go:embed lua/convert.lua
+var convertLua string
+
+//go:embed lua/raise_fence.lua
+var raiseFenceLua string
+
+//go:embed lua/inspect.lua
+var inspectLua string
+
+var common = holds.Lua + lockLua
+
+var inspectScript = driver.NewScript(common + inspectLua)
+
+var layout = lease.Layout{
+	Strategy:    "rwhash",
+	SendHolder:  true,
+	Shared:      true,
+	Acquire:     driver.NewScript(holds.FenceLua + common + turnsLua + acquireLua),
+	Resume:      driver.NewScript(holds.FenceLua + common + resumeLua),
+	UndoResume:  driver.NewScript(common + undoResumeLua),
+	Renew:       driver.NewScript(common + holds.RenewLua),
+	Release:     driver.NewScript(common + turnsLua + releaseLua),
+	Convert:     driver.NewScript(holds.FenceLua + common + turnsLua + convertLua),
+	RaiseFence:  driver.NewScript(holds.FenceLua + common + raiseFenceLua),
+	CheckResume: lease.SameOwner("rwhash"),
+	Value:       func(string, string) string { return locker.NewToken() },
+	Holder:      lease.ReadHolder,
+}

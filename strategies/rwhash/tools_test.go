@@ -1,0 +1,207 @@
+package rwhash_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+const (
+	name    = "job"
+	counter = "{job}:fence"
+	wake    = "{job}:wake"
+
+	bound = 5 * time.Second        // Config.WriterTurn's default
+	life  = time.Second            // of an intent
+	back  = 400 * time.Millisecond // when a waiter tries again at the latest
+	herd  = 10 * time.Millisecond  // of a turn, after its first reader
+)
+
+// fault is what happens to one command.
+type fault = faulty.Fault
+
+// bench is a server of its own, whose time is the test's, and a Locker on it.
+type bench struct {
+	*rwhash.Locker
+	drv *faulty.Driver
+	m   *miniredis.Miniredis
+}
+
+func run(t *testing.T, f func(t *testing.T, b bench)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		drv := &faulty.Driver{Driver: dial(t, m), T: t}
+		t.Cleanup(drv.WaitLate)
+		f(t, bench{locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: time.Second})), drv, m})
+	})
+}
+
+// dial makes a driver for synctest bubbles: no packet leaves the process.
+func dial(t *testing.T, m *miniredis.Miniredis) driver.Driver {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr:   "127.0.0.1:6379", // never dialed
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() {
+		if err := drv.Close(); err != nil && !errors.Is(err, locker.ErrClosed) {
+			t.Errorf("close: %v", err)
+		}
+		match(t, client.Close())
+		m.Close()
+	})
+	return drv
+}
+
+func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
+
+// read and write acquire, in the name of "reader" and "writer" unless req says another.
+func (b bench) read(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	return b.have(t, asReader(req))
+}
+
+func (b bench) write(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	return b.have(t, asWriter(req))
+}
+
+func (b bench) have(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	lock, err := b.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("acquire %v: %v", req.Mode, err)
+	}
+	if lock.Mode() != req.Mode {
+		t.Errorf("the Lock says %v, want %v", lock.Mode(), req.Mode)
+	}
+	return lock
+}
+
+func asReader(req locker.Request) locker.Request {
+	req.Name, req.Mode = name, locker.Shared
+	if req.Owner == "" {
+		req.Owner = "reader"
+	}
+	return req
+}
+
+func asWriter(req locker.Request) locker.Request {
+	req.Name, req.Mode = name, locker.Exclusive
+	if req.Owner == "" {
+		req.Owner = "writer"
+	}
+	return req
+}
+
+// refused demands that owner is told as the one because of whom req is refused, and when to try again.
+func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) {
+	t.Helper()
+	_, err := b.Acquire(t.Context(), req)
+	held, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok || !errors.Is(err, locker.ErrNotAcquired) {
+		t.Fatalf("acquire %v: %v, want contention", req.Mode, err)
+	}
+	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() {
+		t.Errorf("%v refused because of %q %q, try again in %v; want %q, %v", req.Mode, held.Owner, held.Note, held.RetryAfter, owner, again)
+	}
+}
+
+// noWait is req that leaves no trace when it is refused.
+func noWait(req locker.Request) locker.Request {
+	req.NoWait = true
+	return req
+}
+
+var (
+	reader = asReader(locker.Request{})
+	writer = asWriter(locker.Request{})
+)
+
+// holds demands so many live holds, and returns what Inspect says.
+func (b bench) holds(t *testing.T, want int, mode locker.Mode) locker.State {
+	t.Helper()
+	state, err := b.Inspect(t.Context(), name)
+	if err != nil || state.Holds != want || state.Held != (want > 0) || state.Mode != mode {
+		t.Errorf("state %+v, %v; want %d holds, %v", state, err, want, mode)
+	}
+	if last := b.m.HGet(name, "last"); want > 0 && b.m.HGet(name, last) == "" {
+		t.Errorf("there is no hold %q, which should be the last to end", last)
+	}
+	return state
+}
+
+// free demands that nothing is left.
+func (b bench) free(t *testing.T) {
+	t.Helper()
+	b.holds(t, 0, locker.Exclusive)
+	if b.m.Exists(name) {
+		t.Errorf("the key is still there:\n%s", b.m.Dump())
+	}
+}
+
+func release(t *testing.T, locks ...*locker.Lock) {
+	t.Helper()
+	for _, lock := range locks {
+		match(t, lock.Release(t.Context()))
+	}
+}
+
+// match demands that err matches all of want, and is nil without.
+func match(t *testing.T, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v does not match %v", err, w)
+		}
+	}
+	if len(want) == 0 && err != nil {
+		t.Errorf("error %v, want none", err)
+	}
+}
+
+// leaseOf is what middleware gets to wrap. It sends what a Lock that has ended does not.
+func leaseOf(lock *locker.Lock) (lease locker.Lease) {
+	locker.WrapLease(lock, func(l locker.Lease) locker.Lease { lease = l; return l })
+	return lease
+}
+
+// convert sends a conversion past the Lock.
+func convert(t *testing.T, lock *locker.Lock, to locker.Mode) error {
+	t.Helper()
+	_, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpConvert, Mode: to})
+	return err
+}
+
+// told counts the releases that are published.
+func (b bench) told(t *testing.T) func() int {
+	t.Helper()
+	sub := b.m.NewSubscriber()
+	t.Cleanup(sub.Close)
+	sub.Subscribe(wake)
+	n := 0
+	go func() {
+		for range sub.Messages() {
+			n++
+		}
+	}()
+	return func() int {
+		synctest.Wait()
+		return n
+	}
+}

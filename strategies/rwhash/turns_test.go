@@ -1,0 +1,266 @@
+package rwhash_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// A waiting writer keeps new readers out for WriterTurn, then they get in for as long, though it goes on waiting, and so on.
+func TestWaitingWriterKeepsReadersOut(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
+		start := time.Now()
+		for step := 200 * time.Millisecond; time.Since(start) < 4*bound; sleep(step) {
+			if time.Since(start)%(2*step) == 0 {
+				b.refused(t, writer, "old", back)
+			}
+			_, err := b.Acquire(t.Context(), asReader(locker.Request{NoWait: true, TTL: 100 * time.Millisecond}))
+			out := time.Since(start)%(2*bound) < bound
+			if out != errors.Is(err, locker.ErrNotAcquired) || !out && err != nil {
+				t.Errorf("%v after the writer began to wait, a new reader gets %v; kept out: %v", time.Since(start), err, out)
+			}
+			match(t, old.Renew(t.Context(), 0))
+		}
+		release(t, old)
+		release(t, b.write(t, locker.Request{}))
+		b.free(t)
+	})
+}
+
+// Who is refused is told because of whom, and to come back before its intent lapses, or earlier where there is a reason.
+func TestRefusedByIntent(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		old := b.read(t, locker.Request{TTL: bound + 300*time.Millisecond, Owner: "old"})
+		b.refused(t, asWriter(locker.Request{Owner: "w1"}), "old", back)
+		b.refused(t, noWait(reader), "w1", life)
+		b.refused(t, reader, "w1", back)
+		for range 12 {
+			sleep(back)
+			b.refused(t, asWriter(locker.Request{Owner: "w2"}), "old", back)
+		}
+		b.refused(t, reader, "w2", bound-12*back)
+		sleep(bound - 12*back)
+		b.refused(t, writer, "old", 300*time.Millisecond)
+		release(t, b.read(t, locker.Request{}), old)
+		release(t, b.write(t, locker.Request{}))
+		b.free(t)
+	})
+}
+
+// A writer that stops waiting lets readers in within a second, and NoWait never keeps them out.
+func TestIntentLapses(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
+		b.refused(t, noWait(writer), "old", time.Hour)
+		release(t, b.read(t, locker.Request{}))
+		b.refused(t, writer, "old", back)
+		sleep(life - time.Millisecond)
+		b.refused(t, noWait(reader), "writer", time.Millisecond)
+		sleep(time.Millisecond)
+		release(t, b.read(t, locker.Request{}))
+
+		// A bar that was not used up is not begun anew: the next writer has what is left of it.
+		b.refused(t, writer, "old", back)
+		sleep(back)
+		b.refused(t, noWait(reader), "writer", life-back)
+		release(t, old)
+		b.refused(t, noWait(reader), "writer", life-back) // the lock is free: the writer comes first
+		if left := b.m.TTL(name); left != life-back {
+			t.Errorf("the key of a free lock lives for %v, the intent for %v", left, life-back)
+		}
+		sleep(life - back)
+		b.free(t)
+		release(t, b.read(t, locker.Request{}))
+		b.free(t)
+	})
+}
+
+// After a writer the readers have their turn who waited for it, and with the first of them those who were woken too; then
+// it is the next writer's.
+func TestReadersTurn(t *testing.T) {
+	t.Parallel()
+	for what, end := range map[string]func(*testing.T, *locker.Lock) time.Duration{
+		"released": func(t *testing.T, l *locker.Lock) time.Duration {
+			release(t, l)
+			return 0
+		},
+		"expired": func(*testing.T, *locker.Lock) time.Duration {
+			sleep(500 * time.Millisecond)
+			return 500 * time.Millisecond
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				first := b.write(t, locker.Request{TTL: 10 * time.Second, Owner: "first"})
+				b.refused(t, writer, "first", 10*time.Second)
+				b.refused(t, noWait(reader), "first", 10*time.Second)
+				sleep(500 * time.Millisecond)
+				sleep(9 * time.Second)
+				b.refused(t, reader, "first", back)
+				ended := end(t, first)
+				b.refused(t, writer, "reader", back)
+				b.refused(t, noWait(writer), "reader", life-ended)
+				one := b.read(t, locker.Request{Owner: "one"})
+				sleep(herd - time.Millisecond)
+				two := b.read(t, locker.Request{Owner: "two"})
+				sleep(time.Millisecond)
+				b.refused(t, noWait(reader), "writer", life-herd)
+				release(t, one, two)
+				b.refused(t, noWait(reader), "writer", life-herd)
+				release(t, b.write(t, locker.Request{}))
+				b.free(t)
+			})
+		})
+	}
+}
+
+// Readers who stop waiting let the writers in.
+func TestReadersIntentLapses(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		first := b.write(t, locker.Request{})
+		b.refused(t, reader, "writer", back)
+		release(t, first)
+		b.refused(t, noWait(writer), "reader", life)
+		sleep(life)
+		if b.m.Exists(name) {
+			t.Error("the key outlives the intent")
+		}
+		second := b.write(t, locker.Request{})
+		b.refused(t, noWait(reader), "writer", locker.DefaultTTL)
+		release(t, second)
+		b.free(t)
+	})
+}
+
+// Where readers and writers never pause, those who hear of a turn late have theirs, once in a while.
+func TestLongTurn(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		start := time.Now()
+		for {
+			first := b.write(t, locker.Request{Owner: "first"})
+			b.refused(t, asReader(locker.Request{Owner: "far"}), "first", back)
+			sleep(50 * time.Millisecond)
+			release(t, first)
+			b.refused(t, writer, "far", back)
+			near := b.read(t, locker.Request{})
+			sleep(herd)
+			far, err := b.Acquire(t.Context(), asReader(locker.Request{Owner: "far"}))
+			if err == nil {
+				release(t, near, far)
+				break // it is a long turn
+			}
+			release(t, near)
+			if time.Since(start) > 2*bound {
+				t.Fatal("there is no long turn")
+			}
+		}
+		if got := time.Since(start); got < bound {
+			t.Errorf("the first long turn came after %v", got)
+		}
+		sleep(back)
+		far := b.read(t, locker.Request{Owner: "far"})
+		release(t, far)
+		if _, err := b.Acquire(t.Context(), writer); !errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("a writer in the long turn: %v", err)
+		}
+		sleep(100 * time.Millisecond)
+		release(t, b.write(t, locker.Request{}))
+		b.free(t)
+	})
+}
+
+// Intents keep nobody from what he has: the reader at hand renews, and an acquire that is sent again finds its hold.
+func TestIntentsLeaveHoldsAlone(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		old := b.read(t, locker.Request{TTL: time.Minute, Owner: "old"})
+		b.drv.Then(fault{Lose: true})
+		got := make(chan *locker.Lock)
+		go func() { got <- b.read(t, locker.Request{}) }()
+		sleep(time.Millisecond) // between the two sends
+		b.refused(t, writer, "old", back)
+		again := <-got
+		b.holds(t, 2, locker.Shared)
+		match(t, again.Renew(t.Context(), 0))
+		resumed, err := locker.Resume(t.Context(), b, again.Handle())
+		match(t, err)
+		release(t, old)
+		match(t, resumed.Upgrade(t.Context()))
+		release(t, resumed)
+		b.free(t)
+	})
+}
+
+// Of the writers who wait the one is next that has waited longest. Who comes fresh is refused meanwhile, readers are not.
+func TestLongestWaitingWriterIsNext(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		waits := func(d time.Duration) func(owner string) error {
+			ctx := locker.WithWaiting(t.Context(), time.Now().Add(-d))
+			return func(owner string) error {
+				lock, err := b.Acquire(ctx, asWriter(locker.Request{Owner: owner}))
+				if err == nil {
+					release(t, lock)
+				}
+				return err
+			}
+		}
+		because := func(err error, owner string) {
+			t.Helper()
+			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner {
+				t.Errorf("%v, want it refused because of %q", err, owner)
+			}
+		}
+		first := b.write(t, locker.Request{Owner: "first"})
+		young, old, middle := waits(time.Second), waits(5*time.Second), waits(3*time.Second)
+		because(young("young"), "first")
+		because(old("old"), "first")
+		because(middle("middle"), "first")
+		release(t, first)
+		sleep(back)
+		because(young("young"), "old")
+		b.refused(t, noWait(writer), "old", life-back)
+		release(t, b.read(t, locker.Request{}))
+		beside := b.read(t, locker.Request{Owner: "beside"})
+		because(old("old"), "beside")
+		b.refused(t, noWait(reader), "old", life)
+		release(t, beside)
+		match(t, old("old"))
+		b.free(t)
+
+		// One that has waited longer than all who came by before gets in at once, and the next one stays the next.
+		first = b.write(t, locker.Request{Owner: "first"})
+		because(middle("middle"), "first")
+		release(t, first)
+		match(t, old("old"))
+		because(young("young"), "middle")
+		sleep(life) // it gave up
+		match(t, young("young"))
+		b.free(t)
+	})
+}
+
+// Who waits through middleware/retry says so, from the first refusal on.
+func TestRetryTellsWhoWaits(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		var seen []locker.Waiting
+		l := locker.Chain(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			w, _ := locker.WaitingFrom(ctx)
+			seen = append(seen, w)
+			return b.Acquire(ctx, req)
+		}), locker.Must(retry.New(retry.Config{})))
+		first := b.write(t, locker.Request{TTL: 2 * time.Second})
+		start := time.Now()
+		lock, err := l.Acquire(t.Context(), writer)
+		match(t, err)
+		if len(seen) < 3 || seen[0] != (locker.Waiting{}) || !seen[1].Since.Equal(start) || seen[1].ID == "" || seen[len(seen)-1] != seen[1] {
+			t.Errorf("the attempts were of %+v", seen)
+		}
+		release(t, lock)
+		match(t, first.Release(t.Context()), locker.ErrLost)
+		b.free(t)
+	})
+}
