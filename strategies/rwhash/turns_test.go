@@ -210,8 +210,8 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 		}
 		because := func(err error, owner string) {
 			t.Helper()
-			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner {
-				t.Errorf("%v, want it refused because of %q", err, owner)
+			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Owner != owner || held.RetryAfter != back {
+				t.Errorf("%v, want it refused because of %q, to try again in %v", err, owner, back)
 			}
 		}
 		first := b.write(t, locker.Request{Owner: "first"})

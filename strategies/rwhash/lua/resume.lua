@@ -7,7 +7,7 @@
 -- ARGV[4]  the token to replace
 -- ARGV[5]  owner; not used
 -- ARGV[6]  the hold's note from now on; empty: as it is
--- ARGV[7]  'exclusive' or 'shared', as the handle says
+-- ARGV[7]  'exclusive' or 'shared', as the handle says; what follows is not used
 -- reply    {1, fence, number}   taken over by this call; where fenced, with a fencing token minted anew for a writer, that of
 --                               the last writer for a reader; the number is that of the hold's last conversion
 --          {2, fence, number}   taken over by an earlier send of this call
