@@ -230,6 +230,38 @@ func TestLateConversion(t *testing.T) {
 	})
 }
 
+// A resume that was undone leaves the numbers as they were: what arrives late is still refused.
+func TestLateConversionAfterAnUndoneResume(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.read(t, locker.Request{TTL: time.Hour})
+		for _, step := range []struct {
+			plan []fault
+			do   func(context.Context) error
+		}{
+			{[]fault{{Late: 10 * time.Second}, {Hang: true}}, lock.Upgrade},
+			{nil, lock.Downgrade},
+			{[]fault{{Lose: true}, {Hang: true}}, func(ctx context.Context) error {
+				_, err := locker.Resume(ctx, b, lock.Handle())
+				return err
+			}},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			b.drv.Then(step.plan...)
+			err := step.do(ctx)
+			cancel()
+			if step.plan != nil {
+				match(t, err, locker.ErrUnknownOutcome)
+			} else {
+				match(t, err)
+			}
+		}
+		b.drv.WaitLate()
+		b.holds(t, 1, locker.Shared)
+		release(t, lock)
+		b.free(t)
+	})
+}
+
 // An upgrade that was refused stays refused: a send of it that arrives later, when the others have gone, changes nothing.
 func TestLateSendOfARefusedUpgrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {

@@ -240,6 +240,14 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 		sleep(life) // it gave up
 		match(t, young("young"))
 		b.free(t)
+
+		// It is next also where the writer before it died.
+		b.write(t, locker.Request{Owner: "died", TTL: 500 * time.Millisecond})
+		because(old("old"), "died")
+		sleep(500 * time.Millisecond)
+		because(young("young"), "old")
+		match(t, old("old"))
+		b.free(t)
 	})
 }
 

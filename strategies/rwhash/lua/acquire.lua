@@ -46,7 +46,7 @@ if lock then
     if lock.writer then
       refusal = because(lock, 0, {token = lock.writer, till = lock.held})
       refusal[4] = left(lock.held)
-    elseif lock.turn <= lock.now and lock.bar <= lock.now and lock.now < till then
+    elseif lock.bar <= lock.now and lock.now < till then -- a bar begins with the end of a turn
       refusal = by_intent('w', till)
     end
   else
