@@ -15,6 +15,12 @@ var holdsLua string
 //go:embed lua/fence.lua
 var fenceLua string
 
+//go:embed lua/acquire_free.lua
+var acquireFreeLua string
+
+//go:embed lua/release_only.lua
+var releaseOnlyLua string
+
 //go:embed lua/acquire.lua
 var acquireLua string
 
@@ -41,11 +47,11 @@ var inspectScript = driver.NewScript(holdsLua + inspectLua)
 var layout = lease.Layout{
 	Strategy:    "reentrant",
 	SendHolder:  true,
-	Acquire:     driver.NewScript(fencing.Lua + holdsLua + fenceLua + acquireLua),
+	Acquire:     driver.NewScript(acquireFreeLua + fencing.Lua + holdsLua + fenceLua + acquireLua),
 	Resume:      driver.NewScript(fencing.Lua + holdsLua + fenceLua + resumeLua),
 	UndoResume:  driver.NewScript(holdsLua + undoResumeLua),
 	Renew:       driver.NewScript(holdsLua + renewLua),
-	Release:     driver.NewScript(holdsLua + releaseLua),
+	Release:     driver.NewScript(releaseOnlyLua + holdsLua + releaseLua),
 	RaiseFence:  driver.NewScript(fencing.Lua + holdsLua + fenceLua + raiseFenceLua),
 	CheckResume: checkResume,
 	Value:       func(string, string) string { return locker.NewToken() },
