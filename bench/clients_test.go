@@ -29,11 +29,18 @@ var script = driver.NewScript(compareAndDelete)
 type client struct {
 	name string
 	open func(b *testing.B, addr string) (driver.Driver, func(ctx context.Context, key, token string) error)
+	// pipeline opens a bare client that renews locks, in one round trip.
+	pipeline func(b *testing.B, addr string) func(names []string) error
+	// eval opens a bare client that runs scripts.
+	eval func(b *testing.B, addr string) func(s *driver.Script, key string, args ...string) error
 }
 
 // go-redis comes twice: as providers/goredis asks for it, and with the options as they are by default.
 var clients = []client{
-	{"goredis", openGoredis(true)}, {"goredis-defaults", openGoredis(false)}, {"rueidis", openRueidis}, {"redigo", openRedigo},
+	{"goredis", openGoredis(true), goredisPipeline(true), goredisEval(true)},
+	{"goredis-defaults", openGoredis(false), goredisPipeline(false), goredisEval(false)},
+	{"rueidis", openRueidis, rueidisPipeline, rueidisEval},
+	{"redigo", openRedigo, redigoPipeline, redigoEval},
 }
 
 func openGoredis(contextTimeoutEnabled bool) func(*testing.B, string) (driver.Driver, func(context.Context, string, string) error) {

@@ -3,5 +3,5 @@
 // download it.
 //
 // Each row prints the median time of a cycle of either, the median of their ratios batch by batch, and how many more
-// allocations the lock takes.
+// allocations the lock takes. The watchdog is measured in shares of a processor core instead.
 package bench

@@ -12,6 +12,12 @@ import (
 //go:embed lua/lock.lua
 var lockLua string
 
+//go:embed lua/acquire_free.lua
+var acquireFreeLua string
+
+//go:embed lua/release_only.lua
+var releaseOnlyLua string
+
 //go:embed lua/acquire.lua
 var acquireLua string
 
@@ -37,11 +43,11 @@ var inspectScript = driver.NewScript(common + inspectLua)
 var layout = lease.Layout{
 	Strategy:    "reentrant",
 	SendHolder:  true,
-	Acquire:     driver.NewScript(holds.FenceLua + common + acquireLua),
+	Acquire:     driver.NewScript(acquireFreeLua + holds.FenceLua + common + acquireLua),
 	Resume:      driver.NewScript(holds.FenceLua + common + resumeLua),
 	UndoResume:  driver.NewScript(common + undoResumeLua),
 	Renew:       driver.NewScript(common + holds.RenewLua),
-	Release:     driver.NewScript(common + releaseLua),
+	Release:     driver.NewScript(releaseOnlyLua + common + releaseLua),
 	RaiseFence:  driver.NewScript(holds.FenceLua + common + raiseFenceLua),
 	CheckResume: lease.SameOwner("reentrant"),
 	Value:       func(string, string) string { return locker.NewToken() },

@@ -1,0 +1,196 @@
+//go:build unix
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+const (
+	watched  = 10_000
+	watching = 3 * watchedTTL // how long the processor is looked at
+)
+
+// BenchmarkWatchdog watches 10,000 locks for 30 seconds, and then sends the same number of renewals by the bare client, in
+// batches of the same sizes at the same moments. It reports the share of one core that either takes, and what a watched lock
+// takes of the heap beyond a Lock. A run takes a minute and a half; more of them tell nothing new: -benchtime 1x.
+func BenchmarkWatchdog(b *testing.B) {
+	for _, c := range clients {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				watch(b, c)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func watch(b *testing.B, c client) {
+	server := redistest.Start(b, redistest.Options{})
+	drv, _ := c.open(b, server.Addr())
+	defer drv.Close()
+	log := &logged{Driver: drv}
+	strategy := locker.Must(single.New(log, single.Config{}))
+
+	connect, _ := hold(b, strategy) // so that connections are not counted below
+	release(b, connect)
+	unwatched, plain := hold(b, strategy)
+	release(b, unwatched)
+	goroutines := runtime.NumGoroutine()
+	locks, withDog := hold(b, locker.Must(watchdog.New(watchdog.Config{}))(strategy))
+	log.begin()
+	most, before := 0, processor(b)
+	for start := time.Now(); time.Since(start) < watching; pause(10 * time.Millisecond) {
+		most = max(most, runtime.NumGoroutine())
+	}
+	dog := processor(b) - before
+	sent := log.end()
+	release(b, locks)
+
+	pipeline := c.pipeline(b, server.Addr())
+	names := make([]string, watched)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+		server.MustCommand(b, "SET", names[i], token)
+	}
+	bare := replay(b, pipeline, names, sent)
+
+	renewals := 0
+	for _, s := range sent {
+		renewals += s.calls
+	}
+	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(watching) }
+	b.ReportMetric(percent(dog), "watched-cpu-%")
+	b.ReportMetric(percent(bare), "bare-cpu-%")
+	b.ReportMetric(percent(dog-bare), "more-cpu-%")
+	b.ReportMetric(float64(renewals)/watched, "renewals/lock")
+	b.ReportMetric(float64(renewals)/float64(len(sent)), "renewals/trip")
+	b.ReportMetric(plain, "unwatched-B/lock")
+	b.ReportMetric(withDog-plain, "more-B/lock")
+	b.ReportMetric(float64(most-goroutines), "more-goroutines")
+}
+
+// hold takes all locks, and returns how much of the heap each takes.
+func hold(b *testing.B, l locker.Locker) (locks []*locker.Lock, perLock float64) {
+	locks = make([]*locker.Lock, watched)
+	before := heap()
+	inParallel(b, func(i int) (err error) {
+		locks[i], err = l.Acquire(context.Background(), locker.Request{Name: strconv.Itoa(i), TTL: watchedTTL})
+		return err
+	})
+	return locks, float64(heap()-before) / watched
+}
+
+func release(b *testing.B, locks []*locker.Lock) {
+	inParallel(b, func(i int) error { return locks[i].Release(context.Background()) })
+	clear(locks)
+}
+
+// inParallel calls f for each lock, by 16 goroutines.
+func inParallel(b *testing.B, f func(i int) error) {
+	b.Helper()
+	const workers = 16
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < watched; i += workers {
+				if err := f(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer takes two
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// processor is how long this process has run.
+func processor(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// batchSent is one batch: when, and how large.
+type batchSent struct {
+	after time.Duration
+	calls int
+}
+
+// logged is a driver that notes the batches.
+type logged struct {
+	driver.Driver
+	mu    sync.Mutex
+	start time.Time // zero: nothing is noted
+	sent  []batchSent
+}
+
+func (l *logged) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.start, l.sent = time.Now(), make([]batchSent, 0, 10_000)
+}
+
+func (l *logged) end() []batchSent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.start = time.Time{}
+	return l.sent
+}
+
+// EvalMany implements driver.Batcher.
+func (l *logged) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	l.mu.Lock()
+	if !l.start.IsZero() {
+		l.sent = append(l.sent, batchSent{time.Since(l.start), len(calls)})
+	}
+	l.mu.Unlock()
+	return l.Driver.(driver.Batcher).EvalMany(ctx, calls)
+}
+
+// replay sends the same batches by the bare client, and returns how long the process ran.
+func replay(b *testing.B, pipeline func(names []string) error, names []string, sent []batchSent) time.Duration {
+	if err := pipeline(names[:1]); err != nil {
+		b.Fatal(err)
+	}
+	before, start, next := processor(b), time.Now(), 0
+	for _, s := range sent {
+		pause(s.after - time.Since(start))
+		if next+s.calls > len(names) {
+			next = 0
+		}
+		if err := pipeline(names[next : next+s.calls]); err != nil {
+			b.Fatal(fmt.Errorf("the bare client: %w", err))
+		}
+		next += s.calls
+	}
+	return processor(b) - before
+}

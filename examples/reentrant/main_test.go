@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { program.TestMain(m, main) }
+
+const want = `deposit, under 1 hold(s)
+debit, under 2 hold(s)
+somebody else is refused
+fee, under 2 hold(s)
+`
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	if out := program.MustRun(t); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	if out := program.MustRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr()); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	program.Fails(t, "reentrant", "connection refused", "-redis", "redis://127.0.0.1:1")
+	program.Misused(t, "stray")
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { program.TestMain(m, main) }
+
+const want = `instance one holds report
+instance two is refused: instance one makes the report
+instance two holds report
+a late write of instance one counts: false
+instance one knows: lock was released
+`
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	if out := program.MustRun(t); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	if out := program.MustRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr()); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	program.Fails(t, "single", "connection refused", "-redis", "redis://127.0.0.1:1")
+	program.Misused(t, "stray")
+}

@@ -1,0 +1,14 @@
+-- The common case of acquire: a free name, no fence. It comes before all else so that it is cheap: the functions that the
+-- other cases need are not even made. KEYS, ARGV and reply are acquire's.
+if not KEYS[2] and redis.call('EXISTS', KEYS[1]) == 0 then
+  local time = redis.call('TIME')
+  local till = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
+  if ARGV[5] == '' then
+    redis.call('HSET', KEYS[1], 'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], till)
+  else
+    redis.call('HSET', KEYS[1], 'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], till, 'note', ARGV[5])
+  end
+  redis.call('PEXPIREAT', KEYS[1], till)
+  return {1, '0'}
+end
+
