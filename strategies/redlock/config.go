@@ -1,0 +1,74 @@
+package redlock
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Config configures a Locker. The zero Config works.
+type Config struct {
+	// Quorum is how many nodes must hold: more than half of them, up to all. Default: the smallest majority, N/2 + 1.
+	Quorum int
+	// TTL is what a Request without a TTL gets: 1 ms to 24 days, or more than MinValidity. Default: 30 s.
+	TTL time.Duration
+	// MinValidity is how much of its lease a lock must have left when it is acquired or resumed: time to use it in. Default: a
+	// tenth of the TTL.
+	MinValidity time.Duration
+	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that has not answered by then
+	// counts as one that failed. It is what an attempt costs that a hung node decides. A release is bounded by the nodes
+	// instead. At least 1 ms. Default: a tenth of the TTL, at most 1 s.
+	AttemptTimeout time.Duration
+	// WakeJitter is up to how long middleware/retry waits, at random, between a wake-up and the next attempt: attempts that
+	// meet share the nodes out among themselves, and none has a quorum. At least 1 ns. Default: 10 ms.
+	WakeJitter time.Duration
+	// Names name the nodes in errors, in their order. Default: the addresses of their servers, once they are known.
+	Names []string
+}
+
+const (
+	defaultWakeJitter = 10 * time.Millisecond
+	maxAttemptTimeout = time.Second
+)
+
+func invalid(what, got, allowed string) error {
+	return &locker.InvalidError{What: what, Got: got, Allowed: allowed}
+}
+
+// validate checks c for n nodes.
+func (c Config) validate(n int) error {
+	if c.Quorum != 0 && (c.Quorum <= n/2 || c.Quorum > n) {
+		return invalid("redlock.Config.Quorum", strconv.Itoa(c.Quorum),
+			fmt.Sprintf("%d to %d of %d nodes, or 0 for %d", n/2+1, n, n, n/2+1))
+	}
+	if c.TTL != 0 && (c.TTL < locker.MinTTL || c.TTL > locker.MaxTTL) {
+		return invalid("redlock.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
+	}
+	if c.MinValidity < 0 || c.MinValidity >= cmp.Or(c.TTL, locker.DefaultTTL) {
+		return invalid("redlock.Config.MinValidity", c.MinValidity.String(), "less than the TTL, or 0 for a tenth of it")
+	}
+	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
+		return invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a tenth of the TTL, at most 1s")
+	}
+	if c.WakeJitter < 0 {
+		return invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")
+	}
+	if len(c.Names) != 0 && len(c.Names) != n {
+		return invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)), fmt.Sprintf("one for each of %d nodes, or none", n))
+	}
+	return nil
+}
+
+// ttl is the lease that a Request gets.
+func (c Config) ttl(asked time.Duration) time.Duration {
+	return cmp.Or(asked, c.TTL, locker.DefaultTTL)
+}
+
+func (c Config) minValidity(ttl time.Duration) time.Duration { return cmp.Or(c.MinValidity, ttl/10) }
+
+func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
+	return cmp.Or(c.AttemptTimeout, max(min(ttl/10, maxAttemptTimeout), time.Millisecond))
+}

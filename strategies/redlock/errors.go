@@ -1,0 +1,76 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// NodeError is the error of one node.
+type NodeError struct {
+	// Node is its index among the nodes of New.
+	Node int
+	// Name is its name in the Config, or else the address of its server; empty where neither is known.
+	Name string
+	Err  error
+}
+
+// Error implements error.
+func (e *NodeError) Error() string {
+	s := "node " + strconv.Itoa(e.Node)
+	if e.Name != "" {
+		s += " (" + e.Name + ")"
+	}
+	return s + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// QuorumError says that the quorum was missed because of nodes that failed, or did not answer. It never matches
+// locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
+type QuorumError struct {
+	// Done is how many nodes did what they were asked, Refused how many answered that they could not, as where the lock is
+	// held by another or not held any more, of how many, and how many were Needed.
+	Done, Refused, Of, Needed int
+	// Nodes are the failures of all that failed or did not answer in time.
+	Nodes []*NodeError
+
+	decisive []error
+}
+
+// Error implements error.
+func (e *QuorumError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d nodes did, %d needed", e.Done, e.Of, e.Needed)
+	if e.Refused > 0 {
+		fmt.Fprintf(&b, "; %d refused", e.Refused)
+	}
+	for _, n := range e.Nodes {
+		b.WriteString("; " + n.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the NodeErrors that decide what the whole is. Where so many will not heal by themselves (NOPERM, a closed driver)
+// that no quorum is left, it is those. Else it is the others: a quorum may come back.
+func (e *QuorumError) Unwrap() []error { return e.decisive }
+
+// errUnanswered is the error of a node that has not answered so far. What it still does is taken back.
+var errUnanswered = fmt.Errorf("no answer yet: %w", locker.ErrUnknownOutcome)
+
+// errStalled is the error of a node that is not asked, since it answers nothing.
+var errStalled = errors.New("not asked: too many calls are without an answer")
+
+// ended is ctx's error with its cause, or nil.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}

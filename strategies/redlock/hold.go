@@ -1,0 +1,174 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// phase is how far a hold has come.
+type phase uint8
+
+const (
+	gathering phase = iota // the nodes are being asked
+	holding                // the quorum was won
+	lost                   // it is certain that it is gone; what is left is released with the Lock
+	over                   // given back, or released
+)
+
+// hold is one lock: an attempt first, then the locker.Lease.
+type hold struct {
+	*Locker
+	ctx     context.Context //nolint:containedctx // the values of the acquire's ctx, for what is sent behind; it never ends
+	req     locker.Request  // what the nodes are asked for
+	owner   string
+	tokens  []string      // by which it is resumed, by node; nil: it is acquired
+	timeout time.Duration // AttemptTimeout
+	began   time.Time
+	decided chan struct{} // closed at the end of gathering
+	fixed   chan struct{} // closed once the fence is known, or the attempt has come to nothing; nil: not fenced
+	turn    chan struct{} // holds a value while the mode is being changed
+
+	mu       sync.Mutex
+	phase    phase
+	err      error // why the attempt came to nothing
+	members  []member
+	asking   int         // members that the attempt is asking
+	stop     func()      // frees the ctx of the attempt
+	grace    *time.Timer // of a verdict that would be hasty
+	back     int         // parts on their way back
+	gaveBack chan struct{}
+	quiet    bool // late parts go back without waking anybody
+	fence    int64
+	mode     locker.Mode
+	settled  bool      // the mode is; nobody is changing it
+	deadline time.Time // of the quorum, as last said
+}
+
+// member is a node's part in the hold. The hold's mutex guards it.
+type member struct {
+	part   *part // nil: nothing is held there, as far as we know
+	asking bool
+	err    error // why there is nothing, or why the fence of what is there was not raised
+	flight *flight
+}
+
+// Do implements locker.Lease.
+func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	switch op.Kind {
+	case locker.OpRenew:
+		return h.renew(ctx, cmp.Or(op.TTL, h.req.TTL))
+	case locker.OpRelease, locker.OpGiveBack:
+		return locker.Term{}, h.release(op.Kind == locker.OpGiveBack)
+	case locker.OpConvert:
+		return h.convert(ctx, op.Mode)
+	case locker.OpRaiseFence:
+		return h.raise(ctx, op.Fence)
+	default:
+		return locker.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
+	}
+}
+
+// Source implements locker.Sourced: the clients and addresses of the nodes that are known by now, with commas.
+func (h *hold) Source() locker.Source {
+	var clients, addresses []string
+	for _, n := range h.nodes {
+		if s := n.source.Load(); s != nil {
+			if s.Client != "" && !slices.Contains(clients, s.Client) {
+				clients = append(clients, s.Client)
+			}
+			if s.Address != "" {
+				addresses = append(addresses, s.Address)
+			}
+		}
+	}
+	return locker.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
+}
+
+// Token implements locker.Tokened.
+func (h *hold) Token() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	tokens := make([]string, len(h.members))
+	for i := range h.members {
+		if p := h.members[i].part; p != nil {
+			tokens[i] = p.lock.Handle().Grant().Token
+		}
+	}
+	return encodeToken(tokens)
+}
+
+// counts tells whether a member counts for the quorum: it holds, and its counter cannot fall behind. The mutex is held.
+func (h *hold) counts(m *member) bool {
+	return m.part != nil && (h.fixed == nil || h.fence > 0 && m.part.fence >= h.fence)
+}
+
+// left is how many members hold, or may come to. The mutex is held.
+func (h *hold) left() (n int) {
+	for i := range h.members {
+		if m := &h.members[i]; m.asking || m.part != nil && m.part.lock.Err() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// never stands for the Deadline of a lease that has no end, so that it can be compared.
+var never = time.Unix(1<<40, 0)
+
+// quorumDeadline is until when a quorum holds: the Deadline of that many-th latest node. Zero: it never ends. The mutex is
+// held.
+func (h *hold) quorumDeadline() time.Time {
+	var buf [9]time.Time
+	all := buf[:0]
+	for i := range h.members {
+		if m := &h.members[i]; h.counts(m) {
+			d := m.part.lock.Deadline()
+			if d.IsZero() {
+				d = never
+			}
+			all = append(all, d)
+		}
+	}
+	if len(all) < h.quorum {
+		return h.deadline
+	}
+	slices.SortFunc(all, func(a, b time.Time) int { return b.Compare(a) })
+	if d := all[h.quorum-1]; d != never {
+		return d
+	}
+	return time.Time{}
+}
+
+// wants tells whether a part that has come is of use. The mutex is held.
+func (h *hold) wants(p *part) bool {
+	switch h.phase {
+	case gathering:
+		return true
+	case holding:
+		return h.live() && h.settled && p.lock.Mode() == h.mode
+	default:
+		return false
+	}
+}
+
+// live tells whether the Deadline has not passed. The mutex is held.
+func (h *hold) live() bool { return h.deadline.IsZero() || time.Now().Before(h.deadline) }
+
+// request is what a node is asked for.
+func (h *hold) request(i int) locker.Request {
+	req := h.req
+	if h.tokens != nil {
+		g := req.Resume.Grant()
+		g.Token = h.tokens[i]
+		req.Resume = locker.NewHandle(g)
+	}
+	return req
+}

@@ -1,0 +1,112 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Inspect implements locker.Inspector with what a quorum of the nodes agrees on: that the name is held, and by whom. Shared
+// holds are agreed on whoever is named first; Owner and Note are empty then unless a quorum names the same. Holds and Left
+// are the least that a quorum says. Where nodes whose Locker is no Inspector leave no quorum, it is errors.ErrUnsupported.
+func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
+	state, err := l.inspect(ctx, name)
+	if err != nil {
+		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
+	}
+	return state, nil
+}
+
+func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error) {
+	if _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
+		return locker.State{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
+	defer cancel()
+	type answer struct {
+		node  *node
+		state locker.State
+		err   error
+	}
+	answers := make(chan answer, len(l.nodes))
+	for _, n := range l.nodes {
+		go func() {
+			inspector, ok := n.inner.(locker.Inspector)
+			if !ok {
+				answers <- answer{node: n, err: fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)}
+				return
+			}
+			state, err := inspector.Inspect(ctx, name)
+			answers <- answer{n, state, err}
+		}()
+	}
+	t := &tally{}
+	var states []locker.State
+	silent := slices.Clone(l.nodes)
+	for len(silent) > 0 {
+		select {
+		case a := <-answers:
+			silent = slices.DeleteFunc(silent, func(n *node) bool { return n == a.node })
+			if t.add(a.node, a.err); a.err == nil {
+				states = append(states, a.state)
+			}
+			if state, agreed := agree(states, l.quorum); agreed {
+				return state, nil
+			}
+		case <-ctx.Done():
+			for _, n := range silent {
+				t.add(n, errUnanswered)
+			}
+			silent = nil
+		}
+	}
+	if len(states) >= l.quorum {
+		return locker.State{}, nil // the nodes disagree: nobody has a quorum
+	}
+	return locker.State{}, t.quorumError(len(l.nodes), l.quorum)
+}
+
+// agree finds what quorum of these states have in common.
+func agree(states []locker.State, quorum int) (locker.State, bool) {
+	var free, readers []locker.State
+	type holder struct{ owner, note string }
+	named := map[holder][]locker.State{}
+	for _, s := range states {
+		if !s.Held {
+			free = append(free, s)
+			continue
+		}
+		who := holder{s.Owner, s.Note}
+		if named[who] = append(named[who], s); len(named[who]) >= quorum {
+			return least(named[who], quorum), true
+		}
+		if s.Mode == locker.Shared {
+			s.Owner, s.Note = "", ""
+			readers = append(readers, s)
+		}
+	}
+	switch {
+	case len(free) >= quorum:
+		return locker.State{}, true
+	case len(readers) >= quorum:
+		return least(readers, quorum), true
+	}
+	return locker.State{}, false
+}
+
+// least is the first of states with the Holds and the Left that quorum of them reach.
+func least(states []locker.State, quorum int) locker.State {
+	s := states[0]
+	holds, left := make([]int, len(states)), make([]time.Duration, len(states))
+	for i, other := range states {
+		holds[i], left[i] = other.Holds, other.Left
+	}
+	slices.Sort(holds)
+	slices.Sort(left)
+	s.Holds, s.Left = holds[len(holds)-quorum], left[len(left)-quorum]
+	return s
+}

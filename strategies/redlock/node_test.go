@@ -1,0 +1,260 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	name = "job"
+	ttl  = 30 * time.Second
+	ms   = time.Millisecond
+)
+
+// errDown is a transport error.
+var errDown = errors.New("connection refused")
+
+// node is a node in memory that does what a test tells it to. Its calls take time and fail as the plan says.
+type node struct {
+	*lockertest.Locker
+	index int
+
+	mu     sync.Mutex
+	delay  time.Duration // of every call: it is executed and answered that much later
+	down   error         // every call fails with it, after delay; nothing is executed
+	thaw   chan struct{} // calls wait until it is closed, then are executed; nil: the node runs
+	plain  bool          // knows no OpGiveBack
+	calls  map[locker.OpKind]int
+	asked  int // acquires
+	giving int // quiet ends that were executed
+	woken  int // ends that wake
+	max    int // acquires under way at once
+	now    int
+}
+
+func newNode(i int) *node {
+	return &node{Locker: lockertest.New(), index: i, calls: map[locker.OpKind]int{}}
+}
+
+// set changes the node while nobody looks.
+func (n *node) set(change func(n *node)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n)
+}
+
+func (n *node) freeze() { n.set(func(n *node) { n.thaw = make(chan struct{}) }) }
+
+func (n *node) melt() {
+	n.set(func(n *node) {
+		close(n.thaw)
+		n.thaw = nil
+	})
+}
+
+// pass waits as the plan says. An error means: not executed, or nobody knows.
+func (n *node) pass(ctx context.Context) error {
+	n.mu.Lock()
+	delay, down, thaw := n.delay, n.down, n.thaw
+	n.mu.Unlock()
+	if thaw != nil {
+		select {
+		case <-thaw:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		}
+	}
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		}
+	}
+	return down
+}
+
+func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	n.set(func(n *node) {
+		n.asked++
+		n.now++
+		n.max = max(n.max, n.now)
+	})
+	defer n.set(func(n *node) { n.now-- })
+	if !req.NoWait || req.MaxWait != 0 {
+		return nil, errors.New("a node is asked once, and not to wait")
+	}
+	if err := n.pass(ctx); err != nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+	}
+	lock, err := n.Locker.Acquire(ctx, req)
+	var held *locker.ContentionError
+	if errors.As(err, &held) {
+		held.Channel = driver.NewChannel(nobody, fmt.Sprintf("wake:%d", n.index))
+	}
+	if err == nil {
+		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return &nodeLease{inner, n} })
+	}
+	return lock, err
+}
+
+type nodeLease struct {
+	locker.Lease
+	node *node
+}
+
+func (l *nodeLease) Source() locker.Source {
+	return locker.Source{Strategy: "lockertest", Client: "memory", Address: fmt.Sprintf("mem:%d", l.node.index)}
+}
+
+func (l *nodeLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpGiveBack && l.node.plain {
+		return locker.Term{}, errors.ErrUnsupported
+	}
+	l.node.set(func(n *node) { n.calls[op.Kind]++ })
+	if err := l.node.pass(ctx); err != nil {
+		return locker.Term{}, err
+	}
+	term, err := l.Lease.Do(ctx, op)
+	if err == nil {
+		l.node.set(func(n *node) {
+			switch op.Kind {
+			case locker.OpRelease:
+				n.woken++
+			case locker.OpGiveBack:
+				n.giving++
+			}
+		})
+	}
+	return term, err
+}
+
+// held tells who holds the name at the node.
+func (n *node) held() (owner string, held bool) {
+	s, err := n.Inspect(context.Background(), name)
+	if err != nil {
+		panic(err)
+	}
+	return s.Owner, s.Held
+}
+
+// nobody is a driver whose channels have names only.
+var nobody = &fakeDriver{}
+
+type fakeDriver struct{ driver.Driver }
+
+// cluster is some nodes and a quorum over them.
+type cluster struct {
+	*redlock.Locker
+	t     *testing.T
+	nodes []*node
+}
+
+func newCluster(t *testing.T, n int, cfg redlock.Config) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	var lockers []locker.Locker
+	for i := range n {
+		c.nodes = append(c.nodes, newNode(i))
+		lockers = append(lockers, c.nodes[i])
+	}
+	l, err := redlock.New(lockers, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Locker = l
+	return c
+}
+
+// inMemory runs f in fake time on a quorum over n nodes in memory.
+func inMemory(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { f(t, newCluster(t, n, cfg)) })
+}
+
+func (c *cluster) acquire(req locker.Request) *locker.Lock {
+	c.t.Helper()
+	if req.Name == "" {
+		req.Name = name
+	}
+	if req.TTL == 0 {
+		req.TTL = ttl
+	}
+	lock, err := c.Acquire(c.t.Context(), req)
+	if err != nil {
+		c.t.Fatalf("Acquire: %v", err)
+	}
+	if err := lock.Err(); err != nil {
+		c.t.Fatalf("Err of a lock just won: %v", err)
+	}
+	return lock
+}
+
+// holders is at how many nodes each owner holds.
+func (c *cluster) holders() map[string]int {
+	all := map[string]int{}
+	for _, n := range c.nodes {
+		if owner, held := n.held(); held {
+			all[owner]++
+		}
+	}
+	return all
+}
+
+// free demands that nothing is held anywhere.
+func (c *cluster) free(when string) {
+	c.t.Helper()
+	synctest.Wait()
+	if all := c.holders(); len(all) > 0 {
+		c.t.Errorf("%s: %v hold at so many nodes, want none", when, all)
+	}
+}
+
+// heldBy demands that owner holds at exactly so many nodes.
+func (c *cluster) heldBy(owner string, want int, when string) {
+	c.t.Helper()
+	synctest.Wait()
+	if got := c.holders()[owner]; got != want {
+		c.t.Errorf("%s: %q holds at %d nodes, want %d: %v", when, owner, got, want, c.holders())
+	}
+}
+
+func match(t *testing.T, err error, want ...error) {
+	t.Helper()
+	if len(want) == 0 && err != nil {
+		t.Errorf("error %v, want none", err)
+	}
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v does not match %v", err, w)
+		}
+	}
+}
+
+func matchNot(t *testing.T, err error, not ...error) {
+	t.Helper()
+	for _, w := range not {
+		if errors.Is(err, w) {
+			t.Errorf("error %v matches %v", err, w)
+		}
+	}
+}
+
+func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time

@@ -1,0 +1,82 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Locker is a quorum over nodes. It implements locker.Locker and, where all its nodes do, locker.Inspector.
+type Locker struct {
+	nodes  []*node
+	quorum int
+	cfg    Config
+}
+
+var (
+	_ locker.Locker    = (*Locker)(nil)
+	_ locker.Inspector = (*Locker)(nil)
+)
+
+// New returns a Locker that locks where a quorum of nodes does. They should be bare strategies over servers that share
+// nothing: middleware goes around the quorum. Errors: ErrInvalid.
+func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
+	if len(nodes) == 0 {
+		return nil, invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
+	}
+	if i := slices.Index(nodes, nil); i >= 0 {
+		return nil, invalid(fmt.Sprintf("redlock.New nodes[%d]", i), "nil", "a Locker")
+	}
+	if err := cfg.validate(len(nodes)); err != nil {
+		return nil, err
+	}
+	l := &Locker{quorum: cmp.Or(cfg.Quorum, len(nodes)/2+1), cfg: cfg}
+	l.cfg.WakeJitter = cmp.Or(cfg.WakeJitter, defaultWakeJitter)
+	for i, inner := range nodes {
+		n := &node{inner: inner, index: i}
+		if len(cfg.Names) > 0 {
+			n.name = cfg.Names[i]
+		}
+		l.nodes = append(l.nodes, n)
+	}
+	return l, nil
+}
+
+// Acquire implements locker.Locker: one attempt at all nodes at once, to take the lock there or, with Request.Resume, to take
+// over what a handle names.
+//
+// Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that failed, where a quorum can
+// not be had because of failures. ErrLost: less than Config.MinValidity was left of the lease; it was given back.
+func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	op := "acquire"
+	if !req.Resume.IsZero() {
+		op = "resume"
+	}
+	lock, err := l.acquire(ctx, req)
+	if err != nil {
+		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+	}
+	return lock, nil
+}
+
+// check refuses what cannot be asked for, and returns the handles of the nodes where a hold is to be resumed.
+func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, err error) {
+	if ctx == nil {
+		return nil, invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
+	}
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if !req.Resume.IsZero() {
+		if tokens, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {
+			return nil, err
+		}
+	}
+	if ttl := l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)); ttl <= l.cfg.MinValidity {
+		return nil, invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
+	}
+	return tokens, ended(ctx)
+}
