@@ -99,8 +99,12 @@ func (l *Lock) forget(entry *afterDone) bool {
 }
 
 // Context returns a copy of parent that ends when the lock does, with what Err says as its cause (context.Cause). It
-// carries the lock's owner for this name, so that a reentrant lock is re-entered under it.
+// carries the lock's owner for this name, so that a reentrant lock is re-entered under it, and what middleware adds, such as
+// the span of the hold.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	if dress := l.dresser(); dress != nil {
+		parent = dress(parent)
+	}
 	ctx, cancel := context.WithCancelCause(parent)
 	if l.valid() {
 		ctx = withNameOwner(ctx, l.Name(), l.Owner())
@@ -112,18 +116,46 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
+// WrapContext makes [Lock.Context], and so [Do], pass the parent through wrap, which adds values to it. It is for middleware,
+// before the lock is handed over: what wraps first is overruled by what wraps later.
+func WrapContext(lock *Lock, wrap func(context.Context) context.Context) {
+	if !lock.valid() {
+		return
+	}
+	lock.mu.Lock()
+	defer lock.mu.Unlock()
+	inner := lock.dress
+	if inner == nil {
+		lock.dress = wrap
+		return
+	}
+	lock.dress = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
+}
+
+func (l *Lock) dresser() func(context.Context) context.Context {
+	if !l.valid() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dress
+}
+
 // ending is the work left when a lock has ended: to be run without the mutex.
 type ending struct {
-	lock  *Lock
-	after []*afterDone
-	err   error
+	lock    *Lock
+	tracing *tracing
+	after   []*afterDone
+	err     error
 }
 
 func (e *ending) run() {
 	if e == nil {
 		return
 	}
-	e.lock.traceLost(e.err)
+	for t := e.tracing; t != nil; t = t.next {
+		t.lost(e.lock, e.err)
+	}
 	for _, a := range e.after {
 		a.f(e.err)
 	}
@@ -144,7 +176,7 @@ func (l *Lock) end(err error) *ending {
 	if l.after == nil && l.tracing == nil {
 		return nil
 	}
-	e := &ending{lock: l, after: l.after, err: err}
+	e := &ending{lock: l, tracing: l.tracing, after: l.after, err: err}
 	l.after = nil
 	return e
 }
