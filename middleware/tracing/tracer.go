@@ -1,0 +1,76 @@
+package tracing
+
+import (
+	"context"
+	"reflect"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+// scope names this package to the SDK.
+const scope = "github.com/holdfast-go/holdfast/middleware/tracing"
+
+// lookEvery is how many acquisitions of a program without an SDK go by between two looks whether one has come. A new global
+// TracerProvider is seen at once; this is for what attaches to a running process, as automatic instrumentation does.
+const lookEvery = 16
+
+// tracer starts spans.
+type tracer struct {
+	cfg      Config
+	observer *observe.Observer[*acquisition]
+	current  atomic.Pointer[provided]
+}
+
+// provided is a Tracer and where it is from.
+type provided struct {
+	trace.Tracer
+	from   trace.TracerProvider
+	absent atomic.Bool   // there is no SDK behind it
+	idle   atomic.Uint64 // acquisitions that did not ask since it is absent
+}
+
+func newTracer(cfg Config) *tracer {
+	t := &tracer{cfg: cfg}
+	t.observer = observe.NewObserver(observe.Hooks[*acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
+	return t
+}
+
+// provided returns the Tracer of the TracerProvider as it is now.
+func (t *tracer) provided() *provided {
+	from := t.cfg.TracerProvider
+	p := t.current.Load()
+	if p != nil && from != nil {
+		return p
+	}
+	if from == nil {
+		from = otel.GetTracerProvider()
+	}
+	if p != nil && reflect.ValueOf(from).Comparable() && p.from == from {
+		return p
+	}
+	p = &provided{Tracer: from.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), from: from}
+	t.current.Store(p)
+	return p
+}
+
+// start starts the span of an acquisition. Where there is no SDK it returns ctx and nil, mostly without asking.
+func (t *tracer) start(ctx context.Context, name string, attrs func() []attribute.KeyValue) (context.Context, trace.Span) {
+	p := t.provided()
+	if p.absent.Load() && p.idle.Add(1)%lookEvery != 0 {
+		return ctx, nil
+	}
+	parent := trace.SpanContextFromContext(ctx)
+	next, span := p.Start(ctx, name, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs()...)) //nolint:spancheck // its user ends it
+	absent := span.SpanContext().SpanID() == parent.SpanID()                                                       // every SDK gives a span an ID, sampled or not
+	p.absent.Store(absent)
+	if absent {
+		return ctx, nil
+	}
+	return next, span //nolint:spancheck // its user ends it
+}
