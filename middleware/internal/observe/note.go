@@ -47,14 +47,15 @@ func SplitNote(note string) (user, traceparent string) {
 	return note[:at-1], traceparent
 }
 
-// validTraceparent accepts version 00 in its canonical form, with IDs that are not zero.
+// validTraceparent accepts version 00 in its canonical form, with IDs that are not zero and the flags that it defines.
 func validTraceparent(s string) bool {
 	if len(s) != traceparentLen {
 		return false
 	}
 	traceID, spanID, flags := s[3:3+traceIDLen], s[4+traceIDLen:4+traceIDLen+spanIDLen], s[traceparentLen-2:]
 	return s[:3] == "00-" && s[3+traceIDLen] == '-' && s[traceparentLen-3] == '-' &&
-		isHex(traceID) && isHex(spanID) && isHex(flags) && strings.Trim(traceID, "0") != "" && strings.Trim(spanID, "0") != ""
+		isHex(traceID) && isHex(spanID) && flags[0] == '0' && flags[1] >= '0' && flags[1] <= '3' &&
+		strings.Trim(traceID, "0") != "" && strings.Trim(spanID, "0") != ""
 }
 
 func isHex(s string) bool {
