@@ -105,7 +105,7 @@ func TestOutcomes(t *testing.T) {
 			name: "the user's attributes", cfg: tracing.Config{Attributes: []attribute.KeyValue{
 				semconv.ServerAddress("redis.example"), attribute.String("holdfast.strategy", "mine"),
 			}}, span: "acquire lock",
-			attrs:  "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired provider=memory server.address=redis.example strategy=mine waited=0",
+			attrs:  "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired server.address=redis.example strategy=mine waited=0",
 			status: "Unset",
 		},
 	}
