@@ -42,7 +42,7 @@ type logged struct {
 
 // Acquire implements locker.Locker.
 func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := observe.CheckArguments("logging", ctx, l.inner, req); err != nil {
+	if err := observe.CheckArguments(ctx, "logging", l.inner, req); err != nil {
 		return nil, err
 	}
 	watched, inside := l.observer.Begin(ctx)

@@ -45,7 +45,7 @@ type measured struct {
 
 // Acquire implements locker.Locker.
 func (m *measured) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := observe.CheckArguments("metrics", ctx, m.inner, req); err != nil {
+	if err := observe.CheckArguments(ctx, "metrics", m.inner, req); err != nil {
 		return nil, err
 	}
 	if !m.enabled(ctx) {

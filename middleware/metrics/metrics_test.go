@@ -356,10 +356,10 @@ func TestEndsOnce(t *testing.T) {
 	}
 	data := m.data(t)
 	ended := uint64(0)
-	for _, p := range data[metrics.HoldDuration].Data.(metricdata.Histogram[float64]).DataPoints { //nolint:errcheck // a panic tells
+	for _, p := range data[metrics.HoldDuration].Data.(metricdata.Histogram[float64]).DataPoints {
 		ended += p.Count
 	}
-	if held := data[metrics.Holding].Data.(metricdata.Sum[int64]).DataPoints[0].Value; ended != rounds || held != 0 { //nolint:errcheck // a panic tells
+	if held := data[metrics.Holding].Data.(metricdata.Sum[int64]).DataPoints[0].Value; ended != rounds || held != 0 {
 		t.Errorf("%d holds ended, %d are held; want %d and 0", ended, held, rounds)
 	}
 }

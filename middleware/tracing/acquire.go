@@ -20,7 +20,7 @@ type traced struct {
 
 // Acquire implements locker.Locker.
 func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if err := observe.CheckArguments("tracing", ctx, t.inner, req); err != nil {
+	if err := observe.CheckArguments(ctx, "tracing", t.inner, req); err != nil {
 		return nil, err
 	}
 	name := "acquire lock"

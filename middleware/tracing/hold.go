@@ -29,12 +29,13 @@ func (t *tracer) hold(caller, acquisition context.Context, lock *locker.Lock) {
 	if !trace.SpanContextFromContext(caller).IsValid() {
 		parent = acquisition
 	}
-	_, span := t.provided().Start(parent, "hold lock", trace.WithSpanKind(trace.SpanKindInternal), with(t.ofLock(lock)), trace.WithLinks(trace.Link{ //nolint:spancheck // it ends with the hold
+	link := trace.Link{
 		SpanContext: trace.SpanContextFromContext(acquisition), Attributes: []attribute.KeyValue{keyLink.String("acquisition")},
-	}))
+	}
+	_, span := t.provided().Start(parent, "hold lock", trace.WithSpanKind(trace.SpanKindInternal), with(t.ofLock(lock)), trace.WithLinks(link))
 	if !span.IsRecording() {
 		span.End()
-		return //nolint:spancheck // it is ended
+		return
 	}
 	h := &hold{tracer: t, span: span}
 	locker.WrapContext(lock, func(ctx context.Context) context.Context { return trace.ContextWithSpan(ctx, span) })
@@ -45,7 +46,7 @@ func (t *tracer) hold(caller, acquisition context.Context, lock *locker.Lock) {
 		return &lease{inner, h}
 	})
 	locker.TraceLock(acquisition, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
-} //nolint:spancheck // it ends with the hold
+}
 
 func (h *hold) renewed(_ context.Context, info locker.RenewedInfo) {
 	outcome := observe.OfRenew(info.Err)

@@ -165,12 +165,12 @@ func TestLinksAreBounded(t *testing.T) {
 func TestNestedTracing(t *testing.T) {
 	t.Parallel()
 	r := record()
-	l := locker.Chain(
+	mw := r.middleware(tracing.Config{})
+	l := mw(mw(
 		locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			return nil, &locker.ContentionError{Name: "a", Note: req.Note}
 		}),
-		r.middleware(tracing.Config{}), r.middleware(tracing.Config{}),
-	)
+	))
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a", Note: "n"})
 	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != "n" {
 		t.Errorf("refused with %v", err)

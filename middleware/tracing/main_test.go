@@ -86,7 +86,7 @@ func without(line string) string {
 }
 
 // want compares what a span shows: its attributes and its status.
-func want(t *testing.T, s sdktrace.ReadOnlySpan, attrs string, status string) {
+func want(t *testing.T, s sdktrace.ReadOnlySpan, attrs, status string) {
 	t.Helper()
 	if got := without(text(s.Attributes())); got != attrs {
 		t.Errorf("%s has\n%s, want\n%s", s.Name(), got, attrs)

@@ -66,11 +66,11 @@ func (t *tracer) start(ctx context.Context, name string, attrs func() []attribut
 		return ctx, nil
 	}
 	parent := trace.SpanContextFromContext(ctx)
-	next, span := p.Start(ctx, name, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs()...)) //nolint:spancheck // its user ends it
-	absent := span.SpanContext().SpanID() == parent.SpanID()                                                       // every SDK gives a span an ID, sampled or not
+	next, span := p.Start(ctx, name, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs()...))
+	absent := span.SpanContext().SpanID() == parent.SpanID() // every SDK gives a span an ID, sampled or not
 	p.absent.Store(absent)
 	if absent {
 		return ctx, nil
 	}
-	return next, span //nolint:spancheck // its user ends it
+	return next, span
 }

@@ -32,12 +32,12 @@ func (l *late) Tracer(string, ...trace.TracerOption) trace.Tracer { return lateT
 func (t lateTracer) Start(ctx context.Context, name string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	t.of.asked++
 	if t.of.sdk != nil {
-		return t.of.sdk.Tracer("sdk").Start(ctx, name, opts...)
+		return t.of.sdk.Tracer("sdk").Start(ctx, name, opts...) //nolint:spancheck // its user ends it
 	}
 	return t.Tracer.Start(ctx, name, opts...)
 }
 
-func cycle(tb testing.TB, l locker.Locker, ctx context.Context) {
+func cycle(tb testing.TB, ctx context.Context, l locker.Locker) {
 	tb.Helper()
 	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestNoSDK(t *testing.T) {
 			})
 			l := tracing.New(tracing.Config{TracerProvider: p})(inner)
 			for range 160 {
-				cycle(t, l, ctx)
+				cycle(t, ctx, l)
 			}
 			if p.asked < 1 || p.asked > 11 {
 				t.Errorf("%d of 160 acquisitions asked for an SDK", p.asked)
@@ -75,7 +75,7 @@ func TestNoSDK(t *testing.T) {
 			r := record()
 			p.sdk = r.provider
 			for range 32 {
-				cycle(t, l, ctx)
+				cycle(t, ctx, l)
 			}
 			if n := len(r.Ended()); n < 2*17 || n%2 != 0 {
 				t.Errorf("%d spans of 32 cycles", n)
@@ -96,37 +96,37 @@ func TestGlobalProvider(t *testing.T) { //nolint:paralleltest // it sets what is
 	defer otel.SetTracerProvider(before)
 	l := tracing.New(tracing.Config{})(lockertest.New())
 	for range 3 {
-		cycle(t, l, t.Context())
+		cycle(t, t.Context(), l)
 	}
 	otel.SetTracerProvider(uncomparable{late: &late{}})
 	for range 3 {
-		cycle(t, l, t.Context())
+		cycle(t, t.Context(), l)
 	}
 	for range 2 {
 		r := tracetest.NewSpanRecorder()
 		otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r)))
-		cycle(t, l, t.Context())
+		cycle(t, t.Context(), l)
 		if len(r.Ended()) != 2 {
 			t.Errorf("%d spans ended, want 2", len(r.Ended()))
 		}
 	}
 	otel.SetTracerProvider(noop.NewTracerProvider())
-	cycle(t, l, t.Context())
+	cycle(t, t.Context(), l)
 }
 
 // Without an SDK a cycle takes no more than a fraction of an allocation, on average; the limit is two.
 func TestNoSDKAllocations(t *testing.T) {
 	l := lockertest.New()
 	ctx := context.Background()
-	plain := testing.AllocsPerRun(200, func() { cycle(t, l, ctx) })
+	plain := testing.AllocsPerRun(200, func() { cycle(t, ctx, l) })
 	for name, cfg := range map[string]tracing.Config{
 		"noop provider": {TracerProvider: noop.NewTracerProvider()},
 		"placeholder":   {TracerProvider: otel.GetTracerProvider()},
 		"global":        {},
 	} {
 		traced := tracing.New(cfg)(l)
-		cycle(t, traced, ctx)
-		if got := testing.AllocsPerRun(200, func() { cycle(t, traced, ctx) }) - plain; got > 1 {
+		cycle(t, ctx, traced)
+		if got := testing.AllocsPerRun(200, func() { cycle(t, ctx, traced) }) - plain; got > 1 {
 			t.Errorf("%s: %v allocations more", name, got)
 		}
 	}

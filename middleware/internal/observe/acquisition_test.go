@@ -125,12 +125,12 @@ func TestAcquisitionIsContext(t *testing.T) {
 func TestCheckArguments(t *testing.T) {
 	t.Parallel()
 	ok := lockertest.New()
-	if err := observe.CheckArguments("x", t.Context(), ok, locker.Request{}); err != nil {
+	if err := observe.CheckArguments(t.Context(), "x", ok, locker.Request{}); err != nil {
 		t.Errorf("a request is none of our business: %v", err)
 	}
 	for _, err := range []error{
-		observe.CheckArguments("x", nil, ok, locker.Request{Name: "a"}), //nolint:staticcheck // on purpose
-		observe.CheckArguments("x", t.Context(), nil, locker.Request{Name: "a"}),
+		observe.CheckArguments(nil, "x", ok, locker.Request{Name: "a"}), //nolint:staticcheck // on purpose
+		observe.CheckArguments(t.Context(), "x", nil, locker.Request{Name: "a"}),
 	} {
 		if o, is := errors.AsType[*locker.OpError](err); !is || o.Name != "a" || o.Op != "acquire" || !errors.Is(err, locker.ErrInvalid) {
 			t.Errorf("error %v", err)

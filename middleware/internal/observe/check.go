@@ -15,7 +15,7 @@ type noReturnError struct{}
 func (noReturnError) Error() string { return "Acquire panicked, or ended its goroutine" }
 
 // CheckArguments refuses what a middleware cannot pass on.
-func CheckArguments(middleware string, ctx context.Context, inner locker.Locker, req locker.Request) error {
+func CheckArguments(ctx context.Context, middleware string, inner locker.Locker, req locker.Request) error {
 	var err error
 	switch {
 	case ctx == nil:

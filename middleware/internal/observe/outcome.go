@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -80,6 +81,5 @@ func onlyEnded(err, cause error) bool {
 		}
 		return true
 	}
-	return errors.Is(locker.ErrMaxWait, err) || errors.Is(context.Canceled, err) || errors.Is(context.DeadlineExceeded, err) ||
-		cause != nil && errors.Is(cause, err)
+	return slices.Contains([]error{locker.ErrMaxWait, context.Canceled, context.DeadlineExceeded}, err) || cause != nil && errors.Is(cause, err)
 }
