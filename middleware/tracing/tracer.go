@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -23,7 +23,8 @@ const lookEvery = 16
 // tracer starts spans.
 type tracer struct {
 	cfg      Config
-	observer *observe.Observer[*acquisition]
+	observer *observe.Observer[acquisition]
+	holds    *locker.Trace
 	current  atomic.Pointer[provided]
 }
 
@@ -37,7 +38,15 @@ type provided struct {
 
 func newTracer(cfg Config) *tracer {
 	t := &tracer{cfg: cfg}
-	t.observer = observe.NewObserver(observe.Hooks[*acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
+	t.observer = observe.NewObserver(observe.Hooks[acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
+	of := func(ctx context.Context) *hold { return &t.observer.Of(ctx).Data.hold }
+	t.holds = &locker.Trace{
+		Renewed: func(ctx context.Context, info locker.RenewedInfo) { of(ctx).renewed(info) },
+		Released: func(ctx context.Context, info locker.ReleasedInfo) {
+			of(ctx).end(observe.OfRelease(info.Err), info.Err)
+		},
+		Lost: func(ctx context.Context, info locker.LostInfo) { of(ctx).end(observe.Lost, info.Err) },
+	}
 	return t
 }
 
@@ -59,14 +68,21 @@ func (t *tracer) provided() *provided {
 	return p
 }
 
-// start starts the span of an acquisition. Where there is no SDK it returns ctx and nil, mostly without asking.
-func (t *tracer) start(ctx context.Context, name string, attrs func() []attribute.KeyValue) (context.Context, trace.Span) {
+// silent tells whether there is no SDK, mostly without asking.
+func (p *provided) silent() bool { return p.absent.Load() && p.idle.Add(1)%lookEvery != 0 }
+
+// start starts the span of an acquisition. Where there is no SDK it returns ctx and nil.
+func (t *tracer) start(ctx context.Context, req locker.Request) (context.Context, trace.Span) {
 	p := t.provided()
-	if p.absent.Load() && p.idle.Add(1)%lookEvery != 0 {
+	if p.silent() {
 		return ctx, nil
 	}
+	name := "acquire lock"
+	if !req.Resume.IsZero() {
+		name = "resume lock"
+	}
 	parent := trace.SpanContextFromContext(ctx)
-	next, span := p.Start(ctx, name, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs()...))
+	next, span := p.Start(ctx, name, internal, with(t.ofRequest(req)))
 	absent := span.SpanContext().SpanID() == parent.SpanID() // every SDK gives a span an ID, sampled or not
 	p.absent.Store(absent)
 	if absent {
