@@ -31,9 +31,9 @@ type tracer struct {
 // provided is a Tracer and where it is from.
 type provided struct {
 	trace.Tracer
-	from   trace.TracerProvider
-	absent atomic.Bool   // there is no SDK behind it
-	idle   atomic.Uint64 // acquisitions that did not ask since it is absent
+	from   trace.TracerProvider // nil where it cannot be compared
+	absent atomic.Bool          // there is no SDK behind it
+	idle   atomic.Uint64        // acquisitions that did not ask since it is absent
 }
 
 func newTracer(cfg Config) *tracer {
@@ -60,10 +60,13 @@ func (t *tracer) provided() *provided {
 	if from == nil {
 		from = otel.GetTracerProvider()
 	}
-	if p != nil && reflect.ValueOf(from).Comparable() && p.from == from {
+	if p != nil && p.from != nil && p.from == from {
 		return p
 	}
-	p = &provided{Tracer: from.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), from: from}
+	p = &provided{Tracer: from.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))}
+	if reflect.ValueOf(from).Comparable() {
+		p.from = from
+	}
 	t.current.Store(p)
 	return p
 }
