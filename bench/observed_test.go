@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 
@@ -63,7 +62,7 @@ func measured() locker.Middleware {
 
 // silent logs nothing, as nothing goes wrong.
 func silent() locker.Middleware {
-	return locker.Must(logging.New(logging.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
+	return locker.Must(logging.New(logging.Config{Logger: slog.New(slog.DiscardHandler)}))
 }
 
 // BenchmarkObserved is a cycle through holdfast.New with each of the observing middlewares ("lock"), beside the same chain
