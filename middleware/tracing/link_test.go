@@ -207,3 +207,25 @@ func TestResumeKeepsNote(t *testing.T) {
 		}
 	}
 }
+
+// recordOnly is a sampler of spans that are recorded and not exported.
+type recordOnly struct{}
+
+func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+}
+
+func (recordOnly) Description() string { return "records only" }
+
+// A span that no backend will have is nothing to link to.
+func TestRecordedOnly(t *testing.T) {
+	t.Parallel()
+	server := lockertest.New()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}))
+	if _, err := tracing.New(tracing.Config{TracerProvider: provider})(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != "n" {
+		t.Errorf("stored note %q, %v", state.Note, err)
+	}
+}
