@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"context"
 	"slices"
 	"time"
 )
@@ -98,32 +97,21 @@ func (l *Lock) forget(entry *afterDone) bool {
 	return true
 }
 
-// Context returns a copy of parent that ends when the lock does, with what Err says as its cause (context.Cause). It
-// carries the lock's owner for this name, so that a reentrant lock is re-entered under it.
-func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	if l.valid() {
-		ctx = withNameOwner(ctx, l.Name(), l.Owner())
-	}
-	stop := l.AfterDone(func(err error) { cancel(err) })
-	return ctx, func() {
-		stop()
-		cancel(context.Canceled)
-	}
-}
-
 // ending is the work left when a lock has ended: to be run without the mutex.
 type ending struct {
-	lock  *Lock
-	after []*afterDone
-	err   error
+	lock    *Lock
+	tracing *tracing
+	after   []*afterDone
+	err     error
 }
 
 func (e *ending) run() {
 	if e == nil {
 		return
 	}
-	e.lock.traceLost(e.err)
+	for t := e.tracing; t != nil; t = t.next {
+		t.lost(e.lock, e.err)
+	}
 	for _, a := range e.after {
 		a.f(e.err)
 	}
@@ -144,7 +132,7 @@ func (l *Lock) end(err error) *ending {
 	if l.after == nil && l.tracing == nil {
 		return nil
 	}
-	e := &ending{lock: l, after: l.after, err: err}
+	e := &ending{lock: l, tracing: l.tracing, after: l.after, err: err}
 	l.after = nil
 	return e
 }

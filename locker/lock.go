@@ -14,8 +14,7 @@ import (
 type Lock struct {
 	// token is that of the grant. It is behind a pointer because fmt, given a struct with a Lock in a field that is not
 	// exported, prints what a Lock is made of. nil: this is the zero Lock.
-	token   *string
-	tracing *tracing // nil unless a Trace was in the ctx of the acquire
+	token *string
 
 	mu       sync.Mutex
 	grant    Grant // without the token
@@ -28,6 +27,8 @@ type Lock struct {
 	timer    *time.Timer   // runs once somebody waits for the end
 	converts chan struct{} // closed when the conversion under way is over; nil: there is none
 	after    []*afterDone
+	tracing  *tracing                              // nil where nobody traces
+	dress    func(context.Context) context.Context // for Context; nil: as it is
 }
 
 func (l *Lock) valid() bool { return l != nil && l.token != nil }

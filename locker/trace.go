@@ -22,7 +22,7 @@ type Trace struct {
 type Source struct {
 	Strategy string // "single"
 	Client   string // "go-redis"
-	Address  string // the server, "host:port"
+	Address  string // the server, "host:port"; several with commas, "" where the client does not tell
 }
 
 // AttemptInfo describes one attempt to acquire.
@@ -149,51 +149,5 @@ func both[T any](first, then func(context.Context, T)) func(context.Context, T) 
 	return func(ctx context.Context, info T) {
 		first(ctx, info)
 		then(ctx, info)
-	}
-}
-
-// tracing is what a Lock keeps to report its later events.
-type tracing struct {
-	ctx    context.Context
-	trace  *Trace
-	source Source
-	start  time.Time
-}
-
-func (l *Lock) traced(ctx context.Context, t *Trace) {
-	l.tracing = &tracing{ctx: context.WithoutCancel(ctx), trace: t, start: time.Now()}
-	if s, ok := l.lease.(Sourced); ok {
-		l.tracing.source = s.Source()
-	}
-	if t.Acquired != nil {
-		g := l.facts()
-		t.Acquired(l.tracing.ctx, AcquiredInfo{
-			Source: l.tracing.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode, TTL: g.TTL, Deadline: g.Deadline, Fence: g.Fence,
-		})
-	}
-	if t.Lost != nil { // it waits for the end, whoever else does
-		l.mu.Lock()
-		l.watch()
-		l.mu.Unlock()
-	}
-}
-
-func (l *Lock) traceRenewed(ttl time.Duration, err error) {
-	if l == nil || l.tracing == nil || l.tracing.trace.Renewed == nil {
-		return
-	}
-	t := l.tracing
-	t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: l.Deadline(), Err: err})
-}
-
-func (l *Lock) traceReleased(err error) {
-	if t := l.tracing; t != nil && t.trace.Released != nil {
-		t.trace.Released(t.ctx, ReleasedInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
-	}
-}
-
-func (l *Lock) traceLost(err error) {
-	if t := l.tracing; t != nil && t.trace.Lost != nil && err != ErrReleased { //nolint:errorlint // set by Release itself
-		t.trace.Lost(t.ctx, LostInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
 	}
 }

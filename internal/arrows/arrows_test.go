@@ -12,6 +12,8 @@ const (
 	backoff   = "github.com/cenkalti/backoff/v4"
 	goredis   = "github.com/redis/go-redis/v9"
 	miniredis = "github.com/alicebob/miniredis/v2"
+	otel      = "go.opentelemetry.io/otel"
+	semconv   = "go.opentelemetry.io/otel/semconv/v1.43.0"
 	redigo    = "github.com/gomodule/redigo/redis"
 	rueidis   = "github.com/redis/rueidis"
 )
@@ -100,6 +102,23 @@ var arrows = []arrow{
 		with:    []string{"locker", "locker/driver"},
 		outside: []string{backoff},
 		why:     "waiting takes backoff policies and nothing more",
+	},
+	{
+		program: []string{"middleware/logging"},
+		with:    []string{"locker", "locker/driver", "middleware/internal/..."},
+		why:     "log/slog is in the standard library",
+	},
+	{
+		program: []string{"middleware/metrics"},
+		with:    []string{"locker", "locker/driver", "middleware/internal/..."},
+		outside: []string{otel, semconv},
+		why:     "a library needs OpenTelemetry's API; the SDK is the program's choice",
+	},
+	{
+		program: []string{"middleware/tracing"},
+		with:    []string{"locker", "locker/driver", "middleware/internal/..."},
+		outside: []string{otel, semconv},
+		why:     "a library needs OpenTelemetry's API; the SDK is the program's choice",
 	},
 	{
 		program: []string{"."},

@@ -1,0 +1,111 @@
+package locker
+
+import (
+	"context"
+	"time"
+)
+
+// tracing is what a Lock keeps of one Trace, to report its later events. It does not change.
+type tracing struct {
+	ctx    context.Context
+	trace  *Trace
+	source Source
+	start  time.Time
+	next   *tracing // the one that was there before
+}
+
+// TraceLock makes lock report its later events to t too: Renewed, Released and Lost, with the values of ctx. Unlike a Trace
+// in the ctx of the acquire, it hears of this Lock alone, not of those that a strategy makes it of. Where the lock is lost
+// already, Lost is called at once. It is for middleware, before the lock is handed over.
+func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
+	if !lock.valid() || t == nil {
+		return
+	}
+	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: SourceOf(lock), start: time.Now()}
+	lock.mu.Lock()
+	ended := lock.expire()
+	if added.next = lock.tracing; added.next != nil {
+		added.start = added.next.start
+	}
+	lock.tracing = added
+	over := lock.err
+	if t.Lost != nil {
+		lock.watch()
+	}
+	lock.mu.Unlock()
+	ended.run()
+	if over != nil {
+		added.lost(lock, over)
+	}
+}
+
+// SourceOf says where lock comes from, as far as its Lease tells ([Sourced]).
+func SourceOf(lock *Lock) Source {
+	if !lock.valid() {
+		return Source{}
+	}
+	if s, ok := lock.current().(Sourced); ok {
+		return s.Source()
+	}
+	return Source{}
+}
+
+// traced reports Acquired to the Trace in the ctx of the acquire, and keeps it if it wants to hear more. Nobody else knows
+// the lock yet.
+func (l *Lock) traced(ctx context.Context, t *Trace) {
+	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
+	if t.Acquired == nil && !later {
+		return
+	}
+	made := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: SourceOf(l), start: time.Now()}
+	if later {
+		l.tracing = made
+	}
+	if t.Acquired != nil {
+		g := l.facts()
+		t.Acquired(made.ctx, AcquiredInfo{
+			Source: made.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode, TTL: g.TTL, Deadline: g.Deadline, Fence: g.Fence,
+		})
+	}
+	if t.Lost != nil { // it waits for the end, whoever else does
+		l.mu.Lock()
+		l.watch()
+		l.mu.Unlock()
+	}
+}
+
+// traces are the Traces that lock reports to, the newest first.
+func (l *Lock) traces() *tracing {
+	if !l.valid() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tracing
+}
+
+func (l *Lock) traceRenewed(ttl time.Duration, err error) {
+	for t := l.traces(); t != nil; t = t.next {
+		if t.trace.Renewed != nil {
+			t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: l.Deadline(), Err: err})
+		}
+	}
+}
+
+func (l *Lock) traceReleased(err error) {
+	for t := l.traces(); t != nil; t = t.next {
+		if t.trace.Released != nil {
+			t.trace.Released(t.ctx, ReleasedInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
+		}
+	}
+}
+
+// lost reports that l ended with err, unless that was a release.
+func (t *tracing) lost(l *Lock, err error) {
+	if err == ErrReleased { //nolint:errorlint // set by Release itself
+		return
+	}
+	if t.trace.Lost != nil {
+		t.trace.Lost(t.ctx, LostInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
+	}
+}

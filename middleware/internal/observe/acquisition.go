@@ -1,0 +1,183 @@
+package observe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Observer is how one middleware watches acquisitions. D is what it keeps of each.
+type Observer[D any] struct {
+	hooks Hooks[D]
+	trace *locker.Trace
+}
+
+// Hooks are called for the events of an acquisition, one at a time, and never after its End. They may be nil.
+type Hooks[D any] struct {
+	Attempt func(*Acquisition[D], locker.AttemptInfo)
+	Waiting func(*Acquisition[D], locker.WaitingInfo)
+	Woken   func(*Acquisition[D], locker.WokenInfo)
+	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
+	Waiters func(_ *Acquisition[D], change int64)
+}
+
+// NewObserver makes the Observer of a middleware, once.
+func NewObserver[D any](hooks Hooks[D]) *Observer[D] {
+	o := &Observer[D]{hooks: hooks}
+	o.trace = &locker.Trace{
+		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
+			o.find(ctx, func(a *Acquisition[D]) { a.attempt(info) })
+		},
+		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
+			o.find(ctx, func(a *Acquisition[D]) { a.wait(info) })
+		},
+		Woken: func(ctx context.Context, info locker.WokenInfo) {
+			o.find(ctx, func(a *Acquisition[D]) { a.woken(info) })
+		},
+	}
+	return o
+}
+
+// Of returns the acquisition that ctx belongs to, or nil.
+func (o *Observer[D]) Of(ctx context.Context) *Acquisition[D] {
+	a, _ := ctx.Value(o).(*Acquisition[D])
+	return a
+}
+
+func (o *Observer[D]) find(ctx context.Context, f func(*Acquisition[D])) {
+	if a := o.Of(ctx); a != nil {
+		a.Meanwhile(func() { f(a) })
+	}
+}
+
+// Acquisition is one acquisition while it lasts. It is the context of it, so that watching takes two allocations.
+type Acquisition[D any] struct {
+	context.Context
+	Data     D
+	observer *Observer[D]
+	start    time.Time
+
+	mu       sync.Mutex
+	over     bool
+	attempts []tally
+	room     [2]tally // for attempts
+	waits    int      // going on
+	since    time.Time
+	waited   time.Duration
+}
+
+// tally counts the attempts of one strategy: one that is made of others reports theirs too.
+type tally struct {
+	source locker.Source
+	n      int
+}
+
+// Begin watches an acquisition. Its ctx, for the Locker inside, is the second result.
+func (o *Observer[D]) Begin(ctx context.Context) (*Acquisition[D], context.Context) {
+	a := &Acquisition[D]{Context: ctx, observer: o, start: time.Now()}
+	a.attempts = a.room[:0]
+	return a, locker.WithTrace(a, o.trace)
+}
+
+// Value implements context.Context.
+func (a *Acquisition[D]) Value(key any) any {
+	if key == any(a.observer) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// Age is how long ago the acquisition began.
+func (a *Acquisition[D]) Age() time.Duration { return time.Since(a.start) }
+
+// Meanwhile calls f unless the acquisition has ended: a strategy may report what comes late. No hook runs meanwhile.
+func (a *Acquisition[D]) Meanwhile(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.over {
+		f()
+	}
+}
+
+func (a *Acquisition[D]) attempt(info locker.AttemptInfo) {
+	a.count(info.Source)
+	if f := a.observer.hooks.Attempt; f != nil {
+		f(a, info)
+	}
+}
+
+func (a *Acquisition[D]) count(source locker.Source) {
+	for i := range a.attempts {
+		if t := &a.attempts[i]; t.source.Strategy == source.Strategy {
+			t.source = source
+			t.n++
+			return
+		}
+	}
+	a.attempts = append(a.attempts, tally{source, 1})
+}
+
+func (a *Acquisition[D]) wait(info locker.WaitingInfo) {
+	a.waits++
+	if a.waits == 1 {
+		a.since = time.Now()
+		a.waiters(1)
+	}
+	if f := a.observer.hooks.Waiting; f != nil {
+		f(a, info)
+	}
+}
+
+func (a *Acquisition[D]) woken(info locker.WokenInfo) {
+	if a.waits == 0 {
+		return // it began to wait before it was watched
+	}
+	a.waits--
+	if a.waits == 0 {
+		a.waited += time.Since(a.since)
+		a.waiters(-1)
+	}
+	if f := a.observer.hooks.Woken; f != nil {
+		f(a, info)
+	}
+}
+
+func (a *Acquisition[D]) waiters(change int64) {
+	if f := a.observer.hooks.Waiters; f != nil {
+		f(a, change)
+	}
+}
+
+// Result is what an acquisition came to.
+type Result struct {
+	Outcome  Outcome
+	Source   locker.Source // as far as it is known
+	Attempts int
+	Took     time.Duration
+	Waited   time.Duration // the part of Took without the attempts
+	GaveUp   bool          // while it waited
+}
+
+// End ends the watching with what Acquire returned.
+func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	r := Result{Outcome: OfAcquire(a.Context, err), Took: time.Since(a.start), GaveUp: a.waits > 0}
+	if r.GaveUp {
+		a.waits = 0
+		a.waited += time.Since(a.since)
+		a.waiters(-1)
+	}
+	r.Waited = a.waited
+	r.Source = locker.SourceOf(lock)
+	for i, t := range a.attempts {
+		if t.source.Strategy == r.Source.Strategy || r.Source == (locker.Source{}) && i == len(a.attempts)-1 {
+			r.Attempts = t.n
+			r.Source = t.source
+		}
+	}
+	return r
+}

@@ -1,0 +1,150 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+// elapse lets fake time pass.
+func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
+
+// observing is an Observer that writes down what its hooks hear.
+func observing(events *[]string) *observe.Observer[string] {
+	log := func(a *observe.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
+	return observe.NewObserver(observe.Hooks[string]{
+		Attempt: func(a *observe.Acquisition[string], i locker.AttemptInfo) { log(a, "attempt "+i.Strategy) },
+		Waiting: func(a *observe.Acquisition[string], _ locker.WaitingInfo) { log(a, "waiting") },
+		Woken:   func(a *observe.Acquisition[string], _ locker.WokenInfo) { log(a, "woken") },
+		Waiters: func(a *observe.Acquisition[string], change int64) { log(a, fmt.Sprint("waiters ", change)) },
+	})
+}
+
+func attempt(ctx context.Context, strategy, address string) {
+	locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Strategy: strategy, Address: address}})
+}
+
+func wait(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{}) }
+func wake(ctx context.Context) { locker.TraceFrom(ctx).Woken(ctx, locker.WokenInfo{}) }
+
+// Waits that overlap, as those of a quorum's nodes do, are one wait; what is late is not heard of.
+func TestAcquisition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var events []string
+		o := observing(&events)
+		a, ctx := o.Begin(t.Context())
+		a.Data = "a"
+		if o.Of(ctx) != a || o.Of(t.Context()) != nil {
+			t.Error("the acquisition is not found in its ctx, or is in another")
+		}
+		wake(ctx) // of a wait that nobody heard of
+		attempt(ctx, "node", "1")
+		attempt(ctx, "node", "2")
+		wait(ctx)
+		elapse(time.Second)
+		wait(context.WithoutCancel(ctx))
+		elapse(time.Second)
+		wake(ctx)
+		elapse(time.Second)
+		wake(ctx)
+		elapse(time.Minute)
+		attempt(ctx, "quorum", "1,2")
+		wait(ctx)
+		elapse(time.Second)
+		r := a.End(nil, op(locker.ErrMaxWait))
+		want := observe.Result{
+			Outcome: observe.Timeout, Source: locker.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1,
+			Took: time.Minute + 4*time.Second, Waited: 4 * time.Second, GaveUp: true,
+		}
+		if r != want {
+			t.Errorf("came to %+v, want %+v", r, want)
+		}
+		attempt(ctx, "node", "2")
+		wait(ctx)
+		wake(ctx)
+		a.Meanwhile(func() { t.Error("called after the end") })
+		if want := []string{
+			"a attempt node", "a attempt node", "a waiters 1", "a waiting", "a waiting", "a woken", "a waiters -1", "a woken",
+			"a attempt quorum", "a waiters 1", "a waiting", "a waiters -1",
+		}; !slices.Equal(events, want) {
+			t.Errorf("events %q, want %q", events, want)
+		}
+	})
+}
+
+// Two middlewares watch one acquisition, each what is its own; a Lock says which strategy's attempts count.
+func TestObserversSideBySide(t *testing.T) {
+	t.Parallel()
+	var events []string
+	one, two := observing(&events), observing(&events)
+	a, ctx := one.Begin(t.Context())
+	b, ctx := two.Begin(ctx)
+	a.Data, b.Data = "a", "b"
+	attempt(ctx, "other", "")
+	lock, err := lockertest.New().Acquire(ctx, locker.Request{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempt(ctx, "other", "")
+	for _, r := range []observe.Result{b.End(lock, nil), a.End(lock, nil)} {
+		if r.Outcome != observe.Acquired || r.Attempts != 1 || r.Source.Strategy != "lockertest" || r.GaveUp {
+			t.Errorf("came to %+v", r)
+		}
+	}
+	if want := []string{
+		"b attempt other", "a attempt other", "b attempt lockertest", "a attempt lockertest", "b attempt other", "a attempt other",
+	}; !slices.Equal(events, want) {
+		t.Errorf("events %q, want %q", events, want)
+	}
+}
+
+// An acquisition is the ctx of its acquire: it carries what the caller's does, and ends with it.
+func TestAcquisitionIsContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	outer, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+	var events []string
+	_, ctx := observing(&events).Begin(outer)
+	inner, stop := context.WithTimeout(ctx, time.Hour)
+	defer stop()
+	cancel()
+	if inner.Value(key{}) != "v" || !errors.Is(inner.Err(), context.Canceled) {
+		t.Errorf("value %v, Err %v", inner.Value(key{}), inner.Err())
+	}
+}
+
+func TestCheckArguments(t *testing.T) {
+	t.Parallel()
+	ok := lockertest.New()
+	if err := observe.CheckArguments(t.Context(), "x", ok, locker.Request{}); err != nil {
+		t.Errorf("a request is none of our business: %v", err)
+	}
+	for _, err := range []error{
+		observe.CheckArguments(nil, "x", ok, locker.Request{Name: "a"}), //nolint:staticcheck // on purpose
+		observe.CheckArguments(t.Context(), "x", nil, locker.Request{Name: "a"}),
+	} {
+		if o, is := errors.AsType[*locker.OpError](err); !is || o.Name != "a" || o.Op != "acquire" || !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestWatchingAllocates(t *testing.T) {
+	o := observe.NewObserver(observe.Hooks[string]{})
+	ctx := context.Background()
+	if got := testing.AllocsPerRun(100, func() {
+		a, _ := o.Begin(ctx)
+		a.End(nil, nil)
+	}); got > 2 {
+		t.Errorf("%v allocations, want 2", got)
+	}
+}

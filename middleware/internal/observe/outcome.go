@@ -1,0 +1,85 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Outcome is what became of an acquisition, a renewal or a hold, in a word of low cardinality.
+type Outcome string
+
+// The outcomes. Those of an acquisition are Acquired to Error, those of a renewal Renewed, Lost, Unknown and Error, those of
+// a hold Released, Lost, Unknown and Error.
+const (
+	Acquired  Outcome = "acquired"
+	Held      Outcome = "held"      // refused: another holds the lock
+	Timeout   Outcome = "timeout"   // MaxWait or ctx's deadline ended the waiting
+	Cancelled Outcome = "cancelled" // the caller ended the waiting
+	Unknown   Outcome = "unknown"   // the answer did not come and could not be found out
+	Error     Outcome = "error"
+
+	Renewed  Outcome = "renewed"
+	Released Outcome = "released"
+	Lost     Outcome = "lost" // the hold ended without being released
+)
+
+// Failed tells whether o is an error. To be refused, to wait in vain and to be called off are none.
+func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost }
+
+// OfAcquire is the outcome of an acquire under ctx that returned err.
+func OfAcquire(ctx context.Context, err error) Outcome {
+	switch {
+	case err == nil:
+		return Acquired
+	case errors.Is(err, locker.ErrUnknownOutcome):
+		return Unknown
+	case !errors.Is(err, locker.ErrNotAcquired) && !onlyEnded(err, context.Cause(ctx)):
+		return Error
+	case errors.Is(err, locker.ErrMaxWait), errors.Is(err, context.DeadlineExceeded):
+		return Timeout
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	default:
+		return Held
+	}
+}
+
+// OfRenew is the outcome of a renewal.
+func OfRenew(err error) Outcome { return of(Renewed, err) }
+
+// OfRelease is the outcome of a release, and with it of the hold.
+func OfRelease(err error) Outcome { return of(Released, err) }
+
+func of(success Outcome, err error) Outcome {
+	switch {
+	case err == nil:
+		return success
+	case errors.Is(err, locker.ErrLost):
+		return Lost
+	case errors.Is(err, locker.ErrUnknownOutcome):
+		return Unknown
+	default:
+		return Error
+	}
+}
+
+// onlyEnded tells whether every leaf of err's tree says that the waiting was ended, by MaxWait, ctx or ctx's cause.
+func onlyEnded(err, cause error) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return onlyEnded(inner, cause)
+		}
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if !onlyEnded(part, cause) {
+				return false
+			}
+		}
+		return true
+	}
+	return slices.Contains([]error{locker.ErrMaxWait, context.Canceled, context.DeadlineExceeded}, err) || cause != nil && errors.Is(cause, err)
+}

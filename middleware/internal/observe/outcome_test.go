@@ -1,0 +1,150 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+var errShutdown = errors.New("shutdown")
+
+// ended is a ctx that was ended with a cause.
+func ended() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errShutdown)
+	return ctx
+}
+
+func op(err error) error { return &locker.OpError{Op: "acquire", Name: "a", Err: err} }
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	held := &locker.ContentionError{Name: "a", Owner: "me"}
+	refused := op(fmt.Errorf("%w; one attempt was made", held))
+	loading := driver.NewServerError("LOADING Redis is loading", nil)
+	dial := driver.NotSent(&net.OpError{Op: "dial", Net: "tcp", Err: io.ErrClosedPipe})
+	lost := fmt.Errorf("%w: %w", locker.ErrLost, driver.NewServerError("WRONGTYPE x", nil))
+	tests := []struct {
+		name      string
+		ctx       context.Context //nolint:containedctx // of the case
+		err       error
+		want      observe.Outcome // of an acquire
+		rest      observe.Outcome // of a renewal or release
+		errorType string
+	}{
+		{name: "success", want: observe.Acquired, rest: observe.Released},
+		{name: "refused", err: refused, want: observe.Held, rest: observe.Error, errorType: "*locker.ContentionError"},
+		{name: "MaxWait", err: op(errors.Join(held, locker.ErrMaxWait)), want: observe.Timeout, rest: observe.Error, errorType: "*locker.ContentionError"},
+		{name: "deadline", err: op(errors.Join(held, context.DeadlineExceeded)), want: observe.Timeout, rest: observe.Error, errorType: "timeout"},
+		{name: "cancelled", err: op(errors.Join(held, context.Canceled)), want: observe.Cancelled, rest: observe.Error, errorType: "canceled"},
+		{name: "MaxWait in the queue", err: op(locker.ErrMaxWait), want: observe.Timeout, rest: observe.Error, errorType: "*errors.errorString"},
+		{
+			name: "cancelled for a reason", ctx: ended(), err: op(fmt.Errorf("%w: %w", context.Canceled, errShutdown)),
+			want: observe.Cancelled, rest: observe.Error, errorType: "canceled",
+		},
+		{
+			name: "that reason, from elsewhere", err: op(fmt.Errorf("%w: %w", context.Canceled, errShutdown)),
+			want: observe.Error, rest: observe.Error, errorType: "canceled",
+		},
+		{name: "outage until MaxWait", err: op(errors.Join(loading, locker.ErrMaxWait)), want: observe.Error, rest: observe.Error, errorType: "LOADING"},
+		{name: "server error", err: op(loading), want: observe.Error, rest: observe.Error, errorType: "LOADING"},
+		{name: "no connection", err: op(dial), want: observe.Error, rest: observe.Error, errorType: "net_dial"},
+		{
+			name: "read timeout", err: op(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), want: observe.Error, rest: observe.Error,
+			errorType: "timeout",
+		},
+		{name: "connection lost", err: op(io.EOF), want: observe.Error, rest: observe.Error, errorType: "eof"},
+		{
+			name: "unknown", err: op(fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, context.Canceled, loading)),
+			want: observe.Unknown, rest: observe.Unknown, errorType: "unknown_outcome",
+		},
+		{name: "lost", err: op(lost), want: observe.Error, rest: observe.Lost, errorType: "lost"},
+		{name: "lost and unknown", err: op(errors.Join(lost, locker.ErrUnknownOutcome)), want: observe.Unknown, rest: observe.Lost, errorType: "lost"},
+		{name: "not held", err: op(locker.ErrNotHeld), want: observe.Error, rest: observe.Error, errorType: "not_held"},
+		{name: "invalid", err: op(driver.Invalid("a", "b", "c")), want: observe.Error, rest: observe.Error, errorType: "invalid_argument"},
+		{name: "closed", err: op(driver.ErrClosed), want: observe.Error, rest: observe.Error, errorType: "closed"},
+		{name: "unsupported", err: op(errors.ErrUnsupported), want: observe.Error, rest: observe.Error, errorType: "unsupported"},
+		{name: "no return", err: observe.ErrNoReturn, want: observe.Error, rest: observe.Error, errorType: "panic"},
+		{name: "of another package", err: op(fmt.Errorf("x: %w", foreign{})), want: observe.Error, rest: observe.Error, errorType: "observe_test.foreign"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ctx := tt.ctx
+			if ctx == nil {
+				ctx = t.Context()
+			}
+			if got := observe.OfAcquire(ctx, tt.err); got != tt.want {
+				t.Errorf("an acquire: %s, want %s", got, tt.want)
+			}
+			if got := observe.OfRelease(tt.err); got != tt.rest {
+				t.Errorf("a release: %s, want %s", got, tt.rest)
+			}
+			renewed := tt.rest
+			if tt.err == nil {
+				renewed = observe.Renewed
+			}
+			if got := observe.OfRenew(tt.err); got != renewed {
+				t.Errorf("a renewal: %s, want %s", got, renewed)
+			}
+			if tt.err == nil {
+				return
+			}
+			if got := observe.ErrorType(tt.err); got != tt.errorType {
+				t.Errorf("error.type %q, want %q", got, tt.errorType)
+			}
+		})
+	}
+	for _, o := range []observe.Outcome{observe.Acquired, observe.Held, observe.Timeout, observe.Cancelled, observe.Renewed, observe.Released} {
+		if o.Failed() {
+			t.Errorf("%s is a failure", o)
+		}
+	}
+	for _, o := range []observe.Outcome{observe.Unknown, observe.Error, observe.Lost} {
+		if !o.Failed() {
+			t.Errorf("%s is no failure", o)
+		}
+	}
+}
+
+// foreign is an error that wraps none.
+type foreign struct{}
+
+func (foreign) Error() string { return "foreign" }
+func (foreign) Unwrap() error { return nil }
+
+// What is told of a refusal has no owner unless asked, and no trace context.
+func TestTextOfRefusal(t *testing.T) {
+	t.Parallel()
+	note, _ := observe.JoinNote("nightly", valid, locker.MaxNameLen)
+	raw := &locker.ContentionError{Name: "a", Owner: "secret-owner", Note: note}
+	err := op(fmt.Errorf("%w; gave up", raw))
+	for _, owners := range []bool{false, true} {
+		text, held := observe.Text(err, owners), observe.Holder(err, owners)
+		if strings.Contains(text, "secret-owner") != owners || (held.Owner != "") != owners {
+			t.Errorf("owners %v: text %q, owner %q", owners, text, held.Owner)
+		}
+		if strings.Contains(text, valid) || !strings.Contains(text, `note "nightly"`) || !strings.HasSuffix(text, "; gave up") || held.Note != "nightly" {
+			t.Errorf("owners %v: text %q, note %q", owners, text, held.Note)
+		}
+	}
+	quorum := errors.Join(io.EOF, err, &locker.ContentionError{Name: "a", Owner: "another-secret", Note: "traceparent=" + valid})
+	if text := observe.Text(quorum, false); strings.Contains(text, "secret") || strings.Contains(text, "traceparent") || len(observe.Refusals(quorum)) != 2 {
+		t.Errorf("of a quorum: %d refusals, %q", len(observe.Refusals(quorum)), text)
+	}
+	if raw.Owner != "secret-owner" || raw.Note != note {
+		t.Errorf("the error itself was changed: %v", raw)
+	}
+	if observe.Holder(io.EOF, true) != nil || observe.Text(io.EOF, false) != "EOF" {
+		t.Error("another error is taken for a refusal")
+	}
+}

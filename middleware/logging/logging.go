@@ -1,0 +1,173 @@
+package logging
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+// log logs for one Middleware.
+type log struct {
+	cfg      Config
+	observer *observe.Observer[state]
+	trace    *locker.Trace // of holds
+}
+
+// state is what is remembered of an acquisition, and of the hold that comes of it.
+type state struct {
+	contended bool
+	slow      *time.Timer // nil: it did not wait
+	lost      atomic.Bool // the loss was logged
+}
+
+type acquisition = observe.Acquisition[state]
+
+func newLog(cfg Config) *log {
+	l := &log{cfg: cfg}
+	l.observer = observe.NewObserver(observe.Hooks[state]{Attempt: l.attempted, Waiting: l.waiting})
+	l.trace = &locker.Trace{Released: l.released, Lost: l.lost}
+	return l
+}
+
+// logged is a Locker whose troubles are logged.
+type logged struct {
+	inner locker.Locker
+	*log
+}
+
+// Acquire implements locker.Locker.
+func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
+	if err := observe.CheckArguments(ctx, "logging", l.inner, req); err != nil {
+		return nil, err
+	}
+	watched, inside := l.observer.Begin(ctx)
+	err = observe.ErrNoReturn
+	defer func() { l.end(watched, req, lock, err) }()
+	lock, err = l.inner.Acquire(inside, req)
+	return lock, err
+}
+
+func (l *log) attempted(a *acquisition, info locker.AttemptInfo) {
+	if errors.Is(info.Err, locker.ErrNotAcquired) {
+		l.contended(a, info.Name, info.Mode, info.Err, 0)
+	}
+}
+
+// waiting tells of the first wait, in a queue perhaps, and sets the alarm for a slow one.
+func (l *log) waiting(a *acquisition, info locker.WaitingInfo) {
+	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
+		l.contended(a, info.Name, info.Mode, info.Err, info.Queued)
+	}
+	if a.Data.slow != nil {
+		return
+	}
+	a.Data.slow = time.AfterFunc(l.cfg.SlowWait-a.Age(), func() {
+		a.Meanwhile(func() {
+			l.log(a, l.cfg.SlowLevel, "lock wait is slow", slog.String("lock", info.Name), slog.String("mode", info.Mode.String()),
+				slog.Duration("waited", a.Age()))
+		})
+	})
+}
+
+// contended logs, once per acquisition, that a lock is not free.
+func (l *log) contended(a *acquisition, name string, mode locker.Mode, err error, queued int) {
+	if a.Data.contended {
+		return
+	}
+	a.Data.contended = true
+	attrs := make([]slog.Attr, 0, 6)
+	attrs = append(attrs, slog.String("lock", name), slog.String("mode", mode.String()))
+	if queued > 0 {
+		attrs = append(attrs, slog.Int("queued", queued))
+	}
+	l.log(a, l.cfg.ContendedLevel, "lock contended", l.holder(attrs, err)...)
+}
+
+// holder appends what a refusal says of the holder.
+func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
+	held := observe.Holder(err, l.cfg.ShowOwner)
+	if held == nil {
+		return attrs
+	}
+	if held.Owner != "" {
+		attrs = append(attrs, slog.String("holder_owner", held.Owner))
+	}
+	if held.Note != "" {
+		attrs = append(attrs, slog.String("holder_note", held.Note))
+	}
+	if held.RetryAfter > 0 {
+		attrs = append(attrs, slog.Duration("retry_after", held.RetryAfter))
+	}
+	return attrs
+}
+
+func (l *log) end(a *acquisition, req locker.Request, lock *locker.Lock, err error) {
+	r := a.End(lock, err)
+	if r.Outcome == observe.Held {
+		l.contended(a, req.Name, req.Mode, err, 0)
+	}
+	if a.Data.slow != nil {
+		a.Data.slow.Stop()
+		if r.Took >= l.cfg.SlowWait {
+			attrs := []slog.Attr{
+				slog.String("lock", req.Name), slog.String("mode", req.Mode.String()), slog.String("outcome", string(r.Outcome)),
+				slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts),
+			}
+			if err != nil {
+				attrs = l.holder(attrs, err)
+			}
+			if r.Outcome.Failed() {
+				attrs = l.failure(attrs, err)
+			}
+			l.log(a, l.cfg.SlowLevel, "slow lock wait ended", attrs...)
+		}
+	}
+	if r.Outcome == observe.Acquired {
+		locker.TraceLock(a, lock, l.trace)
+	}
+}
+
+func (l *log) lost(ctx context.Context, info locker.LostInfo) {
+	if !l.observer.Of(ctx).Data.lost.Swap(true) {
+		l.logEnd(ctx, "lock lost", info.Source, info.Name, info.Mode, info.Held, observe.Lost, info.Err)
+	}
+}
+
+// released tells of a release that did not do what it should; of a loss only if nobody did.
+func (l *log) released(ctx context.Context, info locker.ReleasedInfo) {
+	switch outcome := observe.OfRelease(info.Err); outcome {
+	case observe.Released:
+	case observe.Lost:
+		l.lost(ctx, locker.LostInfo(info))
+	default:
+		l.logEnd(ctx, "lock release failed", info.Source, info.Name, info.Mode, info.Held, outcome, info.Err)
+	}
+}
+
+func (l *log) logEnd(
+	ctx context.Context, message string, source locker.Source, name string, mode locker.Mode, held time.Duration, outcome observe.Outcome, err error,
+) {
+	attrs := []slog.Attr{
+		slog.String("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
+		slog.String("provider", source.Client), slog.String("address", source.Address),
+		slog.String("outcome", string(outcome)), slog.Duration("held", held),
+	}
+	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
+}
+
+func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {
+	return append(attrs, slog.String("error_type", observe.ErrorType(err)), slog.String("error", observe.Text(err, l.cfg.ShowOwner)))
+}
+
+func (l *log) log(ctx context.Context, level slog.Leveler, message string, attrs ...slog.Attr) {
+	logger := l.cfg.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.LogAttrs(ctx, level.Level(), message, attrs...)
+}

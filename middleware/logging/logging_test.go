@@ -1,0 +1,291 @@
+package logging_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/logging"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// elapse lets fake time pass.
+func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
+
+// book keeps what is logged, a line for each record.
+type book struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *book) lines() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(strings.SplitSeq(strings.TrimSpace(b.buf.String()), "\n"))
+}
+
+// logger logs to b. The time is left out: it is the same in every run.
+func (b *book) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+// waitsFor is a retry that looks again at these intervals.
+func waitsFor(d time.Duration) locker.Middleware {
+	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
+}
+
+const (
+	foreign = "traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	lost    = `level=ERROR msg="lock lost" lock=job mode=exclusive strategy=lockertest provider=memory address="" outcome=lost `
+)
+
+// What each trouble is logged as.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	hold := func(l *lockertest.Locker) {
+		l.Hold(locker.Request{Name: "job", Owner: "w7", Note: "nightly " + foreign, TTL: 20 * time.Second})
+	}
+	fail := func(err error) func(*lockertest.Locker) { return func(l *lockertest.Locker) { l.FailAcquire(err) } }
+	tests := []struct {
+		name   string
+		before func(*lockertest.Locker)
+		cfg    logging.Config
+		req    locker.Request
+		cancel time.Duration // when the caller gives up; 0: never
+		use    func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
+		want   []string
+	}{
+		{name: "all goes well", want: []string{""}},
+		{
+			name: "refused", before: hold, req: locker.Request{NoWait: true}, want: []string{
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+			},
+		},
+		{
+			name: "refused, owners asked for, louder", before: hold, cfg: logging.Config{ShowOwner: true, ContendedLevel: slog.LevelInfo},
+			req: locker.Request{NoWait: true}, want: []string{
+				`level=INFO msg="lock contended" lock=job mode=exclusive holder_owner=w7 holder_note=nightly retry_after=20s`,
+			},
+		},
+		{
+			name: "a short wait", before: hold, req: locker.Request{MaxWait: 999 * time.Millisecond}, want: []string{
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+			},
+		},
+		{
+			name: "a slow wait in vain", before: hold, req: locker.Request{MaxWait: 7 * time.Second}, want: []string{
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=timeout waited=7s attempts=3 holder_note=nightly retry_after=13s`,
+			},
+		},
+		{
+			name: "a slow wait that was called off", before: hold, cancel: 5500 * time.Millisecond, cfg: logging.Config{SlowWait: 5 * time.Second, SlowLevel: slog.LevelInfo},
+			want: []string{
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+				`level=INFO msg="lock wait is slow" lock=job mode=exclusive waited=5s`,
+				`level=INFO msg="slow lock wait ended" lock=job mode=exclusive outcome=cancelled waited=5.5s attempts=2 holder_note=nightly retry_after=14.5s`,
+			},
+		},
+		{
+			name: "a slow wait with success", before: hold, req: locker.Request{Mode: locker.Shared}, want: []string{
+				`level=DEBUG msg="lock contended" lock=job mode=shared holder_note=nightly retry_after=20s`,
+				`level=WARN msg="lock wait is slow" lock=job mode=shared waited=1s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=shared outcome=acquired waited=20.001s attempts=8`,
+			},
+		},
+		{
+			name: "an outage is no contention, but a slow wait", before: fail(io.EOF), want: []string{
+				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=acquired waited=3s attempts=2`,
+			},
+		},
+		{
+			name: "an outage that lasts", before: func(l *lockertest.Locker) {
+				for range 3 {
+					l.FailAcquire(io.EOF)
+				}
+			}, req: locker.Request{MaxWait: 8 * time.Second}, want: []string{
+				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=error waited=8s attempts=3 error_type=eof ` +
+					`error="holdfast: acquire \"job\": EOF; gave up after 8s and 3 attempts: MaxWait passed"`,
+			},
+		},
+		{name: "an error is the caller's to log", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{""}},
+		{
+			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) }, want: []string{
+				lost + `held=30s error_type=lost error="lock was lost"`,
+			},
+		},
+		{
+			name: "lost, then released", cfg: logging.Config{LostLevel: slog.LevelWarn},
+			use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				elapse(time.Second)
+				server.Expire("job")
+				_ = lock.Release(t.Context())
+			}, want: []string{strings.Replace(lost, "ERROR", "WARN", 1) + `held=1s error_type=lost error="lock was lost: expired by the test"`},
+		},
+		{
+			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(locker.ErrLost)
+				_ = lock.Release(t.Context())
+			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost"`},
+		},
+		{
+			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF))
+				_ = lock.Release(t.Context())
+			}, want: []string{
+				`level=ERROR msg="lock release failed" lock=job mode=exclusive strategy=lockertest provider=memory address="" outcome=unknown held=0s ` +
+					`error_type=unknown_outcome error="holdfast: release \"job\": outcome is unknown: EOF"`,
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server, b := lockertest.New(), &book{}
+				if tt.before != nil {
+					tt.before(server)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.cancel > 0 {
+					time.AfterFunc(tt.cancel, cancel)
+				}
+				tt.cfg.Logger = b.logger()
+				tt.req.Name = "job"
+				lock, err := locker.Chain(server, locker.Must(logging.New(tt.cfg)), waitsFor(3*time.Second)).Acquire(ctx, tt.req)
+				switch {
+				case err != nil:
+				case tt.use != nil:
+					tt.use(t, server, lock)
+				default:
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+				elapse(time.Hour) // no timer is left to log
+				if got := b.lines(); !slices.Equal(got, tt.want) {
+					t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// A waiter of the queue hears nothing of the holder, but is contended all the same.
+func TestQueued(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, b := lockertest.New(), &book{}
+		wait := waitsFor(time.Hour)(server)
+		l := locker.Must(logging.New(logging.Config{Logger: b.logger(), SlowWait: time.Hour}))(wait)
+		server.Hold(locker.Request{Name: "job", TTL: time.Hour})
+		go func() { _, _ = wait.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 10 * time.Second}) }()
+		synctest.Wait()
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 5 * time.Second})
+		if got, want := b.lines(), []string{`level=DEBUG msg="lock contended" lock=job mode=exclusive queued=1`}; !slices.Equal(got, want) {
+			t.Errorf("logged %q, want %q", got, want)
+		}
+		synctest.Wait()
+	})
+}
+
+// A Locker that reports no attempts is heard by what it returns.
+func TestWithoutTrace(t *testing.T) {
+	t.Parallel()
+	b := &book{}
+	l := locker.Must(logging.New(logging.Config{Logger: b.logger()}))(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+		return nil, &locker.ContentionError{Name: "job"}
+	}))
+	_, _ = l.Acquire(t.Context(), locker.Request{Name: "job"})
+	if got, want := b.lines(), []string{`level=DEBUG msg="lock contended" lock=job mode=exclusive`}; !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
+// A loss and a release from two goroutines at once are one record; no record ever has a token, or an owner.
+func TestLostOnce(t *testing.T) {
+	t.Parallel()
+	b, server := &book{}, lockertest.New()
+	l := locker.Must(logging.New(logging.Config{Logger: b.logger()}))(server)
+	losses := 0
+	for range 100 {
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "secret-owner"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := lock.Handle().Grant().Token
+		var wg sync.WaitGroup
+		wg.Go(func() { server.Expire("job") })
+		wg.Go(func() { _ = lock.Release(t.Context()) })
+		wg.Wait()
+		n := strings.Count(strings.Join(b.lines(), "\n"), "lock lost")
+		if n > losses+1 || errors.Is(lock.Err(), locker.ErrLost) && n == losses {
+			t.Fatalf("%d losses were logged of a lock with %v", n-losses, lock.Err())
+		}
+		losses = n
+		if text := strings.Join(b.lines(), "\n"); strings.Contains(text, token) || strings.Contains(text, "secret-owner") {
+			t.Fatalf("logged a secret: %s", text)
+		}
+	}
+}
+
+// The default Logger is slog's, as it is when there is something to log.
+func TestDefaultLogger(t *testing.T) { //nolint:paralleltest // it sets what is global
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	server, b := lockertest.New(), &book{}
+	l := locker.Must(logging.New(logging.Config{}))(server)
+	slog.SetDefault(b.logger())
+	server.Hold(locker.Request{Name: "job"})
+	_, _ = l.Acquire(t.Context(), locker.Request{Name: "job"})
+	if got := b.lines(); len(got) != 1 || !strings.Contains(got[0], "lock contended") {
+		t.Errorf("logged %q", got)
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	_, err := logging.New(logging.Config{SlowWait: -1})
+	if invalid, ok := errors.AsType[*locker.InvalidError](err); !ok || invalid.What != "logging.Config.SlowWait" {
+		t.Errorf("New: %v", err)
+	}
+	mw := locker.Must(logging.New(logging.Config{}))
+	if _, err := mw(nil).Acquire(t.Context(), locker.Request{Name: "a"}); !errors.Is(err, locker.ErrInvalid) {
+		t.Errorf("around nothing: %v", err)
+	}
+	for _, none := range []*locker.Lock{nil, {}} {
+		l := mw(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return none, nil }))
+		if lock, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); lock != none || err != nil {
+			t.Errorf("Acquire: %v, %v", lock, err)
+		}
+	}
+}

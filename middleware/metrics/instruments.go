@@ -1,0 +1,57 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+)
+
+// scope names this package to the SDK.
+const scope = "github.com/holdfast-go/holdfast/middleware/metrics"
+
+// The names of the instruments.
+const (
+	WaitDuration = "holdfast.lock.wait.duration" // histogram, s: from the call of Acquire to its return
+	HoldDuration = "holdfast.lock.hold.duration" // histogram, s: from the return of Acquire to the release or the loss
+	Acquisitions = "holdfast.lock.acquisitions"  // counter, {acquisition}
+	Renewals     = "holdfast.lock.renewals"      // counter, {renewal}
+	Losses       = "holdfast.lock.losses"        // counter, {lock}
+	Holding      = "holdfast.lock.held"          // up-down counter, {lock}: locks held now
+	Waiting      = "holdfast.lock.waiting"       // up-down counter, {waiter}: acquisitions that wait now
+)
+
+// instruments are what is recorded to.
+type instruments struct {
+	wait, hold                     metric.Float64Histogram
+	acquisitions, renewals, losses metric.Int64Counter
+	held, waiting                  metric.Int64UpDownCounter
+}
+
+func newInstruments(cfg Config) (*instruments, error) {
+	m := cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+	in := &instruments{}
+	var errs [7]error
+	in.wait, errs[0] = m.Float64Histogram(WaitDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.WaitBuckets...),
+		metric.WithDescription("Time from asking for a lock to the answer, waiting included."))
+	in.hold, errs[1] = m.Float64Histogram(HoldDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.HoldBuckets...),
+		metric.WithDescription("Time that a lock was held, until its release was answered or it was lost."))
+	in.acquisitions, errs[2] = m.Int64Counter(Acquisitions, metric.WithUnit("{acquisition}"),
+		metric.WithDescription("Acquisitions by what became of them."))
+	in.renewals, errs[3] = m.Int64Counter(Renewals, metric.WithUnit("{renewal}"),
+		metric.WithDescription("Renewals by what became of them."))
+	in.losses, errs[4] = m.Int64Counter(Losses, metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks that ended without being released."))
+	in.held, errs[5] = m.Int64UpDownCounter(Holding, metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks that are held now."))
+	in.waiting, errs[6] = m.Int64UpDownCounter(Waiting, metric.WithUnit("{waiter}"),
+		metric.WithDescription("Acquisitions that wait now, for the holder or for their turn."))
+	return in, errors.Join(errs[:]...)
+}
+
+// enabled tells whether anything is recorded.
+func (in *instruments) enabled(ctx context.Context) bool {
+	return in.wait.Enabled(ctx) || in.hold.Enabled(ctx) || in.acquisitions.Enabled(ctx) || in.renewals.Enabled(ctx) ||
+		in.losses.Enabled(ctx) || in.held.Enabled(ctx) || in.waiting.Enabled(ctx)
+}

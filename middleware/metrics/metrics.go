@@ -1,0 +1,137 @@
+package metrics
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+// The attributes, each of few values.
+const (
+	keyOutcome  = attribute.Key("holdfast.outcome")
+	keyMode     = attribute.Key("holdfast.lock.mode")
+	keyGroup    = attribute.Key("holdfast.lock.group")
+	keyStrategy = attribute.Key("holdfast.strategy")
+	keyProvider = attribute.Key("holdfast.provider")
+)
+
+// meter records for one Middleware.
+type meter struct {
+	*instruments
+	cfg      Config
+	observer *observe.Observer[metric.MeasurementOption]
+}
+
+func newMeter(cfg Config, in *instruments) *meter {
+	return &meter{in, cfg, observe.NewObserver(observe.Hooks[metric.MeasurementOption]{
+		Waiters: func(a *observe.Acquisition[metric.MeasurementOption], change int64) {
+			in.waiting.Add(a, change, a.Data)
+		},
+	})}
+}
+
+// measured is a Locker whose acquisitions and holds are measured.
+type measured struct {
+	inner locker.Locker
+	*meter
+}
+
+// Acquire implements locker.Locker.
+func (m *measured) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
+	if err := observe.CheckArguments(ctx, "metrics", m.inner, req); err != nil {
+		return nil, err
+	}
+	if !m.enabled(ctx) {
+		return m.inner.Acquire(ctx, req)
+	}
+	base := m.base(req)
+	watched, inside := m.observer.Begin(ctx)
+	watched.Data = set(base)
+	err = observe.ErrNoReturn
+	defer func() { m.end(ctx, watched.End(lock, err), base, lock, err) }()
+	lock, err = m.inner.Acquire(inside, req)
+	return lock, err
+}
+
+// base are the attributes of all that is measured of one acquisition and its hold.
+func (m *meter) base(req locker.Request) []attribute.KeyValue {
+	attrs := make([]attribute.KeyValue, 0, 6+len(m.cfg.Attributes))
+	attrs = append(attrs, m.cfg.Attributes...)
+	attrs = append(attrs, keyMode.String(req.Mode.String()))
+	if m.cfg.Group != nil {
+		if group := m.cfg.Group(req.Name); group != "" {
+			attrs = append(attrs, keyGroup.String(group))
+		}
+	}
+	return attrs
+}
+
+// set makes the option of base and more.
+func set(base []attribute.KeyValue, more ...attribute.KeyValue) metric.MeasurementOption {
+	all := make([]attribute.KeyValue, 0, len(base)+len(more))
+	return metric.WithAttributeSet(attribute.NewSet(append(append(all, base...), more...)...))
+}
+
+func ofOutcome(outcome observe.Outcome, err error) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{keyOutcome.String(string(outcome))}
+	if outcome.Failed() {
+		attrs = append(attrs, semconv.ErrorTypeKey.String(observe.ErrorType(err)))
+	}
+	return attrs
+}
+
+func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyValue, lock *locker.Lock, err error) {
+	if r.Source.Strategy != "" {
+		base = append(base, keyStrategy.String(r.Source.Strategy))
+	}
+	if r.Source.Client != "" {
+		base = append(base, keyProvider.String(r.Source.Client))
+	}
+	option := set(base, ofOutcome(r.Outcome, err)...)
+	m.wait.Record(ctx, r.Took.Seconds(), option)
+	m.acquisitions.Add(ctx, 1, option)
+	if r.Outcome != observe.Acquired || lock == nil || lock.Name() == "" { // the last: a test double's
+		return
+	}
+	h := &hold{meter: m, base: base, plain: set(base), start: time.Now()}
+	m.held.Add(ctx, 1, h.plain)
+	locker.TraceLock(ctx, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
+}
+
+// hold is what is measured of one hold, from any goroutine.
+type hold struct {
+	*meter
+	base  []attribute.KeyValue
+	plain metric.MeasurementOption
+	start time.Time
+	over  atomic.Bool
+}
+
+func (h *hold) renewed(ctx context.Context, info locker.RenewedInfo) {
+	h.renewals.Add(ctx, 1, set(h.base, ofOutcome(observe.OfRenew(info.Err), info.Err)...))
+}
+
+func (h *hold) released(ctx context.Context, info locker.ReleasedInfo) {
+	h.end(ctx, observe.OfRelease(info.Err), info.Err)
+}
+
+func (h *hold) lost(ctx context.Context, info locker.LostInfo) { h.end(ctx, observe.Lost, info.Err) }
+
+// end records the end of the hold, once: a lock that was lost may be released after that.
+func (h *hold) end(ctx context.Context, outcome observe.Outcome, err error) {
+	if h.over.Swap(true) {
+		return
+	}
+	h.held.Add(ctx, -1, h.plain)
+	h.hold.Record(ctx, time.Since(h.start).Seconds(), set(h.base, ofOutcome(outcome, err)...))
+	if outcome == observe.Lost {
+		h.losses.Add(ctx, 1, h.plain)
+	}
+}

@@ -1,0 +1,327 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// waitsFor is a retry that looks again at these intervals.
+func waitsFor(d time.Duration) locker.Middleware {
+	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
+}
+
+// What each outcome of an acquisition adds up to.
+func TestAcquisitions(t *testing.T) {
+	t.Parallel()
+	hold := func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", TTL: time.Hour}) }
+	fail := func(err error) func(*lockertest.Locker) { return func(l *lockertest.Locker) { l.FailAcquire(err) } }
+	tests := []struct {
+		name   string
+		before func(*lockertest.Locker)
+		req    locker.Request
+		cancel time.Duration // when the caller gives up; 0: never
+		want   []string
+	}{
+		{
+			name: "refused", before: hold, req: locker.Request{NoWait: true, Mode: locker.Shared}, want: []string{
+				"acquisitions 1 lock.mode=shared outcome=held", "wait.duration 1 of 0 lock.mode=shared outcome=held",
+			},
+		},
+		{
+			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second}, want: []string{
+				"acquisitions 1 lock.mode=exclusive outcome=timeout", "wait.duration 1 of 10 lock.mode=exclusive outcome=timeout",
+				"waiting 0 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "cancelled", before: hold, cancel: 4 * time.Second, want: []string{
+				"acquisitions 1 lock.mode=exclusive outcome=cancelled", "wait.duration 1 of 4 lock.mode=exclusive outcome=cancelled",
+				"waiting 0 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "server error", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{
+				"acquisitions 1 error.type=WRONGTYPE lock.mode=exclusive outcome=error",
+				"wait.duration 1 of 0 error.type=WRONGTYPE lock.mode=exclusive outcome=error",
+			},
+		},
+		{
+			name: "no server", before: fail(&net.OpError{Op: "dial", Err: io.EOF}), req: locker.Request{NoWait: true}, want: []string{
+				"acquisitions 1 error.type=eof lock.mode=exclusive outcome=error",
+				"wait.duration 1 of 0 error.type=eof lock.mode=exclusive outcome=error",
+			},
+		},
+		{
+			name: "unknown outcome", before: fail(locker.ErrUnknownOutcome), req: locker.Request{NoWait: true}, want: []string{
+				"acquisitions 1 error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
+				"wait.duration 1 of 0 error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
+			},
+		},
+		{
+			name: "acquired after an outage", before: fail(io.EOF), want: []string{
+				"acquisitions 1 lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive",
+				"wait.duration 1 of 3 lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, want: []string{
+				"acquisitions 1 error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
+				"wait.duration 1 of 0 error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+				if tt.before != nil {
+					tt.before(server)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.cancel > 0 {
+					time.AfterFunc(tt.cancel, cancel)
+				}
+				tt.req.Name = "job"
+				_, _ = locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(3*time.Second)).Acquire(ctx, tt.req)
+				for i, line := range tt.want {
+					tt.want[i] = strings.ReplaceAll(line, " provider= strategy=", "")
+				}
+				equal(t, "measurements", m.lines(t), tt.want)
+			})
+		})
+	}
+}
+
+// How each hold ends, and what it adds up to.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		use  func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
+		want []string
+	}{
+		{
+			name: "held", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Second) },
+			want: []string{"held 1 lock.mode=exclusive"},
+		},
+		{
+			name: "renewed and released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				elapse(time.Second)
+				server.FailRenew(io.EOF)
+				_, _, _ = lock.Renew(t.Context(), 0), lock.Renew(t.Context(), 0), lock.Renew(t.Context(), 0)
+				_, _ = lock.Release(t.Context()), lock.Release(t.Context())
+			},
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 1 lock.mode=exclusive outcome=released",
+				"renewals 1 error.type=eof lock.mode=exclusive outcome=error", "renewals 2 lock.mode=exclusive outcome=renewed",
+			},
+		},
+		{
+			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 30 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "found gone by a renewal, then released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRenew(locker.ErrNotHeld)
+				_ = lock.Renew(t.Context(), 0)
+				_ = lock.Release(t.Context())
+			},
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
+				"renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
+			},
+		},
+		{
+			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(locker.ErrLost)
+				_ = lock.Release(t.Context())
+			},
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF))
+				_ = lock.Release(t.Context())
+				elapse(time.Hour)
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=unknown_outcome lock.mode=exclusive outcome=unknown"},
+		},
+		{
+			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(driver.NewServerError("NOPERM x", nil))
+				_ = lock.Release(t.Context())
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=NOPERM lock.mode=exclusive outcome=error"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+				lock, err := m.middleware(t, metrics.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job"})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				tt.use(t, server, lock)
+				synctest.Wait()
+				got := slices.DeleteFunc(m.lines(t), func(line string) bool {
+					return strings.HasPrefix(line, "acquisitions 1 ") || strings.HasPrefix(line, "wait.duration 1 ")
+				})
+				equal(t, "measurements", got, tt.want)
+			})
+		})
+	}
+}
+
+// The number of waiters is that of the acquisitions that wait now, in the queue or for the holder.
+func TestWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
+		waiting := func() string {
+			t.Helper()
+			synctest.Wait()
+			for _, line := range m.lines(t) {
+				if strings.HasPrefix(line, "waiting ") {
+					return strings.Fields(line)[1]
+				}
+			}
+			return "none"
+		}
+		held, err := l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := waiting(); got != "none" {
+			t.Errorf("%s waiters, nobody waited yet", got)
+		}
+		for range 3 {
+			go func() {
+				_ = locker.Do(t.Context(), l, locker.Request{Name: "job"}, func(context.Context, *locker.Lock) error { elapse(time.Second); return nil })
+			}()
+		}
+		go func() { _, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 10 * time.Second}) }()
+		if got := waiting(); got != "4" {
+			t.Errorf("%s waiters, want 4", got)
+		}
+		elapse(11 * time.Second)
+		if got := waiting(); got != "3" {
+			t.Errorf("%s waiters, want 3 when one gave up", got)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := waiting(); got != "2" {
+			t.Errorf("%s waiters, want 2 when one got it", got)
+		}
+		elapse(time.Minute)
+		if got := waiting(); got != "0" {
+			t.Errorf("%s waiters at the end", got)
+		}
+	})
+}
+
+// Names are in no attribute unless the user maps them to groups.
+func TestCardinality(t *testing.T) {
+	t.Parallel()
+	m := measure()
+	mw := m.middleware(t, metrics.Config{
+		Attributes: []attribute.KeyValue{attribute.String("service", "billing")},
+		Group: func(name string) string {
+			group, _, _ := strings.Cut(name, ":")
+			return group
+		},
+	})
+	for i := range 100 {
+		cycle(t, mw(lockertest.New()), locker.Request{Name: fmt.Sprintf("invoice:%d", i), Owner: fmt.Sprint(i), Note: fmt.Sprint(i)})
+	}
+	cycle(t, mw(lockertest.New()), locker.Request{Name: ":no group"})
+	equal(t, "points of a counter", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.HasPrefix(line, "acquisitions") }), []string{
+		"acquisitions 1 lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 100 lock.group=invoice lock.mode=exclusive outcome=acquired service=billing",
+	})
+}
+
+func cycle(t testing.TB, l locker.Locker, req locker.Request) {
+	t.Helper()
+	lock, err := l.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Renewals, a loss and a release from several goroutines at once end a hold once.
+func TestEndsOnce(t *testing.T) {
+	t.Parallel()
+	m, server := measure(), lockertest.New()
+	l := m.middleware(t, metrics.Config{})(server)
+	const rounds = 100
+	for range rounds {
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = lock.Renew(t.Context(), 0) })
+		wg.Go(func() { server.Expire("job") })
+		wg.Go(func() { _ = lock.Release(t.Context()) })
+		wg.Wait()
+	}
+	data := m.data(t)
+	ended := uint64(0)
+	for _, p := range data[metrics.HoldDuration].Data.(metricdata.Histogram[float64]).DataPoints {
+		ended += p.Count
+	}
+	if held := data[metrics.Holding].Data.(metricdata.Sum[int64]).DataPoints[0].Value; ended != rounds || held != 0 {
+		t.Errorf("%d holds ended, %d are held; want %d and 0", ended, held, rounds)
+	}
+}
+
+// Misuse is an error; a panic below is counted, and nobody stays behind as a waiter.
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	m := measure()
+	mw := m.middleware(t, metrics.Config{})
+	if _, err := mw(nil).Acquire(t.Context(), locker.Request{Name: "a"}); !errors.Is(err, locker.ErrInvalid) {
+		t.Errorf("around nothing: %v", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+			locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{})
+			panic("x")
+		})).Acquire(t.Context(), locker.Request{Name: "a"})
+	}()
+	for _, none := range []*locker.Lock{nil, {}} {
+		_, _ = mw(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return none, nil })).Acquire(t.Context(), locker.Request{Name: "a"})
+	}
+	got := slices.DeleteFunc(m.lines(t), func(line string) bool { return strings.HasPrefix(line, "wait.") })
+	equal(t, "measurements", got, []string{
+		"acquisitions 1 error.type=panic lock.mode=exclusive outcome=error", "acquisitions 2 lock.mode=exclusive outcome=acquired",
+		"waiting 0 lock.mode=exclusive",
+	})
+}

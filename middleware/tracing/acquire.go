@@ -1,0 +1,122 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+// traced is a Locker whose acquisitions and holds are traced.
+type traced struct {
+	inner locker.Locker
+	*tracer
+}
+
+// Acquire implements locker.Locker.
+func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if err := observe.CheckArguments(ctx, "tracing", t.inner, req); err != nil {
+		return nil, err
+	}
+	caller := ctx
+	ctx, span := t.start(ctx, req)
+	if span == nil || !span.IsRecording() {
+		if span != nil {
+			defer span.End()
+		}
+		lock, err := t.inner.Acquire(ctx, req)
+		return lock, strip(err)
+	}
+	lock, err := t.record(caller, ctx, span, req)
+	return lock, strip(err)
+}
+
+// acquisition is what its span, and that of the hold, are written by.
+type acquisition struct {
+	*tracer
+	span    trace.Span
+	holders []string // that it links to, by their traceparents
+	hold    hold
+}
+
+// record acquires below a span that records.
+func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker.Request) (lock *locker.Lock, err error) {
+	watched, inside := t.observer.Begin(ctx)
+	a := &watched.Data
+	a.tracer, a.span = t.tracer, span
+	err = observe.ErrNoReturn
+	defer func() {
+		a.end(watched.End(lock, err), lock, err)
+		if err == nil {
+			a.begin(caller, watched, lock)
+		}
+	}()
+	lock, err = t.inner.Acquire(inside, a.send(req))
+	return lock, err
+}
+
+// end ends the span.
+func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
+	attrs := make([]attribute.KeyValue, 0, 13)
+	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), seconds(keyWaited, r.Waited))
+	attrs = a.ofSource(attrs, r.Source)
+	if r.Outcome == observe.Acquired {
+		attrs = append(attrs, seconds(keyTTL, lock.TTL()))
+		if fence := lock.Fence(); fence != 0 {
+			attrs = append(attrs, keyFence.Int64(fence))
+		}
+	}
+	if err != nil {
+		a.link(err)
+	}
+	if held := observe.Holder(err, a.cfg.ShowOwner); held != nil {
+		attrs = ofHolder(attrs, held)
+	}
+	if r.GaveUp {
+		a.span.AddEvent("gave up", with([]attribute.KeyValue{keyOutcome.String(string(r.Outcome))}))
+	}
+	if r.Outcome.Failed() {
+		attrs = ofError(attrs, err)
+		a.span.SetStatus(codes.Error, observe.Text(err, a.cfg.ShowOwner))
+	}
+	a.span.SetAttributes(attrs...)
+	a.span.End()
+}
+
+func attempted(w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
+	a := &w.Data
+	outcome := observe.OfAcquire(w, info.Err)
+	attrs := make([]attribute.KeyValue, 0, 12)
+	attrs = append(attrs, keyOutcome.String(string(outcome)), keySends.Int(info.Sends), seconds(keyElapsed, info.Elapsed))
+	attrs = a.ofSource(attrs, info.Source)
+	if outcome.Failed() {
+		attrs = ofError(attrs, info.Err)
+	}
+	if held := observe.Holder(info.Err, a.cfg.ShowOwner); held != nil {
+		attrs = ofHolder(attrs, held)
+	}
+	a.span.AddEvent("attempt", with(attrs))
+	a.link(info.Err)
+}
+
+func waiting(w *observe.Acquisition[acquisition], info locker.WaitingInfo) {
+	a := &w.Data
+	attrs := make([]attribute.KeyValue, 0, 6)
+	attrs = append(attrs, keyQueued.Int(info.Queued), keySubscribed.Bool(info.Subscribed))
+	if info.For > 0 {
+		attrs = append(attrs, seconds(keyFor, info.For))
+	}
+	if info.Err != nil && !errors.Is(info.Err, locker.ErrNotAcquired) {
+		attrs = ofError(attrs, info.Err)
+	}
+	a.span.AddEvent("wait", with(attrs))
+}
+
+func woken(w *observe.Acquisition[acquisition], info locker.WokenInfo) {
+	w.Data.span.AddEvent("woken", with([]attribute.KeyValue{keyBy.String(string(info.By)), seconds(keyWaited, info.Waited)}))
+}

@@ -1,0 +1,281 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+)
+
+// waitsFor is a retry that looks again at these intervals.
+func waitsFor(d time.Duration) locker.Middleware {
+	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
+}
+
+// What each outcome leaves on the span.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	hold := func(l *lockertest.Locker) {
+		l.Hold(locker.Request{Name: "job", Owner: "w7", Note: "nightly", TTL: time.Hour})
+	}
+	fail := func(err error) func(*lockertest.Locker) { return func(l *lockertest.Locker) { l.FailAcquire(err) } }
+	tests := []struct {
+		name   string
+		before func(*lockertest.Locker)
+		cfg    tracing.Config
+		req    locker.Request
+		cancel time.Duration // when the caller gives up; 0: never
+		span   string
+		attrs  string
+		status string
+	}{
+		{
+			name: "acquired", req: locker.Request{TTL: time.Minute}, span: "acquire lock",
+			attrs: "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=60 outcome=acquired waited=0", status: "Unset",
+		},
+		{
+			name: "fenced, shared, default TTL", req: locker.Request{Fenced: true, Mode: locker.Shared}, span: "acquire lock",
+			attrs: "attempts=1 lock.fence=1 lock.mode=shared lock.name=job lock.ttl=30 outcome=acquired waited=0", status: "Unset",
+		},
+		{
+			name: "refused", before: hold, req: locker.Request{NoWait: true}, span: "acquire lock",
+			attrs: "attempts=1 holder.note=nightly lock.mode=exclusive lock.name=job outcome=held waited=0", status: "Unset",
+		},
+		{
+			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true}, req: locker.Request{NoWait: true, Owner: "me"}, span: "acquire lock",
+			attrs:  "attempts=1 holder.note=nightly holder.owner=w7 lock.mode=exclusive lock.name=job lock.owner=me outcome=held waited=0",
+			status: "Unset",
+		},
+		{
+			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second}, span: "acquire lock",
+			attrs: "attempts=4 holder.note=nightly lock.mode=exclusive lock.name=job outcome=timeout waited=10", status: "Unset",
+		},
+		{
+			name: "cancelled", before: hold, cancel: 4 * time.Second, span: "acquire lock",
+			attrs: "attempts=2 holder.note=nightly lock.mode=exclusive lock.name=job outcome=cancelled waited=4", status: "Unset",
+		},
+		{
+			name: "server error", before: fail(driver.NewServerError("WRONGTYPE not a string", nil)), span: "acquire lock",
+			attrs:  "attempts=1 db.response.status_code=WRONGTYPE error.type=WRONGTYPE lock.mode=exclusive lock.name=job outcome=error waited=0",
+			status: `Error: holdfast: acquire "job": server error: WRONGTYPE not a string`,
+		},
+		{
+			name: "no server", before: fail(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}),
+			req: locker.Request{NoWait: true}, span: "acquire lock",
+			attrs:  "attempts=1 error.type=net_dial lock.mode=exclusive lock.name=job outcome=error waited=0",
+			status: `Error: holdfast: acquire "job": dial tcp: refused`,
+		},
+		{
+			name: "an outage that passes", before: fail(io.EOF), span: "acquire lock",
+			attrs: "attempts=2 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3", status: "Unset",
+		},
+		{
+			name: "unknown outcome", before: fail(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF)),
+			req: locker.Request{NoWait: true}, span: "acquire lock",
+			attrs:  "attempts=1 error.type=unknown_outcome lock.mode=exclusive lock.name=job outcome=unknown waited=0",
+			status: `Error: holdfast: acquire "job": outcome is unknown: EOF`,
+		},
+		{
+			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, span: "acquire lock",
+			attrs:  "attempts=0 error.type=invalid_argument lock.mode=exclusive lock.name=job outcome=error waited=0",
+			status: `Error: holdfast: acquire "job": invalid Request.Owner: 1025 bytes; allowed: at most 1024 bytes`,
+		},
+		{
+			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(locker.Grant{Name: "job", Token: "t"})}, span: "resume lock",
+			attrs:  "attempts=1 error.type=not_held lock.mode=exclusive lock.name=job outcome=error waited=0",
+			status: `Error: holdfast: resume "job": lock is not held`,
+		},
+		{
+			name: "the user's attributes", cfg: tracing.Config{Attributes: []attribute.KeyValue{
+				semconv.ServerAddress("redis.example"), attribute.String("holdfast.strategy", "mine"),
+			}}, span: "acquire lock",
+			attrs:  "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired server.address=redis.example strategy=mine waited=0",
+			status: "Unset",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
+				if tt.before != nil {
+					tt.before(server)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.cancel > 0 {
+					time.AfterFunc(tt.cancel, cancel)
+				}
+				tt.req.Name = "job"
+				l := locker.Chain(server, r.middleware(tt.cfg), waitsFor(3*time.Second))
+				lock, err := l.Acquire(ctx, tt.req)
+				want(t, r.only(t, tt.span), tt.attrs, tt.status)
+				if err != nil {
+					return
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Every attempt and every wait is an event, and so is what ended a wait.
+func TestEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
+		l := locker.Chain(server, r.middleware(tracing.Config{ShowOwner: true}), waitsFor(2*time.Second))
+		held := server.Hold(locker.Request{Name: "job", Owner: "w7", TTL: 3 * time.Second})
+		time.AfterFunc(time.Second, func() { server.FailAcquire(io.EOF) })
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job", Owner: "me"})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		first := r.only(t, "acquire lock")
+		equal(t, "events", events(first), []string{
+			"0s attempt attempt.elapsed=0 attempt.sends=1 holder.owner=w7 outcome=held",
+			"0s wait wait.for=2 wait.queued=0 wait.subscribed=false",
+			"2s woken waited=2 woken.by=backoff",
+			"2s attempt attempt.elapsed=0 attempt.sends=1 error.type=eof outcome=error",
+			"2s wait error.type=eof wait.for=2 wait.queued=0 wait.subscribed=false",
+			"4s woken waited=2 woken.by=backoff",
+			"4s attempt attempt.elapsed=0 attempt.sends=1 outcome=acquired",
+		})
+		if first.SpanKind() != trace.SpanKindInternal || first.EndTime().Sub(first.StartTime()) != 4*time.Second {
+			t.Errorf("a span of kind %v that took %v", first.SpanKind(), first.EndTime().Sub(first.StartTime()))
+		}
+		if held.Err() == nil {
+			t.Error("the first lock has not expired")
+		}
+
+		r.Reset()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: 500 * time.Millisecond})
+		}()
+		synctest.Wait()
+		go func() {
+			if second, err := l.Acquire(t.Context(), locker.Request{Name: "job"}); err == nil {
+				_ = second.Release(t.Context())
+			}
+		}()
+		<-done
+		elapse(500 * time.Millisecond)
+		equal(t, "events of one that gave up", events(r.only(t, "acquire lock")), []string{
+			"0s attempt attempt.elapsed=0 attempt.sends=1 holder.owner=me outcome=held",
+			"0s wait wait.for=2 wait.queued=0 wait.subscribed=false",
+			"500ms gave up outcome=timeout",
+		})
+		r.Reset()
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		synctest.Wait()
+		var queued []string
+		for _, s := range r.Ended() {
+			if s.Name() == "acquire lock" {
+				queued = events(s)
+			}
+		}
+		equal(t, "events of one that queued", queued, []string{
+			"0s wait wait.queued=1 wait.subscribed=false",
+			"500ms woken waited=0.5 woken.by=turn",
+			"500ms attempt attempt.elapsed=0 attempt.sends=1 holder.owner=me outcome=held",
+			"500ms wait wait.for=2 wait.queued=0 wait.subscribed=false",
+			"1s woken waited=0.5 woken.by=release",
+			"1s attempt attempt.elapsed=0 attempt.sends=1 outcome=acquired",
+		})
+	})
+}
+
+// source is a strategy that says where it comes from, and refuses.
+func source(s locker.Source, err error) locker.Locker {
+	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		if t := locker.TraceFrom(ctx); t != nil {
+			t.Attempt(ctx, locker.AttemptInfo{Source: s, Name: req.Name, Sends: 1, Err: err})
+		}
+		return nil, err
+	})
+}
+
+func TestServerAttributes(t *testing.T) {
+	t.Parallel()
+	for address, attrs := range map[string]string{
+		"":                      "db.system.name=redis",
+		"localhost:6379":        "db.system.name=redis server.address=localhost server.port=6379",
+		"[::1]:7000":            "db.system.name=redis server.address=::1 server.port=7000",
+		"/run/redis.sock":       "db.system.name=redis server.address=/run/redis.sock",
+		"a:7000,b:7000":         "db.system.name=redis server.address=a:7000,b:7000",
+		"a.example:not-a-port":  "db.system.name=redis server.address=a.example:not-a-port",
+		"a.example:7000,b:7000": "db.system.name=redis server.address=a.example:7000,b:7000",
+	} {
+		r := record()
+		inner := source(locker.Source{Strategy: "single", Client: "go-redis", Address: address}, &locker.ContentionError{Name: "a"})
+		_, _ = r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
+		s := r.only(t, "acquire lock")
+		parts := strings.SplitN(attrs, " ", 2)
+		server := ""
+		if len(parts) == 2 {
+			server = parts[1] + " "
+		}
+		want(t, s, "attempts=1 "+parts[0]+" lock.mode=exclusive lock.name=a outcome=held provider=go-redis "+server+"strategy=single waited=0", "Unset")
+	}
+}
+
+// A middleware that is put around nothing, or asked without a ctx, says so; one whose Locker panics ends its span.
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	r := record()
+	l := r.middleware(tracing.Config{})(lockertest.New())
+	for _, acquire := range []func() (*locker.Lock, error){
+		func() (*locker.Lock, error) { return l.Acquire(nil, locker.Request{Name: "a"}) }, //nolint:staticcheck // on purpose
+		func() (*locker.Lock, error) {
+			return r.middleware(tracing.Config{})(nil).Acquire(t.Context(), locker.Request{Name: "a"})
+		},
+	} {
+		if lock, err := acquire(); lock != nil || !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("Acquire: %v, %v", lock, err)
+		}
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = r.middleware(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("x") })).
+			Acquire(t.Context(), locker.Request{Name: "a"})
+	}()
+	want(t, r.only(t, "acquire lock"), "attempts=0 error.type=panic lock.mode=exclusive lock.name=a outcome=error waited=0",
+		"Error: Acquire panicked, or ended its goroutine")
+}
+
+// A Locker may return what is no Lock, as test doubles do.
+func TestNoLock(t *testing.T) {
+	t.Parallel()
+	for _, none := range []*locker.Lock{nil, {}} {
+		r := record()
+		l := r.middleware(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return none, nil }))
+		if lock, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); lock != none || err != nil {
+			t.Errorf("Acquire: %v, %v", lock, err)
+		}
+		if started := r.Started(); len(started) != 1 {
+			t.Errorf("%d spans", len(started))
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package tracing_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+)
+
+// show prints what was recorded, in the order in which the spans ended.
+func show(recorder *tracetest.SpanRecorder) {
+	for _, span := range recorder.Ended() {
+		fmt.Print(span.Name(), ":")
+		for _, a := range span.Attributes() {
+			if a.Key == "holdfast.outcome" || a.Key == "holdfast.attempts" {
+				fmt.Print(" ", a.Value.String())
+			}
+		}
+		fmt.Println()
+		for _, event := range span.Events() {
+			fmt.Println("   ", event.Name)
+		}
+	}
+}
+
+// contended acquires a lock that another holds, through a chain, and gives up after the third attempt.
+func contended(chain ...locker.Middleware) {
+	server := lockertest.New()
+	server.Hold(locker.Request{Name: "report"})
+	_, _ = locker.Chain(server, chain...).Acquire(context.Background(), locker.Request{Name: "report"})
+}
+
+// parts are the middlewares of the examples, and what the first records to.
+func parts() (tracer, waiter locker.Middleware, recorder *tracetest.SpanRecorder) {
+	recorder = tracetest.NewSpanRecorder()
+	tracer = tracing.New(tracing.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))})
+	waiter = locker.Must(retry.New(retry.Config{MaxAttempts: 3, Policy: func() backoff.BackOff {
+		return backoff.NewConstantBackOff(time.Millisecond)
+	}}))
+	return tracer, waiter, recorder
+}
+
+// Tracing outside of retry records one span for the whole acquisition, waiting included. This is what most programs want.
+func Example_tracingOutsideRetry() {
+	tracer, waiter, recorder := parts()
+	contended(tracer, waiter)
+	show(recorder)
+	// Output:
+	// acquire lock: held 3
+	//     attempt
+	//     wait
+	//     woken
+	//     attempt
+	//     wait
+	//     woken
+	//     attempt
+}
+
+// Tracing inside of retry records a span for each attempt. The waiting is between them, and in none.
+func Example_tracingInsideRetry() {
+	tracer, waiter, recorder := parts()
+	contended(waiter, tracer)
+	show(recorder)
+	// Output:
+	// acquire lock: held 1
+	//     attempt
+	// acquire lock: held 1
+	//     attempt
+	// acquire lock: held 1
+	//     attempt
+}
+
+// The span of the hold lasts until the release. What the work does is below it.
+func ExampleNew() {
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	l := locker.Chain(lockertest.New(), tracing.New(tracing.Config{TracerProvider: provider}))
+
+	ctx, request := provider.Tracer("app").Start(context.Background(), "handle request")
+	err := locker.Do(ctx, l, locker.Request{Name: "invoice:42"}, func(ctx context.Context, lock *locker.Lock) error {
+		_, query := trace.SpanFromContext(ctx).TracerProvider().Tracer("app").Start(ctx, "query database")
+		query.End()
+		return lock.Renew(ctx, 0)
+	})
+	request.End()
+
+	names := map[trace.SpanID]string{}
+	for _, span := range recorder.Ended() {
+		names[span.SpanContext().SpanID()] = span.Name()
+	}
+	for _, span := range recorder.Ended() {
+		fmt.Printf("%s, below %q, %d events\n", span.Name(), names[span.Parent().SpanID()], len(span.Events()))
+	}
+	fmt.Println(err)
+	// Output:
+	// acquire lock, below "handle request", 1 events
+	// query database, below "hold lock", 0 events
+	// hold lock, below "handle request", 1 events
+	// handle request, below "", 0 events
+	// <nil>
+}

@@ -1,0 +1,300 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// How each hold ends, and what its span says of it.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		use    func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
+		lasts  time.Duration
+		events []string
+		attrs  string
+		status string
+	}{
+		{
+			name: "released", use: func(t *testing.T, _ *lockertest.Locker, lock *locker.Lock) {
+				elapse(time.Second)
+				if err := errors.Join(lock.Renew(t.Context(), 0), lock.Renew(t.Context(), time.Hour), lock.Release(t.Context())); err != nil {
+					t.Error(err)
+				}
+				if err := lock.Release(t.Context()); !errors.Is(err, locker.ErrReleased) {
+					t.Errorf("released again: %v", err)
+				}
+			},
+			lasts: time.Second, events: []string{"1s renew lock.ttl=30 outcome=renewed", "1s renew lock.ttl=3600 outcome=renewed"},
+			attrs: "lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=released renewals=2", status: "Unset",
+		},
+		{
+			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
+			lasts: 30 * time.Second, events: []string{},
+			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
+			status: "Error: lock was lost",
+		},
+		{
+			name: "found gone by a renewal, then released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				elapse(time.Second)
+				server.FailRenew(driver.NewServerError("LOADING x", nil))
+				server.FailRenew(locker.ErrNotHeld)
+				_, _ = lock.Renew(t.Context(), 0), lock.Renew(t.Context(), 0)
+				elapse(time.Second)
+				_ = lock.Release(t.Context())
+			},
+			lasts: time.Second, events: []string{"1s renew db.response.status_code=LOADING error.type=LOADING lock.ttl=30 outcome=error"},
+			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
+			status: "Error: lock was lost: lock is not held",
+		},
+		{
+			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(locker.ErrLost)
+				_ = lock.Release(t.Context())
+			},
+			events: []string{}, attrs: "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
+			status: `Error: holdfast: release "job": lock was lost`,
+		},
+		{
+			name: "taken over by a resume", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				if _, err := locker.Resume(t.Context(), server, lock.Handle()); err != nil {
+					t.Errorf("Resume: %v", err)
+				}
+				_ = lock.Renew(t.Context(), 0)
+			},
+			events: []string{}, attrs: "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
+			status: "Error: lock was lost",
+		},
+		{
+			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF))
+				_ = lock.Release(t.Context())
+				elapse(time.Hour)
+			},
+			events: []string{},
+			attrs:  "error.type=unknown_outcome lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=unknown renewals=0",
+			status: `Error: holdfast: release "job": outcome is unknown: EOF`,
+		},
+		{
+			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(driver.NewServerError("NOPERM x", nil))
+				_ = lock.Release(t.Context())
+			},
+			events: []string{},
+			attrs:  "db.response.status_code=NOPERM error.type=NOPERM lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=error renewals=0",
+			status: `Error: holdfast: release "job": server error: NOPERM x`,
+		},
+		{
+			name: "downgraded and upgraded", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				if err := lock.Downgrade(t.Context()); err != nil {
+					t.Errorf("Downgrade: %v", err)
+				}
+				other := server.Hold(locker.Request{Name: "job", Mode: locker.Shared, Note: "r2 traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
+				err := lock.Upgrade(t.Context())
+				if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != "r2" {
+					t.Errorf("Upgrade: %v", err)
+				}
+				server.Expire("job")
+				_ = other
+			},
+			events: []string{"0s convert lock.mode=shared outcome=converted", "0s convert lock.mode=exclusive outcome=held"},
+			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
+			status: "Error: lock was lost: expired by the test",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
+				lock, err := r.middleware(tracing.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job", Fenced: true, Owner: "me"})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				tt.use(t, server, lock)
+				synctest.Wait()
+				s := r.only(t, "hold lock")
+				want(t, s, tt.attrs, tt.status)
+				equal(t, "events", events(s), tt.events)
+				if took := s.EndTime().Sub(s.StartTime()); took != tt.lasts {
+					t.Errorf("lasted %v, want %v", took, tt.lasts)
+				}
+			})
+		})
+	}
+}
+
+// The hold stands beside its acquisition, below the caller's span; without one, below its acquisition. It links to it.
+func TestParents(t *testing.T) {
+	t.Parallel()
+	for _, called := range []bool{false, true} {
+		r := record()
+		l := r.middleware(tracing.Config{})(lockertest.New())
+		ctx := t.Context()
+		var caller trace.Span
+		if called {
+			ctx, caller = r.provider.Tracer("test").Start(ctx, "caller")
+		}
+		var work trace.SpanContext
+		err := locker.Do(ctx, l, locker.Request{Name: "a"}, func(ctx context.Context, lock *locker.Lock) error {
+			work = trace.SpanContextFromContext(ctx)
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("Do: %v", err)
+		}
+		if called {
+			caller.End()
+		}
+		acquisition, hold := r.only(t, "acquire lock"), r.only(t, "hold lock")
+		if !work.Equal(hold.SpanContext()) {
+			t.Errorf("the work's ctx carries %v, want that of the hold, %v", work, hold.SpanContext())
+		}
+		parent := acquisition.SpanContext()
+		if called {
+			parent = caller.SpanContext()
+			if acquisition.Parent().SpanID() != parent.SpanID() {
+				t.Error("the acquisition is not below the caller")
+			}
+		}
+		if hold.Parent().SpanID() != parent.SpanID() || hold.SpanContext().TraceID() != acquisition.SpanContext().TraceID() {
+			t.Errorf("called %v: the hold is below %v, want %v", called, hold.Parent(), parent)
+		}
+		if links := hold.Links(); len(links) != 1 || !links[0].SpanContext.Equal(acquisition.SpanContext()) || text(links[0].Attributes) != "link=acquisition" {
+			t.Errorf("the hold's links: %+v", hold.Links())
+		}
+	}
+}
+
+// A renewal of the watchdog is an event, wherever the watchdog is in the chain, and travels with others as before.
+func TestWatchdogRenewals(t *testing.T) {
+	t.Parallel()
+	for name, outside := range map[string]bool{"watchdog outside": true, "watchdog inside": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
+				dog := locker.Must(watchdog.New(watchdog.Config{}))
+				chain := []locker.Middleware{r.middleware(tracing.Config{}), dog}
+				if outside {
+					chain = []locker.Middleware{dog, r.middleware(tracing.Config{})}
+				}
+				l := locker.Chain(batched{server}, chain...)
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				if locker.BatchOf(lock) != "batch" {
+					t.Error("tracing keeps renewals from travelling together")
+				}
+				elapse(35 * time.Second)
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+				s := r.only(t, "hold lock")
+				if n := len(s.Events()); n < 3 || n > 4 {
+					t.Errorf("%d renewals in 35 s: %v", n, events(s))
+				}
+			})
+		})
+	}
+}
+
+// batched is a Locker whose leases are Batched.
+type batched struct{ locker.Locker }
+
+func (b batched) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := b.Locker.Acquire(ctx, req)
+	if err == nil {
+		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return batchedLease{l} })
+	}
+	return lock, err
+}
+
+type batchedLease struct{ locker.Lease }
+
+func (batchedLease) Batch() any { return "batch" }
+
+func (batchedLease) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
+	for i := range renewals {
+		r := &renewals[i]
+		r.Term, r.Err = r.Lease.Do(ctx, locker.Op{Kind: locker.OpRenew, TTL: r.TTL})
+	}
+}
+
+// Renewals, a loss and a release from several goroutines at once end the span once.
+func TestEndsOnce(t *testing.T) {
+	t.Parallel()
+	r := record()
+	server := lockertest.New()
+	l := r.middleware(tracing.Config{})(server)
+	for range 100 {
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = lock.Renew(t.Context(), 0) })
+		wg.Go(func() { server.Expire("job") })
+		wg.Go(func() { _ = lock.Release(t.Context()) })
+		wg.Wait()
+		if hold := r.only(t, "hold lock"); hold.EndTime().IsZero() {
+			t.Error("the span has no end")
+		}
+		r.Reset()
+	}
+}
+
+// Losing a lock before it is handed over is told too.
+func TestLostBeforeHandOver(t *testing.T) {
+	t.Parallel()
+	r := record()
+	server := lockertest.New()
+	l := locker.Chain(server, r.middleware(tracing.Config{}), func(inner locker.Locker) locker.Locker {
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := inner.Acquire(ctx, req)
+			locker.MarkLost(lock, io.EOF)
+			return lock, err
+		})
+	})
+	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", "Error: lock was lost: EOF")
+}
+
+// What a sampler leaves out is passed on unsampled, without a Trace, a note or a second span.
+func TestNotSampled(t *testing.T) {
+	t.Parallel()
+	l := tracing.New(tracing.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))})(
+		locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if sc := trace.SpanContextFromContext(ctx); !sc.IsValid() || sc.IsSampled() {
+				t.Errorf("what the client does is below %v, want an unsampled span", sc)
+			}
+			if locker.TraceFrom(ctx) != nil || req.Note != "mine" {
+				t.Errorf("Trace %v, note %q", locker.TraceFrom(ctx), req.Note)
+			}
+			return lockertest.New().Acquire(ctx, req)
+		}))
+	err := locker.Do(t.Context(), l, locker.Request{Name: "a", Note: "mine"}, func(ctx context.Context, _ *locker.Lock) error {
+		if trace.SpanContextFromContext(ctx).IsValid() {
+			t.Error("the work is below a span that nobody sees")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

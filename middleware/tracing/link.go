@@ -1,0 +1,116 @@
+package tracing
+
+import (
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+)
+
+// maxLinks is how many holders the span of one acquisition links to at most: the first ones that it met.
+const maxLinks = 16
+
+// traceparent is a span's context in the form of https://www.w3.org/TR/trace-context/.
+func traceparent(sc trace.SpanContext) string {
+	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + (sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)).String()
+}
+
+// parse reads a traceparent that observe.SplitNote found well-formed.
+func parse(traceparent string) (trace.SpanContext, bool) {
+	parts := strings.Split(traceparent, "-")
+	if len(parts) != 4 {
+		return trace.SpanContext{}, false
+	}
+	traceID, err1 := trace.TraceIDFromHex(parts[1])
+	spanID, err2 := trace.SpanIDFromHex(parts[2])
+	flags, err3 := hex.DecodeString(parts[3])
+	if errors.Join(err1, err2, err3) != nil || len(flags) != 1 {
+		return trace.SpanContext{}, false
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags[0]), Remote: true,
+	}), true
+}
+
+// send puts the span's context into the note of req. A resume without a note keeps the one that is stored.
+func (a *acquisition) send(req locker.Request) locker.Request {
+	sc := a.span.SpanContext()
+	if !a.cfg.NoLink && sc.IsSampled() && (req.Resume.IsZero() || req.Note != "") {
+		req.Note, _ = observe.JoinNote(req.Note, traceparent(sc), locker.MaxNameLen)
+	}
+	return req
+}
+
+// link links to the holders that err names.
+func (a *acquisition) link(err error) {
+	for _, held := range observe.Refusals(err) {
+		_, from := observe.SplitNote(held.Note)
+		if from == "" || slices.Contains(a.holders, from) || len(a.holders) == maxLinks {
+			continue
+		}
+		sc, ok := parse(from)
+		if own := a.span.SpanContext(); !ok || sc.SpanID() == own.SpanID() && sc.TraceID() == own.TraceID() {
+			continue
+		}
+		a.holders = append(a.holders, from)
+		a.span.AddLink(trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{keyLink.String("holder")}})
+	}
+}
+
+// strip returns err as the caller shall see it: without the trace context in the notes of refusals.
+func strip(err error) error {
+	if err == nil || !slices.ContainsFunc(observe.Refusals(err), sent) {
+		return err
+	}
+	if op, ok := err.(*locker.OpError); ok { //nolint:errorlint // the outermost, or none
+		return &locker.OpError{Op: op.Op, Name: op.Name, Err: stripped(op.Err)}
+	}
+	return stripped(err)
+}
+
+// sent tells whether the holder sent its trace context.
+func sent(held *locker.ContentionError) bool {
+	_, from := observe.SplitNote(held.Note)
+	return from != ""
+}
+
+func stripped(err error) error {
+	held := observe.Refusals(err)
+	for i, raw := range held {
+		held[i] = observe.Shown(raw, true)
+	}
+	if _, bare := err.(*locker.ContentionError); bare { //nolint:errorlint // it and no wrapper
+		return held[0]
+	}
+	return &strippedError{err, held}
+}
+
+// strippedError is an error that shows other refusals than it wraps.
+type strippedError struct {
+	err  error
+	held []*locker.ContentionError
+}
+
+// Refusals are those that it shows.
+func (s *strippedError) Refusals() []*locker.ContentionError { return slices.Clone(s.held) }
+
+// Error implements error.
+func (s *strippedError) Error() string { return observe.Text(s.err, true) }
+
+// Unwrap returns what is around and beside the ContentionError.
+func (s *strippedError) Unwrap() error { return s.err }
+
+// As comes before Unwrap.
+func (s *strippedError) As(target any) bool {
+	held, ok := target.(**locker.ContentionError)
+	if ok {
+		*held = s.held[0]
+	}
+	return ok
+}

@@ -1,0 +1,231 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+)
+
+const foreign = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// linked returns the traceparents that a span links to.
+func linked(s sdktrace.ReadOnlySpan) []string {
+	out := []string{}
+	for _, l := range s.Links() {
+		sc := l.SpanContext
+		out = append(out, fmt.Sprintf("00-%v-%v-%v %v remote=%v", sc.TraceID(), sc.SpanID(), sc.TraceFlags(), text(l.Attributes), sc.IsRemote()))
+	}
+	return out
+}
+
+// toward is the link to a holder's span.
+func toward(sc trace.SpanContext) string {
+	return fmt.Sprintf("00-%v-%v-%v link=holder remote=true", sc.TraceID(), sc.SpanID(), sc.TraceFlags())
+}
+
+// The note as it is stored, as a refused caller sees it, and the link that comes of it.
+func TestNote(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", locker.MaxNameLen-len(" traceparent="+foreign)+1)
+	tests := []struct {
+		name, note string
+		cfg        tracing.Config
+		sent       bool
+	}{
+		{name: "none", sent: true},
+		{name: "the user's", note: "nightly run", sent: true},
+		{name: "the longest that fits", note: long[1:], sent: true},
+		{name: "too long", note: long},
+		{name: "the longest of all", note: strings.Repeat("n", locker.MaxNameLen)},
+		{name: "switched off", note: "nightly run", cfg: tracing.Config{NoLink: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, server := record(), lockertest.New()
+			if _, err := r.middleware(tt.cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: tt.note}); err != nil {
+				t.Fatalf("Acquire: %v", err)
+			}
+			holder := r.only(t, "acquire lock").SpanContext()
+			stored, links := tt.note, []string{}
+			if tt.sent {
+				stored = strings.TrimPrefix(tt.note+" traceparent=00-"+holder.TraceID().String()+"-"+holder.SpanID().String()+"-01", " ")
+				links = []string{toward(holder)}
+			}
+			if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != stored || len(stored) > locker.MaxNameLen {
+				t.Errorf("stored note %q, %v; want %q", state.Note, err, stored)
+			}
+			r.Reset()
+			_, err := r.middleware(tracing.Config{NoLink: true})(server).Acquire(t.Context(), locker.Request{Name: "a", NoWait: true})
+			held, ok := errors.AsType[*locker.ContentionError](err)
+			if !ok || held.Note != tt.note || strings.Contains(err.Error(), "traceparent") || !errors.Is(err, locker.ErrNotAcquired) {
+				t.Errorf("refused with %v, want note %q", err, tt.note)
+			}
+			equal(t, "links", linked(r.only(t, "acquire lock")), links)
+		})
+	}
+}
+
+// Notes of other forms are shown as they are, and link to nothing. Those that look like ours may link anywhere, and do no
+// more.
+func TestNotesOfOthers(t *testing.T) {
+	t.Parallel()
+	for note, links := range map[string][]string{
+		"nightly":                    {},
+		"traceparent=" + foreign[1:]: {},
+		"traceparent=ff" + foreign[2:] + "; DROP":        {},
+		"traceparent=" + strings.ToUpper(foreign):        {},
+		"{\"traceparent\": \"" + foreign + "\"}":         {},
+		"forged traceparent=" + foreign:                  {foreign + " link=holder remote=true"},
+		"traceparent=" + foreign[:len(foreign)-2] + "00": {foreign[:len(foreign)-2] + "00 link=holder remote=true"},
+	} {
+		r, server := record(), lockertest.New()
+		server.Hold(locker.Request{Name: "a", Note: note})
+		_, err := r.middleware(tracing.Config{})(server).Acquire(t.Context(), locker.Request{Name: "a"})
+		shown := note
+		if len(links) > 0 {
+			shown, _, _ = strings.Cut(note, "traceparent=")
+			shown = strings.TrimSpace(shown)
+		}
+		if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != shown {
+			t.Errorf("%q: refused with %v", note, err)
+		}
+		equal(t, "links for "+note, linked(r.only(t, "acquire lock")), links)
+	}
+}
+
+// The error is the caller's own: what the strategy returned stays as it was, and all else about it is found as before.
+func TestStrippedError(t *testing.T) {
+	t.Parallel()
+	raw := &locker.ContentionError{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, RetryAfter: 1}
+	hint := errors.New("hint")
+	for name, returned := range map[string]error{
+		"bare":          raw,
+		"in an OpError": &locker.OpError{Op: "acquire", Name: "a", Err: raw},
+		"wrapped":       &locker.OpError{Op: "acquire", Name: "a", Err: fmt.Errorf("%w; %w", raw, hint)},
+		"joined":        errors.Join(hint, &locker.OpError{Op: "acquire", Name: "a", Err: raw}),
+		"a quorum's":    &locker.OpError{Op: "acquire", Name: "a", Err: errors.Join(raw, &locker.ContentionError{Name: "a", Owner: "w8", Note: "traceparent=" + foreign})},
+	} {
+		l := tracing.New(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, returned }))
+		_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
+		held, ok := errors.AsType[*locker.ContentionError](err)
+		if !ok || held == raw || held.Note != "nightly" || held.Owner != "w7" || held.RetryAfter != 1 {
+			t.Errorf("%s: found %+v", name, held)
+		}
+		var as *locker.ContentionError
+		if !errors.As(err, &as) || as != held {
+			t.Errorf("%s: errors.As finds %+v", name, as)
+		}
+		want := strings.ReplaceAll(returned.Error(), raw.Error(), held.Error())
+		want = strings.ReplaceAll(want, `, note "traceparent=`+foreign[:52]+`"...`, "")
+		if err.Error() != want || strings.Contains(want, "traceparent") {
+			t.Errorf("%s: text %q, want %q", name, err, want)
+		}
+		if shown := observe.Text(err, false); strings.Contains(shown, "w7") || strings.Contains(shown, "w8") || strings.Contains(shown, "traceparent") {
+			t.Errorf("%s: a log would have %q", name, shown)
+		}
+		if !errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, hint) != errors.Is(returned, hint) {
+			t.Errorf("%s: %v does not match what %v does", name, err, returned)
+		}
+		if opErr, is := errors.AsType[*locker.OpError](returned); is {
+			got, ok := errors.AsType[*locker.OpError](err)
+			if !ok || got.Op != opErr.Op || got.Name != opErr.Name {
+				t.Errorf("%s: %v has lost its OpError", name, err)
+			}
+		}
+	}
+	if raw.Note != "nightly traceparent="+foreign {
+		t.Error("the strategy's error was changed")
+	}
+}
+
+// Whoever waits on several holders links to each once, and to sixteen at most.
+func TestLinksAreBounded(t *testing.T) {
+	t.Parallel()
+	r := record()
+	l := r.middleware(tracing.Config{})(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		tr := locker.TraceFrom(ctx)
+		for i := range 100 {
+			note := fmt.Sprintf("traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-%016x-01", i/2+1)
+			tr.Attempt(ctx, locker.AttemptInfo{Err: &locker.ContentionError{Name: "a", Note: note}})
+		}
+		return nil, &locker.ContentionError{Name: "a", Note: req.Note} // its own, of an earlier send
+	}))
+	_, _ = l.Acquire(t.Context(), locker.Request{Name: "a"})
+	links := linked(r.only(t, "acquire lock"))
+	if len(links) != 16 || !strings.Contains(links[15], "-0000000000000010-") {
+		t.Errorf("links are %v, want to the first sixteen holders", links)
+	}
+}
+
+// A span does not link to itself, nor does a note get a second trace context.
+func TestNestedTracing(t *testing.T) {
+	t.Parallel()
+	r := record()
+	mw := r.middleware(tracing.Config{})
+	l := mw(mw(
+		locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			return nil, &locker.ContentionError{Name: "a", Note: req.Note}
+		}),
+	))
+	_, err := l.Acquire(t.Context(), locker.Request{Name: "a", Note: "n"})
+	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != "n" {
+		t.Errorf("refused with %v", err)
+	}
+	ended := r.Ended()
+	if len(ended) != 2 {
+		t.Fatalf("%d spans", len(ended))
+	}
+	inner, outer := ended[0], ended[1]
+	equal(t, "links of the inner span", linked(inner), []string{toward(outer.SpanContext())})
+	equal(t, "links of the outer span", linked(outer), []string{})
+}
+
+// A resume that says nothing of a note keeps the one that is stored, and with it the link to where the hold began.
+func TestResumeKeepsNote(t *testing.T) {
+	t.Parallel()
+	for note, sends := range map[string]bool{"": false, "mine": true} {
+		r := record()
+		var seen string
+		l := r.middleware(tracing.Config{})(locker.Func(func(_ context.Context, req locker.Request) (*locker.Lock, error) {
+			seen = req.Note
+			return nil, locker.ErrNotHeld
+		}))
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewHandle(locker.Grant{Name: "a", Token: "t"})})
+		if strings.Contains(seen, "traceparent=") != sends || !strings.HasPrefix(seen, note) {
+			t.Errorf("a resume with note %q sends %q", note, seen)
+		}
+	}
+}
+
+// recordOnly is a sampler of spans that are recorded and not exported.
+type recordOnly struct{}
+
+func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+}
+
+func (recordOnly) Description() string { return "records only" }
+
+// A span that no backend will have is nothing to link to.
+func TestRecordedOnly(t *testing.T) {
+	t.Parallel()
+	server := lockertest.New()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}))
+	if _, err := tracing.New(tracing.Config{TracerProvider: provider})(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != "n" {
+		t.Errorf("stored note %q, %v", state.Note, err)
+	}
+}

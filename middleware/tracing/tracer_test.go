@@ -1,0 +1,133 @@
+package tracing_test
+
+import (
+	"context"
+	"testing"
+
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+)
+
+// late is a TracerProvider whose SDK comes later, without the global one being set: as automatic instrumentation does.
+type late struct {
+	noop.TracerProvider
+	sdk   trace.TracerProvider
+	asked int // Start calls
+}
+
+type lateTracer struct {
+	noop.Tracer
+	of *late
+}
+
+func (l *late) Tracer(string, ...trace.TracerOption) trace.Tracer { return lateTracer{of: l} }
+
+func (t lateTracer) Start(ctx context.Context, name string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
+	t.of.asked++
+	if t.of.sdk != nil {
+		return t.of.sdk.Tracer("sdk").Start(ctx, name, opts...) //nolint:spancheck // its user ends it
+	}
+	return t.Tracer.Start(ctx, name, opts...)
+}
+
+func cycle(tb testing.TB, ctx context.Context, l locker.Locker) {
+	tb.Helper()
+	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := lock.Release(ctx); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Where there is no SDK, few acquisitions ask for one, with or without a span of the caller's; the first that finds one is
+// recorded, and all after it.
+func TestNoSDK(t *testing.T) {
+	t.Parallel()
+	remote := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
+	}))
+	for name, ctx := range map[string]context.Context{"no span": t.Context(), "a remote span": remote} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &late{}
+			inner := locker.Func(func(got context.Context, req locker.Request) (*locker.Lock, error) {
+				if p.sdk == nil && (got != ctx || req.Note != "") {
+					t.Errorf("the Locker inside got another ctx or note: %q", req.Note)
+				}
+				return lockertest.New().Acquire(got, req)
+			})
+			l := tracing.New(tracing.Config{TracerProvider: p})(inner)
+			for range 160 {
+				cycle(t, ctx, l)
+			}
+			if p.asked < 1 || p.asked > 11 {
+				t.Errorf("%d of 160 acquisitions asked for an SDK", p.asked)
+			}
+			r := record()
+			p.sdk = r.provider
+			for range 32 {
+				cycle(t, ctx, l)
+			}
+			if n := len(r.Ended()); n < 2*17 || n%2 != 0 {
+				t.Errorf("%d spans of 32 cycles", n)
+			}
+		})
+	}
+}
+
+// uncomparable is a TracerProvider that == would panic on.
+type uncomparable struct {
+	*late
+	_ []int
+}
+
+// The global TracerProvider counts as it is at each acquisition: a new one is seen at once.
+func TestGlobalProvider(t *testing.T) { //nolint:paralleltest // it sets what is global
+	before := otel.GetTracerProvider()
+	defer otel.SetTracerProvider(before)
+	l := tracing.New(tracing.Config{})(lockertest.New())
+	for range 3 {
+		cycle(t, t.Context(), l)
+	}
+	otel.SetTracerProvider(uncomparable{late: &late{}})
+	for range 3 {
+		cycle(t, t.Context(), l)
+	}
+	for range 2 {
+		r := tracetest.NewSpanRecorder()
+		otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r)))
+		cycle(t, t.Context(), l)
+		if len(r.Ended()) != 2 {
+			t.Errorf("%d spans ended, want 2", len(r.Ended()))
+		}
+	}
+	otel.SetTracerProvider(noop.NewTracerProvider())
+	cycle(t, t.Context(), l)
+}
+
+// Without an SDK a cycle takes no more than a fraction of an allocation, on average; the limit is two.
+func TestNoSDKAllocations(t *testing.T) {
+	l := lockertest.New()
+	ctx := context.Background()
+	plain := testing.AllocsPerRun(200, func() { cycle(t, ctx, l) })
+	for name, cfg := range map[string]tracing.Config{
+		"noop provider": {TracerProvider: noop.NewTracerProvider()},
+		"placeholder":   {TracerProvider: otel.GetTracerProvider()},
+		"global":        {},
+	} {
+		traced := tracing.New(cfg)(l)
+		cycle(t, ctx, traced)
+		if got := testing.AllocsPerRun(200, func() { cycle(t, ctx, traced) }) - plain; got > 0 {
+			t.Errorf("%s: %v allocations more", name, got)
+		}
+	}
+}
