@@ -15,6 +15,12 @@ var lockLua string
 //go:embed lua/turns.lua
 var turnsLua string
 
+//go:embed lua/acquire_free.lua
+var acquireFreeLua string
+
+//go:embed lua/release_only.lua
+var releaseOnlyLua string
+
 //go:embed lua/acquire.lua
 var acquireLua string
 
@@ -44,11 +50,11 @@ var layout = lease.Layout{
 	Strategy:    "rwhash",
 	SendHolder:  true,
 	Shared:      true,
-	Acquire:     driver.NewScript(holds.FenceLua + common + turnsLua + acquireLua),
+	Acquire:     driver.NewScript(acquireFreeLua + holds.FenceLua + common + turnsLua + acquireLua),
 	Resume:      driver.NewScript(holds.FenceLua + common + resumeLua),
 	UndoResume:  driver.NewScript(common + undoResumeLua),
 	Renew:       driver.NewScript(common + holds.RenewLua),
-	Release:     driver.NewScript(common + turnsLua + releaseLua),
+	Release:     driver.NewScript(releaseOnlyLua + common + turnsLua + releaseLua),
 	Convert:     driver.NewScript(holds.FenceLua + common + turnsLua + convertLua),
 	RaiseFence:  driver.NewScript(holds.FenceLua + common + raiseFenceLua),
 	CheckResume: lease.SameOwner("rwhash"),

@@ -1,0 +1,15 @@
+-- The common case of acquire: a free name, no fence. It comes before all else so that it is cheap: the functions that the
+-- other cases need are not even made. KEYS, ARGV and reply are acquire's.
+if not KEYS[2] and redis.call('EXISTS', KEYS[1]) == 0 then
+  local time = redis.call('TIME')
+  local till = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
+  local hold = till .. ' 0 ' .. #ARGV[4] .. ':' .. ARGV[4] .. ARGV[5]
+  if ARGV[6] == 'shared' then
+    redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], hold)
+  else
+    redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], hold, 'writer', ARGV[1])
+  end
+  redis.call('PEXPIREAT', KEYS[1], till)
+  return {1, '0', 0}
+end
+

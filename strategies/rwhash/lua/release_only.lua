@@ -1,0 +1,15 @@
+-- The common case of release: the only hold there is, live or not, and nobody who waits has left anything. It comes before all
+-- else so that it is cheap: the functions that the other cases need are not even made. KEYS, ARGV and reply are release's.
+do
+  local f = redis.pcall('HMGET', KEYS[1], 'kind', 'last', ARGV[1], 'writer')
+  if f[1] == 'rwhash' and f[2] == ARGV[1] and f[3] and (not f[4] or f[4] == ARGV[1])
+      and redis.call('HLEN', KEYS[1]) == (f[4] and 4 or 3) then
+    local time = redis.call('TIME')
+    redis.call('DEL', KEYS[1])
+    if ARGV[2] ~= '' then
+      redis.pcall('PUBLISH', ARGV[2], '')
+    end
+    return tonumber(string.match(f[3], '^%d+')) > time[1] * 1000 + math.floor(time[2] / 1000) and 1 or 0
+  end
+end
+
