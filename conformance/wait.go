@@ -356,7 +356,8 @@ func processesExcludeEachOther(t *caseT) {
 }
 
 func waiterGivesUp(t *caseT) {
-	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an unknown outcome.
+	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an unknown outcome. Nor does a
+	// strategy ask to come back then (rwhash does so after 400 ms).
 	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
 	for what, tc := range map[string]struct {
@@ -364,8 +365,8 @@ func waiterGivesUp(t *caseT) {
 		req     locker.Request
 		match   error
 	}{
-		"MaxWait":  {caseLimit, locker.Request{MaxWait: 4 * shortly}, locker.ErrMaxWait},
-		"deadline": {4 * shortly, locker.Request{}, context.DeadlineExceeded},
+		"MaxWait":  {caseLimit, locker.Request{MaxWait: 3 * shortly}, locker.ErrMaxWait},
+		"deadline": {3 * shortly, locker.Request{}, context.DeadlineExceeded},
 		"NoWait":   {caseLimit, locker.Request{NoWait: true}, locker.ErrNotAcquired},
 	} {
 		tc.req.Name = name

@@ -47,7 +47,7 @@ func (a *acquisition) pause() error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	tick := timer.C
-	if by == locker.ByBackoff && a.tooLate(until) {
+	if a.tooLate(until) {
 		tick = nil
 	}
 

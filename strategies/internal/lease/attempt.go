@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
 )
 
-// attempt is one acquire or resume, with all its sends. What it wins is the hold inside it.
+// attempt is one acquire or resume, with all its sends. What it wins is its hold, which is apart: it outlives the rest.
 type attempt struct {
-	hold
+	*hold
 	sends outcome.Sends
 	note  string
 	mode  locker.Mode
@@ -35,7 +35,7 @@ type attempt struct {
 
 func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 	owner, note, ttl := req.Owner, req.Note, req.TTL
-	a := &attempt{}
+	a := &attempt{hold: new(hold)}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.over = g.Token
 		a.owner = g.Owner

@@ -64,7 +64,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if err != nil {
 		return nil, err
 	}
-	return locker.NewLock(ctx, a.grant(), &a.hold), nil
+	return locker.NewLock(ctx, a.grant(), a.hold), nil
 }
 
 // Inspect runs a script that reads the lock of a name. Its key is the only one.
