@@ -38,11 +38,13 @@ type node struct {
 	down   error         // every call fails with it, after delay; nothing is executed
 	thaw   chan struct{} // calls wait until it is closed, then are executed; nil: the node runs
 	plain  bool          // knows no OpGiveBack
+	early  bool          // leases count from the asking, as in a strategy over a server
 	calls  map[locker.OpKind]int
-	asked  int // acquires
-	giving int // quiet ends that were executed
-	woken  int // ends that wake
-	max    int // acquires under way at once
+	asked  int   // acquires
+	top    int64 // the highest token that it minted or was raised to
+	giving int   // quiet ends that were executed
+	woken  int   // ends that wake
+	max    int   // acquires under way at once
 	now    int
 }
 
@@ -100,8 +102,12 @@ func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 	if !req.NoWait || req.MaxWait != 0 {
 		return nil, errors.New("a node is asked once, and not to wait")
 	}
+	start := time.Now()
 	if err := n.pass(ctx); err != nil {
 		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+	}
+	if late := time.Since(start).Truncate(ms); n.early && late > 0 {
+		req.TTL -= late
 	}
 	lock, err := n.Locker.Acquire(ctx, req)
 	var held *locker.ContentionError
@@ -109,6 +115,7 @@ func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 		held.Channel = driver.NewChannel(nobody, fmt.Sprintf("wake:%d", n.index))
 	}
 	if err == nil {
+		n.set(func(n *node) { n.top = max(n.top, lock.Fence()) })
 		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return &nodeLease{inner, n} })
 	}
 	return lock, err
@@ -139,6 +146,8 @@ func (l *nodeLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 				n.woken++
 			case locker.OpGiveBack:
 				n.giving++
+			case locker.OpRaiseFence:
+				n.top = max(n.top, term.Fence)
 			}
 		})
 	}
@@ -186,7 +195,16 @@ func newCluster(t *testing.T, n int, cfg redlock.Config) *cluster {
 func inMemory(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *cluster)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { f(t, newCluster(t, n, cfg)) })
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, n, cfg)
+		f(t, c)
+		for _, n := range c.nodes {
+			if n.thaw != nil {
+				n.melt()
+			}
+		}
+		sleep(time.Hour) // what is under way ends
+	})
 }
 
 func (c *cluster) acquire(req locker.Request) *locker.Lock {

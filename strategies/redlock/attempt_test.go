@@ -1,0 +1,360 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// The Deadline is the quorum-th latest node's, and what is left of it must be MinValidity.
+func TestValidity(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		took, minValidity time.Duration
+		ok                bool
+	}{
+		{5 * time.Second, 0, true},
+		{26900 * ms, 0, true}, // a tenth is left
+		{27100 * ms, 0, false},
+		{20 * time.Second, 10 * time.Second, true},
+		{20*time.Second + 1, 10 * time.Second, false},
+		{29900 * ms, 50 * ms, true},
+	} {
+		t.Run(fmt.Sprint(tc.took, tc.minValidity), func(t *testing.T) {
+			inMemory(t, 5, redlock.Config{MinValidity: tc.minValidity, AttemptTimeout: ttl}, func(t *testing.T, c *cluster) {
+				// Of the nodes that answer, two do so at once: their leases end soonest.
+				for i, n := range c.nodes {
+					n.set(func(n *node) { n.delay = []time.Duration{0, 0, tc.took, tc.took, ttl}[i] })
+				}
+				// lockertest begins a lease when it answers, so that a slow node's ends later: here the third latest is at.
+				for _, n := range c.nodes[2:4] {
+					n.set(func(n *node) { n.early = true })
+				}
+				start := time.Now()
+				lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
+				if !tc.ok {
+					match(t, err, locker.ErrLost)
+					matchNot(t, err, locker.ErrNotAcquired, locker.ErrUnknownOutcome)
+					if !locker.Passing(err) {
+						t.Errorf("%v would not be retried", err)
+					}
+					sleep(2 * ttl)
+					c.free("after too slow an attempt")
+					return
+				}
+				match(t, err)
+				if took := time.Since(start); took != tc.took {
+					t.Errorf("it took %v, want %v", took, tc.took)
+				}
+				if got := lock.Deadline().Sub(start); got != ttl {
+					t.Errorf("the Deadline is %v after the start, want %v", got, ttl)
+				}
+				match(t, lock.Release(t.Context()))
+				sleep(2 * ttl)
+			})
+		})
+	}
+}
+
+// The Deadline of a quorum is that of the quorum-th latest node.
+func TestDeadlineIsTheQuorums(t *testing.T) {
+	inMemory(t, 5, redlock.Config{Quorum: 4}, func(t *testing.T, c *cluster) {
+		for i, n := range c.nodes {
+			n.delay = time.Duration(i) * 100 * ms
+		}
+		start := time.Now()
+		lock := c.acquire(locker.Request{})
+		// The nodes' leases began at 0, 100, 200 and 300 ms: four of them hold until the first ends.
+		if got := lock.Deadline().Sub(start); got != ttl {
+			t.Errorf("after the acquire the Deadline is at %v, want %v", got, ttl)
+		}
+		sleep(time.Second)
+		start = time.Now()
+		match(t, lock.Renew(t.Context(), 0)) // now there are five: the first two are not needed
+		if took := time.Since(start); took != 300*ms {
+			t.Errorf("the renewal took %v, want what the fourth node takes, 300ms", took)
+		}
+		if got := lock.Deadline().Sub(start); got != ttl {
+			t.Errorf("after the renewal the Deadline is at %v, want %v", got, ttl)
+		}
+		sleep(time.Second)
+		match(t, lock.Release(t.Context()))
+		sleep(time.Second)
+		c.free("after the release")
+	})
+}
+
+// What answers after the quorum joins while the lock is held, and is given back aloud where it was released, quietly where
+// the attempt had lost.
+func TestStragglers(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		late    time.Duration // the straggler's answer
+		release time.Duration // when the lock is released; 0: never
+		aloud   int
+	}{
+		{name: "joins", late: time.Second, release: 2 * time.Second, aloud: 1},
+		{name: "released before", late: 2 * time.Second, release: time.Second, aloud: 1},
+		{name: "never released", late: ttl - 1, release: 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+				slow := c.nodes[1]
+				slow.set(func(n *node) { n.delay = tc.late })
+				lock := c.acquire(locker.Request{Owner: "me"})
+				c.heldBy("me", 2, "before the straggler")
+				slow.set(func(n *node) { n.delay = 0 })
+				if tc.release > 0 && tc.release < tc.late {
+					sleep(tc.release)
+					match(t, lock.Release(t.Context()))
+					sleep(tc.late - tc.release)
+				} else {
+					sleep(tc.late)
+					c.heldBy("me", 3, "after the straggler")
+					if tc.release > 0 {
+						match(t, lock.Release(t.Context()))
+					}
+				}
+				synctest.Wait()
+				if slow.giving != 0 || slow.woken != tc.aloud {
+					t.Errorf("the straggler was given back quietly %d times, aloud %d times", slow.giving, slow.woken)
+				}
+				sleep(2 * ttl)
+				c.free("in the end")
+			})
+		})
+	}
+}
+
+// A straggler does not outlast the TTL: then it gives up, as the strategy does that cannot know.
+func TestStragglerEnds(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		c.nodes[0].freeze()
+		start := time.Now()
+		match(t, c.acquire(locker.Request{}).Release(t.Context()))
+		if took := time.Since(start); took > 0 {
+			t.Errorf("a cycle beside a hung node took %v", took)
+		}
+		sleep(ttl)
+		synctest.Wait()
+		c.nodes[0].mu.Lock()
+		if c.nodes[0].now != 0 {
+			t.Errorf("the hung acquire is under way after its TTL")
+		}
+		c.nodes[0].mu.Unlock()
+		c.nodes[0].melt()
+	})
+}
+
+// A caller that is cancelled returns at once, at any moment; what it had won, or wins later, is given back.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for _, fenced := range []bool{false, true} {
+		for at := 5 * ms; at <= 45*ms; at += 10 * ms {
+			t.Run(fmt.Sprint(at, fenced), func(t *testing.T) {
+				inMemory(t, 5, redlock.Config{Quorum: 4}, func(t *testing.T, c *cluster) {
+					for i, n := range c.nodes {
+						n.delay = time.Duration(i+1) * 10 * ms
+						match(t, mint(n.Locker, i))
+					}
+					cause := errors.New("the user left")
+					ctx, cancel := context.WithCancelCause(t.Context())
+					time.AfterFunc(at, func() { cancel(cause) })
+					start := time.Now()
+					lock, err := c.Acquire(ctx, locker.Request{Name: name, Fenced: fenced})
+					took := time.Since(start)
+					if lock != nil { // the quorum was there before
+						if fenced || at < 40*ms {
+							t.Fatalf("a lock after %v", took)
+						}
+						match(t, lock.Release(ctx))
+					} else {
+						match(t, err, context.Canceled, cause)
+						matchNot(t, err, locker.ErrNotAcquired, locker.ErrUnknownOutcome)
+						if took != at {
+							t.Errorf("it returned after %v, want %v", took, at)
+						}
+					}
+					sleep(time.Second)
+					c.free("after the cancellation")
+				})
+			})
+		}
+	}
+}
+
+func TestCancelledBefore(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := c.Acquire(ctx, locker.Request{Name: name})
+		match(t, err, context.Canceled)
+		for _, n := range c.nodes {
+			if n.asked != 0 {
+				t.Errorf("node %d was asked", n.index)
+			}
+		}
+	})
+}
+
+// A node whose Lease knows no quiet end is released as any other.
+func TestPlainNodesAreReleased(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		c.nodes[0].plain = true
+		for _, n := range c.nodes[1:] {
+			n.Hold(locker.Request{Name: name, TTL: time.Hour})
+		}
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
+		match(t, err, locker.ErrNotAcquired)
+		c.heldBy("me", 0, "after a losing attempt")
+		if n := c.nodes[0]; n.woken != 1 || n.giving != 0 {
+			t.Errorf("released aloud %d, quietly %d times", n.woken, n.giving)
+		}
+	})
+}
+
+// A losing attempt returns once what it won is given back, so that who ends the process then leaves nothing; a node that
+// hangs meanwhile does not keep it for ever.
+func TestLosingAttemptWaitsForTheGiveBack(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {
+		for i, n := range c.nodes {
+			n.delay = time.Duration(i) * 50 * ms
+		}
+		for _, n := range c.nodes[1:] {
+			n.Hold(locker.Request{Name: name, TTL: time.Hour})
+		}
+		time.AfterFunc(75*ms, c.nodes[0].freeze)
+		start := time.Now()
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
+		match(t, err, locker.ErrNotAcquired)
+		if took := time.Since(start); took != 500*ms {
+			t.Errorf("it took %v, want AttemptTimeout", took)
+		}
+		c.nodes[0].melt()
+		c.heldBy("me", 0, "once the node is back")
+	})
+}
+
+// All nodes store the same owner: the Request's, that of ctx, or a fresh one.
+func TestOwner(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		fresh := c.acquire(locker.Request{})
+		c.heldBy(fresh.Owner(), 3, "a fresh owner")
+		match(t, fresh.Release(t.Context()))
+		again := c.acquire(locker.Request{})
+		if again.Owner() == fresh.Owner() {
+			t.Errorf("two owners are alike")
+		}
+		match(t, again.Release(t.Context()))
+		lock, err := c.Acquire(locker.WithOwner(t.Context(), "of ctx"), locker.Request{Name: name, Note: "hello"})
+		match(t, err)
+		c.heldBy("of ctx", 3, "the owner of ctx")
+		s, err := c.Inspect(t.Context(), name)
+		match(t, err)
+		if s.Note != "hello" {
+			t.Errorf("the note is %q", s.Note)
+		}
+		match(t, lock.Release(t.Context()))
+		synctest.Wait()
+	})
+}
+
+// A refusal names the holder that most nodes name, says when enough nodes can be free, and where the first of them is heard of.
+func TestContentionTellsOfTheHolder(t *testing.T) {
+	inMemory(t, 5, redlock.Config{WakeJitter: time.Second}, func(t *testing.T, c *cluster) {
+		for i, n := range c.nodes {
+			n.delay = time.Duration(i) * ms
+		}
+		for i, n := range c.nodes[1:] {
+			owner := []string{"one", "two", "two", "three"}[i]
+			n.Hold(locker.Request{Name: name, Owner: owner, Note: "note " + owner, TTL: time.Duration(i+1) * time.Minute})
+		}
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name})
+		match(t, err, locker.ErrNotAcquired)
+		refusal, _ := errors.AsType[*locker.ContentionError](err)
+		if refusal == nil || refusal.Owner != "two" || refusal.Note != "note two" || refusal.Name != name || refusal.Jitter != time.Second {
+			t.Fatalf("refusal %+v", refusal)
+		}
+		if want := 2*time.Minute - 2*ms; refusal.RetryAfter != want { // with the one that is free, two make a quorum
+			t.Errorf("RetryAfter %v, want %v", refusal.RetryAfter, want)
+		}
+		if refusal.Channel.Name() != "wake:1" {
+			t.Errorf("channel %q, want that of the first node that refused", refusal.Channel.Name())
+		}
+	})
+}
+
+// The traces of a quorum: each node's attempt, and the events of one lock.
+func TestTrace(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		var mu sync.Mutex
+		var events []string
+		note := func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, fmt.Sprintf(format, args...))
+		}
+		c.nodes[2].down = nil
+		ctx := locker.WithTrace(t.Context(), &locker.Trace{
+			Attempt:  func(_ context.Context, i locker.AttemptInfo) { note("attempt %s", i.Strategy) },
+			Acquired: func(_ context.Context, i locker.AcquiredInfo) { note("acquired %s %s", i.Strategy, i.Client) },
+			Renewed:  func(_ context.Context, i locker.RenewedInfo) { note("renewed %s %v", i.Strategy, i.Err) },
+			Released: func(_ context.Context, i locker.ReleasedInfo) { note("released %s %v", i.Strategy, i.Err) },
+			Lost:     func(_ context.Context, i locker.LostInfo) { note("lost %s", i.Strategy) },
+		})
+		lock, err := c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
+		match(t, err)
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		match(t, lock.Release(t.Context()))
+		synctest.Wait()
+		other, err := c.Acquire(ctx, locker.Request{Name: "other", TTL: ttl})
+		match(t, err)
+		sleep(ttl)
+		<-other.Done()
+		slices.Sort(events)
+		want := []string{
+			"acquired redlock memory", "acquired redlock memory",
+			"attempt lockertest", "attempt lockertest", "attempt lockertest", "attempt lockertest", "attempt lockertest", "attempt lockertest",
+			"lost redlock", "released redlock <nil>", "renewed redlock <nil>",
+		}
+		if !slices.Equal(events, want) {
+			t.Errorf("events:\n%q\nwant\n%q", events, want)
+		}
+	})
+}
+
+// A node that answers nothing is not asked without end: who locks all the time would pile up calls.
+func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {
+		hung := c.nodes[1]
+		hung.freeze()
+		for range 2000 {
+			match(t, c.acquire(locker.Request{}).Release(t.Context()))
+			sleep(10 * ms)
+			synctest.Wait()
+		}
+		if hung.max > 30 {
+			t.Errorf("%d acquires hang at once", hung.max)
+		}
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name}) // it does without
+		match(t, err)
+		hung.melt()
+		sleep(ttl)
+		c.free("after the node came back")
+		asked := hung.asked
+		match(t, c.acquire(locker.Request{}).Release(t.Context()))
+		synctest.Wait()
+		if hung.asked != asked+1 {
+			t.Errorf("the node is back, and not asked")
+		}
+	})
+}

@@ -1,0 +1,338 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// state is what became of a node between the acquire and the next operation.
+type state int
+
+const (
+	fine    state = iota
+	forgot        // it lost its data
+	stolen        // it lost its data, and another holds there now
+	refuses       // it answers with an error that is none of a lock
+	frozen        // it answers nothing
+	never         // it refused the acquire: another held there, and holds no more
+)
+
+func (s state) String() string {
+	return [...]string{"fine", "forgot", "stolen", "refuses", "frozen", "never"}[s]
+}
+
+func (s state) apply(n *node) {
+	switch s {
+	case forgot:
+		n.Forget(name)
+	case stolen:
+		n.Forget(name)
+		n.Hold(locker.Request{Name: name, Owner: "another", TTL: time.Hour})
+	case refuses:
+		n.set(func(n *node) { n.down = errDown })
+	case frozen:
+		n.freeze()
+	}
+}
+
+// states calls f with every combination of states of n nodes where the acquire succeeded.
+func states(n, quorum int, f func(t *testing.T, all []state), t *testing.T) {
+	t.Helper()
+	kinds := []state{fine, forgot, stolen, refuses, frozen, never}
+	random := rand.New(rand.NewPCG(uint64(n), uint64(quorum))) //nolint:gosec // small
+	all := make([]state, n)
+	var next func(i int)
+	next = func(i int) {
+		if i < n {
+			for _, s := range kinds {
+				all[i] = s
+				next(i + 1)
+			}
+			return
+		}
+		if tally(all, never) > n-quorum || n > 3 && random.IntN(16) != 0 {
+			return
+		}
+		chosen := append([]state(nil), all...)
+		t.Run(fmt.Sprint(chosen), func(t *testing.T) { f(t, chosen) })
+	}
+	next(0)
+}
+
+func tally(all []state, of ...state) (n int) {
+	for _, s := range all {
+		for _, want := range of {
+			if s == want {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// won acquires at all nodes but those whose state is never, and then brings the states about.
+func (c *cluster) won(all []state, req locker.Request) *locker.Lock {
+	c.t.Helper()
+	for i, s := range all {
+		if s == never {
+			other := c.nodes[i].Hold(locker.Request{Name: name, Owner: "another"})
+			defer func() { match(c.t, other.Release(bg)) }()
+		}
+	}
+	req.Owner = "me"
+	lock := c.acquire(req)
+	c.heldBy("me", len(all)-tally(all, never), "after the acquire")
+	for i, s := range all {
+		s.apply(c.nodes[i])
+	}
+	return lock
+}
+
+// A renewal needs the quorum; it says that the lock is lost only where that is certain; with the quorum, it restores the lock
+// where it is missing, and there it counts from the next renewal.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct{ n, quorum int }{{3, 2}, {3, 3}, {5, 3}} {
+		t.Run(fmt.Sprintf("%d of %d", of.quorum, of.n), func(t *testing.T) {
+			t.Parallel()
+			states(of.n, of.quorum, func(t *testing.T, all []state) {
+				inMemory(t, of.n, redlock.Config{Quorum: of.quorum, AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {
+					renewOnce(t, c, all, of.quorum, tally(all, fine)%2 == 0)
+				})
+			}, t)
+		})
+	}
+}
+
+func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
+	t.Helper()
+	for i, n := range c.nodes {
+		if fenced {
+			match(t, mint(n.Locker, i))
+		}
+	}
+	lock := c.won(all, locker.Request{Fenced: fenced})
+	sleep(time.Second)
+	before, start := lock.Deadline(), time.Now()
+	err := lock.Renew(t.Context(), 0)
+	took := time.Since(start)
+	renewed, unknown := tally(all, fine), tally(all, refuses, frozen)
+	switch {
+	case renewed >= quorum:
+		match(t, err)
+		if took > 0 {
+			t.Errorf("it took %v, want no time: the hung cost nothing", took)
+		}
+		if got := lock.Deadline().Sub(start); got != ttl {
+			t.Errorf("the Deadline is %v away, want %v", got, ttl)
+		}
+		c.heldBy("me", renewed+tally(all, forgot, never, refuses, frozen), "after the renewal")
+		if fenced {
+			for i, s := range all {
+				if got := c.nodes[i].top; (s == fine || s == forgot || s == never) && got < lock.Fence() {
+					t.Errorf("node %d (%v) counts at %d, below %d", i, s, got, lock.Fence())
+				}
+			}
+		}
+	case renewed+unknown >= quorum:
+		matchNot(t, err, locker.ErrNotHeld)
+		missed, found := errors.AsType[*redlock.QuorumError](err)
+		if !found || missed.Done > renewed {
+			t.Errorf("error %v, want a *QuorumError", err)
+		}
+		if tally(all, refuses) > 0 && renewed+tally(all, frozen) < quorum && !errors.Is(err, errDown) {
+			t.Errorf("error %v does not tell of the nodes", err)
+		}
+		match(t, lock.Err())
+		if !lock.Deadline().Equal(before) {
+			t.Errorf("the Deadline moved by %v without a quorum", lock.Deadline().Sub(before))
+		}
+		if want := 500 * ms; took > want || took == want && tally(all, frozen) == 0 {
+			t.Errorf("it took %v", took)
+		}
+	default:
+		match(t, err, locker.ErrLost)
+		match(t, lock.Err(), locker.ErrLost)
+	}
+
+	// The nodes come back; what was missed is made good for.
+	for i, s := range all {
+		n := c.nodes[i]
+		switch s {
+		case refuses:
+			n.set(func(n *node) { n.down = nil })
+		case frozen:
+			n.melt()
+		case stolen:
+			n.Forget(name)
+		}
+	}
+	synctest.Wait()
+	if lock.Err() == nil {
+		match(t, lock.Renew(t.Context(), 0))
+		c.heldBy("me", len(all), "after the next renewal")
+		match(t, lock.Renew(t.Context(), 0))
+		match(t, lock.Release(t.Context()))
+	} else if err := lock.Release(t.Context()); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("Release of a lost lock: %v", err)
+	}
+	c.free("after the release")
+}
+
+// A node that was restored counts at the next renewal: with it the quorum stands when another falls away.
+func TestRestoredNodesCount(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me"})
+		synctest.Wait()
+		for _, i := range []int{0, 1, 2, 0, 1, 2} { // each loses its data in turn
+			c.nodes[i].Forget(name)
+			match(t, lock.Renew(t.Context(), 0))
+			c.heldBy("me", 3, "after a renewal")
+		}
+		match(t, lock.Release(t.Context()))
+		c.free("after the release")
+	})
+}
+
+// A renewal that hangs at a node is not sent again, and its answer counts when it comes.
+func TestRenewalsThatHangAreJoined(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{})
+		synctest.Wait()
+		for _, n := range c.nodes[1:] {
+			n.freeze()
+		}
+		for range 5 {
+			err := lock.Renew(t.Context(), 0)
+			match(t, err, locker.ErrUnknownOutcome)
+			matchNot(t, err, locker.ErrNotHeld)
+		}
+		for _, n := range c.nodes[1:] {
+			if got := n.calls[locker.OpRenew]; got != 1 {
+				t.Errorf("node %d got %d renewals, want 1", n.index, got)
+			}
+		}
+		time.AfterFunc(50*ms, c.nodes[2].melt)
+		start := time.Now()
+		match(t, lock.Renew(t.Context(), 0))
+		if took := time.Since(start); took != 50*ms {
+			t.Errorf("it took %v, want 50ms", took)
+		}
+		c.nodes[1].melt()
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A caller that is cancelled returns at once, and the Deadline stays; a TTL longer than that of the renewal under way is asked
+// for by itself.
+func TestRenewIsCancelled(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{})
+		synctest.Wait()
+		before := lock.Deadline()
+		for _, n := range c.nodes {
+			n.delay = 300 * ms
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		start := time.Now()
+		err := lock.Renew(ctx, 0)
+		match(t, err, context.DeadlineExceeded, locker.ErrUnknownOutcome)
+		matchNot(t, err, locker.ErrNotHeld)
+		if took := time.Since(start); took != 100*ms || !lock.Deadline().Equal(before) {
+			t.Errorf("it took %v, and the Deadline moved by %v", took, lock.Deadline().Sub(before))
+		}
+		match(t, lock.Renew(t.Context(), time.Hour))
+		if left := time.Until(lock.Deadline()); left < 50*time.Minute {
+			t.Errorf("the lease lasts %v, want about an hour", left)
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// The release reaches all nodes. It succeeds with a quorum, says that the lock was lost only where that is certain, and waits
+// for no more than it needs.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct{ n, quorum int }{{3, 2}, {3, 3}, {5, 3}} {
+		t.Run(fmt.Sprintf("%d of %d", of.quorum, of.n), func(t *testing.T) {
+			t.Parallel()
+			states(of.n, of.quorum, func(t *testing.T, all []state) {
+				if tally(all, fine) < of.quorum && tally(all, frozen) > 0 {
+					return // the nodes' own strategy bounds it; those of this test wait for ever
+				}
+				inMemory(t, of.n, redlock.Config{Quorum: of.quorum}, func(t *testing.T, c *cluster) {
+					lock := c.won(all, locker.Request{})
+					ctx, cancel := context.WithCancel(t.Context())
+					if len(all)%2 == 1 {
+						cancel() // it stops nothing
+					}
+					defer cancel()
+					start := time.Now()
+					err := lock.Release(ctx)
+					if took := time.Since(start); took > 0 {
+						t.Errorf("it took %v", took)
+					}
+					switch done := tally(all, fine); {
+					case done >= of.quorum:
+						match(t, err)
+					case done+tally(all, refuses) < of.quorum:
+						match(t, err, locker.ErrLost)
+					default:
+						match(t, err, errDown)
+						matchNot(t, err, locker.ErrNotHeld)
+						if _, found := errors.AsType[*redlock.NodeError](err); !found {
+							t.Errorf("%v names no node", err)
+						}
+					}
+					for i, s := range all {
+						if s == frozen {
+							c.nodes[i].melt()
+						}
+					}
+					c.heldBy("me", tally(all, refuses), "after the release")
+				})
+			}, t)
+		})
+	}
+}
+
+// A release whose outcome too many nodes keep to themselves is unknown, and no loss.
+func TestReleaseOfUnknownOutcome(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{})
+		synctest.Wait()
+		for _, n := range c.nodes[1:] {
+			n.down = fmt.Errorf("%w: reset", locker.ErrUnknownOutcome)
+		}
+		err := lock.Release(t.Context())
+		match(t, err, locker.ErrUnknownOutcome)
+		matchNot(t, err, locker.ErrNotHeld)
+		match(t, lock.Release(t.Context()), locker.ErrReleased)
+	})
+}
+
+// A restored node that answers after the release is given back.
+func TestRestoreAfterTheRelease(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Owner: "me"})
+		synctest.Wait()
+		c.nodes[0].Forget(name)
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		c.nodes[0].Forget(name)
+		c.nodes[0].freeze()
+		match(t, lock.Renew(t.Context(), 0))
+		match(t, lock.Release(t.Context()))
+		c.nodes[0].melt()
+		c.free("after the node came back")
+	})
+}
