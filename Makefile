@@ -4,6 +4,8 @@ SHELL := /bin/bash
 
 # A test binary that runs longer than this prints its goroutines and fails.
 TEST_TIMEOUT ?= 6m
+# How many tests of a package run at once: most wait for a server, few compute.
+PARALLEL ?= 4
 # More flags for `go test` in `make race`, such as TESTFLAGS='-run Renew -v'.
 TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
@@ -53,7 +55,7 @@ lint: ## Run golangci-lint at its pinned version (the first run builds it, about
 race: ## Run all tests with the race detector, in random order
 	@echo "==> race: go test -race -shuffle=on"
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
-	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
 bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"

@@ -84,6 +84,9 @@ type Harness struct {
 	New func(driver.Driver) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities
+	// Around is middleware to put around the strategy, and around middleware/retry in the cases that wait: to prove that it
+	// changes no contract. nil: none.
+	Around locker.Middleware
 	// LocksOnly leaves out the cases of the driver's own contract: for a strategy over a provider that is proved elsewhere.
 	LocksOnly bool
 

@@ -291,7 +291,7 @@ func foreignValueIsNoClock(t *caseT) {
 
 func inspectTellsTheHolder(t *caseT) {
 	l, name := t.direct(), t.key()
-	in, ok := l.(locker.Inspector)
+	in, ok := undress(l).(locker.Inspector)
 	if !ok {
 		t.Fatalf("%T is no locker.Inspector", l)
 	}
@@ -305,6 +305,9 @@ func inspectTellsTheHolder(t *caseT) {
 	t.ok(err, "Inspect")
 	left := state.Left
 	state.Left = 0
+	if t.h.Around != nil { // tracing puts its context behind the note
+		state.Note, _, _ = strings.Cut(state.Note, " ")
+	}
 	if want := (locker.State{Held: true, Owner: "me", Note: "why", Holds: 1}); state != want || left <= 0 || left > long {
 		t.Errorf("the state is %+v for %v, want %+v for at most %v", state, left, want, long)
 	}

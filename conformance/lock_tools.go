@@ -23,10 +23,31 @@ func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	if t.h.New == nil {
 		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
 		t.ok(err, "single.New")
-		return l
+		return t.dress(l)
 	}
 	l, err := t.h.New(drv)
 	t.ok(err, "Harness.New")
+	return t.dress(l)
+}
+
+// dressed is a Locker with Harness.Around around it.
+type dressed struct {
+	locker.Locker
+	bare locker.Locker
+}
+
+func (t *caseT) dress(bare locker.Locker) locker.Locker {
+	if t.h.Around == nil {
+		return bare
+	}
+	return dressed{t.h.Around(bare), bare}
+}
+
+// undress takes Harness.Around off.
+func undress(l locker.Locker) locker.Locker {
+	if d, ok := l.(dressed); ok {
+		return d.bare
+	}
 	return l
 }
 

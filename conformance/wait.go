@@ -85,7 +85,10 @@ func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 	t.Helper()
 	mw, err := retry.New(cfg)
 	t.ok(err, "retry.New")
-	return mw(l)
+	if _, isDressed := l.(dressed); !isDressed {
+		return mw(l)
+	}
+	return t.dress(mw(undress(l)))
 }
 
 // wait acquires in the background, and returns when it waits for the holder; then where the lock arrives.

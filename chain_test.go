@@ -1,0 +1,61 @@
+package holdfast_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/logging"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// inspectable tells what the strategy below the watchdog stores.
+type inspectable struct {
+	locker.Locker
+	locker.Inspector
+}
+
+// TestConformance runs the suite through the whole chain, everything recorded: tracing, metrics, logging, then retry where a
+// case waits, the watchdog and the lock. Middleware changes no contract.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	spans := trace.NewTracerProvider(trace.WithSpanProcessor(tracetest.NewSpanRecorder()))
+	meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
+	around := func(l locker.Locker) locker.Locker {
+		return locker.Chain(l,
+			tracing.New(tracing.Config{TracerProvider: spans}),
+			locker.Must(metrics.New(metrics.Config{MeterProvider: meters})),
+			locker.Must(logging.New(logging.Config{Logger: slog.New(slog.DiscardHandler), SlowWait: time.Millisecond})),
+		)
+	}
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, conformance.Harness{
+				Name: "the whole chain over " + client.Name,
+				Dial: client.Dial,
+				New: func(drv driver.Driver) (locker.Locker, error) {
+					l, err := single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond})
+					if err != nil {
+						return nil, err
+					}
+					return inspectable{locker.Must(watchdog.New(watchdog.Config{}))(l), l}, nil
+				},
+				Around:    around,
+				Can:       conformance.Capabilities{Renews: true},
+				LocksOnly: true,
+			})
+		})
+	}
+}

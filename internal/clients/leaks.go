@@ -1,0 +1,16 @@
+package clients
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// VerifyNoLeaks runs the tests of m and exits, as goleak.VerifyTestMain does. It knows which goroutines a client leaves to end
+// by themselves.
+func VerifyNoLeaks(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A cluster client of rueidis waits there, closed or not: see providers/rueidis.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
