@@ -906,3 +906,91 @@ func history(t *testing.T, seed uint64, n int, total *atomic.Int64) {
 		}
 	}
 }
+
+// Every operation at once on one Lock, with disturbed nodes: no race, no hang, nothing left behind. This one holds.
+func TestReviewAllAtOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 7))
+			upTo := func(k int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.IntN(k)
+			}
+			c := overHooked(t, 3, redlock.Config{})
+			var calm atomic.Bool
+			calm.Store(true)
+			for i := range c.n {
+				c.n[i].hook(func(string) error {
+					if !calm.Load() {
+						sleep(time.Duration(upTo(1500)) * ms)
+						switch upTo(12) {
+						case 0:
+							return errDown
+						case 1:
+							return fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+						case 2:
+							c.n[i].Forget(name)
+						}
+					}
+					return nil
+				}, nil)
+			}
+			lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: 10 * time.Second, Mode: locker.Shared, Fenced: seed%2 == 0})
+			if err == nil {
+				calm.Store(false)
+				var wg sync.WaitGroup
+				for range 6 {
+					wg.Go(func() {
+						for range 12 {
+							ctx, cancel := context.WithTimeout(t.Context(), time.Duration(upTo(2000))*ms)
+							switch upTo(12) {
+							case 0, 1, 2, 3:
+								_ = lock.Renew(ctx, 0)
+							case 4:
+								_ = lock.Renew(ctx, time.Minute)
+							case 5, 6:
+								_ = lock.Upgrade(ctx)
+							case 7, 8:
+								_ = lock.Downgrade(ctx)
+							case 9:
+								_ = lock.Handle().Encode()
+							case 10:
+								_, _, _ = lock.Mode(), lock.Deadline(), fmt.Sprint(lock)
+							case 11:
+								if upTo(8) == 0 {
+									_ = lock.Release(ctx)
+								}
+							}
+							cancel()
+							sleep(time.Duration(upTo(700)) * ms)
+						}
+					})
+				}
+				wg.Wait()
+				calm.Store(true)
+				_ = lock.Release(t.Context())
+			}
+			calm.Store(true)
+			sleep(2 * time.Minute)
+			for i, n := range c.n {
+				if s, _ := n.Inspect(bg, name); s.Held {
+					t.Errorf("seed %d: node %d is still held", seed, i)
+				}
+			}
+		})
+	}
+}
+
+// A wrapper that has no Unwrap, as one that changes renewals, takes the Handle away; with single it does not.
+func TestReviewHandleBehindAWrapper(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{})
+		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return struct{ locker.Lease }{inner} })
+		if lock.Handle().IsZero() {
+			t.Errorf("the Handle of a lock that is held is zero")
+		}
+	})
+}
