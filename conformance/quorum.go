@@ -151,12 +151,13 @@ func twoNodesDown(t *caseT) {
 	a, b := t.quorum(), t.quorum()
 	req := locker.Request{Name: t.key(), TTL: long}
 	lock := t.acquire(a, req)
+	t.everywhere(lock)
 	t.kill(0, 3)
 	for _, fenced := range []bool{false, true} {
 		t.ok(lock.Renew(t.ctx, 0), "Renew without two of five nodes")
 		t.held(lock)
 		t.coversQuorum(lock)
-		t.contended(b, req)
+		t.contendedSoon(b, req)
 		t.ok(lock.Release(t.ctx), "Release without two of five nodes")
 		t.nowhere(req.Name)
 		req.Fenced = fenced
@@ -171,6 +172,7 @@ func threeNodesDown(t *caseT) {
 	a, b := t.quorum(), t.quorum()
 	held := locker.Request{Name: t.key(), TTL: long}
 	lock := t.acquire(a, held)
+	t.everywhere(lock)
 	t.kill(1, 2, 4)
 	for _, fenced := range []bool{false, true} {
 		free := locker.Request{Name: t.key(), TTL: long, Fenced: fenced}
@@ -180,7 +182,7 @@ func threeNodesDown(t *caseT) {
 	t.outage(b, held, "Acquire of a held lock with three of five nodes down")
 	before := lock.Deadline()
 	t.promptly("Renew with three of five nodes down", func() {
-		if err := lock.Renew(t.ctx, 2*long); err == nil {
+		if err := lock.Renew(t.ctx, 3*long); err == nil {
 			t.Errorf("Renew with three of five nodes down succeeded")
 		}
 	})
@@ -305,10 +307,11 @@ func renewalNeedsQuorum(t *caseT) {
 	proxies, l := t.quorumBehind()
 	req := locker.Request{Name: t.key(), TTL: long}
 	lock := t.acquire(l, req)
+	t.everywhere(lock)
 	before := lock.Deadline()
 	unplug(proxies[:majority]...)
 	t.promptly("Renew with three of five nodes unreachable", func() {
-		err := lock.Renew(t.ctx, 2*long)
+		err := lock.Renew(t.ctx, 3*long)
 		if err == nil {
 			t.Errorf("Renew with three of five nodes unreachable succeeded")
 		}
@@ -362,11 +365,7 @@ func releaseReachesAll(t *caseT) {
 	lock := t.acquire(l, req)
 	t.event(trap.Hit(), "the last node's answer is held back")
 	trap.Release()
-	t.eventually("the node that came last is renewed too", func() bool {
-		t.ok(lock.Renew(t.ctx, 2*long), "Renew")
-		left := t.leases(req.Name)
-		return left[quorumSize-1] > long
-	})
+	t.everywhere(lock)
 	t.ok(lock.Release(t.ctx), "Release")
 	t.nowhere(req.Name)
 	t.free(l, req.Name)
@@ -423,7 +422,7 @@ func resumeOfQuorum(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		req := locker.Request{Name: t.key(), TTL: long, Owner: "first", Fenced: fenced}
 		old := t.acquire(a, req)
-		t.eventually("the hold is at every node", func() bool { return t.leases(req.Name)[quorumSize-1] != noKey })
+		t.everywhere(old)
 		h, err := locker.ParseHandle(old.Handle().Encode())
 		t.ok(err, "ParseHandle of an encoded Handle")
 		t.at(2, "DEL", req.Name)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"net"
 	"slices"
 	"time"
@@ -18,7 +19,7 @@ const (
 	majority   = quorumSize/2 + 1
 
 	// quorumTimeout bounds an attempt of the default quorum: longer than a send, so that a node may send twice.
-	quorumTimeout = 4 * attemptTimeout
+	quorumTimeout = 2 * attemptTimeout
 )
 
 // startQuorum starts the servers of a quorum, which share nothing. The real ones keep their keys over a restart, as a quorum
@@ -174,6 +175,29 @@ func (t *caseT) coversQuorum(lock *locker.Lock) {
 	case lock.Deadline().After(end):
 		t.Errorf("the Deadline is %v after the end of the lease at a quorum of nodes", lock.Deadline().Sub(end))
 	}
+}
+
+// everywhere renews a lock until all nodes take part, the late ones too.
+func (t *caseT) everywhere(lock *locker.Lock) {
+	t.Helper()
+	ttl := lock.TTL() + long
+	t.eventually("all nodes take part in the hold", func() bool {
+		t.ok(lock.Renew(t.ctx, ttl), "Renew")
+		return t.leases(lock.Name())[quorumSize-1] > ttl-slack
+	})
+}
+
+// contendedSoon is contended where nodes are down: it may be that one attempt does not see enough of the others to tell that
+// it is they who hold the lock.
+func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
+	t.Helper()
+	t.eventually("it is said that another holds the lock", func() bool {
+		lock, err := l.Acquire(t.ctx, req)
+		if lock != nil {
+			t.Fatalf("Acquire of a lock that another holds gave a lock")
+		}
+		return errors.Is(err, locker.ErrNotAcquired)
+	})
 }
 
 // outage demands that no lock was had, in good time, and that it is not said that another holds it.
