@@ -36,6 +36,7 @@ type testCase struct {
 	why      string
 	on       []Kind
 	own      bool                    // it does things to the server as a whole: real ones are started for it alone
+	quorum   bool                    // on five servers that share nothing
 	needs    []Feature               // of the provider
 	can      func(Capabilities) bool // nil: every strategy can
 	run      func(*caseT)
@@ -56,7 +57,7 @@ var cases = slices.Concat(
 	driverClusterCases, lackCases,
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, modeCases, convertCases, connectCases,
+	waitCases, modeCases, convertCases, quorumCases, connectCases,
 )
 
 // featureOf is what a provider needs to be dialled at a kind of server.
@@ -74,6 +75,9 @@ func featureOf(k Kind) (Feature, bool) {
 // applies tells whether h must pass c on servers of kind k.
 func (c *testCase) applies(h *Harness, k Kind) bool {
 	if !slices.Contains(c.on, k) || c.can != nil && !c.can(h.Can) || h.LocksOnly && c.contract == 0 {
+		return false
+	}
+	if c.quorum && h.LocksOnly && h.NewQuorum == nil { // proved with the provider
 		return false
 	}
 	if f, needed := featureOf(k); needed && h.lacks(f) {

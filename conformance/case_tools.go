@@ -28,12 +28,17 @@ type caseT struct {
 
 	patience time.Duration // for what happens sooner or later
 	prompt   time.Duration // tells an answer from none
+	poll     time.Duration // between two looks
 }
 
 func newCaseT(tb TB, h *Harness, srv *server) *caseT {
 	ctx, cancel := context.WithTimeout(tb.Context(), caseLimit)
 	tb.Cleanup(cancel)
-	return &caseT{TB: tb, h: h, srv: srv, ctx: ctx, patience: 10 * time.Second, prompt: 5 * time.Second}
+	t := &caseT{TB: tb, h: h, srv: srv, ctx: ctx, patience: 10 * time.Second, prompt: 5 * time.Second, poll: pollEvery}
+	if srv.nodes != nil {
+		t.poll *= 10 // a look at five servers is dear
+	}
+	return t
 }
 
 // key returns a key that no other case uses, with a form that clusters spread.
@@ -143,7 +148,7 @@ func (t *caseT) eventually(what string, f func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not after %v: %s", t.patience, what)
 		}
-		t.pause(pollEvery)
+		t.pause(t.poll)
 	}
 }
 

@@ -82,12 +82,17 @@ type Harness struct {
 	// New makes the strategy under test. It should bound each send by half a second, since the suite loses many answers.
 	// nil: strategies/single, so bounded.
 	New func(driver.Driver) (locker.Locker, error)
+	// NewQuorum makes a quorum over nodes, which are Lockers of New on servers that share nothing, and of which need must hold; need
+	// 0 is a majority. It should bound an attempt by two seconds, and refuse a lock with less than a tenth of its TTL left. nil:
+	// strategies/redlock, so bounded.
+	NewQuorum func(nodes []locker.Locker, need int) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases that wait: to prove that it
 	// changes no contract. nil: none.
 	Around locker.Middleware
-	// LocksOnly leaves out the cases of the driver's own contract: for a strategy over a provider that is proved elsewhere.
+	// LocksOnly leaves out the cases of the driver's own contract, and those of a quorum unless NewQuorum is set: for a strategy
+	// over a provider that is proved elsewhere.
 	LocksOnly bool
 
 	client *atomic.Value // what Driver.Info says; set by Run

@@ -151,7 +151,7 @@ func failing(h *Harness, names []string) map[string]*recorder {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			r := record(c.name, func(tb TB) {
-				t := newCaseT(tb, h, startServer(tb, Miniredis))
+				t := newCaseT(tb, h, c.start(tb, Miniredis))
 				t.patience, t.prompt = impatient, impatient
 				c.run(t)
 			})

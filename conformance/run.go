@@ -60,7 +60,7 @@ func runKind(t *testing.T, h *Harness, kind Kind, m *matrix) {
 	if kind != Miniredis && !redistest.Available() && os.Getenv("CI") != "true" {
 		m.skip(kind)
 	}
-	shared := startShared(t, kind) // skips or fails t where there is no server
+	shared := startShared(t, kind, todo) // skips or fails t where there is no server
 	for _, c := range todo {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,12 +74,15 @@ func runKind(t *testing.T, h *Harness, kind Kind, m *matrix) {
 	}
 }
 
-// runCase runs one case on tb. shared is the server for cases that need none of their own.
-func runCase(tb TB, h *Harness, c *testCase, kind Kind, shared *server) {
+// runCase runs one case on tb. shared has the servers for cases that need none of their own.
+func runCase(tb TB, h *Harness, c *testCase, kind Kind, shared pool) {
 	tb.Helper()
-	srv := shared
-	if srv == nil || c.own || kind == Miniredis {
-		srv = startServer(tb, kind)
+	srv := shared.one
+	if c.quorum {
+		srv = shared.quorum
+	}
+	if srv == nil || c.own {
+		srv = c.start(tb, kind)
 	}
 	t := newCaseT(tb, h, srv)
 	tb.Cleanup(func() {

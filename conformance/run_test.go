@@ -1,12 +1,14 @@
 package conformance
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -99,10 +101,17 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 func TestLocksOnlyLeavesTheDriverOut(t *testing.T) {
 	t.Parallel()
 	demanded := new(matrix).missing(&Harness{Dial: plain, LocksOnly: true})
+	quorums := new(matrix).missing(&Harness{Dial: plain, LocksOnly: true, NewQuorum: func([]locker.Locker, int) (locker.Locker, error) {
+		return nil, errors.ErrUnsupported
+	}})
 	for _, c := range cases {
 		for _, k := range c.on {
-			if got, want := slices.Contains(demanded, cell{c.name, k}), c.contract != 0 && c.applies(&Harness{Dial: plain}, k); got != want {
+			lock := c.contract != 0 && c.applies(&Harness{Dial: plain}, k)
+			if got, want := slices.Contains(demanded, cell{c.name, k}), lock && !c.quorum; got != want {
 				t.Errorf("%s/%s is demanded: %v, want %v", k, c.name, got, want)
+			}
+			if got := slices.Contains(quorums, cell{c.name, k}); got != lock {
+				t.Errorf("with a quorum to prove %s/%s is demanded: %v, want %v", k, c.name, got, lock)
 			}
 		}
 	}

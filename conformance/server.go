@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -21,15 +22,34 @@ type server struct {
 	real     *redistest.Server // of Single; of Sentinel the first master
 	cluster  *redistest.Cluster
 	sentinel *redistest.Sentinel
+
+	nodes  []*server // of a quorum
+	killed bool      // a node of a quorum, for good
 }
 
-// startShared starts the server of a kind that most cases share; nil: each has its own.
-func startShared(tb TB, kind Kind) *server {
+// pool has the servers of a kind that cases share.
+type pool struct{ one, quorum *server }
+
+// startShared starts what cases of a kind share; on Miniredis each has its own.
+func startShared(tb TB, kind Kind, todo []*testCase) (p pool) {
 	tb.Helper()
 	if kind == Miniredis {
-		return nil
+		return p
 	}
-	return startServer(quiet{tb}, kind)
+	p.one = startServer(quiet{tb}, kind)
+	if slices.ContainsFunc(todo, func(c *testCase) bool { return c.quorum && !c.own }) {
+		p.quorum = startQuorum(quiet{tb}, kind)
+	}
+	return p
+}
+
+// start starts what the case needs for itself.
+func (c *testCase) start(tb TB, kind Kind) *server {
+	tb.Helper()
+	if c.quorum {
+		return startQuorum(tb, kind)
+	}
+	return startServer(tb, kind)
 }
 
 // quiet is a test that does not show a server's log when one of many cases has failed.

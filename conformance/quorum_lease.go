@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func endsWithQuorumthLatest(t *caseT) {
+	const ttl, later = 5 * time.Second, 250 * time.Millisecond // more than the drift of ttl
+	proxies, l := t.quorumBehind()
+	req := locker.Request{Name: t.key(), TTL: ttl}
+	proxies[3].Freeze()
+	proxies[4].Freeze()
+	trap := proxies[2].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.StallRequest})
+	var early []*faultproxy.Trap
+	for _, p := range proxies[:2] {
+		early = append(early, p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name)}))
+	}
+	var lock *locker.Lock
+	acquired := background(func() (err error) {
+		lock, err = l.Acquire(t.ctx, req)
+		return err
+	})
+	t.event(trap.Hit(), "the request is held back")
+	for _, first := range early {
+		t.event(first.Executed(), "the others have executed it")
+	}
+	t.pause(later)
+	proxies[2].CutAll() // it never arrives: the node is asked again, and its lease is that much younger
+	t.ok(t.result(acquired, "Acquire"), "Acquire with a node that was asked twice")
+	t.held(lock)
+	t.coversQuorum(lock)
+	proxies[3].Thaw()
+	proxies[4].Thaw()
+	t.ok(lock.Release(t.ctx), "Release")
+	t.nowhere(req.Name)
+}
+
+func timeTakenCounts(t *caseT) {
+	for _, slow := range []struct {
+		ttl, delay time.Duration
+		wins       bool
+	}{
+		{10 * brief, brief / 2, true},
+		{brief, brief * 95 / 100, false}, // there is too little left
+		{brief, brief * 11 / 10, false},  // there is nothing left: so says each node
+	} {
+		proxies, l := t.quorumBehind()
+		req := locker.Request{Name: t.key(), TTL: slow.ttl}
+		for _, p := range proxies[2:] {
+			p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Delay, By: slow.delay})
+		}
+		lock, err := l.Acquire(t.ctx, req)
+		if slow.wins {
+			t.ok(err, "Acquire with slow nodes")
+			t.coversQuorum(lock)
+			t.ok(lock.Release(t.ctx), "Release")
+			t.nowhere(req.Name)
+			continue
+		}
+		if lock != nil || err == nil {
+			t.Fatalf("Acquire that took %v of a TTL of %v gave %v, %v", slow.delay, slow.ttl, lock, err)
+		}
+		t.notContention(err, "an attempt that took too long")
+		for _, p := range proxies {
+			t.eventually("it is given back", func() bool { return p.Count(faultproxy.Contains(req.Name)) > 1 })
+		}
+		t.nowhere(req.Name)
+	}
+}
+
+func renewalNeedsQuorum(t *caseT) {
+	proxies, l := t.quorumBehind()
+	req := locker.Request{Name: t.key(), TTL: long}
+	lock := t.acquire(l, req)
+	t.everywhere(lock)
+	before := lock.Deadline()
+	unplug(proxies[:majority]...)
+	t.promptly("Renew with three of five nodes unreachable", func() {
+		err := lock.Renew(t.ctx, 3*long)
+		if err == nil {
+			t.Errorf("Renew with three of five nodes unreachable succeeded")
+		}
+		t.isNot(err, locker.ErrNotHeld, "Renew with three of five nodes unreachable")
+	})
+	t.held(lock)
+	if lock.Deadline().After(before) {
+		t.Errorf("a renewal that failed moved the Deadline from %v to %v", before, lock.Deadline())
+	}
+	t.coversQuorum(lock)
+	for _, p := range proxies[:majority] {
+		t.ok(p.Accept(), "Accept")
+	}
+	t.eventually("a renewal with all nodes back", func() bool { return lock.Renew(t.ctx, 0) == nil })
+	t.coversQuorum(lock)
+
+	for i := range majority {
+		t.at(i, "DEL", req.Name)
+	}
+	t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew of what three of five nodes do not hold any more")
+	t.lost(lock)
+	t.is(lock.Release(t.ctx), locker.ErrLost, "Release of what was lost")
+	t.nowhere(req.Name)
+}
+
+func renewalRestores(t *caseT) {
+	for _, fenced := range []bool{false, true} {
+		a, b := t.quorum(), t.quorum()
+		req := locker.Request{Name: t.key(), TTL: long, Fenced: fenced}
+		lock := t.acquire(a, req)
+		for missed := range quorumSize { // one after the other: without restoring, the third is one too many
+			t.eventually("the node has the key", func() bool { return t.there(missed, req.Name) })
+			t.at(missed, "DEL", req.Name)
+			t.eventually("a renewal restores the node", func() bool {
+				t.ok(lock.Renew(t.ctx, 0), "Renew without node %d", missed)
+				return t.there(missed, req.Name)
+			})
+			t.held(lock)
+		}
+		t.coversQuorum(lock)
+		t.contended(b, req)
+		t.ok(lock.Release(t.ctx), "Release")
+		t.nowhere(req.Name)
+	}
+}
+
+func releaseReachesAll(t *caseT) {
+	proxies, l := t.quorumBehind()
+	req := locker.Request{Name: t.key(), TTL: long}
+	trap := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
+	lock := t.acquire(l, req)
+	t.event(trap.Hit(), "the last node's answer is held back")
+	trap.Release()
+	t.everywhere(lock)
+	t.ok(lock.Release(t.ctx), "Release")
+	t.passes(l, req.Name)
+}
+
+func lateIsGivenBack(t *caseT) {
+	for _, wins := range []bool{true, false} {
+		proxies, l := t.quorumBehind()
+		req := locker.Request{Name: t.key(), TTL: long}
+		var others []*locker.Lock
+		if !wins {
+			others = t.elsewhere(req.Name, 0, 1, 2)
+		}
+		late := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.StallRequest})
+		if wins {
+			lock := t.acquire(l, req)
+			t.event(late.Hit(), "the last node is asked")
+			t.ok(lock.Release(t.ctx), "Release")
+		} else {
+			t.contended(l, req)
+			t.event(late.Hit(), "the last node is asked")
+		}
+		late.Release()
+		t.event(late.Executed(), "the request is executed late")
+		t.eventually("what came late is given back", func() bool { return !t.there(3, req.Name) && !t.there(4, req.Name) })
+		t.releaseAll(others)
+		t.passes(l, req.Name)
+	}
+}
+
+func fencesIncreaseOverQuorums(t *caseT) {
+	name := t.key()
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	t.at(0, "SET", fenceKey(name), strconv.FormatInt(ahead, 10)) // as after a clock that ran ahead
+	last := ahead
+	for _, down := range [][]int{{3, 4}, {0, 1}, {2, 3}, {0, 4}} {
+		proxies, l := t.quorumBehind()
+		for _, i := range down {
+			unplug(proxies[i])
+		}
+		lock := t.wins(l, locker.Request{Name: name, TTL: long, Fenced: true})
+		if lock.Fence() <= last {
+			t.Errorf("without the nodes %v the fencing token went from %d to %d", down, last, lock.Fence())
+		}
+		last = lock.Fence()
+		t.ok(lock.Release(t.ctx), "Release")
+		t.nowhere(name)
+	}
+}

@@ -1,0 +1,271 @@
+package conformance
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+const (
+	quorumSize = 5
+	majority   = quorumSize/2 + 1
+
+	// quorumTimeout bounds an attempt of the default quorum: longer than a send, so that a node may send twice.
+	quorumTimeout = 3 * attemptTimeout
+)
+
+// startQuorum starts the servers of a quorum, which share nothing. The real ones keep their keys over a restart, as a quorum
+// assumes.
+func startQuorum(tb TB, kind Kind) *server {
+	tb.Helper()
+	q := &server{target: Target{Kind: kind, Miniredis: kind == Miniredis}}
+	if kind == Miniredis {
+		for range quorumSize {
+			q.nodes = append(q.nodes, startServer(tb, kind))
+		}
+		return q
+	}
+	durable := redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
+	for _, s := range redistest.StartN(tb, quorumSize, durable) {
+		q.nodes = append(q.nodes, &server{real: s, target: Target{Kind: kind, Addrs: []string{s.Addr()}}})
+	}
+	return q
+}
+
+// kill ends nodes of the quorum for good, in no orderly way.
+func (t *caseT) kill(nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		s := t.srv.nodes[i]
+		if s.killed = true; s.mini != nil {
+			s.mini.Close()
+			continue
+		}
+		t.ok(s.real.Kill(), "kill -9 of node %d", i)
+	}
+}
+
+// nodeDriver dials a node of the quorum.
+func (t *caseT) nodeDriver(i int) driver.Driver {
+	t.Helper()
+	return t.dial(t.srv.nodes[i].target)
+}
+
+// node is a Locker of one node alone.
+func (t *caseT) node(i int) locker.Locker {
+	t.Helper()
+	return t.locker(t.nodeDriver(i))
+}
+
+// quorumOf makes the quorum under test over nodes; need 0 is the majority.
+func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
+	t.Helper()
+	if t.h.NewQuorum == nil {
+		l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
+		t.ok(err, "redlock.New")
+		return l
+	}
+	l, err := t.h.NewQuorum(nodes, need)
+	t.ok(err, "Harness.NewQuorum")
+	return l
+}
+
+// quorum is the quorum under test over all nodes, each by a client of its own.
+func (t *caseT) quorum() locker.Locker {
+	t.Helper()
+	nodes := make([]locker.Locker, quorumSize)
+	for i := range nodes {
+		nodes[i] = t.node(i)
+	}
+	return t.quorumOf(nodes, 0)
+}
+
+// quorumBehind is quorum with a proxy before each node.
+func (t *caseT) quorumBehind() ([]*faultproxy.Proxy, locker.Locker) {
+	t.Helper()
+	proxies, nodes := make([]*faultproxy.Proxy, quorumSize), make([]locker.Locker, quorumSize)
+	for i, s := range t.srv.nodes {
+		proxies[i] = faultproxy.Start(t.TB, s.target.Addrs[0])
+		target := s.target
+		target.Addrs = []string{proxies[i].Addr()}
+		nodes[i] = t.locker(t.dial(target))
+	}
+	return proxies, t.quorumOf(nodes, 0)
+}
+
+// unplug makes nodes unreachable behind their proxies.
+func unplug(proxies ...*faultproxy.Proxy) {
+	for _, p := range proxies {
+		p.Refuse()
+		p.CutAll()
+	}
+}
+
+// wins acquires a free lock. It may be that a request of an attempt that lost is executed only now, and is about to be given
+// back: that is waited for.
+func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
+	t.Helper()
+	t.eventually("the lock can be had", func() bool {
+		var err error
+		if lock, err = l.Acquire(t.ctx, req); err != nil {
+			t.is(err, locker.ErrNotAcquired, "Acquire")
+		}
+		return err == nil
+	})
+	t.held(lock)
+	return lock
+}
+
+// passes takes a free lock and releases it, and leaves nothing.
+func (t *caseT) passes(l locker.Locker, name string) {
+	t.Helper()
+	t.ok(t.wins(l, locker.Request{Name: name, TTL: long}).Release(t.ctx), "Release")
+	t.nowhere(name)
+}
+
+// elsewhere has name held by others at nodes.
+func (t *caseT) elsewhere(name string, nodes ...int) (locks []*locker.Lock) {
+	t.Helper()
+	for _, i := range nodes {
+		locks = append(locks, t.wins(t.node(i), locker.Request{Name: name, TTL: long}))
+	}
+	return locks
+}
+
+// releaseAll releases locks.
+func (t *caseT) releaseAll(locks []*locker.Lock) {
+	t.Helper()
+	for _, lock := range locks {
+		t.ok(lock.Release(t.ctx), "Release at a node")
+	}
+}
+
+// at sends a command to a node, around the drivers.
+func (t *caseT) at(i int, args ...any) any {
+	t.Helper()
+	reply, err := t.srv.nodes[i].do(t.ctx, "", args...)
+	t.ok(err, "%v at node %d", args[0], i)
+	return reply
+}
+
+// leases are what is left of name's key at each living node, the most first.
+func (t *caseT) leases(name string) (left []time.Duration) {
+	t.Helper()
+	for i, s := range t.srv.nodes {
+		if !s.killed {
+			ms, _ := t.at(i, "PTTL", name).(int64)
+			left = append(left, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	slices.Sort(left)
+	slices.Reverse(left)
+	return left
+}
+
+// there tells whether a node has name's key.
+func (t *caseT) there(i int, name string) bool {
+	t.Helper()
+	return t.at(i, "EXISTS", name) == int64(1)
+}
+
+// nowhere waits until no living node has name's key.
+func (t *caseT) nowhere(name string) {
+	t.Helper()
+	t.eventually("no node has the key", func() bool { return t.leases(name)[0] == noKey })
+}
+
+// coversQuorum demands that a lock's Deadline is not later than the end of the keys of a quorum.
+func (t *caseT) coversQuorum(lock *locker.Lock) {
+	t.Helper()
+	left := t.leases(lock.Name())
+	end := time.Now().Add(left[majority-1] + time.Millisecond) // rounded down by the server
+	switch {
+	case slices.Contains(left, forEver):
+		t.Errorf("a key of a held lock never expires: if its holder dies, nobody gets it")
+	case left[majority-1] == noKey:
+		t.Errorf("fewer nodes than a quorum have the key of a held lock: %v", left)
+	case lock.Deadline().IsZero():
+		t.Errorf("a lock whose keys expire has no Deadline")
+	case lock.Deadline().After(end):
+		t.Errorf("the Deadline is %v after the end of the lease at a quorum of nodes", lock.Deadline().Sub(end))
+	}
+}
+
+// everywhere renews a lock until all nodes take part, the late ones too.
+func (t *caseT) everywhere(lock *locker.Lock) {
+	t.Helper()
+	ttl := lock.TTL() + long
+	t.eventually("all nodes take part in the hold", func() bool {
+		return lock.Renew(t.ctx, ttl) == nil && t.leases(lock.Name())[quorumSize-1] > ttl-slack
+	})
+}
+
+// contendedSoon is contended where nodes are down: it may be that one attempt does not see enough of the others to tell that
+// it is they who hold the lock.
+func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
+	t.Helper()
+	t.eventually("it is said that another holds the lock", func() bool {
+		lock, err := l.Acquire(t.ctx, req)
+		if lock != nil {
+			t.Fatalf("Acquire of a lock that another holds gave a lock")
+		}
+		return errors.Is(err, locker.ErrNotAcquired)
+	})
+}
+
+// outage demands that no lock was had, in good time, and that it is not said that another holds it.
+func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
+	t.Helper()
+	t.promptly(what, func() {
+		lock, err := l.Acquire(t.ctx, req)
+		if lock != nil || err == nil {
+			t.Errorf("%s: Acquire gave %v, %v", what, lock, err)
+		}
+		t.notContention(err, what)
+	})
+}
+
+// listener hears what is published on a node's channel, each message of it.
+type listener struct {
+	t       *caseT
+	node    int
+	channel string
+	conn    *resp.Conn
+}
+
+// listen subscribes to name's wake-ups at a node, around the drivers.
+func (t *caseT) listen(i int, name string) *listener {
+	t.Helper()
+	var d net.Dialer
+	tcp, err := d.DialContext(t.ctx, "tcp", t.srv.nodes[i].target.Addrs[0])
+	t.ok(err, "dial node %d", i)
+	channel, _ := driver.Sibling(name, driver.WakeSuffix)
+	l := &listener{t, i, channel, resp.NewConn(tcp)}
+	t.Cleanup(func() { _ = l.conn.Close() })
+	t.ok(l.conn.SetDeadline(time.Now().Add(caseLimit)), "SetDeadline")
+	_, err = l.conn.Do("SUBSCRIBE", channel)
+	t.ok(err, "SUBSCRIBE")
+	return l
+}
+
+// heard counts the messages so far.
+func (l *listener) heard() (n int) {
+	l.t.Helper()
+	const mark = "conformance"
+	l.t.at(l.node, "PUBLISH", l.channel, mark)
+	for ; ; n++ {
+		v, err := l.conn.Receive()
+		l.t.ok(err, "Receive")
+		if words := v.Args(); slices.Contains(words, mark) {
+			return n
+		}
+	}
+}
