@@ -178,6 +178,14 @@ func (m *masters) renewed(lock *locker.Lock) {
 	}
 }
 
+// renewedAs demands that a lock is of a mode, and can be renewed.
+func (m *masters) renewedAs(lock *locker.Lock, mode locker.Mode) {
+	m.Helper()
+	if m.renewed(lock); lock.Mode() != mode {
+		m.Errorf("%v, want %v", lock, mode)
+	}
+}
+
 // value is what a key has at one node; nil: it is not there.
 func (m *masters) value(node int, key string) any {
 	m.Helper()
