@@ -6,15 +6,15 @@ import "context"
 //
 // Conversions of one Lock are done one at a time.
 //
-// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode stays as it was, but count on sharing), errors.ErrUnsupported, the
-// client's.
+// Nobody may rely on the exclusive hold from the call on. Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared
+// from then on, though others may be kept out; Downgrade again tells them), errors.ErrUnsupported, the client's.
 func (l *Lock) Downgrade(ctx context.Context) error {
 	return l.convert(ctx, "downgrade", Shared)
 }
 
 // Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders: it stays shared then.
 //
-// Errors: a *ContentionError that says who else holds, and those of Downgrade.
+// Errors: a *ContentionError that says who else holds, and those of Downgrade; whatever they are, Mode stays Shared.
 func (l *Lock) Upgrade(ctx context.Context) error {
 	return l.convert(ctx, "upgrade", Exclusive)
 }

@@ -2,6 +2,8 @@ package locker_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,4 +52,36 @@ func TestConversionsOneAtATime(t *testing.T) {
 			t.Errorf("two conversions took %v, %d at once, and left the Lock %v", got, lease.most, lock.Mode())
 		}
 	})
+}
+
+// Whatever became of a downgrade whose answer did not come: others may share from then on.
+func TestModeAfterConversionsThatFail(t *testing.T) {
+	t.Parallel()
+	unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+	for _, tt := range []struct {
+		name  string
+		to    locker.Mode
+		fails error
+		want  locker.Mode
+	}{
+		{"downgrade of unknown outcome", locker.Shared, unknown, locker.Shared},
+		{"downgrade that was not executed", locker.Shared, errors.New("connection refused"), locker.Exclusive},
+		{"upgrade of unknown outcome", locker.Exclusive, unknown, locker.Shared},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := &lease{}
+			lock := hold(t, l, time.Minute)
+			convert := lock.Downgrade
+			if tt.to == locker.Exclusive {
+				wantError(t, "downgrade", lock.Downgrade(t.Context()))
+				convert = lock.Upgrade
+			}
+			l.answer = func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, tt.fails }
+			wantError(t, tt.name, convert(t.Context()), tt.fails)
+			if lock.Mode() != tt.want || lock.Err() != nil {
+				t.Errorf("%v after it, want it held and %v", lock, tt.want)
+			}
+		})
+	}
 }

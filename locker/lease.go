@@ -28,7 +28,10 @@ const (
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
 	OpRaiseFence                   // set the tenure's fencing token to at least Fence, only while the token holds
-	OpGiveBack                     // end the hold as OpRelease does, but wake nobody: of an attempt that came to nothing
+	// OpGiveBack undoes an attempt that came to nothing, and wakes nobody: it ends a hold as OpRelease does, and gives one
+	// that was taken over by a resume back to whom it was taken from, whose Lock and Handle then work again. A lease that
+	// knows no such thing is released instead, or left to its end where it was taken over.
+	OpGiveBack
 )
 
 // String returns the operation's name in errors.
@@ -107,7 +110,7 @@ func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
 	}{token: g.Token}
 	g.Token = ""
 	lock := &made.lock
-	lock.token, lock.grant, lock.lease, lock.deadline = &made.token, g, l, g.Deadline
+	lock.token, lock.grant, lock.lease, lock.first, lock.deadline = &made.token, g, l, l, g.Deadline
 	if t := TraceFrom(ctx); t != nil {
 		lock.traced(ctx, t)
 	}

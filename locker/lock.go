@@ -19,6 +19,7 @@ type Lock struct {
 	mu       sync.Mutex
 	grant    Grant // without the token
 	lease    Lease
+	first    Lease // the strategy's, before any wrapper
 	deadline time.Time
 	err      error // why it is no longer held; set once
 	cause    error // why the lease will run out, where that is known
@@ -81,7 +82,11 @@ func (l *Lock) TTL() time.Duration {
 func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
-		if t, ok := behind[Tokened](l.current()); ok {
+		t, ok := behind[Tokened](l.current())
+		if !ok { // a wrapper hides it
+			t, ok = l.first.(Tokened)
+		}
+		if ok {
 			g.Token = t.Token()
 		}
 	}
@@ -175,6 +180,9 @@ func (l *Lock) apply(op Op, term Term, err error) error {
 	}
 	defer l.mu.Unlock()
 	if err != nil {
+		if op.Kind == OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
+			l.grant.Mode = Shared // it may be: nobody may rely on more
+		}
 		return err
 	}
 	switch op.Kind {

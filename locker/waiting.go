@@ -21,6 +21,14 @@ func WithWaiting(ctx context.Context, since time.Time) context.Context {
 	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since})
 }
 
+// WithoutWaiting returns a copy of ctx in which nobody waits. It is for strategies that go on asking for a lock they hold.
+func WithoutWaiting(ctx context.Context) context.Context {
+	if _, waits := WaitingFrom(ctx); !waits {
+		return ctx
+	}
+	return context.WithValue(ctx, waitingKey{}, nil)
+}
+
 // WaitingFrom returns what WithWaiting put into ctx. It is for strategies.
 func WaitingFrom(ctx context.Context) (Waiting, bool) {
 	w, ok := ctx.Value(waitingKey{}).(Waiting)

@@ -24,3 +24,14 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("got %+v, %+v and %+v", a, again, b)
 	}
 }
+
+func TestWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	ctx := locker.WithWaiting(t.Context(), time.Now())
+	if _, waits := locker.WaitingFrom(locker.WithoutWaiting(ctx)); waits {
+		t.Error("somebody waits in a ctx without")
+	}
+	if locker.WithoutWaiting(t.Context()) != t.Context() {
+		t.Error("a ctx in which nobody waits was wrapped")
+	}
+}

@@ -177,3 +177,33 @@ func panics(t *testing.T, f func()) {
 	}()
 	f()
 }
+
+// giveBack undoes an attempt as a quorum does whose other nodes failed.
+func giveBack(lock *locker.Lock) (err error) {
+	locker.WrapLease(lock, func(lease locker.Lease) locker.Lease {
+		_, err = lease.Do(context.Background(), locker.Op{Kind: locker.OpGiveBack})
+		return lease
+	})
+	return err
+}
+
+// A resume that is given back leaves the hold to whom it was taken from, with the lease that it had by then.
+func TestGiveBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		old := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
+		resumed, err := l.Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()})
+		wantError(t, "resume", err)
+		wantError(t, "give back", giveBack(resumed))
+		wantError(t, "renewal of what was given back", resumed.Renew(t.Context(), 0), locker.ErrLost)
+		if s := inspect(t, l, "a"); !s.Held || s.Left != time.Hour {
+			t.Errorf("state %+v, want it held for an hour", s)
+		}
+		wantError(t, "renewal by the old one", old.Renew(t.Context(), 0))
+		wantError(t, "give back of what was acquired", giveBack(old))
+		if s := inspect(t, l, "a"); s.Held {
+			t.Errorf("state %+v after it was given back", s)
+		}
+	})
+}

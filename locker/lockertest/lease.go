@@ -25,6 +25,7 @@ type hold struct {
 	fence             int64
 	lock              *locker.Lock // nil until it was made
 	expired           bool         // by Locker.Expire
+	over              *hold        // that it was taken over from; nil: it was acquired
 }
 
 // begin gives the hold its token, its lease, and its fencing token if it is to have one.
@@ -71,6 +72,11 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	case locker.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
 	case locker.OpRelease, locker.OpGiveBack:
+		if op.Kind == locker.OpGiveBack && h.over != nil {
+			h.over.extend(h.end)
+			h.tenures.holds[slices.Index(holds, h)] = h.over
+			break
+		}
 		h.tenures.holds = slices.DeleteFunc(holds, func(other *hold) bool { return other == h })
 	case locker.OpConvert:
 		if op.Mode == locker.Exclusive && len(holds) > 1 {

@@ -68,7 +68,7 @@ func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	}
 	was := t.holds[i]
 	h := &hold{
-		locks: l, tenures: t, name: req.Name, mode: was.mode,
+		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was,
 		owner: cmp.Or(req.Owner, old.Owner, was.owner), note: cmp.Or(req.Note, was.note),
 	}
 	h.begin(cmp.Or(req.TTL, old.TTL, locker.DefaultTTL), req.Fenced || was.fence != 0)

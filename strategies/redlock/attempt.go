@@ -10,14 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// minGrace is the least time that a verdict waits which the answers on their way may change.
-const minGrace = time.Millisecond
-
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	tokens, err := l.check(ctx, req)
+	tokens, note, err := l.check(ctx, req)
 	if err != nil {
 		return nil, err
 	}
+	req.Note = cmp.Or(req.Note, note)
 	waits := !req.NoWait
 	h := l.newHold(ctx, req, tokens)
 	h.start()
@@ -35,9 +33,11 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	err, fence, deadline := h.err, h.fence, h.deadline
 	h.mu.Unlock()
 	if err == nil {
-		return locker.NewLock(ctx, locker.Grant{
+		lock := locker.NewLock(ctx, locker.Grant{
 			Name: req.Name, Owner: h.owner, Mode: req.Mode, TTL: h.req.TTL, Deadline: deadline, Fence: fence,
-		}, h), nil
+		}, h)
+		h.attach(lock)
+		return lock, nil
 	}
 	select { // who gives up now and ends the process is to leave nothing at the nodes that answer
 	case <-h.gaveBack:
@@ -66,7 +66,7 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	h := &hold{
 		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner), tokens: tokens, timeout: l.cfg.attemptTimeout(req.TTL),
 		decided: make(chan struct{}), turn: make(chan struct{}, 1),
-		members: make([]member, len(l.nodes)), mode: req.Mode, settled: true,
+		members: make([]member, len(l.nodes)), mode: req.Mode,
 	}
 	if req.Fenced {
 		h.fixed = make(chan struct{})
@@ -97,7 +97,7 @@ func (h *hold) start() {
 			h.members[i].err = locker.ErrNotHeld // nothing to resume there
 			continue
 		}
-		h.members[i].asking = true
+		h.members[i].asking, h.members[i].asked = true, h.began
 		h.asking++
 	}
 	if h.asking < h.quorum { // the handle is of fewer: there is nothing to resume
@@ -132,172 +132,51 @@ func (h *hold) through() {
 // ask asks one node for a part, and sees to it that it joins, or goes back.
 func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	p, err := h.nodes[i].acquire(ctx, req, h.timeout)
-	if err == nil && h.fixed != nil && p.fence == 0 {
+	if err == nil && h.fixed != nil && p.fence <= 0 {
 		p.giveBack(h.ctx)
 		err = fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)
 	}
+	h.sweep()
 	h.mu.Lock()
 	m := &h.members[i]
-	m.asking = false
-	if m.err = err; err == nil {
-		if !h.wants(p) {
-			p.quiet.Store(h.quiet)
-			h.mu.Unlock()
-			_ = p.lock.Release(h.ctx) // nobody is left to tell
-			return
-		}
-		m.part = p
+	m.asking, m.err = false, err
+	joins := err == nil && h.wants(p)
+	if joins {
+		m.part, h.took = p, true
 		h.fixFence()
+	} else if err == nil {
+		p.quiet.Store(h.quiet)
 	}
 	h.look()
+	h.watch()
 	h.mu.Unlock()
-	if err == nil && h.fixed != nil {
+	switch {
+	case joins && h.fixed != nil:
 		<-h.fixed
 		_ = h.lift(m, p) // it keeps the error
+	case !joins && err == nil:
+		_ = p.lock.Release(h.ctx) // nobody is left to tell
 	}
 }
 
-// giveBack releases a part that nobody else knows of, waking nobody.
-func (p *part) giveBack(ctx context.Context) {
-	p.quiet.Store(true)
-	_ = p.lock.Release(ctx) // at the worst it ends by itself
-}
-
-// look decides, as soon as the quorum is there or out of reach. The mutex is held.
-func (h *hold) look() {
-	if h.phase != gathering {
-		return
-	}
-	var there, coming int
-	for i := range h.members {
-		switch m := &h.members[i]; {
-		case h.counts(m):
-			there++
-		case m.asking, m.part != nil && m.err == nil:
-			coming++
-		}
-	}
-	switch {
-	case there >= h.quorum:
-		h.win()
-	case there+coming < h.quorum:
-		h.miss(false)
-	}
-}
-
-// win ends the attempt with the lock, if there is enough left of it. The mutex is held.
-func (h *hold) win() {
-	h.deadline = h.quorumDeadline()
-	need := h.cfg.minValidity(h.req.TTL)
-	if left := time.Until(h.deadline); !h.deadline.IsZero() && left < need {
-		h.fail(fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; it was given back",
-			locker.ErrLost, left.Round(time.Millisecond), need))
-		return
-	}
-	h.phase = holding
-	h.decide()
-}
-
-// miss ends the attempt without the lock. Where it hangs on answers that may be on their way whether others hold it or the
-// nodes failed, it waits for them as long again as the attempt took, unless that is over. The mutex is held.
-func (h *hold) miss(final bool) {
-	t := h.tally()
-	err, open := h.verdict(t)
-	switch {
-	case !open || final:
-		h.fail(err)
-	case h.grace == nil:
-		h.grace = time.AfterFunc(max(time.Since(h.began), minGrace), h.giveUp)
-	}
-}
-
-// giveUp ends an attempt that is not decided: what has not answered counts as failed.
-func (h *hold) giveUp() {
+// sweep drops the parts whose locks have ended, by no answer to us, while the quorum is gathered.
+func (h *hold) sweep() {
+	var buf [9]*part
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase == gathering {
-		h.miss(true)
-	}
-}
-
-// abandon ends an attempt that is not decided, because its caller left.
-func (h *hold) abandon(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase == gathering {
-		h.fail(err)
-	}
-}
-
-// tally is what the nodes answered. The mutex is held.
-func (h *hold) tally() *tally {
-	t := &tally{}
+	parts := buf[:0]
 	for i := range h.members {
-		m := &h.members[i]
-		err := m.err
-		if m.asking || err == nil && h.fence > 0 && !h.counts(m) { // or its counter is being raised
-			err = errUnanswered
+		if h.phase == gathering {
+			parts = append(parts, h.members[i].part)
 		}
-		t.add(h.nodes[i], err)
 	}
-	return t
-}
-
-// verdict says why the quorum was missed. open: answers that have not come might change it. The mutex is held.
-func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the error is what it returns
-	no, allowed := len(t.refused), len(h.nodes)-h.quorum
-	if h.tokens != nil {
-		if no > allowed {
-			return locker.ErrNotHeld, false
-		}
-		err = t.quorumError(len(h.nodes), h.quorum)
-		if t.done+t.pending > 0 {
-			err = fmt.Errorf("%w: %w; what was taken over is released", locker.ErrUnknownOutcome, err)
-		}
-		return err, no+t.pending > allowed
-	}
-	// Would the lock have been won, had others not held it? Where nothing has failed, it is they alone who are in the way.
-	outOfReach := t.done+t.pending < h.quorum
-	if no > 0 && (t.done+no >= h.quorum || outOfReach && len(t.failed) == t.pending) {
-		return t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter), false
-	}
-	return t.quorumError(len(h.nodes), h.quorum), no > 0 && t.done+no+t.pending >= h.quorum
-}
-
-// fail ends the attempt with err, and gives back what it has. The mutex is held.
-func (h *hold) fail(err error) {
-	h.phase, h.err, h.gaveBack = over, err, make(chan struct{})
-	h.quiet = h.tokens == nil // a resume that fails ends a hold for which others may wait
-	for i := range h.members {
-		p := h.members[i].part
-		if p == nil {
+	h.mu.Unlock()
+	for i, p := range parts {
+		if p == nil || p.lock.Err() == nil { // without the mutex: it may run callbacks
 			continue
 		}
-		h.members[i].part = nil
-		h.back++
-		p.quiet.Store(h.quiet)
-		go func() {
-			_ = p.lock.Release(h.ctx) // at the worst it ends by itself
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if h.back--; h.back == 0 {
-				close(h.gaveBack)
-			}
-		}()
+		h.mu.Lock()
+		h.drop(&h.members[i], p, errEnded)
+		h.mu.Unlock()
+		go p.giveBack(h.ctx)
 	}
-	if h.back == 0 {
-		close(h.gaveBack)
-	}
-	h.decide()
-}
-
-// decide ends the gathering. The mutex is held.
-func (h *hold) decide() {
-	if h.grace != nil {
-		h.grace.Stop()
-	}
-	if h.fixed != nil && h.fence == 0 {
-		close(h.fixed)
-	}
-	close(h.decided)
 }

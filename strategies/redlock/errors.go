@@ -63,6 +63,9 @@ func (e *QuorumError) Unwrap() []error { return e.decisive }
 // errUnanswered is the error of a node that has not answered so far. What it still does is taken back.
 var errUnanswered = fmt.Errorf("no answer yet: %w", locker.ErrUnknownOutcome)
 
+// errEnded is the error of a node whose part ended before the quorum was won.
+var errEnded = errors.New("what it gave ended before the quorum was there")
+
 // errStalled is the error of a node that is not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many calls are without an answer")
 

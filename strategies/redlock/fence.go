@@ -16,7 +16,7 @@ func (h *hold) fixFence() {
 	var won int
 	var highest int64
 	for i := range h.members {
-		if p := h.members[i].part; p != nil {
+		if p := h.members[i].part; h.stands(p) {
 			won++
 			highest = max(highest, p.fence)
 		}
@@ -30,26 +30,59 @@ func (h *hold) fixFence() {
 // lift raises the counter of a part to the hold's token, if it is behind: from then on the part counts.
 func (h *hold) lift(m *member, p *part) error {
 	h.mu.Lock()
-	fence := h.fence
-	if m.part != p || h.phase == over || h.fixed == nil || p.fence >= fence {
-		h.mu.Unlock()
+	fence, idle := h.fence, h.phase == over || h.fixed == nil
+	h.mu.Unlock()
+	if idle {
 		return nil
 	}
+	err := h.raisePart(m, p, fence, false)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m.part == p {
+		m.err = err
+	}
+	h.look()
+	h.watch()
+	return err
+}
+
+// raisePart raises the counter of a part that is exclusive, or need not be.
+func (h *hold) raisePart(m *member, p *part, fence int64, exclusive bool) error {
+	h.mu.Lock()
+	gone, wrong, enough := m.part != p, exclusive && !p.exclusive, p.fence >= fence
 	h.mu.Unlock()
-	term, err := p.Do(h.ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
+	switch {
+	case gone:
+		return locker.ErrNotHeld
+	case wrong:
+		return errShared
+	case enough:
+		return nil
+	}
+	ctx, stop := h.bound()
+	defer stop()
+	term, err := p.Do(ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
 		p.fence = max(p.fence, fence, term.Fence)
 	}
-	if m.part == p {
-		m.err = err
-		if errors.Is(err, locker.ErrNotHeld) {
-			m.part = nil
+	h.note(m, p, err)
+	return err
+}
+
+var errShared = errors.New("it is not exclusive")
+
+// highest is the highest token that a part which is exclusive has.
+func (h *hold) highest() (fence int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.members {
+		if p := h.members[i].part; p != nil && p.exclusive {
+			fence = max(fence, p.fence)
 		}
 	}
-	h.look()
-	return err
+	return fence
 }
 
 // raise raises the token at a quorum that holds. The nodes that it does not reach count no more until a renewal does.
@@ -58,23 +91,15 @@ func (h *hold) raise(ctx context.Context, fence int64) (locker.Term, error) {
 		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
 	h.mu.Lock()
-	before := h.fence
-	fence = max(fence, before)
+	fence = max(fence, h.fence)
 	h.mu.Unlock()
-	t, err := h.each(ctx, func(_ *member, p *part) error {
-		term, err := p.Do(h.ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
-		if err == nil {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			p.fence = max(p.fence, fence, term.Fence)
-		}
-		return err
-	})
+	t, err := h.each(ctx, h.apart(func(m *member, p *part) error { return h.raisePart(m, p, fence, false) }))
 	if t.done < h.quorum {
 		return locker.Term{}, h.missed(t, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fence = max(h.fence, fence)
+	h.watch()
 	return locker.Term{Deadline: h.deadline, Fence: h.fence}, nil
 }

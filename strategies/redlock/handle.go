@@ -10,11 +10,17 @@ import (
 // tokenForm marks the token of a quorum and its version.
 const tokenForm = "redlock1."
 
+// wireToken holds bytes, not strings: JSON would mend what is not UTF-8.
+type wireToken struct {
+	Nodes [][]byte
+	Note  []byte `json:",omitempty"` // for the nodes where a resumed hold is restored
+}
+
 // encodeToken makes one token of the nodes'. "" stands for a node that has none.
-func encodeToken(tokens []string) string {
-	raw := make([][]byte, len(tokens)) // bytes: JSON would mend what is not UTF-8
+func encodeToken(tokens []string, note string) string {
+	raw := wireToken{Nodes: make([][]byte, len(tokens)), Note: []byte(note)}
 	for i, t := range tokens {
-		raw[i] = []byte(t)
+		raw.Nodes[i] = []byte(t)
 	}
 	text, err := json.Marshal(raw)
 	if err != nil {
@@ -23,23 +29,23 @@ func encodeToken(tokens []string) string {
 	return tokenForm + base64.RawURLEncoding.EncodeToString(text)
 }
 
-// decodeToken finds the tokens of n nodes.
-func decodeToken(token string, n int) ([]string, error) {
-	var raw [][]byte
+// decodeToken finds the tokens of n nodes, and the hold's note.
+func decodeToken(token string, n int) (tokens []string, note string, err error) {
+	var raw wireToken
 	text, ours := strings.CutPrefix(token, tokenForm)
 	if ours {
 		decoded, err := base64.RawURLEncoding.DecodeString(text)
 		ours = err == nil && json.Unmarshal(decoded, &raw) == nil
 	}
 	if !ours {
-		return nil, invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
+		return nil, "", invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
 	}
-	if len(raw) != n {
-		return nil, invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", len(raw)), fmt.Sprintf("a handle of %d nodes", n))
+	if got := len(raw.Nodes); got != n {
+		return nil, "", invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got), fmt.Sprintf("a handle of %d nodes", n))
 	}
-	tokens := make([]string, n)
-	for i, t := range raw {
+	tokens = make([]string, n)
+	for i, t := range raw.Nodes {
 		tokens[i] = string(t)
 	}
-	return tokens, nil
+	return tokens, string(raw.Note), nil
 }

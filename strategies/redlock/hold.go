@@ -36,28 +36,33 @@ type hold struct {
 	fixed   chan struct{} // closed once the fence is known, or the attempt has come to nothing; nil: not fenced
 	turn    chan struct{} // holds a value while the mode is being changed
 
-	mu       sync.Mutex
-	phase    phase
-	err      error // why the attempt came to nothing
-	members  []member
-	asking   int         // members that the attempt is asking
-	stop     func()      // frees the ctx of the attempt
-	grace    *time.Timer // of a verdict that would be hasty
-	back     int         // parts on their way back
-	gaveBack chan struct{}
-	quiet    bool // late parts go back without waking anybody
-	fence    int64
-	mode     locker.Mode
-	settled  bool      // the mode is; nobody is changing it
-	deadline time.Time // of the quorum, as last said
+	mu        sync.Mutex
+	phase     phase
+	err       error // why the attempt came to nothing
+	members   []member
+	asking    int         // members that the attempt is asking
+	stop      func()      // frees the ctx of the attempt
+	grace     *time.Timer // of a verdict that would be hasty
+	back      int         // parts on their way back
+	gaveBack  chan struct{}
+	quiet     bool // late parts go back without waking anybody
+	fence     int64
+	mode      locker.Mode
+	upgrading bool         // the mode is being changed to exclusive
+	took      bool         // a node gave its part
+	late      error        // why the quorum that was won is no lock
+	deadline  time.Time    // of the quorum, as last said
+	lock      *locker.Lock // nil until there is one
+	alarm     *time.Timer  // runs where the quorum ends before deadline
 }
 
 // member is a node's part in the hold. The hold's mutex guards it.
 type member struct {
 	part   *part // nil: nothing is held there, as far as we know
 	asking bool
-	err    error // why there is nothing, or why the fence of what is there was not raised
-	flight *flight
+	asked  time.Time // when it was asked last
+	err    error     // why there is nothing, or why the fence of what is there was not raised
+	taken  bool      // it answered that it does not hold what a Handle names
 }
 
 // Do implements locker.Lease.
@@ -66,7 +71,7 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	case locker.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL, h.req.TTL))
 	case locker.OpRelease, locker.OpGiveBack:
-		return locker.Term{}, h.release(op.Kind == locker.OpGiveBack)
+		return locker.Term{}, h.release(ctx, op.Kind == locker.OpGiveBack)
 	case locker.OpConvert:
 		return h.convert(ctx, op.Mode)
 	case locker.OpRaiseFence:
@@ -92,7 +97,7 @@ func (h *hold) Source() locker.Source {
 	return locker.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
 }
 
-// Token implements locker.Tokened.
+// Token implements locker.Tokened. Who has it can take over what it names.
 func (h *hold) Token() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,51 +105,10 @@ func (h *hold) Token() string {
 	for i := range h.members {
 		if p := h.members[i].part; p != nil {
 			tokens[i] = p.lock.Handle().Grant().Token
+			p.named = true
 		}
 	}
-	return encodeToken(tokens)
-}
-
-// counts tells whether a member counts for the quorum: it holds, and its counter cannot fall behind. The mutex is held.
-func (h *hold) counts(m *member) bool {
-	return m.part != nil && (h.fixed == nil || h.fence > 0 && m.part.fence >= h.fence)
-}
-
-// left is how many members hold, or may come to. The mutex is held.
-func (h *hold) left() (n int) {
-	for i := range h.members {
-		if m := &h.members[i]; m.asking || m.part != nil && m.part.lock.Err() == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// never stands for the Deadline of a lease that has no end, so that it can be compared.
-var never = time.Unix(1<<40, 0)
-
-// quorumDeadline is until when a quorum holds: the Deadline of that many-th latest node. Zero: it never ends. The mutex is
-// held.
-func (h *hold) quorumDeadline() time.Time {
-	var buf [9]time.Time
-	all := buf[:0]
-	for i := range h.members {
-		if m := &h.members[i]; h.counts(m) {
-			d := m.part.lock.Deadline()
-			if d.IsZero() {
-				d = never
-			}
-			all = append(all, d)
-		}
-	}
-	if len(all) < h.quorum {
-		return h.deadline
-	}
-	slices.SortFunc(all, func(a, b time.Time) int { return b.Compare(a) })
-	if d := all[h.quorum-1]; d != never {
-		return d
-	}
-	return time.Time{}
+	return encodeToken(tokens, h.req.Note)
 }
 
 // wants tells whether a part that has come is of use. The mutex is held.
@@ -153,7 +117,7 @@ func (h *hold) wants(p *part) bool {
 	case gathering:
 		return true
 	case holding:
-		return h.live() && h.settled && p.lock.Mode() == h.mode
+		return h.live() && (p.exclusive || h.mode == locker.Shared)
 	default:
 		return false
 	}

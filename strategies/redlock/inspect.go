@@ -22,7 +22,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error)
 }
 
 func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error) {
-	if _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
+	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
@@ -40,8 +40,12 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 				answers <- answer{node: n, err: fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)}
 				return
 			}
-			state, err := inspector.Inspect(ctx, name)
-			answers <- answer{n, state, err}
+			a := answer{node: n}
+			func() {
+				defer recovered(&a.err)
+				a.state, a.err = inspector.Inspect(ctx, name)
+			}()
+			answers <- a
 		}()
 	}
 	t := &tally{}
@@ -51,7 +55,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 		select {
 		case a := <-answers:
 			silent = slices.DeleteFunc(silent, func(n *node) bool { return n == a.node })
-			if t.add(a.node, a.err); a.err == nil {
+			if t.add(a.node, a.err, false); a.err == nil {
 				states = append(states, a.state)
 			}
 			if state, agreed := agree(states, l.quorum); agreed {
@@ -59,7 +63,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 			}
 		case <-ctx.Done():
 			for _, n := range silent {
-				t.add(n, errUnanswered)
+				t.add(n, errUnanswered, false)
 			}
 			silent = nil
 		}
@@ -73,16 +77,14 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 // agree finds what quorum of these states have in common.
 func agree(states []locker.State, quorum int) (locker.State, bool) {
 	var free, readers []locker.State
-	type holder struct{ owner, note string }
-	named := map[holder][]locker.State{}
+	named := map[string][]locker.State{} // by owner: a note may be missing where the hold was restored
 	for _, s := range states {
 		if !s.Held {
 			free = append(free, s)
 			continue
 		}
-		who := holder{s.Owner, s.Note}
-		if named[who] = append(named[who], s); len(named[who]) >= quorum {
-			return least(named[who], quorum), true
+		if named[s.Owner] = append(named[s.Owner], s); len(named[s.Owner]) >= quorum {
+			return least(named[s.Owner], quorum), true
 		}
 		if s.Mode == locker.Shared {
 			s.Owner, s.Note = "", ""
@@ -98,12 +100,26 @@ func agree(states []locker.State, quorum int) (locker.State, bool) {
 	return locker.State{}, false
 }
 
-// least is the first of states with the Holds and the Left that quorum of them reach.
+// least is the first of states with the Holds and the Left that quorum of them reach, and the mode and the note that quorum
+// of them have.
 func least(states []locker.State, quorum int) locker.State {
 	s := states[0]
+	var exclusive, noted int
 	holds, left := make([]int, len(states)), make([]time.Duration, len(states))
 	for i, other := range states {
 		holds[i], left[i] = other.Holds, other.Left
+		if other.Mode == locker.Exclusive {
+			exclusive++
+		}
+		if other.Note == s.Note {
+			noted++
+		}
+	}
+	if s.Mode = locker.Shared; exclusive >= quorum {
+		s.Mode = locker.Exclusive
+	}
+	if noted < quorum {
+		s.Note = ""
 	}
 	slices.Sort(holds)
 	slices.Sort(left)

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,14 +26,17 @@ type node struct {
 // maxUnanswered is how many acquires may wait for a node that answers nothing.
 const maxUnanswered = 8
 
-var errNoLock = errors.New("its Locker returned neither a lock nor an error")
+var (
+	errNoLock  = errors.New("its Locker returned neither a lock nor an error")
+	errNoLease = errors.New("its Locker returned a lock without a Lease")
+)
 
 // acquire asks the node for a part of a hold.
 func (n *node) acquire(ctx context.Context, req locker.Request, patience time.Duration) (*part, error) {
 	if !n.begin(patience) {
 		return nil, errStalled
 	}
-	lock, err := n.inner.Acquire(n.learning(ctx), req)
+	lock, err := n.call(ctx, req)
 	n.returned(err)
 	switch {
 	case err != nil:
@@ -40,15 +44,39 @@ func (n *node) acquire(ctx context.Context, req locker.Request, patience time.Du
 	case lock == nil:
 		return nil, errNoLock
 	}
-	p := &part{lock: lock, fence: lock.Fence()}
+	p := &part{lock: lock, fence: lock.Fence(), resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive}
 	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
 		p.Lease = inner
 		return p
 	})
+	switch {
+	case p.Lease == nil:
+		err = errNoLease
+	case lock.Err() != nil:
+		err = fmt.Errorf("its lock had ended: %v", lock.Err()) //nolint:errorlint // that is no answer of the node
+	case lock.Mode() != req.Mode:
+		err = fmt.Errorf("its lock is %v, %v was asked for", lock.Mode(), req.Mode)
+	}
+	if err != nil {
+		go p.giveBack(context.WithoutCancel(ctx))
+		return nil, err
+	}
 	if n.source.Load() == nil {
 		n.learn(p.Source())
 	}
 	return p, nil
+}
+
+func (n *node) call(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
+	defer recovered(&err)
+	return n.inner.Acquire(n.learning(ctx), req)
+}
+
+// recovered makes an error of a panic in a node's own code: it is called in goroutines of ours, where nobody else could.
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("it panicked: %v", v)
+	}
 }
 
 // begin counts a call in, unless so many wait that one more would only add to the heap.
@@ -93,46 +121,4 @@ func (n *node) error(err error) *NodeError {
 		e.Name = s.Address
 	}
 	return e
-}
-
-// part is what a hold has at one node. It wraps the lease of the node's lock.
-type part struct {
-	locker.Lease
-	lock  *locker.Lock
-	quiet atomic.Bool // a release is to wake nobody
-
-	// The hold's mutex guards these.
-	fence      int64 // what the node's counter is raised to at least
-	converting bool
-	unsure     bool // of the mode
-}
-
-// Do implements locker.Lease.
-func (p *part) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRelease && p.quiet.Load() {
-		term, err := p.Lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return term, err
-		}
-	}
-	return p.Lease.Do(ctx, op)
-}
-
-// Unwrap lets what else the node's lease can do be found.
-func (p *part) Unwrap() locker.Lease { return p.Lease }
-
-// Source implements locker.Sourced.
-func (p *part) Source() locker.Source {
-	if s, ok := p.Lease.(locker.Sourced); ok {
-		return s.Source()
-	}
-	return locker.Source{}
-}
-
-// convert changes the mode of the node's lock.
-func (p *part) convert(ctx context.Context, to locker.Mode) error {
-	if to == locker.Shared {
-		return p.lock.Downgrade(ctx)
-	}
-	return p.lock.Upgrade(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -30,6 +31,11 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	if i := slices.Index(nodes, nil); i >= 0 {
 		return nil, invalid(fmt.Sprintf("redlock.New nodes[%d]", i), "nil", "a Locker")
 	}
+	for i, n := range nodes {
+		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
+			return nil, invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
+		}
+	}
 	if err := cfg.validate(len(nodes)); err != nil {
 		return nil, err
 	}
@@ -43,6 +49,11 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 		l.nodes = append(l.nodes, n)
 	}
 	return l, nil
+}
+
+// same tells whether two Lockers are one, as far as they can be compared.
+func same(a, b locker.Locker) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // Acquire implements locker.Locker: one attempt at all nodes at once, to take the lock there or, with Request.Resume, to take
@@ -62,21 +73,21 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return lock, nil
 }
 
-// check refuses what cannot be asked for, and returns the handles of the nodes where a hold is to be resumed.
-func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, err error) {
+// check refuses what cannot be asked for, and returns the tokens of the nodes and the note where a hold is to be resumed.
+func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, note string, err error) {
 	if ctx == nil {
-		return nil, invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
+		return nil, "", invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
 	}
 	if err := req.Validate(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if !req.Resume.IsZero() {
-		if tokens, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {
-			return nil, err
+		if tokens, note, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {
+			return nil, "", err
 		}
 	}
 	if ttl := l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)); ttl <= l.cfg.MinValidity {
-		return nil, invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
+		return nil, "", invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
-	return tokens, ended(ctx)
+	return tokens, note, ended(ctx)
 }

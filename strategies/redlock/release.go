@@ -1,24 +1,31 @@
 package redlock
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
 
 // release ends the hold at all nodes. What is still being asked for goes back when it comes. It returns when a quorum has
-// released, or cannot any more; the nodes bound it.
-func (h *hold) release(quiet bool) error {
+// released, or cannot any more; at twice the AttemptTimeout, or once it where ctx has ended. The releases go on.
+func (h *hold) release(ctx context.Context, quiet bool) error {
 	h.mu.Lock()
 	h.phase, h.quiet = over, quiet
+	h.watch()
 	r := newRound(len(h.members), h.quorum)
 	parts := make([]*part, len(h.members))
 	for i := range h.members {
-		if p := h.members[i].part; p != nil {
+		m := &h.members[i]
+		switch p := m.part; {
+		case p != nil:
 			p.quiet.Store(quiet)
 			parts[i], r.errs[i] = p, errUnanswered
-			h.members[i].part = nil
+			m.part = nil
 			r.pending++
+		case m.asking:
+			r.errs[i] = errUnanswered // it may hold
 		}
 	}
 	h.mu.Unlock()
@@ -28,14 +35,35 @@ func (h *hold) release(quiet bool) error {
 			go func() { r.answer(i, p.lock.Release(h.ctx)) }()
 		}
 	}
-	<-r.decided
+	r.wait(ctx, h.timeout)
 	t := r.tally(h.nodes)
+	missed := t.quorumError(len(h.nodes), h.quorum)
 	switch {
 	case t.done >= h.quorum:
 		return nil
 	case t.done+len(t.failed) < h.quorum:
 		return fmt.Errorf("%w: %d of %d nodes held it, %d needed", locker.ErrLost, t.done, len(h.nodes), h.quorum)
+	case t.pending > 0:
+		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, missed)
 	default:
-		return t.quorumError(len(h.nodes), h.quorum)
+		return missed
+	}
+}
+
+// wait waits until the round is decided, for twice patience, or once from the start where ctx has ended.
+func (r *round) wait(ctx context.Context, patience time.Duration) {
+	start := time.Now()
+	timer := time.NewTimer(2 * patience)
+	defer timer.Stop()
+	for over := ctx.Done(); ; {
+		select {
+		case <-r.decided:
+			return
+		case <-timer.C:
+			return
+		case <-over:
+			over = nil
+			timer.Reset(patience - time.Since(start))
+		}
 	}
 }

@@ -2,86 +2,129 @@ package redlock
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// flight is a renewal of one part.
-type flight struct {
-	ttl  time.Duration
-	done chan struct{} // closed when err is there
-	err  error
-}
-
 // renew extends the lease at a quorum, and restores the lock where it is missing.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
-	t, err := h.each(ctx, func(m *member, p *part) error { return h.renewPart(m, p, ttl) })
+	h.mu.Lock()
+	aim, lease := time.Now().Add(ttl), h.lease(ttl)
+	h.mu.Unlock()
+	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, lease, r) })
 	if t.done < h.quorum {
 		return locker.Term{}, h.missed(t, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d := h.quorumDeadline(); d.IsZero() || d.After(h.deadline) {
-		h.deadline = d
-	}
-	if h.phase == holding {
+	if end, ok := h.until(false); ok && h.phase == holding {
+		h.extend(end, aim)
 		h.restore(ttl)
 	}
+	h.watch()
 	return locker.Term{Deadline: h.deadline}, nil
 }
 
-// renewPart extends the lease at one node, and raises its counter where that is behind. It joins a renewal that is under way
-// there: one that hangs is not sent again.
-func (h *hold) renewPart(m *member, p *part, ttl time.Duration) error {
-	for {
-		h.mu.Lock()
-		if m.part != p {
-			h.mu.Unlock()
-			return locker.ErrNotHeld
+// extend moves the Deadline to when the quorum ends, but not past aim: a node is asked for more than is promised. The mutex
+// is held.
+func (h *hold) extend(end, aim time.Time) {
+	switch {
+	case h.deadline.IsZero():
+	case end.IsZero():
+		h.deadline = end
+	default:
+		if end.After(aim) {
+			end = aim
 		}
-		other := m.flight
-		if other == nil {
-			break
-		}
-		h.mu.Unlock()
-		<-other.done
-		if other.err != nil || other.ttl >= ttl {
-			return other.err
+		if end.After(h.deadline) {
+			h.deadline = end
 		}
 	}
-	own := &flight{ttl: ttl, done: make(chan struct{})}
-	m.flight = own
-	h.mu.Unlock()
+}
 
-	own.err = p.lock.Renew(h.ctx, ttl)
-	if own.err == nil {
-		own.err = h.lift(m, p)
-	}
+// flight is a renewal of one part. Those who ask for one meanwhile wait for it: one that hangs is not sent again.
+type flight struct {
+	ttl     time.Duration
+	waiting []renewal
+}
+
+// renewal is what a round asks of a part.
+type renewal struct {
+	reply
+	ttl time.Duration
+}
+
+// renewPart extends the lease at one node, and brings the part up to what the hold is by now. It returns at once.
+func (h *hold) renewPart(m *member, p *part, ttl time.Duration, r reply) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m.flight = nil
-	if errors.Is(own.err, locker.ErrNotHeld) && m.part == p {
-		m.part, m.err = nil, own.err
+	switch f := p.flight; {
+	case m.part != p:
+		r.answer(locker.ErrNotHeld)
+	case f == nil:
+		h.fly(m, p, []renewal{{r, ttl}})
+	default:
+		f.waiting = append(slices.DeleteFunc(f.waiting, renewal.over), renewal{r, ttl})
 	}
-	close(own.done)
-	return own.err
+}
+
+// fly sends a renewal to the node. The mutex is held.
+func (h *hold) fly(m *member, p *part, waiting []renewal) {
+	f := &flight{waiting: waiting}
+	for _, w := range waiting {
+		f.ttl = max(f.ttl, w.ttl)
+	}
+	p.flight = f
+	go func() {
+		err := h.send(m, p, f.ttl)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		p.flight = nil
+		var more []renewal // those that want a longer one
+		for _, w := range f.waiting {
+			if err == nil && w.ttl > f.ttl {
+				more = append(more, w)
+			} else {
+				w.answer(err)
+			}
+		}
+		if len(more) > 0 {
+			h.fly(m, p, more)
+		}
+	}()
+}
+
+// send renews a part, raises its counter where that is behind, and changes its mode where that is another.
+func (h *hold) send(m *member, p *part, ttl time.Duration) error {
+	ctx, stop := h.bound()
+	defer stop()
+	if err := p.lock.Renew(ctx, ttl); err != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.note(m, p, err)
+		return err
+	}
+	if err := h.lift(m, p); err != nil {
+		return err
+	}
+	return h.conform(m, p)
 }
 
 // restore asks the nodes where nothing is held, in the background, while the quorum holds. The mutex is held.
 func (h *hold) restore(ttl time.Duration) {
-	if !h.settled || !h.live() {
+	if h.upgrading || !h.live() {
 		return
 	}
 	req := h.req
-	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, ttl
+	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.lease(ttl)
 	for i := range h.members {
 		if m := &h.members[i]; m.part == nil && !m.asking {
-			m.asking = true
-			ctx, stop := h.ctx, func() {}
+			m.asking, m.asked = true, time.Now()
+			ctx, stop := locker.WithoutWaiting(h.ctx), func() {} // what holds does not wait
 			if !h.deadline.IsZero() {
-				ctx, stop = locker.Detach(h.ctx, time.Until(h.deadline))
+				ctx, stop = locker.Detach(ctx, time.Until(h.deadline))
 			}
 			go func() {
 				defer stop()

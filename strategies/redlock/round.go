@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ type round struct {
 	need          int
 	decided       chan struct{} // closed once need have done it, or cannot
 	closed        bool
+	left          bool // nobody waits for it any more
 }
 
 // newRound makes the round in which need nodes are to do something.
@@ -48,20 +50,42 @@ func (r *round) answer(i int, err error) {
 	r.look()
 }
 
+// reply is where a node's answer goes.
+type reply struct {
+	round *round
+	node  int
+}
+
+func (a reply) answer(err error) { a.round.answer(a.node, err) }
+
+// over tells whether nobody waits for the answer any more.
+func (a reply) over() bool {
+	a.round.mu.Lock()
+	defer a.round.mu.Unlock()
+	return a.round.left
+}
+
 // tally is what the nodes did so far.
 func (r *round) tally(nodes []*node) *tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := &tally{}
 	for i, err := range r.errs {
-		t.add(nodes[i], err)
+		t.add(nodes[i], err, errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld))
 	}
 	return t
 }
 
-// each calls f for each node that holds, at once, and returns when a quorum has done it or cannot any more, when ctx ended,
-// or at AttemptTimeout. What is under way then goes on. The error is ctx's.
-func (h *hold) each(ctx context.Context, f func(m *member, p *part) error) (*tally, error) {
+// apart makes of f what each calls.
+func (h *hold) apart(f func(m *member, p *part) error) func(*member, *part, reply) {
+	return func(m *member, p *part, r reply) {
+		go func() { r.answer(f(m, p)) }()
+	}
+}
+
+// each calls f for each node that holds, and returns when a quorum has done it or cannot any more, when ctx ended, or at
+// AttemptTimeout. f returns at once, and answers when it is done. What is under way then goes on. The error is ctx's.
+func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*tally, error) {
 	h.mu.Lock()
 	r := newRound(len(h.members), h.quorum)
 	parts := make([]*part, len(h.members))
@@ -72,15 +96,13 @@ func (h *hold) each(ctx context.Context, f func(m *member, p *part) error) (*tal
 			r.pending++
 		case m.asking:
 			r.errs[i] = errUnanswered // it does not count in this round
-		case m.err != nil:
-			r.errs[i] = m.err
 		}
 	}
 	h.mu.Unlock()
 	r.look()
 	for i, p := range parts {
 		if p != nil {
-			go func() { r.answer(i, f(&h.members[i], p)) }()
+			f(&h.members[i], p, reply{r, i})
 		}
 	}
 	timer := time.NewTimer(h.timeout)
@@ -92,21 +114,21 @@ func (h *hold) each(ctx context.Context, f func(m *member, p *part) error) (*tal
 	case <-ctx.Done():
 		err = ended(ctx)
 	}
+	r.mu.Lock()
+	r.left = true
+	r.mu.Unlock()
 	return r.tally(h.nodes), err
 }
 
 // missed is the error of an operation that did not reach the quorum; ended is ctx's. The hold is lost where it is certain
-// that fewer nodes than a quorum hold.
+// that its quorum has ended.
 func (h *hold) missed(t *tally, ended error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.phase == holding && h.left() < h.quorum {
-		h.phase = lost
-	}
 	err := error(t.quorumError(len(h.nodes), h.quorum))
 	switch {
-	case h.phase == lost:
-		return fmt.Errorf("%w: %d of %d nodes hold it, %d needed", locker.ErrLost, h.left(), len(h.nodes), h.quorum)
+	case h.gone():
+		return h.loss()
 	case ended != nil:
 		return fmt.Errorf("%w: %w", ended, err)
 	}

@@ -12,18 +12,21 @@ import (
 type tally struct {
 	done    int
 	pending int          // have not answered
-	refused []error      // answers that are no failures: held by another, not held any more; by node
+	refused []error      // answers that are no failures, as held by another, or not held any more; by node
 	failed  []*NodeError // those that are, and those that have not answered
 }
 
-// add takes in what a node did; errUnanswered where it did nothing yet.
-func (t *tally) add(n *node, err error) {
+// add takes in what a node did; errUnanswered where it did nothing yet. refused: an error is an answer, and no failure.
+func (t *tally) add(n *node, err error, refused bool) {
 	switch {
 	case err == nil:
 		t.done++
-	case errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld):
+	case refused:
 		t.refused = append(t.refused, err)
 	default:
+		if errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
+			err = errors.New(err.Error()) // a quorum says such a thing only of the whole
+		}
 		if err == errUnanswered { //nolint:errorlint // set by this package itself
 			t.pending++
 		}
@@ -39,6 +42,13 @@ func (t *tally) contended() (n int) {
 		}
 	}
 	return n
+}
+
+// unsupported tells whether all that there was to say is that there is no such operation.
+func (t *tally) unsupported() bool {
+	return t.done == 0 && len(t.failed) > 0 && !slices.ContainsFunc(t.failed, func(e *NodeError) bool {
+		return !errors.Is(e, errors.ErrUnsupported)
+	})
 }
 
 // quorumError makes the error of what missed the quorum of n nodes because of failures.
@@ -68,6 +78,7 @@ func (t *tally) contention(name string, quorum int, jitter time.Duration) *locke
 	type holder struct{ owner, note string }
 	held := &locker.ContentionError{Name: name, Jitter: jitter}
 	votes, most := map[holder]int{}, 0
+	heard := map[holder]*locker.ContentionError{} // the first node that has a channel, so that the waiters stay with it
 	var left []time.Duration
 	for _, err := range t.refused {
 		at, ok := errors.AsType[*locker.ContentionError](err)
@@ -78,10 +89,13 @@ func (t *tally) contention(name string, quorum int, jitter time.Duration) *locke
 		if votes[who]++; votes[who] > most {
 			most, held.Owner, held.Note = votes[who], at.Owner, at.Note
 		}
-		if held.Channel.IsZero() {
-			held.Channel = at.Channel // of the first node that has one, so that the waiters stay with it
+		if heard[who] == nil && !at.Channel.IsZero() {
+			heard[who] = at
 		}
 		left = append(left, at.RetryAfter)
+	}
+	if at := heard[holder{held.Owner, held.Note}]; at != nil {
+		held.Channel = at.Channel
 	}
 	held.RetryAfter = enough(left, quorum-t.done)
 	return held

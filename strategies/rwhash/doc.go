@@ -15,7 +15,7 @@
 //     ErrNotAcquired and says who, and the hold goes on as a reader's: two who upgrade never wait for each other. It passes
 //     by the writers who wait. Both leave the lease as it is, and change nothing where the lock is held so already.
 //   - A conversion that is sent again is done once, and one that arrives behind a later one of the same Lock changes nothing.
-//     One of unknown outcome (ErrUnknownOutcome) leaves Lock.Mode as it was, whatever the server did: count on reading alone,
+//     One of unknown outcome (ErrUnknownOutcome) leaves Lock.Mode at Shared, whatever the server did: count on reading alone,
 //     and convert again, to either mode, or release.
 //   - Fencing tokens are minted for writers: at an acquire, at the upgrade of a fenced hold, at a Resume. A fenced reader has
 //     the token of the last writer that had one, also after Resume; where there was none, one that all readers share and the

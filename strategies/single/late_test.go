@@ -123,6 +123,37 @@ func TestResumeGivenUpIsUndone(t *testing.T) {
 	}
 }
 
+// A resume that a quorum gives back is undone: the Lock and the Handle of the hold go on working, whatever became of the
+// answers.
+func TestResumeGivenBackIsUndone(t *testing.T) {
+	t.Parallel()
+	for when, faults := range map[string][]fault{"answered": nil, "not answered": {{Lose: true}}, "executed late": {{Late: 10 * time.Second}, {Hang: true}}} {
+		t.Run(when, func(t *testing.T) {
+			run(t, single.Config{}, func(t *testing.T, b bench) {
+				old := b.acquire(t, locker.Request{TTL: time.Hour})
+				resumed, err := locker.Resume(t.Context(), b, old.Handle())
+				match(t, err, nil, nil)
+				b.drv.Then(faults...)
+				locker.WrapLease(resumed, func(lease locker.Lease) locker.Lease {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, err = lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})
+					return lease
+				})
+				if when != "executed late" {
+					match(t, err, nil, nil)
+				}
+				b.drv.WaitLate()
+				time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
+				match(t, resumed.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
+				match(t, old.Renew(t.Context(), 0), nil, nil)
+				match(t, old.Release(t.Context()), nil, nil)
+				b.wantFree(t, 0)
+			})
+		})
+	}
+}
+
 // Contract 7, where another strategy takes the name between the lost answer and the repetition.
 func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {

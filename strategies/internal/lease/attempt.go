@@ -19,8 +19,7 @@ type attempt struct {
 	note  string
 	mode  locker.Mode
 	waits locker.Waiting
-	once  bool   // it does not wait
-	over  string // the value that a resume replaces; "" for an acquire
+	once  bool // it does not wait
 
 	sent     int       // commands sent
 	last     time.Time // when the last command was sent
@@ -58,14 +57,16 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 
 // run sends the attempt until its outcome is known, and leaves nothing behind where it is not won.
 func (a *attempt) run(ctx context.Context, req locker.Request) error {
-	if a.layout.Shared && !a.once {
-		a.waits, _ = locker.WaitingFrom(ctx)
+	if a.layout.Shared {
+		var waiting bool
+		a.waits, waiting = locker.WaitingFrom(ctx)
+		a.once = a.once && !waiting // a quorum asks its nodes once, on behalf of somebody who waits
 	}
 	err := a.sends.Resolve(ctx, a)
 	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
 	if err == nil && a.scripted {
-		if err = a.read(); err != nil && a.over == "" && !inTheWay(err) {
-			a.giveBack(a.channel()) // a reply that we do not understand: it may have won
+		if err = a.read(); err != nil && !inTheWay(err) {
+			a.giveBack(a.abort(a.channel())) // a reply that we do not understand: it may have won
 			return err
 		}
 	}
@@ -85,24 +86,14 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		if time.Now().Before(a.deadline) {
 			return nil
 		}
-		a.giveBack(a.channel())
+		a.giveBack(a.abort(a.channel()))
 		return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
 			locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 	}
-	switch {
-	case a.open == 0:
-	case a.over == "":
-		a.cleanUp(a.open, a.channel())
-	default:
-		a.undoResume()
+	if a.open > 0 {
+		a.cleanUp(a.open, a.abort(a.channel()))
 	}
 	return err
-}
-
-// undoResume gives the hold back, in the background, to whom a resume of unknown outcome may have taken it from: nobody
-// knows the new value, and the Lock and the Handle of the old one are to go on working.
-func (a *attempt) undoResume() {
-	a.residue(a.open, a.layout.UndoResume, a.value, a.over)
 }
 
 // Send implements outcome.Command.

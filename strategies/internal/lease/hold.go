@@ -21,6 +21,7 @@ type hold struct {
 	drv                     driver.Driver
 	name, key, value, owner string
 	fenceKey                string // "": not fenced
+	over                    string // the value that a resume replaced; "" where the hold was acquired
 	ttl, timeout            time.Duration
 	open                    int       // sends of the acquire that may still be executed
 	openUntil               time.Time // until when they are reckoned with
@@ -42,9 +43,9 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	case locker.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case locker.OpRelease:
-		return locker.Term{}, h.release(ctx, h.channel())
+		return locker.Term{}, h.end(ctx, h.release(h.channel()))
 	case locker.OpGiveBack:
-		return locker.Term{}, h.release(ctx, nobody)
+		return locker.Term{}, h.end(ctx, h.abort(nobody))
 	case locker.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
 	case locker.OpConvert:

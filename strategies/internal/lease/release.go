@@ -9,11 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/outcome"
 )
 
-// release deletes the key if it is still ours, and publishes that on channel. ctx ends the repeating, not the first send, nor
-// the waiting for its answer.
-func (h *hold) release(ctx context.Context, channel string) error {
-	cmd := h.command(h.layout.Release, false, h.value, channel)
-	cmd.args = append(cmd.args, h.layout.Extra...)
+// ending is a script that ends the hold, and answers 1 when it did.
+type ending struct {
+	script *driver.Script
+	args   []string
+}
+
+// release deletes the hold if it is still ours, and publishes that on channel.
+func (h *hold) release(channel string) ending {
+	return ending{h.layout.Release, append([]string{h.value, channel}, h.layout.Extra...)}
+}
+
+// undo gives the hold back to whom a resume took it from: the Lock and the Handle of the old one are to go on working.
+func (h *hold) undo() ending { return ending{h.layout.UndoResume, []string{h.value, h.over}} }
+
+// abort is for an attempt that came to nothing: of a hold that was taken over nobody knows the new value.
+func (h *hold) abort(channel string) ending {
+	if h.over != "" {
+		return h.undo()
+	}
+	return h.release(channel)
+}
+
+// end ends the hold. ctx ends the repeating, not the first send, nor the waiting for its answer.
+func (h *hold) end(ctx context.Context, e ending) error {
+	cmd := h.command(e.script, false, e.args...)
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx
@@ -24,21 +44,21 @@ func (h *hold) release(ctx context.Context, channel string) error {
 	err := cmd.Resolve(detached, cmd)
 	other := driver.CodeOf(err) == "WRONGTYPE" // somebody else's key by now: ours is not there
 	if err != nil && !other {
-		h.giveBack(channel)
+		h.giveBack(e)
 		return err
 	}
-	var deleted int64
+	var done int64
 	if !other {
-		if deleted, err = cmd.reply.Int(0); err != nil {
-			h.giveBack(channel) // nobody knows what it did
+		if done, err = cmd.reply.Int(0); err != nil {
+			h.giveBack(e) // nobody knows what it did
 			return Malformed(err)
 		}
 	}
 	if h.open > 0 {
-		h.cleanUp(h.open, channel) // an earlier send of the acquire may yet be executed, now that the key is free
+		h.cleanUp(h.open, e) // an earlier send of the acquire may yet be executed, now that the key is free
 	}
 	switch {
-	case deleted == replyYes, cmd.Open > 0 && cmd.First.Before(before):
+	case done == replyYes, cmd.Open > 0 && cmd.First.Before(before):
 		return nil
 	case other:
 		return gone(err)
@@ -47,27 +67,22 @@ func (h *hold) release(ctx context.Context, channel string) error {
 	}
 }
 
-// giveBack releases, in the background, what is or was held.
-func (h *hold) giveBack(channel string) {
+// giveBack ends, in the background, what is or was held.
+func (h *hold) giveBack(e ending) {
 	open := 0
 	if h.open > 0 && time.Now().Before(h.openUntil) {
 		open = h.open + 1
 	}
 	h.openUntil = time.Now().Add(outcome.OpenFor(h.ttl))
-	h.cleanUp(open, channel)
+	h.cleanUp(open, e)
 }
 
-// cleanUp deletes, in the background, what may be left of the hold, while open sends may still bring it back.
-func (h *hold) cleanUp(open int, channel string) {
-	h.residue(open, h.layout.Release, append([]string{h.value, channel}, h.layout.Extra...)...)
-}
-
-// residue repeats a script in the background that removes what open sends may leave. It answers 1 when it did.
-func (h *hold) residue(open int, script *driver.Script, args ...string) {
+// cleanUp ends, in the background, what may be left of the hold, while open sends may still bring it back.
+func (h *hold) cleanUp(open int, e ending) {
 	outcome.CleanUp(h.drv, outcome.Residue{
 		Open: open, Until: h.openUntil, Timeout: h.timeout,
 		Delete: func(ctx context.Context) (bool, error) {
-			reply, err := h.drv.Eval(ctx, script, []string{h.key}, args)
+			reply, err := h.drv.Eval(ctx, e.script, []string{h.key}, e.args)
 			if driver.CodeOf(err) == "WRONGTYPE" {
 				return false, nil // somebody else's by now
 			}

@@ -1,0 +1,173 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// minGrace is the least time that a verdict waits which the answers on their way may change.
+const minGrace = time.Millisecond
+
+// look decides, as soon as the quorum is there or out of reach. The mutex is held.
+func (h *hold) look() {
+	if h.phase != gathering {
+		return
+	}
+	var there, coming int
+	for i := range h.members {
+		switch m := &h.members[i]; {
+		case h.counts(m):
+			there++
+		case h.coming(m):
+			coming++
+		}
+	}
+	switch {
+	case there >= h.quorum && h.win():
+	case there >= h.quorum && coming > 0: // those that come may hold for longer
+	case there+coming < h.quorum, there >= h.quorum:
+		h.miss(false)
+	}
+}
+
+// win ends the attempt with the lock, if there is enough left of it. The mutex is held.
+func (h *hold) win() bool {
+	deadline, _ := h.until(false)
+	need := h.cfg.minValidity(h.req.TTL)
+	if left := left(deadline); !deadline.IsZero() && left < need {
+		outcome := locker.ErrLost
+		if h.tokens != nil {
+			outcome = locker.ErrUnknownOutcome // the hold goes back to whom it was taken from
+		}
+		h.late = fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; it was given back",
+			outcome, left.Round(time.Millisecond), need)
+		return false
+	}
+	h.deadline, h.phase = deadline, holding
+	h.decide()
+	return true
+}
+
+// miss ends the attempt without the lock. Where it hangs on answers that may be on their way whether others hold it or the
+// nodes failed, it waits for them as long again as the attempt took, unless that is over. The mutex is held.
+func (h *hold) miss(final bool) {
+	err, open := h.late, false
+	if err == nil {
+		err, open = h.verdict(h.tally())
+	}
+	switch {
+	case !open || final:
+		h.fail(err)
+	case h.grace == nil:
+		h.grace = time.AfterFunc(max(time.Since(h.began), minGrace), h.giveUp)
+	}
+}
+
+// giveUp ends an attempt that is not decided: what has not answered counts as failed.
+func (h *hold) giveUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == gathering {
+		h.miss(true)
+	}
+}
+
+// abandon ends an attempt that is not decided, because its caller left.
+func (h *hold) abandon(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase != gathering {
+		return
+	}
+	if h.tokens != nil {
+		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err,
+			h.tally().quorumError(len(h.nodes), h.quorum))
+	}
+	h.fail(err)
+}
+
+// tally is what the nodes answered. The mutex is held.
+func (h *hold) tally() *tally {
+	t := &tally{}
+	for i := range h.members {
+		m := &h.members[i]
+		err := m.err
+		switch {
+		case m.asking:
+			err = errUnanswered
+		case m.part == nil || err != nil:
+		case !h.stands(m.part):
+			err = errEnded
+		case h.fence > 0 && !h.counts(m):
+			err = errUnanswered // its counter is being raised
+		}
+		refused := errors.Is(err, locker.ErrNotAcquired)
+		if h.tokens != nil && !refused {
+			refused = errors.Is(err, locker.ErrNotHeld) && !errors.Is(err, locker.ErrLost) // which is of what it had taken over
+		}
+		t.add(h.nodes[i], err, refused)
+	}
+	return t
+}
+
+// verdict says why the quorum was missed. open: answers that have not come might change it. The mutex is held.
+func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the error is what it returns
+	no, allowed := len(t.refused), len(h.nodes)-h.quorum
+	if h.tokens != nil {
+		if no > allowed && !h.took {
+			return locker.ErrNotHeld, false
+		}
+		err = t.quorumError(len(h.nodes), h.quorum)
+		if h.took || t.pending > 0 {
+			err = fmt.Errorf("%w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err)
+		}
+		return err, !h.took && no+t.pending > allowed
+	}
+	// Would the lock have been won, had others not held it? Where nothing has failed, it is they alone who are in the way.
+	outOfReach := t.done+t.pending < h.quorum
+	if no > 0 && (t.done+no >= h.quorum || outOfReach && len(t.failed) == t.pending) {
+		return t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter), false
+	}
+	return t.quorumError(len(h.nodes), h.quorum), no > 0 && t.done+no+t.pending >= h.quorum
+}
+
+// fail ends the attempt with err, and gives back what it has. The mutex is held.
+func (h *hold) fail(err error) {
+	h.phase, h.err, h.gaveBack = over, err, make(chan struct{})
+	h.quiet = true // a resume that fails gives the hold back to whom it was taken from
+	for i := range h.members {
+		p := h.members[i].part
+		if p == nil {
+			continue
+		}
+		h.members[i].part = nil
+		h.back++
+		p.quiet.Store(true)
+		go func() {
+			_ = p.lock.Release(h.ctx) // at the worst it ends by itself
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if h.back--; h.back == 0 {
+				close(h.gaveBack)
+			}
+		}()
+	}
+	if h.back == 0 {
+		close(h.gaveBack)
+	}
+	h.decide()
+}
+
+// decide ends the gathering. The mutex is held.
+func (h *hold) decide() {
+	if h.grace != nil {
+		h.grace.Stop()
+	}
+	if h.fixed != nil && h.fence == 0 {
+		close(h.fixed)
+	}
+	close(h.decided)
+}
