@@ -79,7 +79,7 @@ func TestRestartedWithItsData(t *testing.T) {
 		t.Error("the lock at node 0 was taken anew, though it was there")
 	}
 	m.kill(2, 3) // those that came back are part of the quorum
-	m.renewed(lock)
+	m.extended(lock, 3*long)
 	m.release(lock)
 }
 

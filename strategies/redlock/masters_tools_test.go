@@ -171,8 +171,14 @@ func (m *masters) outage(l locker.Locker, req locker.Request, failed int) {
 // renewed demands that the lock's lease becomes longer.
 func (m *masters) renewed(lock *locker.Lock) {
 	m.Helper()
+	m.extended(lock, 0)
+}
+
+// extended is renewed with a TTL of its own; 0: as acquired.
+func (m *masters) extended(lock *locker.Lock, ttl time.Duration) {
+	m.Helper()
 	before := lock.Deadline()
-	match(m.T, lock.Renew(m.Context(), 0))
+	match(m.T, lock.Renew(m.Context(), ttl))
 	if !lock.Deadline().After(before) {
 		m.Errorf("the Deadline stays at %v", before)
 	}
