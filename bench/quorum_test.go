@@ -57,19 +57,51 @@ func openAll(b *testing.B, c client, servers []*redistest.Server) []locker.Locke
 // compareLockers runs cycles of two Lockers in turn, each on a name of its own.
 func compareLockers(b *testing.B, l, other locker.Locker, fenced bool) {
 	b.Helper()
-	cycle := func(l locker.Locker, name string) func(int) error {
-		return func(int) error {
-			for {
-				lock, err := l.Acquire(context.Background(), locker.Request{Name: name, TTL: ttl, Fenced: fenced})
-				switch {
-				case errors.Is(err, locker.ErrNotAcquired): // the cycle before has not left all nodes
-				case err != nil:
-					return err
-				default:
-					return lock.Release(context.Background())
-				}
+	pair(b, 1, cycleOf(l, "bench:quorum", fenced), cycleOf(other, "bench:beside", fenced))
+}
+
+// cycleOf acquires and releases.
+func cycleOf(l locker.Locker, name string, fenced bool) func(int) error {
+	return func(int) error {
+		for {
+			lock, err := l.Acquire(context.Background(), locker.Request{Name: name, TTL: ttl, Fenced: fenced})
+			switch {
+			case errors.Is(err, locker.ErrNotAcquired): // the cycle before has not left all nodes
+			case err != nil:
+				return err
+			default:
+				return lock.Release(context.Background())
 			}
 		}
 	}
-	pair(b, 1, cycle(l, "bench:quorum"), cycle(other, "bench:beside"))
+}
+
+// BenchmarkQuorumFloor is a quorum beside what it cannot do without: the bare client's cycle at all five servers at once. The
+// quorum makes each command wait for others, and the cycles do not.
+func BenchmarkQuorumFloor(b *testing.B) {
+	servers := redistest.StartN(b, masters, redistest.Options{})
+	for _, c := range clients {
+		b.Run(c.name, func(b *testing.B) {
+			nodes := openAll(b, c, servers)
+			var bare []func(ctx context.Context, key, token string) error
+			for _, s := range servers {
+				drv, cycle := c.open(b, s.Addr())
+				b.Cleanup(func() { _ = drv.Close() })
+				bare = append(bare, cycle)
+			}
+			l := locker.Must(redlock.New(nodes, redlock.Config{}))
+			pair(b, 1, cycleOf(l, "bench:quorum", false), func(int) error {
+				token := locker.NewToken()
+				errs := make(chan error, masters)
+				for _, cycle := range bare {
+					go func() { errs <- cycle(context.Background(), "bench:beside", token) }()
+				}
+				var all error
+				for range masters {
+					all = errors.Join(all, <-errs)
+				}
+				return all
+			})
+		})
+	}
 }

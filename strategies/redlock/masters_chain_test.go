@@ -1,0 +1,177 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// Readers and writers at a quorum of rwhash, with one node of five killed and one frozen.
+func TestReadersAtMasters(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	strategy := func(drv driver.Driver) locker.Locker { return locker.Must(rwhash.New(drv, rwhash.Config{})) }
+	one, two := m.quorum(0, redlock.Config{}, strategy), m.quorum(1, redlock.Config{}, strategy)
+	m.kill(4)
+	m.freeze(0)
+	read := locker.Request{Name: name, Mode: locker.Shared, TTL: long, NoWait: true}
+	write := locker.Request{Name: name, TTL: long, NoWait: true, Fenced: true}
+
+	first, second := m.acquire(one, read), m.acquire(two, read)
+	m.refused(two, write)
+	err := first.Upgrade(t.Context())
+	matchNot(t, err, locker.ErrNotHeld)
+	if err == nil || first.Mode() != locker.Shared || first.Err() != nil {
+		t.Errorf("%v, Err %v after an upgrade beside another reader: %v", first, first.Err(), err)
+	}
+	m.release(second)
+
+	m.eventually(func() string { // an answer to the one before may be on its way
+		if err := first.Upgrade(t.Context()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	m.refused(two, read)
+	m.renewedAs(first, locker.Exclusive)
+	match(t, first.Downgrade(t.Context()))
+	m.renewedAs(first, locker.Shared)
+	m.release(m.acquire(two, read))
+	m.refused(two, write)
+	m.release(first)
+
+	writer := m.acquire(two, write)
+	m.refused(one, read)
+	m.release(writer)
+	m.thaw(0)
+	m.restart(4)
+	m.nothingStays()
+}
+
+// Do in Do, and a helper that is another process and was told the owner, over reentrant.
+func TestReentryAtMasters(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	strategy := func(drv driver.Driver) locker.Locker { return locker.Must(reentrant.New(drv, reentrant.Config{})) }
+	one, two := m.quorum(1, redlock.Config{}, strategy), m.quorum(2, redlock.Config{}, strategy)
+	m.kill(1)
+	m.freeze(2)
+	req := locker.Request{Name: name, TTL: long, Fenced: true}
+	inside := 0
+	err := locker.Do(t.Context(), one, req, func(ctx context.Context, outer *locker.Lock) error {
+		m.refused(two, req)
+		for _, l := range []locker.Locker{one, two} {
+			err := locker.Do(ctx, l, req, func(ctx context.Context, inner *locker.Lock) error {
+				inside++
+				state, err := one.Inspect(ctx, name)
+				if err != nil || state.Holds != 2 || state.Owner != outer.Owner() || inner.Owner() != outer.Owner() {
+					t.Errorf("state %+v, %v inside of the second Do; want 2 holds of %q", state, err, outer.Owner())
+				}
+				if inner.Fence() != outer.Fence() {
+					t.Errorf("the fence is %d inside, %d outside: it is one tenure", inner.Fence(), outer.Fence())
+				}
+				return nil
+			})
+			match(t, err)
+		}
+		m.refused(two, req) // the inner release did not end the outer hold
+		return outer.Err()
+	})
+	match(t, err)
+	if inside != 2 {
+		t.Errorf("it was entered again %d times, want 2", inside)
+	}
+	m.release(m.acquire(two, req))
+	m.thaw(2)
+	m.restart(1)
+	m.nothingStays()
+}
+
+// The watchdog holds a lock over several TTLs though nodes come and go, and lets it go when no quorum is left.
+func TestWatchedAtMasters(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	bare := m.quorum(2, redlock.Config{}, nil)
+	const ttl = 1500 * time.Millisecond
+	renewals := make(chan locker.RenewedInfo, 1000)
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, r locker.RenewedInfo) { renewals <- r }})
+	m.kill(0)
+	lock, err := locker.Chain(bare, locker.Must(watchdog.New(watchdog.Config{}))).Acquire(ctx, locker.Request{Name: name, TTL: ttl, Fenced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := lock.Deadline()
+	holds := func(until time.Time) {
+		t.Helper()
+		for lock.Deadline().Before(until) {
+			select {
+			case <-renewals:
+			case <-lock.Done():
+				t.Fatalf("lost: %v", lock.Err())
+			}
+		}
+		m.refused(bare, locker.Request{Name: name, TTL: ttl})
+	}
+	holds(start.Add(2 * ttl))
+	m.restart(0)
+	m.freeze(1)
+	holds(start.Add(4 * ttl))
+	m.kill(2)
+	holds(start.Add(5 * ttl))
+	m.kill(3)
+	m.ends(lock)
+}
+
+// A waiter hears of the release at a quorum where one node is killed and one frozen: no lease ends and no backoff passes
+// before the test does.
+func TestWaitingAtMasters(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	never := retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(long) }}
+	holder := m.quorum(1, redlock.Config{}, nil)
+	waiter := locker.Chain(m.quorum(2, redlock.Config{}, nil), locker.Must(retry.New(never)))
+	m.kill(0)
+	m.freeze(1)
+	req := locker.Request{Name: name, TTL: long, Fenced: true}
+	held := m.acquire(holder, req)
+	subscribed := make(chan struct{}, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
+	defer cancel()
+	ctx = locker.WithTrace(ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+		if info.Subscribed {
+			subscribed <- struct{}{}
+		}
+	}})
+	got := make(chan *locker.Lock, 1)
+	go func() {
+		defer close(got)
+		lock, err := waiter.Acquire(ctx, req)
+		if err != nil {
+			t.Errorf("the waiter: %v", err)
+			return
+		}
+		got <- lock
+	}()
+	select {
+	case <-subscribed:
+	case <-ctx.Done():
+		t.Fatal("the waiter never waits with a subscription")
+	}
+	m.release(held)
+	if next, ok := <-got; ok {
+		if next.Fence() <= held.Fence() {
+			t.Errorf("fence %d after %d", next.Fence(), held.Fence())
+		}
+		m.release(next)
+	}
+}
