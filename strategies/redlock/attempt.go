@@ -93,7 +93,7 @@ func (h *hold) start() {
 	ctx, stop := locker.Detach(h.ctx, h.req.TTL)
 	h.stop = stop
 	for i := range h.members {
-		if h.tokens != nil && h.tokens[i] == "" {
+		if len(h.tokens) > 0 && h.tokens[i] == "" {
 			h.members[i].err = locker.ErrNotHeld // nothing to resume there
 			continue
 		}

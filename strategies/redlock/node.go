@@ -73,7 +73,7 @@ func (n *node) call(ctx context.Context, req locker.Request) (lock *locker.Lock,
 }
 
 // recovered makes an error of a panic in a node's own code: it is called in goroutines of ours, where nobody else could.
-func recovered(err *error) {
+func recovered(err *error) { //nolint:gocritic // it sets it
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("it panicked: %v", v)
 	}

@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -35,7 +34,7 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 			go func() { r.answer(i, p.lock.Release(h.ctx)) }()
 		}
 	}
-	r.wait(ctx, h.timeout)
+	_ = r.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
 	t := r.tally(h.nodes)
 	missed := t.quorumError(len(h.nodes), h.quorum)
 	switch {
@@ -47,23 +46,5 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, missed)
 	default:
 		return missed
-	}
-}
-
-// wait waits until the round is decided, for twice patience, or once from the start where ctx has ended.
-func (r *round) wait(ctx context.Context, patience time.Duration) {
-	start := time.Now()
-	timer := time.NewTimer(2 * patience)
-	defer timer.Stop()
-	for over := ctx.Done(); ; {
-		select {
-		case <-r.decided:
-			return
-		case <-timer.C:
-			return
-		case <-over:
-			over = nil
-			timer.Reset(patience - time.Since(start))
-		}
 	}
 }

@@ -93,6 +93,9 @@ func (h *hold) fly(m *member, p *part, waiting []renewal) {
 		if len(more) > 0 {
 			h.fly(m, p, more)
 		}
+		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && slices.ContainsFunc(f.waiting, renewal.over) {
+			h.restore(f.ttl) // the renewal was done when it was found that there is nothing here
+		}
 	}()
 }
 

@@ -17,13 +17,14 @@ type round struct {
 	done, pending int
 	need          int
 	decided       chan struct{} // closed once need have done it, or cannot
+	answered      chan struct{} // closed once all have answered
 	closed        bool
 	left          bool // nobody waits for it any more
 }
 
 // newRound makes the round in which need nodes are to do something.
 func newRound(n, need int) *round {
-	r := &round{errs: make([]error, n), need: need, decided: make(chan struct{})}
+	r := &round{errs: make([]error, n), need: need, decided: make(chan struct{}), answered: make(chan struct{})}
 	for i := range r.errs {
 		r.errs[i] = locker.ErrNotHeld
 	}
@@ -48,6 +49,43 @@ func (r *round) answer(i int, err error) {
 		r.done++
 	}
 	r.look()
+	if r.pending == 0 {
+		close(r.answered)
+	}
+}
+
+// wait waits until the round is decided, for patience at most; once ctx has ended, for unheeded in all, and the error is
+// ctx's. Where the quorum is missed, it waits for the other answers as long again as that took: they say whether it is lost.
+func (r *round) wait(ctx context.Context, patience, unheeded time.Duration) (err error) {
+	start := time.Now()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	decided, over := r.decided, ctx.Done()
+	var answered chan struct{} // nil: it is not waited for
+	for {
+		select {
+		case <-decided:
+			if r.won() {
+				return nil
+			}
+			decided, answered = nil, r.answered
+			timer.Reset(min(max(time.Since(start), minGrace), patience-time.Since(start)))
+		case <-answered:
+			return err
+		case <-timer.C:
+			return err
+		case <-over:
+			over, err = nil, ended(ctx)
+			timer.Reset(unheeded - time.Since(start))
+		}
+	}
+}
+
+// won tells whether the quorum has done it, or there is nothing more to wait for.
+func (r *round) won() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.done >= r.need || r.pending == 0
 }
 
 // reply is where a node's answer goes.
@@ -105,15 +143,7 @@ func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*
 			f(&h.members[i], p, reply{r, i})
 		}
 	}
-	timer := time.NewTimer(h.timeout)
-	defer timer.Stop()
-	var err error
-	select {
-	case <-r.decided:
-	case <-timer.C:
-	case <-ctx.Done():
-		err = ended(ctx)
-	}
+	err := r.wait(ctx, h.timeout, 0)
 	r.mu.Lock()
 	r.left = true
 	r.mu.Unlock()

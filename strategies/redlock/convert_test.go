@@ -1,0 +1,201 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// A downgrade whose answers come after its ctx has ended leaves every part where it is.
+func TestDowngradeThatIsCutOffKeepsTheLock(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		for _, n := range c.n {
+			n.hook(slow(50*ms, "convert"), nil)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		if err := lock.Downgrade(ctx); err == nil {
+			t.Fatal("the downgrade is meant to be cut off")
+		}
+		sleep(time.Second)
+		if lock.Err() == nil && len(c.at("me")) < 2 {
+			t.Errorf("the Lock says it is held for %v more, and is at nodes %v", time.Until(lock.Deadline()), c.at("me"))
+		}
+		c.excludes(t, lock, "after a downgrade that was cut off")
+	})
+}
+
+// The same by AttemptTimeout alone: nodes that are slow once.
+func TestDowngradePastAttemptTimeoutKeepsTheLock(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		for _, n := range c.n {
+			n.hook(slow(1500*ms, "convert"), nil)
+		}
+		if err := lock.Downgrade(t.Context()); err == nil {
+			t.Fatal("the downgrade is meant to time out")
+		}
+		sleep(2 * time.Second)
+		c.excludes(t, lock, "after a downgrade that timed out")
+	})
+}
+
+// An upgrade whose answers come late, and that cannot be taken back, leaves a shared hold.
+func TestUpgradeOfUnknownOutcomeKeepsTheLock(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+		for _, n := range c.n {
+			n.hook(slow(50*ms, "convert"), fails(unknown, "convert"))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		err := lock.Upgrade(ctx)
+		sleep(time.Second)
+		if lock.Err() == nil && len(c.at("me")) < 2 {
+			t.Errorf("upgrade: %v; the Lock says it is held for %v more, and is at nodes %v", err, time.Until(lock.Deadline()), c.at("me"))
+		}
+		c.excludes(t, lock, "after an upgrade of unknown outcome")
+	})
+}
+
+// Node 2 missed a long renewal, and nodes 1 and 2 the downgrade: the two that carry the Deadline go on doing so.
+func TestDeadlineHoldsAfterAFailedDowngrade(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[2].hook(fails(errDown, "renew"), nil)
+		match(t, lock.Renew(t.Context(), time.Hour))
+		c.n[1].hook(fails(errDown, "convert"), nil)
+		c.n[2].hook(fails(errDown, "convert"), nil)
+		if err := lock.Downgrade(t.Context()); err == nil {
+			t.Fatal("the downgrade is meant to miss the quorum")
+		}
+		synctest.Wait()
+		c.n[1].hook(nil, nil)
+		c.n[2].hook(nil, nil)
+		sleep(31 * time.Second) // C's lease of 30 s is over
+		c.excludes(t, lock, "after a downgrade that missed the quorum")
+	})
+}
+
+// A node whose lease ends before the Deadline is renewed before it is upgraded: of the quorum that was, it may be one.
+func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[2].hook(fails(errDown, "renew"), nil)
+		match(t, lock.Renew(t.Context(), time.Hour))
+		c.n[2].hook(nil, nil)
+		c.n[1].hook(fails(errDown, "convert"), nil)
+		match(t, lock.Upgrade(t.Context()))
+		synctest.Wait()
+		if lock.Mode() != locker.Exclusive {
+			t.Fatal("not exclusive")
+		}
+		c.n[1].hook(nil, nil)
+		sleep(31 * time.Second)
+		c.excludes(t, lock, "after an upgrade that won")
+	})
+}
+
+// A node that refused long ago, when the lock was to be restored there, says nothing about a conversion.
+func TestContentionOfAConversionIsItsOwn(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].Hold(locker.Request{Name: name, Owner: "stray", TTL: time.Second})
+		lock := c.take(t, locker.Request{Owner: "me"})
+		sleep(5 * time.Second) // the stray has long gone
+		c.n[1].hook(fails(errDown, "convert"), nil)
+		if err := lock.Downgrade(t.Context()); errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("nobody else holds anything, one node is down, and downgrade says: %v", err)
+		}
+	})
+}
+
+// modes is how the nodes are held.
+func (c *hookedCluster) modes() (all []locker.Mode) {
+	for _, n := range c.n {
+		s, _ := n.Inspect(bg, name)
+		all = append(all, s.Mode)
+	}
+	return all
+}
+
+// An upgrade that misses the quorum is taken back where it succeeded, at once or with the next renewal.
+func TestMissedUpgradeIsTakenBack(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[0].hook(nil, nil)
+		for _, n := range c.n[1:] {
+			n.Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Minute})
+		}
+		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		synctest.Wait()
+		if slices.Contains(c.modes(), locker.Exclusive) || lock.Mode() != locker.Shared || len(c.at("me")) == 0 {
+			t.Errorf("modes %v after an upgrade that was refused, %v", c.modes(), lock)
+		}
+		asked := 0
+		c.n[0].hook(func(what string) error { // the upgrade is executed, the taking back is not
+			if asked++; what == "convert" && asked > 1 {
+				return errDown
+			}
+			return nil
+		}, nil)
+		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		synctest.Wait()
+		if c.modes()[0] != locker.Exclusive {
+			t.Fatal("node 0 is meant to be left exclusive")
+		}
+		c.n[0].hook(nil, nil)
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		if slices.Contains(c.modes(), locker.Exclusive) {
+			t.Errorf("modes %v after the next renewal", c.modes())
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A node that an upgrade missed counts no more until a renewal has upgraded it; one that a downgrade missed does.
+func TestRenewalConvertsWhatWasMissed(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[2].hook(fails(errDown, "convert"), nil)
+		match(t, lock.Upgrade(t.Context()))
+		synctest.Wait()
+		c.n[1].hook(fails(errDown, "renew"), nil)
+		if err := lock.Renew(t.Context(), 0); err == nil {
+			t.Error("only node 0 was renewed and is exclusive, and renew says nothing")
+		}
+		c.n[1].hook(nil, nil)
+		c.n[2].hook(nil, nil)
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		if slices.Contains(c.modes(), locker.Shared) {
+			t.Errorf("modes %v after a renewal", c.modes())
+		}
+		for _, n := range c.n[1:] {
+			n.hook(fails(errDown, "convert"), nil)
+		}
+		match(t, lock.Downgrade(t.Context()), locker.ErrUnknownOutcome, errDown)
+		match(t, lock.Renew(t.Context(), 0))
+		if lock.Mode() != locker.Shared || lock.Err() != nil {
+			t.Errorf("%v after a downgrade that missed the quorum", lock)
+		}
+		for _, n := range c.n[1:] {
+			n.hook(nil, nil)
+		}
+		match(t, lock.Downgrade(t.Context())) // or the next renewal
+		synctest.Wait()
+		if slices.Contains(c.modes(), locker.Exclusive) {
+			t.Errorf("modes %v after the next downgrade", c.modes())
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}

@@ -1,0 +1,164 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// hooked is a node in memory whose calls a test delays or fails, before or after they are executed.
+type hooked struct {
+	*lockertest.Locker
+
+	mu            sync.Mutex
+	before, after func(what string) error
+}
+
+func (n *hooked) hook(before, after func(what string) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.before, n.after = before, after
+}
+
+func (n *hooked) run(before bool, what string) error {
+	n.mu.Lock()
+	f := n.after
+	if before {
+		f = n.before
+	}
+	n.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f(what)
+}
+
+func (n *hooked) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	what := "acquire"
+	if !req.Resume.IsZero() {
+		what = "resume"
+	}
+	if err := n.run(true, what); err != nil {
+		return nil, err
+	}
+	lock, err := n.Locker.Acquire(context.WithoutCancel(ctx), req)
+	if err == nil {
+		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return &hookedLease{inner, n} })
+	}
+	if late := n.run(false, what); late != nil {
+		return nil, late
+	}
+	return lock, err
+}
+
+type hookedLease struct {
+	locker.Lease
+	node *hooked
+}
+
+func (l *hookedLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if err := l.node.run(true, op.Kind.String()); err != nil {
+		return locker.Term{}, err
+	}
+	term, err := l.Lease.Do(context.WithoutCancel(ctx), op)
+	if late := l.node.run(false, op.Kind.String()); late != nil {
+		return locker.Term{}, late
+	}
+	return term, err
+}
+
+// fails fails these operations; slow makes them take d.
+func fails(err error, ops ...string) func(string) error {
+	return func(what string) error {
+		if slices.Contains(ops, what) {
+			return err
+		}
+		return nil
+	}
+}
+
+func slow(d time.Duration, ops ...string) func(string) error {
+	return func(what string) error {
+		if slices.Contains(ops, what) {
+			sleep(d)
+		}
+		return nil
+	}
+}
+
+type hookedCluster struct {
+	*redlock.Locker
+	n []*hooked
+}
+
+func overHooked(t *testing.T, n int, cfg redlock.Config) *hookedCluster {
+	t.Helper()
+	c := &hookedCluster{}
+	var lockers []locker.Locker
+	for range n {
+		node := &hooked{Locker: lockertest.New()}
+		c.n = append(c.n, node)
+		lockers = append(lockers, node)
+	}
+	l, err := redlock.New(lockers, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Locker = l
+	return c
+}
+
+func inHooked(t *testing.T, n int, cfg redlock.Config, f func(t *testing.T, c *hookedCluster)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer sleep(time.Hour) // what is behind ends
+		f(t, overHooked(t, n, cfg))
+	})
+}
+
+func (c *hookedCluster) take(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	req.Name = name
+	if req.TTL == 0 {
+		req.TTL = ttl
+	}
+	lock, err := c.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	synctest.Wait()
+	return lock
+}
+
+func (c *hookedCluster) at(owner string) (where []int) {
+	for i, n := range c.n {
+		if s, err := n.Inspect(bg, name); err == nil && s.Held && s.Owner == owner {
+			where = append(where, i)
+		}
+	}
+	return where
+}
+
+// excludes demands that no other can have the lock while held says that it is held.
+func (c *hookedCluster) excludes(t *testing.T, held *locker.Lock, when string) {
+	t.Helper()
+	if held.Err() != nil {
+		return // it said so
+	}
+	other, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, Owner: "other"})
+	if err == nil && held.Err() == nil {
+		t.Errorf("%s: two hold at once: the first has %v left and is at nodes %v, mode %v; the other is at %v", when,
+			time.Until(held.Deadline()), c.at("me"), held.Mode(), c.at("other"))
+	}
+	if err == nil {
+		_ = other.Release(bg)
+	}
+}

@@ -1,0 +1,149 @@
+package redlock_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// A node where the lock is restored gets a lease until the Deadline, also where a shorter one is asked for.
+func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		match(t, lock.Renew(t.Context(), time.Hour))
+		for _, i := range []int{0, 1} {
+			c.n[i].Forget(name)
+			match(t, lock.Renew(t.Context(), 0))
+			synctest.Wait()
+		}
+		match(t, lock.Renew(t.Context(), 0)) // all is restored and counts
+		sleep(31 * time.Second)
+		c.excludes(t, lock, "after two nodes were restored")
+	})
+}
+
+// Renewals past a node that hangs leave no goroutines, and nothing is left once the lock is over.
+func TestRenewalsDoNotPileUp(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{})
+		synctest.Wait()
+		c.nodes[2].freeze()
+		before := runtime.NumGoroutine()
+		for range 500 {
+			sleep(time.Second)
+			match(t, lock.Renew(t.Context(), 0))
+		}
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - before; more > 50 {
+			t.Errorf("500 renewals past a node that hangs left %d goroutines more", more)
+		}
+		match(t, lock.Release(t.Context()))
+		sleep(time.Hour)
+		if more := runtime.NumGoroutine() - before; more > 50 {
+			t.Errorf("an hour after the release there are %d goroutines more: the ctx of a renewal never ends", more)
+		}
+		c.nodes[2].melt()
+		synctest.Wait()
+	})
+}
+
+// A renewal that hangs for a part that is gone does not stand in the way of the part that came in its place.
+func TestRestoredPartIsRenewedByItself(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[0].hook(slow(20*time.Second, "renew"), nil) // one renewal hangs
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		c.n[0].Forget(name)
+		match(t, lock.Downgrade(t.Context())) // which finds that there is nothing
+		synctest.Wait()
+		c.n[0].hook(nil, nil)
+		match(t, lock.Renew(t.Context(), 0)) // restores it
+		synctest.Wait()
+		if at := c.at("me"); len(at) != 3 {
+			t.Fatalf("at %v", at)
+		}
+		c.n[1].hook(fails(errDown, "renew"), nil) // from now on node 0, which is well, decides
+		if err := lock.Renew(t.Context(), 0); err != nil {
+			t.Errorf("nodes 0 and 2 are well and hold, and renew says: %v", err)
+		}
+		sleep(30 * time.Second)
+	})
+}
+
+// A part that has ended before the quorum is there does not count for it.
+func TestPartThatEndsWhileGathering(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[0].hook(nil, nil)
+		c.n[1].hook(slow(100*ms, "acquire"), nil)
+		c.n[2].hook(fails(errDown, "acquire"), nil)
+		time.AfterFunc(50*ms, func() { c.n[0].Expire(name) })
+		lock := func() *locker.Lock {
+			lock, _ := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"})
+			return lock
+		}()
+		if lock != nil {
+			c.n[2].hook(nil, nil)
+			c.excludes(t, lock, "after a part had ended before the quorum was won")
+		}
+	})
+}
+
+// Where nodes lose the lock, it ends when the others' leases do that make up the quorum, though nobody asks.
+func TestLockEndsWithItsQuorum(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		start := time.Now()
+		c.n[2].hook(fails(errDown, "renew"), nil)
+		match(t, lock.Renew(t.Context(), time.Hour)) // at nodes 0 and 1
+		c.n[0].Forget(name)
+		c.n[0].hook(fails(errDown, "acquire"), nil)
+		if err := lock.Renew(t.Context(), 0); err == nil || errors.Is(err, locker.ErrNotHeld) {
+			t.Errorf("nodes 1 and 2 hold, and one was renewed: %v", err)
+		}
+		<-lock.Done()
+		if ended := time.Since(start); ended != ttl {
+			t.Errorf("the Lock ended after %v, want with node 2, after %v", ended, ttl)
+		}
+		match(t, lock.Err(), locker.ErrLost)
+	})
+}
+
+// A renewal that restores the quorum in time keeps the Lock.
+func TestRenewalKeepsALockWhoseQuorumEnds(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[2].hook(fails(errDown, "renew"), nil)
+		match(t, lock.Renew(t.Context(), time.Hour))
+		c.n[0].Forget(name)
+		_ = lock.Renew(t.Context(), 0)
+		c.n[2].hook(nil, nil)
+		match(t, lock.Renew(t.Context(), 0))
+		sleep(30 * time.Minute)
+		match(t, lock.Err())
+		c.excludes(t, lock, "half an hour later")
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A hold that is lost for certain says so at once, to those who listen.
+func TestCertainLossIsToldAtOnce(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
+		c.n[0].Forget(name)
+		c.n[1].Forget(name)
+		_ = raiser(lock, 100) // past the Lock
+		synctest.Wait()
+		select {
+		case <-lock.Done():
+			match(t, lock.Err(), locker.ErrLost)
+		default:
+			t.Error("two of three nodes said that it is gone, and Done is open")
+		}
+	})
+}

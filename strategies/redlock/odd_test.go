@@ -1,0 +1,120 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// odd is a Locker that returns what make makes of a lock.
+type odd struct {
+	*lockertest.Locker
+	change func(*locker.Lock) *locker.Lock
+}
+
+func (o odd) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := o.Locker.Acquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return o.change(lock), nil
+}
+
+// A lock that is over, or of another mode, or the zero Lock, does not count for the quorum.
+func TestOddLocksAreNoParts(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*locker.Lock) *locker.Lock{
+		"lost":     func(l *locker.Lock) *locker.Lock { locker.MarkLost(l, errDown); return l },
+		"released": func(l *locker.Lock) *locker.Lock { _ = l.Release(bg); return l },
+		"zero":     func(*locker.Lock) *locker.Lock { return &locker.Lock{} },
+		"shared":   func(l *locker.Lock) *locker.Lock { _ = l.Downgrade(bg); return l },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var lockers []locker.Locker
+				for range 3 {
+					lockers = append(lockers, odd{lockertest.New(), change})
+				}
+				lock, err := locker.Must(redlock.New(lockers, redlock.Config{})).Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
+				if err == nil {
+					t.Errorf("an exclusive lock, until %v, of three nodes' locks that are %s", lock.Deadline(), what)
+				}
+			})
+		})
+	}
+}
+
+// The same node twice is one: every attempt would be refused by itself.
+func TestNodeGivenTwice(t *testing.T) {
+	t.Parallel()
+	n := lockertest.New()
+	l, err := redlock.New([]locker.Locker{n, n, n}, redlock.Config{})
+	if err != nil {
+		match(t, err, locker.ErrInvalid)
+		return
+	}
+	_, err = l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
+	t.Errorf("New takes a node three times; then an acquire of what is free says: %v", err)
+}
+
+// lease is a Lease that can do all, or panics.
+type lease struct{ panics bool }
+
+func (l lease) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+	if l.panics {
+		panic("a lease's own")
+	}
+	return locker.Term{Fence: op.Fence, Deadline: time.Now().Add(ttl)}, nil
+}
+
+// What a node's own code does wrong is a failure of that node. A panic in goroutines of redlock's own nobody else could
+// recover.
+func TestFaultsOfNodesAreErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		lease  locker.Lease
+		fence  int64
+		panics bool
+		says   string
+	}{
+		{name: "negative fence", lease: lease{}, fence: -1, says: "no fencing token"},
+		{name: "no lease", says: "without a Lease"},
+		{name: "its Locker panics", panics: true, says: "it panicked: a node's own"},
+		{name: "its Lease panics", lease: lease{panics: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			node := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				if tt.panics {
+					panic("a node's own")
+				}
+				return locker.NewLock(ctx, locker.Grant{
+					Name: req.Name, Token: "t", TTL: req.TTL, Deadline: time.Now().Add(req.TTL), Fence: tt.fence,
+				}, tt.lease), nil
+			})
+			l := locker.Must(redlock.New([]locker.Locker{node, node, node}, redlock.Config{}))
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Fenced: tt.fence != 0})
+			if tt.says == "" {
+				match(t, err)
+				for what, op := range map[string]func(context.Context) error{"downgrade": lock.Downgrade, "release": lock.Release} {
+					if err := op(t.Context()); err == nil || !strings.Contains(err.Error(), "it panicked: a lease's own") {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				return
+			}
+			if _, found := errors.AsType[*redlock.NodeError](err); !found || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("acquire: %v, want an error of the nodes that says %q", err, tt.says)
+			}
+		})
+	}
+}

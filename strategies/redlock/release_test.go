@@ -1,0 +1,45 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// A node that is being asked may hold, so that the loss is not certain.
+func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].hook(nil, slow(2*time.Second, "acquire")) // executed at once, answered late
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[1].Forget(name)
+		if at := c.at("me"); len(at) != 2 {
+			t.Fatalf("at %v", at)
+		}
+		err := lock.Release(t.Context())
+		if errors.Is(err, locker.ErrLost) {
+			t.Errorf("two of three nodes held it to the end, and release says: %v", err)
+		}
+		sleep(5 * time.Second)
+	})
+}
+
+// A release does not wait for as long as the nodes like.
+func TestReleaseIsBounded(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		for _, n := range c.n {
+			n.hook(slow(time.Minute, "release"), nil)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_ = lock.Release(ctx)
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("Release with 1 s of ctx, a TTL of 30 s and an AttemptTimeout of 1 s took %v", took)
+		}
+	})
+}

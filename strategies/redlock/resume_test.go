@@ -1,0 +1,154 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// A resume takes the parts one by one, and the old holder restores them behind it: the old Lock is lost all the same.
+func TestOneHoldIsNeverTwoLocks(t *testing.T) {
+	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
+		old := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		handle := old.Handle()
+		c.n[1].hook(slow(100*ms, "resume"), nil)
+		c.n[2].hook(func(what string) error {
+			if what == "resume" {
+				sleep(100 * ms)
+				return errDown
+			}
+			return nil
+		}, nil)
+		type result struct {
+			lock *locker.Lock
+			err  error
+		}
+		got := make(chan result, 1)
+		go func() {
+			lock, err := locker.Resume(t.Context(), c, handle)
+			got <- result{lock, err}
+		}()
+		sleep(50 * ms)
+		match(t, old.Renew(t.Context(), 0)) // A is gone, and is restored
+		synctest.Wait()
+		r := <-got
+		if r.err != nil {
+			t.Fatalf("resume: %v", r.err)
+		}
+		for range 20 {
+			sleep(10 * time.Second)
+			errOld, errNew := old.Renew(t.Context(), 0), r.lock.Renew(t.Context(), 0)
+			if errOld != nil || errNew != nil {
+				return
+			}
+		}
+		t.Errorf("200 s after the resume both Locks of one hold renew: %v, %v", old.Err(), r.lock.Err())
+	})
+}
+
+// A resume that is cut off says more than that ctx has ended, unless the hold is there as before.
+func TestResumeThatIsCutOffIsOfUnknownOutcome(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		old := c.take(t, locker.Request{Owner: "me"})
+		handle := old.Handle()
+		for _, n := range c.n {
+			n.hook(nil, slow(100*ms, "resume"))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
+		defer cancel()
+		_, err := locker.Resume(ctx, c, handle)
+		sleep(time.Second)
+		if at := c.at("me"); len(at) < 2 && !errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Errorf("the hold is at %v any more, and resume says: %v", at, err)
+		}
+	})
+}
+
+// A resume that fails gives the parts back to whom it took them from, who believes in the Deadline.
+func TestFailedResumeIsUndone(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		old := c.take(t, locker.Request{Owner: "me"})
+		for _, n := range c.n {
+			n.hook(nil, slow(100*ms, "resume"))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
+		defer cancel()
+		if _, err := locker.Resume(ctx, c, old.Handle()); err == nil {
+			t.Fatal("the resume is meant to be cut off")
+		}
+		sleep(time.Second)
+		c.excludes(t, old, "after a resume that was cut off")
+	})
+}
+
+// A quorum that holds for one owner is seen by Inspect, also where a node was restored after a resume.
+func TestResumedHoldIsInspected(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].hook(fails(errDown, "acquire"), nil)
+		old := c.take(t, locker.Request{Owner: "me", Note: "host-1"})
+		c.n[2].hook(nil, nil)
+		lock, err := locker.Resume(t.Context(), c, old.Handle())
+		match(t, err)
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait() // node 2 is restored, with the note that the Handle carries
+		c.n[0].Forget(name)
+		if s, err := c.Inspect(t.Context(), name); err != nil || s.Owner != "me" || s.Note != "host-1" {
+			t.Errorf("%v hold for one owner, and Inspect says: %+v, %v", c.at("me"), s, err)
+		}
+		match(t, lock.Renew(t.Context(), 0))
+	})
+}
+
+// Two resumes of one handle share the nodes out: neither says for certain that there was no such hold.
+func TestTwoResumesThatShareTheNodesOut(t *testing.T) {
+	inHooked(t, 4, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		handle := c.take(t, locker.Request{Owner: "me"}).Handle()
+		var mu sync.Mutex
+		turns := make([]int, 4)
+		for i, n := range c.n { // one resume comes first at nodes 0 and 1, the other at 2 and 3
+			n.hook(func(what string) error {
+				if what != "resume" {
+					return nil
+				}
+				mu.Lock()
+				turns[i]++
+				second := turns[i] == 2
+				mu.Unlock()
+				if second != (i < 2) {
+					sleep(20 * ms)
+				}
+				return nil
+			}, nil)
+		}
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := locker.Resume(t.Context(), c, handle)
+				errs <- err
+			}()
+			synctest.Wait()
+		}
+		first, second := <-errs, <-errs
+		sleep(time.Second)
+		if errors.Is(first, locker.ErrNotHeld) && errors.Is(second, locker.ErrNotHeld) && !errors.Is(first, locker.ErrUnknownOutcome) {
+			t.Errorf("both resumes say that there was no such hold: %v; %v", first, second)
+		}
+	})
+}
+
+// A wrapper without Unwrap, as one that changes renewals, does not take the Handle away.
+func TestHandleBehindAWrapper(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{})
+		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return struct{ locker.Lease }{inner} })
+		if lock.Handle().IsZero() {
+			t.Errorf("the Handle of a lock that is held is zero")
+		}
+	})
+}
