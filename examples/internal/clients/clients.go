@@ -70,11 +70,13 @@ type Client struct {
 // All are the clients that were connected.
 type All []*Client
 
+var dialers = []func(context.Context, *Server) (*Client, error){dialGoredis, dialRueidis, dialRedigo}
+
 // Dial connects the three clients. What it returns is to be closed also where one of them fails.
 func Dial(ctx context.Context, s *Server) (all All, err error) {
 	logging.Disable() // go-redis writes its own lines to standard error otherwise
-	for _, open := range []func(context.Context, *Server) (*Client, error){dialGoredis, dialRueidis, dialRedigo} {
-		c, err := open(ctx, s)
+	for _, dial := range dialers {
+		c, err := dial(ctx, s)
 		if c != nil {
 			all = append(all, c)
 		}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { program.TestMain(m, main) }
+
+const want = `page one holds, shared
+page two holds, shared
+import is refused
+page three is refused
+import holds, exclusive
+page one is refused
+import goes on, shared
+page one holds, shared
+`
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	if out := program.MustRun(t); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	if out := program.MustRun(t, "-redis", "redis://"+redistest.Start(t, redistest.Options{}).Addr()); out != want {
+		t.Errorf("it printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	program.Fails(t, "rwhash", "connection refused", "-redis", "redis://127.0.0.1:1")
+	program.Misused(t, "stray")
+}
