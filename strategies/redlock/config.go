@@ -19,8 +19,8 @@ type Config struct {
 	// tenth of the TTL.
 	MinValidity time.Duration
 	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that has not answered by then
-	// counts as one that failed. It is what an attempt costs that a hung node decides. A release is bounded by the nodes
-	// instead. At least 1 ms. Default: a tenth of the TTL, at most 1 s.
+	// counts as one that failed. It is what an attempt costs that a hung node decides. A release waits twice as long.
+	// At least 1 ms. Default: a tenth of the TTL, at most 1 s.
 	AttemptTimeout time.Duration
 	// WakeJitter is up to how long middleware/retry waits, at random, between a wake-up and the next attempt: attempts that
 	// meet share the nodes out among themselves, and none has a quorum. At least 1 ns. Default: 10 ms.

@@ -14,13 +14,23 @@
 //   - A node that answers later joins the lock, if that is held then; else it is given back. What a losing attempt had won is
 //     given back without waking those who wait.
 //   - Renew needs the quorum, and then restores the lock, behind, where it is missing: at a node that was restarted, or was not
-//     reached before. Such a node counts from the next renewal. Release reaches all nodes, and waits for a quorum of them.
-//   - Renew and Release say ErrLost only where it is certain that fewer nodes than a quorum held the lock.
+//     reached before. Such a node counts once it holds until the Deadline. Release reaches all nodes, and waits for a quorum of
+//     them, for at most twice Config.AttemptTimeout, or once that where its ctx has ended; the rest goes on behind.
+//   - The Deadline is never past what a quorum of nodes has granted. Where nodes lose what they had, the Lock ends, ErrLost, when
+//     the quorum of the others does, unless a renewal restored it before; at once where fewer than a quorum are left.
+//   - Renew and Release say ErrLost only where too few nodes are known to hold the lock. One that is being asked may hold it, for
+//     an AttemptTimeout.
 //   - locker.ErrNotAcquired means that others hold it at so many nodes that without them it would have been won. An outage
-//     is a [*QuorumError], with a [*NodeError] for each node that failed.
+//     is a [*QuorumError], with a [*NodeError] for each node that failed; so did one that panicked, or whose lock was over, or
+//     of another mode.
 //
 // The mode, re-entry, renewals and hand-over are those of the nodes: Shared over nodes of rwhash; re-entry over reentrant, by the
 // owner, which is the same at all nodes; strategies/watchdog and middleware/retry go around the quorum, not around the nodes.
+//
+// Lock.Upgrade and Lock.Downgrade need the quorum, too, and release nothing. A downgrade gives the exclusive hold up from the
+// call on, whatever its outcome: ErrUnknownOutcome where the quorum was missed, and the next renewal tells the nodes again. An
+// upgrade wins with a quorum of nodes that are known to be exclusive until the Deadline; where it misses it, the nodes that were
+// upgraded, or may have been, are taken back at once, or with the next renewal. What is not exclusive does not count then.
 //
 // With Config.Quorum set to all nodes, a lock is held at all of them or not at all. So a team moves from one deployment to
 // another: those who lock at both exclude those who lock at either.
@@ -36,14 +46,20 @@
 // # Handles
 //
 // Lock.Handle names the parts at all nodes that hold at that moment. Resume takes them over and needs the quorum, too; where it is
-// missed, what was taken over is released, and the hold has ended: ErrNotHeld where it is certain that it had ended
-// before, else a [*QuorumError] that matches ErrUnknownOutcome.
+// missed, or cut off, what was taken over is given back to whom it was taken from (locker.OpGiveBack), and the error matches
+// ErrUnknownOutcome. It is ErrNotHeld where so many nodes hold no such thing that no quorum can, and none was taken over. Once
+// a quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost, wherever it was restored:
+// one hold is never two Locks. A node where it was restored while a resume was under way that failed may be held by nobody until
+// the TTL.
 //
 // # What is not
 //
 // It is assumed that a node keeps its keys over a restart (appendonly yes, appendfsync always), or stays away for the longest TTL;
 // that nodes share nothing, so that a replica is no node; and that no clock is stepped, or runs faster than another, by more
 // than the drift. Where this does not hold, two may hold at once, and the fencing token tells them apart.
+//
+// Re-entry: a nested hold has the token of the hold around it or, since it may be won at other nodes, a higher one. Where the
+// resource refuses what is below the highest token that it saw, use the nested one's for what follows, or the outer one's alone.
 //
 // Two that try at once may share the nodes out among themselves, and neither wins; middleware/retry keeps them apart by a
 // random delay ([Config].WakeJitter). Wake-ups come from one of the nodes that refused. Nodes are to be bare strategies: a retry

@@ -2,8 +2,7 @@ package redlock_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,51 +65,55 @@ func TestNodeGivenTwice(t *testing.T) {
 	t.Errorf("New takes a node three times; then an acquire of what is free says: %v", err)
 }
 
-// raises is a Lease that can do all.
-type raises struct{}
+// lease is a Lease that can do all, or panics.
+type lease struct{ panics bool }
 
-func (raises) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+func (l lease) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+	if l.panics {
+		panic("a lease's own")
+	}
 	return locker.Term{Fence: op.Fence, Deadline: time.Now().Add(ttl)}, nil
 }
 
-// What panics in a node's own code is a failure of that node: nobody else could recover, in goroutines of redlock's own.
-func TestPanicsOfNodes(t *testing.T) {
+// What a node's own code does wrong is a failure of that node. A panic in goroutines of redlock's own nobody else could
+// recover.
+func TestFaultsOfNodesAreErrors(t *testing.T) {
 	t.Parallel()
-	if what := os.Getenv("REDLOCK_PANIC"); what != "" {
-		var fence int64
-		lease := locker.Lease(raises{})
-		switch what {
-		case "negative fence":
-			fence = -1
-		case "no lease":
-			lease = nil
-		}
-		node := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if what == "node panics" {
-				panic("a node's own")
-			}
-			return locker.NewLock(ctx, locker.Grant{
-				Name: req.Name, Token: "t", TTL: req.TTL, Deadline: time.Now().Add(req.TTL), Fence: fence,
-			}, lease), nil
-		})
-		l := locker.Must(redlock.New([]locker.Locker{node, node, node}, redlock.Config{}))
-		defer func() { _ = recover() }() //nolint:tparallel // a caller's
-		lock, err := l.Acquire(context.Background(), locker.Request{Name: name, TTL: ttl, Fenced: fence != 0})
-		if err == nil && what == "no lease" {
-			_ = lock.Release(context.Background())
-		}
-		sleep(50 * ms) // in this process, which nobody waits for, what panics behind comes to light
-		return
-	}
-	for _, what := range []string{"negative fence", "no lease", "node panics"} {
-		t.Run(what, func(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		lease  locker.Lease
+		fence  int64
+		panics bool
+		says   string
+	}{
+		{name: "negative fence", lease: lease{}, fence: -1, says: "no fencing token"},
+		{name: "no lease", says: "without a Lease"},
+		{name: "its Locker panics", panics: true, says: "it panicked: a node's own"},
+		{name: "its Lease panics", lease: lease{panics: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestPanicsOfNodes$", "-test.count=1")
-			cmd.Env = append(os.Environ(), "REDLOCK_PANIC="+what)
-			out, err := cmd.CombinedOutput()
-			if _, what, panics := strings.Cut(string(out), "panic: "); panics {
-				what, _, _ = strings.Cut(what, "\n")
-				t.Errorf("the process dies of %q (%v)", what, err)
+			node := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				if tt.panics {
+					panic("a node's own")
+				}
+				return locker.NewLock(ctx, locker.Grant{
+					Name: req.Name, Token: "t", TTL: req.TTL, Deadline: time.Now().Add(req.TTL), Fence: tt.fence,
+				}, tt.lease), nil
+			})
+			l := locker.Must(redlock.New([]locker.Locker{node, node, node}, redlock.Config{}))
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Fenced: tt.fence != 0})
+			if tt.says == "" {
+				match(t, err)
+				for what, op := range map[string]func(context.Context) error{"downgrade": lock.Downgrade, "release": lock.Release} {
+					if err := op(t.Context()); err == nil || !strings.Contains(err.Error(), "it panicked: a lease's own") {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				return
+			}
+			if _, found := errors.AsType[*redlock.NodeError](err); !found || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("acquire: %v, want an error of the nodes that says %q", err, tt.says)
 			}
 		})
 	}

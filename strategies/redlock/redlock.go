@@ -23,7 +23,7 @@ var (
 )
 
 // New returns a Locker that locks where a quorum of nodes does. They should be bare strategies over servers that share
-// nothing: middleware goes around the quorum. Errors: ErrInvalid.
+// nothing, each given once: middleware goes around the quorum. Errors: ErrInvalid.
 func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	if len(nodes) == 0 {
 		return nil, invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
