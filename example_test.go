@@ -10,7 +10,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 func Example() {
@@ -30,6 +35,42 @@ func Example() {
 	req := locker.Request{Name: "invoice:42", TTL: 30 * time.Second, MaxWait: 5 * time.Second}
 	err = locker.Do(context.Background(), l, req, func(ctx context.Context, lock *locker.Lock) error {
 		fmt.Println("working on", lock.Name()) // ctx ends when the lock is lost
+		return nil
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// working on invoice:42
+	// error: <nil>
+}
+
+// A lock at more than half of five servers outlives any two of them.
+func Example_quorum() {
+	var drivers []driver.Driver
+	var servers []*miniredis.Miniredis
+	for range 5 {
+		server, err := miniredis.Run()
+		if err != nil {
+			panic(err)
+		}
+		defer server.Close()
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+		defer client.Close()
+		drv := locker.Must(goredis.New(client))
+		defer drv.Close()
+		servers, drivers = append(servers, server), append(drivers, drv)
+	}
+
+	nodes := make([]locker.Locker, len(drivers)) // a driver for each server, of any provider
+	for i, drv := range drivers {
+		nodes[i] = locker.Must(single.New(drv, single.Config{}))
+	}
+	quorum := locker.Must(redlock.New(nodes, redlock.Config{}))
+	l := locker.Chain(quorum, locker.Must(retry.New(retry.Config{})), locker.Must(watchdog.New(watchdog.Config{})))
+
+	servers[0].Close()
+	servers[3].Close()
+	err := locker.Do(context.Background(), l, locker.Request{Name: "invoice:42"}, func(_ context.Context, lock *locker.Lock) error {
+		fmt.Println("working on", lock.Name())
 		return nil
 	})
 	fmt.Println("error:", err)

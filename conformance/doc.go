@@ -13,8 +13,8 @@
 //	}
 //
 // What is not in Lacks must work; what is must answer errors.ErrUnsupported. The suite owns the servers: miniredis, which
-// needs nothing, and real ones (one server, a cluster of three masters, a master watched by Sentinels) where the program
-// redis-server is found or the environment variable HOLDFAST_REDIS_SERVER names another. Where there is none those cases
+// needs nothing, and real ones (one server, a cluster of three masters, a master watched by Sentinels, five masters that share
+// nothing) where the program redis-server is found or the environment variable HOLDFAST_REDIS_SERVER names another. Where there is none those cases
 // are skipped, but fail if the environment says CI=true.
 //
 // # What is proved

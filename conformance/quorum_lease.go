@@ -112,7 +112,7 @@ func renewalRestores(t *caseT) {
 		req := locker.Request{Name: t.key(), TTL: long, Fenced: fenced}
 		lock := t.acquire(a, req)
 		for missed := range quorumSize { // one after the other: without restoring, the third is one too many
-			t.eventually("the node has the key", func() bool { return t.there(missed, req.Name) })
+			t.everywhere(lock)
 			t.at(missed, "DEL", req.Name)
 			t.eventually("a renewal restores the node", func() bool {
 				t.ok(lock.Renew(t.ctx, 0), "Renew without node %d", missed)

@@ -83,6 +83,11 @@ var arrows = []arrow{
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
+		program: []string{"strategies/redlock"},
+		with:    []string{"locker", "locker/driver"},
+		why:     "a quorum is of Lockers, so it does not know that there is a Redis",
+	},
+	{
 		program: []string{"strategies/rwhash"},
 		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
 		why:     "a strategy runs on any client, so it knows none",

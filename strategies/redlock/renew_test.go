@@ -216,9 +216,11 @@ func TestRenewalsThatHangAreJoined(t *testing.T) {
 			matchNot(t, err, locker.ErrNotHeld)
 		}
 		for _, n := range c.nodes[1:] {
-			if got := n.calls[locker.OpRenew]; got != 1 {
-				t.Errorf("node %d got %d renewals, want 1", n.index, got)
-			}
+			n.set(func(n *node) {
+				if got := n.calls[locker.OpRenew]; got != 1 {
+					t.Errorf("node %d got %d renewals, want 1", n.index, got)
+				}
+			})
 		}
 		time.AfterFunc(50*ms, c.nodes[2].melt)
 		start := time.Now()
