@@ -324,6 +324,9 @@ func TestTrace(t *testing.T) {
 		match(t, err)
 		sleep(ttl)
 		<-other.Done()
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		slices.Sort(events)
 		want := []string{
 			"acquired redlock memory", "acquired redlock memory",
