@@ -201,13 +201,14 @@ func threeNodesHang(t *caseT) {
 	t.passes(l, req.Name)
 }
 
-// hungNodesCostNothing does so much that it takes too long if each acquire costs a quorumTimeout.
+// hungNodesCostNothing does so much that it takes twice too long if each acquire costs a quorumTimeout.
 func hungNodesCostNothing(t *caseT) {
 	const rounds = 5
 	proxies, l := t.quorumBehind()
 	proxies[1].Freeze()
 	proxies[2].Freeze()
 	name := t.key()
+	t.prompt = rounds * quorumTimeout / 2
 	t.promptly("five locks with two of five nodes hung", func() {
 		for i := range rounds {
 			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: i%2 == 0})

@@ -161,13 +161,19 @@ func (t *caseT) leases(name string) (left []time.Duration) {
 	t.Helper()
 	for i, s := range t.srv.nodes {
 		if !s.killed {
-			ms, _ := t.at(i, "PTTL", name).(int64)
-			left = append(left, time.Duration(ms)*time.Millisecond)
+			left = append(left, t.lease(i, name))
 		}
 	}
 	slices.Sort(left)
 	slices.Reverse(left)
 	return left
+}
+
+// lease is what is left of name's key at a node.
+func (t *caseT) lease(i int, name string) time.Duration {
+	t.Helper()
+	ms, _ := t.at(i, "PTTL", name).(int64)
+	return time.Duration(ms) * time.Millisecond
 }
 
 // there tells whether a node has name's key.
@@ -185,13 +191,24 @@ func (t *caseT) nowhere(name string) {
 // coversQuorum demands that a lock's Deadline is not later than the end of the keys of a quorum.
 func (t *caseT) coversQuorum(lock *locker.Lock) {
 	t.Helper()
-	left := t.leases(lock.Name())
-	end := time.Now().Add(left[majority-1] + time.Millisecond) // rounded down by the server
-	switch {
-	case slices.Contains(left, forEver):
-		t.Errorf("a key of a held lock never expires: if its holder dies, nobody gets it")
-	case left[majority-1] == noKey:
-		t.Errorf("fewer nodes than a quorum have the key of a held lock: %v", left)
+	var ends []time.Time
+	for i, s := range t.srv.nodes {
+		if s.killed {
+			continue
+		}
+		switch left := t.lease(i, lock.Name()); left {
+		case noKey:
+		case forEver:
+			t.Errorf("the key of a held lock never expires at node %d: if its holder dies, nobody gets it", i)
+		default:
+			ends = append(ends, time.Now().Add(left+time.Millisecond)) // rounded down by the server
+		}
+	}
+	if len(ends) < majority {
+		t.Fatalf("%d nodes have the key of a held lock, fewer than a quorum", len(ends))
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	switch end := ends[majority-1]; {
 	case lock.Deadline().IsZero():
 		t.Errorf("a lock whose keys expire has no Deadline")
 	case lock.Deadline().After(end):

@@ -134,8 +134,8 @@ func (r *recorder) first() string {
 // impatient is how long a case that is to fail waits for what does not come.
 const impatient = 2 * time.Second
 
-// slots bounds how many cases run at once; they mostly wait.
-var slots = make(chan struct{}, 24)
+// slots bounds how many cases run at once, quorumSlots how many with five servers; they mostly wait.
+var slots, quorumSlots = make(chan struct{}, 24), make(chan struct{}, 8)
 
 // failing runs the cases with these names on h, at once and on servers of their own, and returns those that failed.
 func failing(h *Harness, names []string) map[string]*recorder {
@@ -146,6 +146,10 @@ func failing(h *Harness, names []string) map[string]*recorder {
 		c := &cases[i]
 		if !c.applies(h, Miniredis) || !slices.Contains(names, c.name) {
 			continue
+		}
+		slots := slots
+		if c.quorum {
+			slots = quorumSlots
 		}
 		wg.Go(func() {
 			slots <- struct{}{}

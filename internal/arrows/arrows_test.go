@@ -85,7 +85,7 @@ var arrows = []arrow{
 	{
 		program: []string{"strategies/redlock"},
 		with:    []string{"locker", "locker/driver"},
-		why:     "a quorum is of Lockers, so it does not know that there is a Redis",
+		why:     "a quorum composes over any Locker, so it knows no strategy and no client",
 	},
 	{
 		program: []string{"strategies/rwhash"},
