@@ -83,6 +83,11 @@ var arrows = []arrow{
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
+		program: []string{"strategies/redlock"},
+		with:    []string{"locker", "locker/driver"},
+		why:     "a quorum composes over any Locker, so it knows no strategy and no client",
+	},
+	{
 		program: []string{"strategies/rwhash"},
 		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
 		why:     "a strategy runs on any client, so it knows none",

@@ -185,6 +185,7 @@ func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 		}
 		match(t, lock.Downgrade(t.Context()), locker.ErrUnknownOutcome, errDown)
 		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait() // it has tried once more
 		if lock.Mode() != locker.Shared || lock.Err() != nil {
 			t.Errorf("%v after a downgrade that missed the quorum", lock)
 		}

@@ -28,8 +28,9 @@ func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 }
 
 // Renewals past a node that hangs leave no goroutines, and nothing is left once the lock is over.
-func TestRenewalsDoNotPileUp(t *testing.T) {
-	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
+	synctest.Test(t, func(t *testing.T) { // not beside other tests: it counts the goroutines of all
+		c := newCluster(t, 3, redlock.Config{})
 		lock := c.acquire(locker.Request{})
 		synctest.Wait()
 		c.nodes[2].freeze()

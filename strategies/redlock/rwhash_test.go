@@ -34,6 +34,7 @@ func overRWHash(t *testing.T, f func(t *testing.T, l *redlock.Locker)) {
 			nodes = append(nodes, locker.Must(rwhash.New(drv, rwhash.Config{})))
 		}
 		f(t, locker.Must(redlock.New(nodes, redlock.Config{})))
+		sleep(time.Minute) // what is behind ends
 	})
 }
 
@@ -49,9 +50,10 @@ func TestWaitingWritersGetIn(t *testing.T) {
 				defer func() { done <- struct{}{} }()
 				sleep(time.Duration(i) * 50 * ms)
 				for ctx.Err() == nil {
-					lock, err := waiting.Acquire(ctx, locker.Request{Name: name, Mode: locker.Shared})
+					lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared, NoWait: true})
 					if err != nil {
-						continue // the test is over
+						sleep(5 * ms)
+						continue
 					}
 					sleep(200 * ms)
 					match(t, lock.Release(t.Context()))
