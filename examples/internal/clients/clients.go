@@ -1,4 +1,5 @@
-package main
+// Package clients connects the three clients of the examples, to an embedded server or to a real one.
+package clients
 
 import (
 	"context"
@@ -13,8 +14,6 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	rueidisclient "github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/providers/redigo"
@@ -23,56 +22,58 @@ import (
 
 const dialTimeout = 3 * time.Second
 
-// server is where the clients connect to.
-type server struct {
+// Server is where the clients connect to.
+type Server struct {
 	url      *url.URL
 	embedded *miniredis.Miniredis // nil: a real one
 }
 
-func open(address string) (*server, error) {
+// Open takes the URL of a server, or starts one in this process where that is empty.
+func Open(address string) (*Server, error) {
 	if address != "" {
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || (u.Scheme != "redis" && u.Scheme != "rediss") {
 			return nil, fmt.Errorf("-redis %q is not of the form redis://[user:password@]host:port[/db]", address)
 		}
-		return &server{url: u}, nil
+		return &Server{url: u}, nil
 	}
 	m, err := miniredis.Run()
 	if err != nil {
 		return nil, err
 	}
 	m.ClockTTL(true)
-	return &server{url: &url.URL{Scheme: "redis", Host: m.Addr()}, embedded: m}, nil
+	return &Server{url: &url.URL{Scheme: "redis", Host: m.Addr()}, embedded: m}, nil
 }
 
 // String shows the address without the password.
-func (s *server) String() string {
+func (s *Server) String() string {
 	if s.embedded != nil {
 		return s.url.Host + " (embedded)"
 	}
 	return s.url.Redacted()
 }
 
-func (s *server) close() {
+// Close stops an embedded server.
+func (s *Server) Close() {
 	if s.embedded != nil {
 		s.embedded.Close()
 	}
 }
 
-// client is one worker's way to the server.
-type client struct {
-	name   string
-	locker locker.Locker
-	drv    driver.Driver
+// Client is one worker's way to the server.
+type Client struct {
+	Name   string
+	Driver driver.Driver
 	closer func() error
 }
 
-type clients []*client
+// All are the clients that were connected.
+type All []*Client
 
-// dial connects the three clients. A client that the driver of an earlier one fails is still returned, to be closed.
-func dial(ctx context.Context, s *server) (all clients, err error) {
+// Dial connects the three clients. What it returns is to be closed also where one of them fails.
+func Dial(ctx context.Context, s *Server) (all All, err error) {
 	logging.Disable() // go-redis writes its own lines to standard error otherwise
-	for _, open := range []func(context.Context, *server) (*client, error){dialGoredis, dialRueidis, dialRedigo} {
+	for _, open := range []func(context.Context, *Server) (*Client, error){dialGoredis, dialRueidis, dialRedigo} {
 		c, err := open(ctx, s)
 		if c != nil {
 			all = append(all, c)
@@ -80,40 +81,38 @@ func dial(ctx context.Context, s *server) (all clients, err error) {
 		if err != nil {
 			return all, err
 		}
-		if c.locker, err = holdfast.New(c.drv, holdfast.Config{}); err != nil {
-			return all, err
-		}
 	}
 	return all, nil
 }
 
-func (all clients) close() error {
+// Close closes the drivers and their clients.
+func (all All) Close() error {
 	var errs []error
 	for _, c := range all {
-		if c.drv != nil {
-			errs = append(errs, c.drv.Close())
+		if c.Driver != nil {
+			errs = append(errs, c.Driver.Close())
 		}
 		errs = append(errs, c.closer())
 	}
 	return errors.Join(errs...)
 }
 
-func dialGoredis(ctx context.Context, s *server) (*client, error) {
+func dialGoredis(ctx context.Context, s *Server) (*Client, error) {
 	opts, err := redis.ParseURL(s.url.String())
 	if err != nil {
 		return nil, err
 	}
 	opts.DialTimeout, opts.DialerRetries, opts.ContextTimeoutEnabled = dialTimeout, 1, true
 	c := redis.NewClient(opts)
-	self := &client{name: "go-redis", closer: c.Close}
+	self := &Client{Name: "go-redis", closer: c.Close}
 	if err := c.Ping(ctx).Err(); err != nil {
 		return self, err
 	}
-	self.drv, err = goredis.New(c)
+	self.Driver, err = goredis.New(c)
 	return self, err
 }
 
-func dialRueidis(_ context.Context, s *server) (*client, error) {
+func dialRueidis(_ context.Context, s *Server) (*Client, error) {
 	opts, err := rueidisclient.ParseURL(s.url.String())
 	if err != nil {
 		return nil, err
@@ -126,17 +125,17 @@ func dialRueidis(_ context.Context, s *server) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	self := &client{name: "rueidis", closer: func() error { c.Close(); return nil }}
-	self.drv, err = rueidis.New(c)
+	self := &Client{Name: "rueidis", closer: func() error { c.Close(); return nil }}
+	self.Driver, err = rueidis.New(c)
 	return self, err
 }
 
-func dialRedigo(_ context.Context, s *server) (*client, error) {
+func dialRedigo(_ context.Context, s *Server) (*Client, error) {
 	pool := &redigoclient.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
 		return redigoclient.DialURLContext(ctx, s.url.String(), redigoclient.DialConnectTimeout(dialTimeout))
 	}}
-	self := &client{name: "redigo", closer: pool.Close}
+	self := &Client{Name: "redigo", closer: pool.Close}
 	drv, err := redigo.New(pool)
-	self.drv = drv
+	self.Driver = drv
 	return self, err
 }
