@@ -50,10 +50,17 @@ func SourceOf(lock *Lock) Source {
 	return Source{}
 }
 
-// traced sets the Trace in the ctx of the acquire. Nobody else knows the lock yet.
+// traced reports Acquired to the Trace in the ctx of the acquire, and keeps it if it wants to hear more. Nobody else knows
+// the lock yet.
 func (l *Lock) traced(ctx context.Context, t *Trace) {
-	l.tracing = &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: SourceOf(l), start: time.Now()}
-	made := l.tracing
+	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
+	if t.Acquired == nil && !later {
+		return
+	}
+	made := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: SourceOf(l), start: time.Now()}
+	if later {
+		l.tracing = made
+	}
 	if t.Acquired != nil {
 		g := l.facts()
 		t.Acquired(made.ctx, AcquiredInfo{

@@ -23,12 +23,8 @@ func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if err := observe.CheckArguments(ctx, "tracing", t.inner, req); err != nil {
 		return nil, err
 	}
-	name := "acquire lock"
-	if !req.Resume.IsZero() {
-		name = "resume lock"
-	}
 	caller := ctx
-	ctx, span := t.start(ctx, name, func() []attribute.KeyValue { return t.ofRequest(req) })
+	ctx, span := t.start(ctx, req)
 	if span == nil || !span.IsRecording() {
 		if span != nil {
 			defer span.End()
@@ -36,27 +32,31 @@ func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		lock, err := t.inner.Acquire(ctx, req)
 		return lock, strip(err)
 	}
-	a := &acquisition{tracer: t.tracer, span: span}
-	lock, err := a.acquire(ctx, t.inner, req)
-	if err == nil {
-		t.hold(caller, ctx, lock)
-	}
+	lock, err := t.record(caller, ctx, span, req)
 	return lock, strip(err)
 }
 
-// acquisition is what a recording span of one is written by.
+// acquisition is what its span, and that of the hold, are written by.
 type acquisition struct {
 	*tracer
 	span    trace.Span
 	holders []string // that it links to, by their traceparents
+	hold    hold
 }
 
-func (a *acquisition) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
-	watched, ctx := a.observer.Begin(ctx)
-	watched.Data = a
+// record acquires below a span that records.
+func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker.Request) (lock *locker.Lock, err error) {
+	watched, inside := t.observer.Begin(ctx)
+	a := &watched.Data
+	a.tracer, a.span = t.tracer, span
 	err = observe.ErrNoReturn
-	defer func() { a.end(watched.End(lock, err), lock, err) }()
-	lock, err = inner.Acquire(ctx, a.send(req))
+	defer func() {
+		a.end(watched.End(lock, err), lock, err)
+		if err == nil {
+			a.begin(caller, watched, lock)
+		}
+	}()
+	lock, err = t.inner.Acquire(inside, a.send(req))
 	return lock, err
 }
 
@@ -88,8 +88,8 @@ func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
 	a.span.End()
 }
 
-func attempted(w *observe.Acquisition[*acquisition], info locker.AttemptInfo) {
-	a := w.Data
+func attempted(w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
+	a := &w.Data
 	outcome := observe.OfAcquire(w, info.Err)
 	attrs := make([]attribute.KeyValue, 0, 12)
 	attrs = append(attrs, keyOutcome.String(string(outcome)), keySends.Int(info.Sends), seconds(keyElapsed, info.Elapsed))
@@ -104,8 +104,8 @@ func attempted(w *observe.Acquisition[*acquisition], info locker.AttemptInfo) {
 	a.link(info.Err)
 }
 
-func waiting(w *observe.Acquisition[*acquisition], info locker.WaitingInfo) {
-	a := w.Data
+func waiting(w *observe.Acquisition[acquisition], info locker.WaitingInfo) {
+	a := &w.Data
 	attrs := make([]attribute.KeyValue, 0, 6)
 	attrs = append(attrs, keyQueued.Int(info.Queued), keySubscribed.Bool(info.Subscribed))
 	if info.For > 0 {
@@ -117,6 +117,6 @@ func waiting(w *observe.Acquisition[*acquisition], info locker.WaitingInfo) {
 	a.span.AddEvent("wait", with(attrs))
 }
 
-func woken(w *observe.Acquisition[*acquisition], info locker.WokenInfo) {
+func woken(w *observe.Acquisition[acquisition], info locker.WokenInfo) {
 	w.Data.span.AddEvent("woken", with([]attribute.KeyValue{keyBy.String(string(info.By)), seconds(keyWaited, info.Waited)}))
 }

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,25 +71,7 @@ func (t *tracer) ofLock(lock *locker.Lock) []attribute.KeyValue {
 
 // ofSource appends where an event comes from; what the user says in Config.Attributes stands.
 func (t *tracer) ofSource(attrs []attribute.KeyValue, s locker.Source) []attribute.KeyValue {
-	for _, a := range ofSource(s) {
-		if !t.given(a.Key) {
-			attrs = append(attrs, a)
-		}
-	}
-	return attrs
-}
-
-func (t *tracer) given(key attribute.Key) bool {
-	for _, a := range t.cfg.Attributes {
-		if a.Key == key {
-			return true
-		}
-	}
-	return false
-}
-
-func ofSource(s locker.Source) []attribute.KeyValue {
-	attrs := make([]attribute.KeyValue, 0, 5)
+	before := len(attrs)
 	if s.Strategy != "" {
 		attrs = append(attrs, keyStrategy.String(s.Strategy))
 	}
@@ -107,7 +90,13 @@ func ofSource(s locker.Source) []attribute.KeyValue {
 	default:
 		attrs = append(attrs, semconv.ServerAddress(host), semconv.ServerPort(number))
 	}
-	return attrs
+	if len(t.cfg.Attributes) == 0 {
+		return attrs
+	}
+	kept := slices.DeleteFunc(attrs[before:], func(a attribute.KeyValue) bool {
+		return slices.ContainsFunc(t.cfg.Attributes, func(given attribute.KeyValue) bool { return given.Key == a.Key })
+	})
+	return attrs[:before+len(kept)]
 }
 
 // memory is the client of locker/lockertest, behind which there is no Redis.
@@ -132,6 +121,9 @@ func ofHolder(attrs []attribute.KeyValue, held *locker.ContentionError) []attrib
 	}
 	return attrs
 }
+
+// internal: what the client sends has spans of its own, where it is instrumented.
+var internal = trace.WithSpanKind(trace.SpanKindInternal)
 
 func with(attrs []attribute.KeyValue) trace.SpanStartEventOption {
 	return trace.WithAttributes(attrs...)

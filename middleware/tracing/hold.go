@@ -20,35 +20,33 @@ type hold struct {
 	over     atomic.Bool
 }
 
-// hold starts the span of a hold: a child of the caller's span, or where there is none of the acquisition's.
-func (t *tracer) hold(caller, acquisition context.Context, lock *locker.Lock) {
+// begin starts the span of a hold: a child of the caller's span, or where there is none of the acquisition's.
+func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 	if lock == nil || lock.Name() == "" { // a test double's
 		return
 	}
 	parent := caller
 	if !trace.SpanContextFromContext(caller).IsValid() {
-		parent = acquisition
+		parent = ctx
 	}
-	link := trace.Link{
-		SpanContext: trace.SpanContextFromContext(acquisition), Attributes: []attribute.KeyValue{keyLink.String("acquisition")},
-	}
-	_, span := t.provided().Start(parent, "hold lock", trace.WithSpanKind(trace.SpanKindInternal), with(t.ofLock(lock)), trace.WithLinks(link))
+	link := trace.Link{SpanContext: a.span.SpanContext(), Attributes: []attribute.KeyValue{keyLink.String("acquisition")}}
+	_, span := a.provided().Start(parent, "hold lock", internal, with(a.ofLock(lock)), trace.WithLinks(link))
 	if !span.IsRecording() {
 		span.End()
 		return
 	}
-	h := &hold{tracer: t, span: span}
+	a.hold.tracer, a.hold.span = a.tracer, span
 	locker.WrapContext(lock, func(ctx context.Context) context.Context { return trace.ContextWithSpan(ctx, span) })
 	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
 		if inner == nil {
 			return nil
 		}
-		return &lease{inner, h}
+		return &lease{inner, span}
 	})
-	locker.TraceLock(acquisition, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
+	locker.TraceLock(ctx, lock, a.holds)
 }
 
-func (h *hold) renewed(_ context.Context, info locker.RenewedInfo) {
+func (h *hold) renewed(info locker.RenewedInfo) {
 	outcome := observe.OfRenew(info.Err)
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, keyOutcome.String(string(outcome)), seconds(keyTTL, info.TTL))
@@ -59,12 +57,6 @@ func (h *hold) renewed(_ context.Context, info locker.RenewedInfo) {
 	}
 	h.span.AddEvent("renew", with(attrs))
 }
-
-func (h *hold) released(_ context.Context, info locker.ReleasedInfo) {
-	h.end(observe.OfRelease(info.Err), info.Err)
-}
-
-func (h *hold) lost(_ context.Context, info locker.LostInfo) { h.end(observe.Lost, info.Err) }
 
 // end ends the span, once: a lock that was lost may be released after that.
 func (h *hold) end(outcome observe.Outcome, err error) {
@@ -84,7 +76,7 @@ func (h *hold) end(outcome observe.Outcome, err error) {
 // lease tells of conversions. It leaves all else alone.
 type lease struct {
 	locker.Lease
-	hold *hold
+	span trace.Span // of the hold
 }
 
 // Do implements locker.Lease.
@@ -102,7 +94,7 @@ func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	default:
 		attrs = ofError(append(attrs, keyOutcome.String(string(observe.OfRenew(err)))), err)
 	}
-	l.hold.span.AddEvent("convert", with(attrs))
+	l.span.AddEvent("convert", with(attrs))
 	return term, strip(err)
 }
 

@@ -67,6 +67,9 @@ func (a *acquisition) link(err error) {
 
 // strip returns err as the caller shall see it: without the trace context in the note of a refusal.
 func strip(err error) error {
+	if err == nil {
+		return nil
+	}
 	raw, ok := errors.AsType[*locker.ContentionError](err)
 	if !ok {
 		return err

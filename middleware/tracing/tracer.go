@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -23,21 +23,30 @@ const lookEvery = 16
 // tracer starts spans.
 type tracer struct {
 	cfg      Config
-	observer *observe.Observer[*acquisition]
+	observer *observe.Observer[acquisition]
+	holds    *locker.Trace
 	current  atomic.Pointer[provided]
 }
 
 // provided is a Tracer and where it is from.
 type provided struct {
 	trace.Tracer
-	from   trace.TracerProvider
-	absent atomic.Bool   // there is no SDK behind it
-	idle   atomic.Uint64 // acquisitions that did not ask since it is absent
+	from   trace.TracerProvider // nil where it cannot be compared
+	absent atomic.Bool          // there is no SDK behind it
+	idle   atomic.Uint64        // acquisitions that did not ask since it is absent
 }
 
 func newTracer(cfg Config) *tracer {
 	t := &tracer{cfg: cfg}
-	t.observer = observe.NewObserver(observe.Hooks[*acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
+	t.observer = observe.NewObserver(observe.Hooks[acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
+	of := func(ctx context.Context) *hold { return &t.observer.Of(ctx).Data.hold }
+	t.holds = &locker.Trace{
+		Renewed: func(ctx context.Context, info locker.RenewedInfo) { of(ctx).renewed(info) },
+		Released: func(ctx context.Context, info locker.ReleasedInfo) {
+			of(ctx).end(observe.OfRelease(info.Err), info.Err)
+		},
+		Lost: func(ctx context.Context, info locker.LostInfo) { of(ctx).end(observe.Lost, info.Err) },
+	}
 	return t
 }
 
@@ -51,22 +60,32 @@ func (t *tracer) provided() *provided {
 	if from == nil {
 		from = otel.GetTracerProvider()
 	}
-	if p != nil && reflect.ValueOf(from).Comparable() && p.from == from {
+	if p != nil && p.from != nil && p.from == from {
 		return p
 	}
-	p = &provided{Tracer: from.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), from: from}
+	p = &provided{Tracer: from.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))}
+	if reflect.ValueOf(from).Comparable() {
+		p.from = from
+	}
 	t.current.Store(p)
 	return p
 }
 
-// start starts the span of an acquisition. Where there is no SDK it returns ctx and nil, mostly without asking.
-func (t *tracer) start(ctx context.Context, name string, attrs func() []attribute.KeyValue) (context.Context, trace.Span) {
+// silent tells whether there is no SDK, mostly without asking.
+func (p *provided) silent() bool { return p.absent.Load() && p.idle.Add(1)%lookEvery != 0 }
+
+// start starts the span of an acquisition. Where there is no SDK it returns ctx and nil.
+func (t *tracer) start(ctx context.Context, req locker.Request) (context.Context, trace.Span) {
 	p := t.provided()
-	if p.absent.Load() && p.idle.Add(1)%lookEvery != 0 {
+	if p.silent() {
 		return ctx, nil
 	}
+	name := "acquire lock"
+	if !req.Resume.IsZero() {
+		name = "resume lock"
+	}
 	parent := trace.SpanContextFromContext(ctx)
-	next, span := p.Start(ctx, name, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs()...))
+	next, span := p.Start(ctx, name, internal, with(t.ofRequest(req)))
 	absent := span.SpanContext().SpanID() == parent.SpanID() // every SDK gives a span an ID, sampled or not
 	p.absent.Store(absent)
 	if absent {

@@ -126,7 +126,7 @@ func TestNoSDKAllocations(t *testing.T) {
 	} {
 		traced := tracing.New(cfg)(l)
 		cycle(t, ctx, traced)
-		if got := testing.AllocsPerRun(200, func() { cycle(t, ctx, traced) }) - plain; got > 1 {
+		if got := testing.AllocsPerRun(200, func() { cycle(t, ctx, traced) }) - plain; got > 0 {
 			t.Errorf("%s: %v allocations more", name, got)
 		}
 	}

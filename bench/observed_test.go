@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/logging"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+)
+
+// observers make the chains that BenchmarkObserved puts beside the one without.
+var observers = []struct {
+	name string
+	make func(b *testing.B) []locker.Middleware
+}{
+	{"itself", func(*testing.B) []locker.Middleware { return nil }}, // how far the figures can be trusted
+	{"tracing/sdk=none", func(*testing.B) []locker.Middleware { return []locker.Middleware{tracing.New(tracing.Config{})} }},
+	{"metrics/sdk=none", func(*testing.B) []locker.Middleware {
+		return []locker.Middleware{locker.Must(metrics.New(metrics.Config{}))}
+	}},
+	{"both/sdk=none", func(*testing.B) []locker.Middleware {
+		return []locker.Middleware{tracing.New(tracing.Config{}), locker.Must(metrics.New(metrics.Config{}))}
+	}},
+	{"logging", func(*testing.B) []locker.Middleware { return []locker.Middleware{silent()} }},
+	{"tracing/sdk=unsampled", func(b *testing.B) []locker.Middleware { return []locker.Middleware{traced(b, sdktrace.NeverSample())} }},
+	{"tracing/sdk=recording", func(b *testing.B) []locker.Middleware { return []locker.Middleware{traced(b, sdktrace.AlwaysSample())} }},
+	{"metrics/sdk=recording", func(*testing.B) []locker.Middleware { return []locker.Middleware{measured()} }},
+	{"all/sdk=recording", func(b *testing.B) []locker.Middleware {
+		return []locker.Middleware{traced(b, sdktrace.AlwaysSample()), measured(), silent()}
+	}},
+}
+
+// traced records to a batching processor whose exporter throws away what it gets.
+func traced(b *testing.B, sampler sdktrace.Sampler) locker.Middleware {
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()), sdktrace.WithSampler(sampler))
+	b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+	return tracing.New(tracing.Config{TracerProvider: provider})
+}
+
+func measured() locker.Middleware {
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	return locker.Must(metrics.New(metrics.Config{MeterProvider: provider}))
+}
+
+// silent logs nothing, as nothing goes wrong.
+func silent() locker.Middleware {
+	return locker.Must(logging.New(logging.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
+}
+
+// BenchmarkObserved is a cycle through holdfast.New with each of the observing middlewares ("lock"), beside the same chain
+// without ("bare").
+func BenchmarkObserved(b *testing.B) {
+	server := redistest.Start(b, redistest.Options{})
+	for _, c := range clients {
+		if c.name == "goredis-defaults" {
+			continue
+		}
+		for _, o := range observers {
+			b.Run(c.name+"/"+o.name, func(b *testing.B) {
+				drv, _ := c.open(b, server.Addr())
+				defer drv.Close()
+				plain := locker.Must(holdfast.New(drv, holdfast.Config{}))
+				observed := locker.Chain(plain, o.make(b)...)
+				cycle := func(l locker.Locker) func(int) error {
+					return func(int) error {
+						lock, err := l.Acquire(context.Background(), locker.Request{Name: "bench:observed", TTL: ttl})
+						if err != nil {
+							return err
+						}
+						return lock.Release(context.Background())
+					}
+				}
+				pair(b, 1, cycle(observed), cycle(plain))
+			})
+		}
+	}
+}

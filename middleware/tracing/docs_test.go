@@ -1,0 +1,47 @@
+package tracing_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every attribute, event, instrument and log record in the code stands in docs/observability.md.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "observability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, named := range map[string]*regexp.Regexp{
+		"../tracing/*.go": regexp.MustCompile(`(?:attribute\.Key\(|AddEvent\(|Start\(.*)"([a-z][a-z ._]+)"`),
+		"../metrics/*.go": regexp.MustCompile(`(?:attribute\.Key\(|= )"(holdfast[a-z._]+)"`),
+		"../logging/*.go": regexp.MustCompile(`(?:slog\.\w+\(|log\(.*, |logEnd\(ctx, )"([a-z_ ]+)"`),
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) < 3 {
+			t.Fatalf("files %q, %v", files, err)
+		}
+		found := 0
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range named.FindAllStringSubmatch(string(source), -1) {
+				found++
+				if !strings.Contains(string(page), "`"+m[1]+"`") {
+					t.Errorf("%s names %q, which docs/observability.md does not have", file, m[1])
+				}
+			}
+		}
+		if found < 10 {
+			t.Errorf("%d names in %s", found, pattern)
+		}
+	}
+}
