@@ -128,7 +128,7 @@ func (w *worker) skipReport(ctx context.Context) (err error) {
 // span starts a span of the worker's own.
 func (w *worker) span(ctx context.Context, name string) (_ context.Context, end func(error)) {
 	ctx, span := w.tracer.Start(ctx, name) //nolint:spancheck // end ends it
-	return ctx, func(err error) { //nolint:spancheck // the same
+	return ctx, func(err error) {          //nolint:spancheck // the same
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
 		}

@@ -1,0 +1,133 @@
+// Package program runs an example as a user does, from the example's own tests: the test binary becomes the program.
+package program
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const (
+	asProgram = "HOLDFAST_EXAMPLE"
+	deadline  = 2 * time.Minute
+)
+
+// TestMain runs main if this process was started by Run or Start, else the tests.
+func TestMain(m *testing.M, main func()) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func command(t *testing.T, args []string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...) //nolint:gosec // this very binary
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	return cmd, &stderr
+}
+
+// Run runs the program to its end.
+func Run(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd, errs := command(t, args)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// MustRun runs a program that is to succeed, and returns what it prints.
+func MustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	out, errs, status := Run(t, args...)
+	if status != 0 || errs != "" {
+		t.Fatalf("status %d, standard error %q, output:\n%s", status, errs, out)
+	}
+	return out
+}
+
+// Fails checks that the program ends with status 1 and one line on standard error that begins with the example's name and
+// has want in it. It returns what went to standard output.
+func Fails(t *testing.T, name, want string, args ...string) string {
+	t.Helper()
+	out, errs, status := Run(t, args...)
+	if status != 1 || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, name+": ") || !strings.Contains(errs, want) {
+		t.Errorf("%v: status %d, standard error %q; want status 1 and one line with %q", args, status, errs, want)
+	}
+	return out
+}
+
+// Misused checks that the program refuses its arguments with a hint.
+func Misused(t *testing.T, args ...string) {
+	t.Helper()
+	if out, errs, status := Run(t, args...); status != 2 || errs == "" || out != "" {
+		t.Errorf("%v: status %d, output %q, standard error %q; want 2 and a hint", args, status, out, errs)
+	}
+}
+
+// Running is a program that goes on.
+type Running struct {
+	cmd    *exec.Cmd
+	errs   *bytes.Buffer
+	stdout *bufio.Scanner
+}
+
+// Start starts the program.
+func Start(t *testing.T, args ...string) *Running {
+	t.Helper()
+	cmd, errs := command(t, args)
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Running{cmd, errs, bufio.NewScanner(pipe)}
+}
+
+// ReadUntil returns what the program prints up to the line that begins with prefix.
+func (r *Running) ReadUntil(t *testing.T, prefix string) string {
+	t.Helper()
+	var text strings.Builder
+	for r.stdout.Scan() {
+		text.WriteString(r.stdout.Text() + "\n")
+		if strings.HasPrefix(r.stdout.Text(), prefix) {
+			return text.String()
+		}
+	}
+	t.Fatalf("the program ended (%v) before it printed %q:\n%s", r.cmd.Wait(), prefix, text.String()+r.errs.String())
+	return ""
+}
+
+// Interrupt interrupts the program, which is to end well.
+func (r *Running) Interrupt(t *testing.T) {
+	t.Helper()
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for r.stdout.Scan() {
+		continue // to its end, before Wait closes the pipe
+	}
+	if err := r.cmd.Wait(); err != nil || r.errs.Len() > 0 {
+		t.Errorf("interrupted: %v, standard error %q", err, r.errs)
+	}
+}
