@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 
@@ -32,20 +31,29 @@ var observers = []struct {
 		return []locker.Middleware{tracing.New(tracing.Config{}), locker.Must(metrics.New(metrics.Config{}))}
 	}},
 	{"logging", func(*testing.B) []locker.Middleware { return []locker.Middleware{silent()} }},
-	{"tracing/sdk=unsampled", func(b *testing.B) []locker.Middleware { return []locker.Middleware{traced(b, sdktrace.NeverSample())} }},
-	{"tracing/sdk=recording", func(b *testing.B) []locker.Middleware { return []locker.Middleware{traced(b, sdktrace.AlwaysSample())} }},
+	{"tracing/sdk=unsampled", func(b *testing.B) []locker.Middleware {
+		return []locker.Middleware{traced(b, sdktrace.NeverSample(), batched)}
+	}},
+	{"tracing/sdk=unbatched", func(b *testing.B) []locker.Middleware { // without the goroutine that each span's end wakes
+		return []locker.Middleware{traced(b, sdktrace.AlwaysSample(), sdktrace.WithSyncer)}
+	}},
+	{"tracing/sdk=recording", func(b *testing.B) []locker.Middleware {
+		return []locker.Middleware{traced(b, sdktrace.AlwaysSample(), batched)}
+	}},
 	{"metrics/sdk=recording", func(*testing.B) []locker.Middleware { return []locker.Middleware{measured()} }},
 	{"all/sdk=recording", func(b *testing.B) []locker.Middleware {
-		return []locker.Middleware{traced(b, sdktrace.AlwaysSample()), measured(), silent()}
+		return []locker.Middleware{traced(b, sdktrace.AlwaysSample(), batched), measured(), silent()}
 	}},
 }
 
-// traced records to a batching processor whose exporter throws away what it gets.
-func traced(b *testing.B, sampler sdktrace.Sampler) locker.Middleware {
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()), sdktrace.WithSampler(sampler))
+// traced records to an exporter that throws away what it gets.
+func traced(b *testing.B, sampler sdktrace.Sampler, processor func(sdktrace.SpanExporter) sdktrace.TracerProviderOption) locker.Middleware {
+	provider := sdktrace.NewTracerProvider(processor(tracetest.NewNoopExporter()), sdktrace.WithSampler(sampler))
 	b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return tracing.New(tracing.Config{TracerProvider: provider})
 }
+
+func batched(e sdktrace.SpanExporter) sdktrace.TracerProviderOption { return sdktrace.WithBatcher(e) }
 
 func measured() locker.Middleware {
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
@@ -54,7 +62,7 @@ func measured() locker.Middleware {
 
 // silent logs nothing, as nothing goes wrong.
 func silent() locker.Middleware {
-	return locker.Must(logging.New(logging.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
+	return locker.Must(logging.New(logging.Config{Logger: slog.New(slog.DiscardHandler)}))
 }
 
 // BenchmarkObserved is a cycle through holdfast.New with each of the observing middlewares ("lock"), beside the same chain

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-
 	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
 // scope names this package to the SDK.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"slices"
 	"strings"
@@ -15,9 +14,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -277,66 +274,6 @@ func cycle(t testing.TB, l locker.Locker, req locker.Request) {
 	}
 }
 
-// Every instrument has its unit and a description, the histograms their buckets, and what may fall is no monotonic sum.
-func TestInstruments(t *testing.T) {
-	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
-		l := locker.Chain(server, m.middleware(t, metrics.Config{HoldBuckets: []float64{1, 2}}), waitsFor(time.Second))
-		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: time.Second})
-		_ = lock.Renew(t.Context(), 0)
-		server.Expire("job")
-		data := m.data(t)
-		for name, unit := range map[string]string{
-			metrics.WaitDuration: "s", metrics.HoldDuration: "s", metrics.Acquisitions: "{acquisition}", metrics.Renewals: "{renewal}",
-			metrics.Losses: "{lock}", metrics.Holding: "{lock}", metrics.Waiting: "{waiter}",
-		} {
-			metric, ok := data[name]
-			if !ok || metric.Unit != unit || metric.Description == "" {
-				t.Errorf("%s: unit %q, description %q, measured %v; want unit %q", name, metric.Unit, metric.Description, ok, unit)
-			}
-			switch d := metric.Data.(type) {
-			case metricdata.Sum[int64]:
-				if rises := name != metrics.Holding && name != metrics.Waiting; d.IsMonotonic != rises {
-					t.Errorf("%s: monotonic %v", name, d.IsMonotonic)
-				}
-			case metricdata.Histogram[float64]:
-				want := metrics.DefaultWaitBuckets()
-				if name == metrics.HoldDuration {
-					want = []float64{1, 2}
-				}
-				if !slices.Equal(d.DataPoints[0].Bounds, want) {
-					t.Errorf("%s: buckets %v, want %v", name, d.DataPoints[0].Bounds, want)
-				}
-			}
-		}
-		if len(data) != 7 {
-			t.Errorf("%d instruments", len(data))
-		}
-	})
-}
-
-func TestConfig(t *testing.T) {
-	t.Parallel()
-	for name, cfg := range map[string]metrics.Config{
-		"WaitBuckets": {WaitBuckets: []float64{1, 1}}, "HoldBuckets": {HoldBuckets: []float64{-1}}, "WaitBuckets of 0": {WaitBuckets: []float64{0, 1}},
-		"HoldBuckets of NaN": {HoldBuckets: []float64{math.NaN()}},
-	} {
-		_, err := metrics.New(cfg)
-		what, _, _ := strings.Cut(name, " ")
-		if invalid, ok := errors.AsType[*locker.InvalidError](err); !ok || invalid.What != "metrics.Config."+what {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for name, buckets := range map[string][]float64{"wait": metrics.DefaultWaitBuckets(), "hold": metrics.DefaultHoldBuckets()} {
-		if !slices.IsSorted(buckets) || len(buckets) > 20 {
-			t.Errorf("default buckets of %s: %v", name, buckets)
-		}
-	}
-}
-
 // Renewals, a loss and a release from several goroutines at once end a hold once.
 func TestEndsOnce(t *testing.T) {
 	t.Parallel()
@@ -387,21 +324,4 @@ func TestMisuse(t *testing.T) {
 		"acquisitions 1 error.type=panic lock.mode=exclusive outcome=error", "acquisitions 2 lock.mode=exclusive outcome=acquired",
 		"waiting 0 lock.mode=exclusive",
 	})
-}
-
-// Without an SDK nothing is installed, and nothing allocated.
-func TestNoSDK(t *testing.T) {
-	l := lockertest.New()
-	plain := testing.AllocsPerRun(200, func() { cycle(t, l, locker.Request{Name: "a"}) })
-	for name, cfg := range map[string]metrics.Config{"global": {}, "noop": {MeterProvider: noop.NewMeterProvider()}, "placeholder": {MeterProvider: otel.GetMeterProvider()}} {
-		m := locker.Must(metrics.New(cfg))(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if locker.TraceFrom(ctx) != nil {
-				t.Errorf("%s: a Trace is installed", name)
-			}
-			return l.Acquire(ctx, req)
-		}))
-		if got := testing.AllocsPerRun(200, func() { cycle(t, m, locker.Request{Name: "a"}) }) - plain; got > 0 {
-			t.Errorf("%s: %v allocations more", name, got)
-		}
-	}
 }

@@ -47,71 +47,70 @@ func (a *acquisition) send(req locker.Request) locker.Request {
 	return req
 }
 
-// link links to the holder that err names.
+// link links to the holders that err names.
 func (a *acquisition) link(err error) {
-	held, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok || len(a.holders) == maxLinks {
-		return
+	for _, held := range observe.Refusals(err) {
+		_, from := observe.SplitNote(held.Note)
+		if from == "" || slices.Contains(a.holders, from) || len(a.holders) == maxLinks {
+			continue
+		}
+		sc, ok := parse(from)
+		if own := a.span.SpanContext(); !ok || sc.SpanID() == own.SpanID() && sc.TraceID() == own.TraceID() {
+			continue
+		}
+		a.holders = append(a.holders, from)
+		a.span.AddLink(trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{keyLink.String("holder")}})
 	}
-	_, from := observe.SplitNote(held.Note)
-	if from == "" || slices.Contains(a.holders, from) {
-		return
-	}
-	sc, ok := parse(from)
-	if !ok || sc.SpanID() == a.span.SpanContext().SpanID() && sc.TraceID() == a.span.SpanContext().TraceID() {
-		return
-	}
-	a.holders = append(a.holders, from)
-	a.span.AddLink(trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{keyLink.String("holder")}})
 }
 
-// strip returns err as the caller shall see it: without the trace context in the note of a refusal.
+// strip returns err as the caller shall see it: without the trace context in the notes of refusals.
 func strip(err error) error {
-	if err == nil {
-		return nil
-	}
-	raw, ok := errors.AsType[*locker.ContentionError](err)
-	if !ok {
+	if err == nil || !slices.ContainsFunc(observe.Refusals(err), sent) {
 		return err
 	}
-	note, from := observe.SplitNote(raw.Note)
-	if from == "" {
-		return err
-	}
-	held := *raw
-	held.Note = note
 	if op, ok := err.(*locker.OpError); ok { //nolint:errorlint // the outermost, or none
-		return &locker.OpError{Op: op.Op, Name: op.Name, Err: replaced(op.Err, raw, &held)}
+		return &locker.OpError{Op: op.Op, Name: op.Name, Err: stripped(op.Err)}
 	}
-	return replaced(err, raw, &held)
+	return stripped(err)
 }
 
-func replaced(err error, raw, held *locker.ContentionError) error {
-	if err == error(raw) { //nolint:errorlint // it and no wrapper
-		return held
-	}
-	return &stripped{err, raw, held}
+// sent tells whether the holder sent its trace context.
+func sent(held *locker.ContentionError) bool {
+	_, from := observe.SplitNote(held.Note)
+	return from != ""
 }
 
-// stripped is an error with another ContentionError in it.
-type stripped struct {
-	err       error
-	raw, held *locker.ContentionError
+func stripped(err error) error {
+	held := observe.Refusals(err)
+	for i, raw := range held {
+		held[i] = observe.Shown(raw, true)
+	}
+	if _, bare := err.(*locker.ContentionError); bare { //nolint:errorlint // it and no wrapper
+		return held[0]
+	}
+	return &strippedError{err, held}
 }
+
+// strippedError is an error that shows other refusals than it wraps.
+type strippedError struct {
+	err  error
+	held []*locker.ContentionError
+}
+
+// Refusals are those that it shows.
+func (s *strippedError) Refusals() []*locker.ContentionError { return slices.Clone(s.held) }
 
 // Error implements error.
-func (s *stripped) Error() string {
-	return strings.ReplaceAll(s.err.Error(), s.raw.Error(), s.held.Error())
-}
+func (s *strippedError) Error() string { return observe.Text(s.err, true) }
 
 // Unwrap returns what is around and beside the ContentionError.
-func (s *stripped) Unwrap() error { return s.err }
+func (s *strippedError) Unwrap() error { return s.err }
 
 // As comes before Unwrap.
-func (s *stripped) As(target any) bool {
+func (s *strippedError) As(target any) bool {
 	held, ok := target.(**locker.ContentionError)
 	if ok {
-		*held = s.held
+		*held = s.held[0]
 	}
 	return ok
 }

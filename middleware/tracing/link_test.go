@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
@@ -113,6 +114,7 @@ func TestStrippedError(t *testing.T) {
 		"in an OpError": &locker.OpError{Op: "acquire", Name: "a", Err: raw},
 		"wrapped":       &locker.OpError{Op: "acquire", Name: "a", Err: fmt.Errorf("%w; %w", raw, hint)},
 		"joined":        errors.Join(hint, &locker.OpError{Op: "acquire", Name: "a", Err: raw}),
+		"a quorum's":    &locker.OpError{Op: "acquire", Name: "a", Err: errors.Join(raw, &locker.ContentionError{Name: "a", Owner: "w8", Note: "traceparent=" + foreign})},
 	} {
 		l := tracing.New(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, returned }))
 		_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
@@ -124,8 +126,13 @@ func TestStrippedError(t *testing.T) {
 		if !errors.As(err, &as) || as != held {
 			t.Errorf("%s: errors.As finds %+v", name, as)
 		}
-		if want := strings.ReplaceAll(returned.Error(), raw.Error(), held.Error()); err.Error() != want || strings.Contains(want, "traceparent") {
+		want := strings.ReplaceAll(returned.Error(), raw.Error(), held.Error())
+		want = strings.ReplaceAll(want, `, note "traceparent=`+foreign[:52]+`"...`, "")
+		if err.Error() != want || strings.Contains(want, "traceparent") {
 			t.Errorf("%s: text %q, want %q", name, err, want)
+		}
+		if shown := observe.Text(err, false); strings.Contains(shown, "w7") || strings.Contains(shown, "w8") || strings.Contains(shown, "traceparent") {
+			t.Errorf("%s: a log would have %q", name, shown)
 		}
 		if !errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, hint) != errors.Is(returned, hint) {
 			t.Errorf("%s: %v does not match what %v does", name, err, returned)
@@ -198,5 +205,27 @@ func TestResumeKeepsNote(t *testing.T) {
 		if strings.Contains(seen, "traceparent=") != sends || !strings.HasPrefix(seen, note) {
 			t.Errorf("a resume with note %q sends %q", note, seen)
 		}
+	}
+}
+
+// recordOnly is a sampler of spans that are recorded and not exported.
+type recordOnly struct{}
+
+func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+}
+
+func (recordOnly) Description() string { return "records only" }
+
+// A span that no backend will have is nothing to link to.
+func TestRecordedOnly(t *testing.T) {
+	t.Parallel()
+	server := lockertest.New()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(recordOnly{}))
+	if _, err := tracing.New(tracing.Config{TracerProvider: provider})(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != "n" {
+		t.Errorf("stored note %q, %v", state.Note, err)
 	}
 }

@@ -33,8 +33,8 @@ type process struct {
 	locker locker.Locker
 }
 
-// clients are the three, over connections that never leave the process, so that they work in fake time.
-var clients = []struct {
+// inMemory are the three clients, over connections that never leave the process, so that they work in fake time.
+var inMemory = []struct {
 	name string
 	open func(t *testing.T, m *miniredis.Miniredis) driver.Driver
 }{
@@ -76,7 +76,7 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start 
 		m.ClockTTL(true)
 		defer m.Close()
 		f(t, m, func(client int, cfg tracing.Config) *process {
-			p := &process{recorded: record(), driver: clients[client].open(t, m)}
+			p := &process{recorded: record(), driver: inMemory[client].open(t, m)}
 			t.Cleanup(func() { _ = p.driver.Close() })
 			p.locker = locker.Chain(locker.Must(single.New(p.driver, single.Config{})), p.middleware(cfg), locker.Must(retry.New(retry.Config{})))
 			return p
@@ -88,8 +88,8 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start 
 // Whoever is refused links to the span of the holder, though that is another process on another client.
 func TestLinkAcrossClients(t *testing.T) {
 	t.Parallel()
-	for h, holderClient := range clients {
-		for w, waiterClient := range clients {
+	for h, holderClient := range inMemory {
+		for w, waiterClient := range inMemory {
 			t.Run(holderClient.name+" holds, "+waiterClient.name+" waits", func(t *testing.T) {
 				overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, start func(int, tracing.Config) *process) {
 					holder, waiter := start(h, tracing.Config{}), start(w, tracing.Config{})

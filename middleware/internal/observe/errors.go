@@ -70,13 +70,40 @@ func innermost(err error) error {
 	}
 }
 
+// Refusals are all the refusals in err's tree: a quorum's error may have several.
+func Refusals(err error) []*locker.ContentionError {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case *locker.ContentionError:
+		return []*locker.ContentionError{e}
+	case interface {
+		Refusals() []*locker.ContentionError // one that shows others than it wraps
+	}:
+		return e.Refusals()
+	case interface{ Unwrap() error }:
+		return Refusals(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*locker.ContentionError
+		for _, part := range e.Unwrap() {
+			all = append(all, Refusals(part)...)
+		}
+		return all
+	default:
+		return nil
+	}
+}
+
 // Holder is what err says of who holds the lock, without the trace context in the note and, unless owners is set, without
-// the owner. nil: err is no refusal.
+// the owner; of several refusals, what the first one says. nil: err is none.
 func Holder(err error, owners bool) *locker.ContentionError {
 	raw, ok := errors.AsType[*locker.ContentionError](err)
 	if !ok {
 		return nil
 	}
+	return Shown(raw, owners)
+}
+
+// Shown is raw as Holder tells it.
+func Shown(raw *locker.ContentionError, owners bool) *locker.ContentionError {
 	held := *raw
 	held.Note, _ = SplitNote(held.Note)
 	if !owners {
@@ -85,11 +112,11 @@ func Holder(err error, owners bool) *locker.ContentionError {
 	return &held
 }
 
-// Text is err's text; that of a refusal in it is what Holder tells.
+// Text is err's text; what the refusals in it tell is what Holder does.
 func Text(err error, owners bool) string {
 	text := err.Error()
-	if raw, ok := errors.AsType[*locker.ContentionError](err); ok {
-		return strings.ReplaceAll(text, raw.Error(), Holder(err, owners).Error())
+	for _, raw := range Refusals(err) {
+		text = strings.ReplaceAll(text, raw.Error(), Shown(raw, owners).Error())
 	}
 	return text
 }

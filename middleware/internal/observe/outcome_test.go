@@ -137,6 +137,10 @@ func TestTextOfRefusal(t *testing.T) {
 			t.Errorf("owners %v: text %q, note %q", owners, text, held.Note)
 		}
 	}
+	quorum := errors.Join(io.EOF, err, &locker.ContentionError{Name: "a", Owner: "another-secret", Note: "traceparent=" + valid})
+	if text := observe.Text(quorum, false); strings.Contains(text, "secret") || strings.Contains(text, "traceparent") || len(observe.Refusals(quorum)) != 2 {
+		t.Errorf("of a quorum: %d refusals, %q", len(observe.Refusals(quorum)), text)
+	}
 	if raw.Owner != "secret-owner" || raw.Note != note {
 		t.Errorf("the error itself was changed: %v", raw)
 	}
