@@ -129,7 +129,7 @@ func newTimeline(r *recorded, lock string) *timeline {
 	}
 	step := tickStep(last.Sub(first))
 	for d := time.Duration(0); d <= last.Sub(first); d += step {
-		t.Ticks = append(t.Ticks, tick{t.x(first.Add(d)), d.String()})
+		t.Ticks = append(t.Ticks, tick{t.x(first.Add(d)), fmt.Sprintf("%d ms", d.Milliseconds())})
 	}
 	return t
 }
