@@ -181,8 +181,8 @@ func faults(query string, served map[string][]string, seen map[string]bool) (all
 		seen[name] = true
 		known = append(known, has...)
 		for part := range strings.SplitSeq(matchers, ",") {
-			l := labelled.FindStringSubmatch(part)
-			if matchers != "" && (l == nil || !slices.Contains(append(slices.Clone(scraped), has...), l[1])) {
+			label := labelled.ReplaceAllString(part, "$1")
+			if matchers != "" && !slices.Contains(append(slices.Clone(scraped), has...), label) {
 				all = append(all, fmt.Sprintf("%s has no label for %q", name, part))
 			}
 		}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { program.TestMain(m, main) }
 // printed is a line of a tree: a span, or a link of the span above it.
 type printed struct{ start, took, text, id, link string }
 
-var treeLine = regexp.MustCompile(`^ *(\d+\.\d) +(\d+\.\d)  (.*?) +(-> )?([0-9a-f]{16})$`)
+var treeLine = regexp.MustCompile(`^ *(\d+\.\d) +(\d+\.\d) {2}(.*?) +(-> )?([0-9a-f]{16})$`)
 
 // spansOf reads the trees.
 func spansOf(t *testing.T, out string) []printed {
@@ -87,7 +87,7 @@ func checkTrees(t *testing.T, out string) {
 	contended, crossing := 0, 0
 	for i, s := range spans {
 		m := attempts.FindStringSubmatch(s.text)
-		if m == nil || m[1] == "1" && !strings.Contains(s.text, ": held") {
+		if len(m) == 0 || m[1] == "1" && !strings.Contains(s.text, ": held") {
 			continue
 		}
 		contended++
@@ -143,7 +143,7 @@ func TestWrongAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { taken.Close() })
 	for _, tt := range []struct {
 		want string
 		args []string
@@ -155,7 +155,10 @@ func TestWrongAddresses(t *testing.T) {
 		{"worker-go-redis cannot send to the collector at 127.0.0.1:1", []string{"-rounds", "1", "-otlp", "127.0.0.1:1"}},
 		{"no such file or directory", []string{"-rounds", "1", "-svg", filepath.Join(t.TempDir(), "no", "folder.svg")}},
 	} {
-		t.Run(tt.want, func(t *testing.T) { program.Fails(t, "observability", tt.want, tt.args...) })
+		t.Run(tt.want, func(t *testing.T) {
+			t.Parallel()
+			program.Fails(t, "observability", tt.want, tt.args...)
+		})
 	}
 }
 

@@ -25,7 +25,7 @@ func serving(t *testing.T) (p *program.Running, url, out string) {
 	t.Helper()
 	p = program.Start(t, "-serve", "1m")
 	out = p.ReadUntil(t, "working on")
-	m := regexp.MustCompile(`(?m)^metrics  (http\S+)$`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`(?m)^metrics {2}(http\S+)$`).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("no address in:\n%s", out)
 	}
