@@ -26,7 +26,7 @@ type printer struct {
 }
 
 func (p *printer) line(start, took, text, id string) {
-	line := fmt.Sprintf("%8s %8s  %-72s  %s", start, took, text, id)
+	line := fmt.Sprintf("%8s %8s  %-56s  %s", start, took, text, id)
 	_, _ = fmt.Fprintln(p.out, strings.TrimRight(line, " "))
 }
 
@@ -61,11 +61,7 @@ func (s span) text() string {
 	outcome := s.value("holdfast.outcome")
 	switch s.Name() {
 	case "acquire lock":
-		text := fmt.Sprintf("acquire %s: %s at attempt %s", s.value("holdfast.lock.name"), outcome, s.value("holdfast.attempts"))
-		if fence := s.value("holdfast.lock.fence"); fence != "" {
-			text += ", fence " + fence
-		}
-		return text
+		return fmt.Sprintf("acquire %s: %s at attempt %s", s.value("holdfast.lock.name"), outcome, s.value("holdfast.attempts"))
 	case "hold lock":
 		text := fmt.Sprintf("hold %s: %s", s.value("holdfast.lock.name"), outcome)
 		if n, _ := strconv.Atoi(s.value("holdfast.renewals")); n > 0 {
