@@ -55,7 +55,7 @@ func readDashboard(t *testing.T) dashboard {
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
-	p, url, _ := serving(t)
+	p, url := serving(t)
 	served := series(scrape(t, url))
 	p.Interrupt(t)
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -14,22 +16,24 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
 // families are metrics by their names in Prometheus.
 type families map[string]*dto.MetricFamily
 
-// serving starts the program, and returns the address of its metrics and what it printed.
-func serving(t *testing.T) (p *program.Running, url, out string) {
+// serving starts the program, and returns the address of its metrics.
+func serving(t *testing.T) (p *program.Running, url string) {
 	t.Helper()
 	p = program.Start(t, "-serve", "1m")
-	out = p.ReadUntil(t, "working on")
+	out := p.ReadUntil(t, "working on")
 	m := regexp.MustCompile(`(?m)^metrics {2}(http\S+)$`).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("no address in:\n%s", out)
 	}
-	return p, m[1], out
+	return p, m[1]
 }
 
 func get(t *testing.T, url, accept string) (body io.Reader, header http.Header) {
@@ -82,7 +86,7 @@ var labels = map[string][]string{
 
 func TestScrape(t *testing.T) {
 	t.Parallel()
-	p, url, out := serving(t)
+	p, url := serving(t)
 	all := scrape(t, url)
 
 	seconds, total := "_seconds", "_total"
@@ -117,7 +121,6 @@ func TestScrape(t *testing.T) {
 	if got := sum(all[promName(metrics.Losses)+total], "holdfast_lock_group", "report"); got < 1 {
 		t.Error("the loss is not counted")
 	}
-	checkExemplars(t, url, out)
 	p.Interrupt(t)
 }
 
@@ -163,34 +166,35 @@ func sum(f *dto.MetricFamily, label, value string) (total float64) {
 	return total
 }
 
-// Whoever asks for more gets exemplars: the spans of acquisitions, of the trees or later ones.
-func checkExemplars(t *testing.T, url, out string) {
-	t.Helper()
-	body, header := get(t, url, string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
-	decoder := expfmt.NewDecoder(body, expfmt.ResponseFormat(header))
-	known, found := 0, 0
-	for {
-		var f dto.MetricFamily
-		if err := decoder.Decode(&f); err == io.EOF { //nolint:errorlint // never wrapped
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range f.GetMetric() {
-			for _, b := range m.GetHistogram().GetBucket() {
-				for _, l := range b.GetExemplar().GetLabel() {
-					if l.GetName() != "span_id" {
-						continue
-					}
-					found++
-					if acquisition := regexp.MustCompile(`acquire .* ` + l.GetValue() + `\n`); acquisition.MatchString(out) {
-						known++
-					}
-				}
-			}
-		}
+// Exemplars of the waiting lead to the spans of acquisitions.
+func TestExemplars(t *testing.T) {
+	t.Parallel()
+	record := &recorder{}
+	telemetry, err := newTelemetry(t.Context(), "worker", record, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if known == 0 {
-		t.Errorf("none of %d exemplars leads to an acquisition that was printed", found)
+	w := &worker{telemetry: telemetry, locker: locker.Must(observed(lockertest.New(), telemetry))}
+	page, err := serveMetrics(t.Context(), "127.0.0.1:0", team{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = locker.Do(t.Context(), w.locker, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, header := get(t, page.url, string(expfmt.NewFormat(expfmt.TypeOpenMetrics)))
+	if got := header.Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") {
+		t.Errorf("the format is %q", got)
+	}
+	text, err := io.ReadAll(body)
+	if err := errors.Join(err, page.close(), team{w}.shutdown(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range record.stop().spans {
+		id := s.SpanContext().SpanID().String()
+		if got := strings.Contains(string(text), `span_id="`+id+`"`); got != (s.Name() == "acquire lock") {
+			t.Errorf("there is an exemplar of %q: %t, in\n%s", s.Name(), got, text)
+		}
 	}
 }

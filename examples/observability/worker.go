@@ -39,25 +39,30 @@ type worker struct {
 	locker locker.Locker
 }
 
-// newWorker puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars in the metrics lead to
-// the spans of acquisitions.
 func newWorker(ctx context.Context, c *clients.Client, record *recorder, otlp string) (*worker, error) {
 	t, err := newTelemetry(ctx, "worker-"+c.Name, record, otlp)
 	if err != nil {
 		return nil, err
 	}
-	strategy, err1 := single.New(c.Driver, single.Config{})
-	measured, err2 := metrics.New(metrics.Config{MeterProvider: t.meters, Group: group})
-	waiting, err3 := retry.New(retry.Config{})
-	renewing, err4 := watchdog.New(watchdog.Config{})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	strategy, err := single.New(c.Driver, single.Config{})
+	if err != nil {
 		return nil, err
 	}
+	l, err := observed(strategy, t)
+	return &worker{Client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"), locker: l}, err
+}
+
+// observed puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars in the metrics lead to the
+// spans of acquisitions.
+func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
 	traced := tracing.New(tracing.Config{TracerProvider: t.tracers})
-	return &worker{
-		Client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"),
-		locker: locker.Chain(strategy, traced, measured, waiting, renewing),
-	}, nil
+	measured, err1 := metrics.New(metrics.Config{MeterProvider: t.meters, Group: group})
+	waiting, err2 := retry.New(retry.Config{})
+	renewing, err3 := watchdog.New(watchdog.Config{})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return locker.Chain(strategy, traced, measured, waiting, renewing), nil
 }
 
 // group is what locks are counted under: "order" for all orders. Names stay out of the metrics, of which there would be too many.
