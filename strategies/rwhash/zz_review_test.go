@@ -72,14 +72,18 @@ func TestReviewFarReaderStarves(t *testing.T) {
 			b.refusedAny(t, asWriter(locker.Request{Owner: "w2"}))
 			sleep(5 * time.Millisecond)
 			release(t, near)
-			w = b.write(t, locker.Request{Owner: "w2"})
+			next, err := b.Acquire(t.Context(), asWriter(locker.Request{Owner: "w2"}))
 			sleep(25 * time.Millisecond)
 			far() // it hears of w's release 30 ms later
+			if err != nil {
+				break // a long turn
+			}
+			w = next
 		}
 		if !got {
 			t.Errorf("the far reader did not get in for %v, though it tried 30 ms after each release", time.Since(start))
 		}
-		release(t, w)
+		_ = w.Release(t.Context())
 	})
 }
 
@@ -307,6 +311,90 @@ func TestReviewTurnTakenForALongOne(t *testing.T) {
 		sleep(herd)
 		if _, err := b.Acquire(t.Context(), writer); err != nil {
 			t.Errorf("the only reader got in and left: %v", err)
+		}
+	})
+}
+
+// A resume that fails, because its answer came late, ends the hold of a Lock whose lease goes on.
+func TestReviewFailedResumeReleasesTheOldHold(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.write(t, locker.Request{TTL: 300 * time.Millisecond})
+		match(t, lock.Renew(t.Context(), time.Minute))
+		b.drv.Then(fault{Lose: true}, fault{Hang: true})
+		_, err := locker.Resume(t.Context(), b, lock.Handle())
+		match(t, err, locker.ErrLost)
+		sleep(time.Second)
+		other, err := b.Acquire(t.Context(), noWait(writer))
+		if err == nil && lock.Err() == nil {
+			t.Errorf("another writer got in while a Lock is held for another %v; the resume had failed", time.Until(lock.Deadline()))
+			release(t, other)
+		}
+	})
+}
+
+// A writer behind a writer is told to come back when the lease ends; by then its intent has lapsed and the younger pass it.
+func TestReviewPatientWriterLosesItsPlace(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		first := b.write(t, locker.Request{TTL: 20 * time.Second})
+		old := locker.WithWaiting(t.Context(), time.Now().Add(-5*time.Second))
+		_, err := b.Acquire(old, asWriter(locker.Request{Owner: "old"}))
+		held, ok := errors.AsType[*locker.ContentionError](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		if held.RetryAfter > back {
+			t.Errorf("RetryAfter %v, the docs say %v at the latest", held.RetryAfter, back)
+		}
+		sleep(2 * time.Second) // less than RetryAfter; no release was published
+		release(t, first)
+		young, err := b.Acquire(t.Context(), asWriter(locker.Request{Owner: "young"}))
+		if err == nil {
+			t.Error("one that has not waited passed the one that did what it was told")
+			release(t, young)
+		}
+	})
+}
+
+// As TestReviewFarReaderStarves, where writers come fresh: nobody waits at the moment when the near reader leaves.
+func TestReviewFarReaderStarvesBesideFreshWriters(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		start := time.Now()
+		for time.Since(start) < time.Minute {
+			w := b.write(t, locker.Request{})
+			sleep(20 * time.Millisecond)
+			if lock, err := b.Acquire(t.Context(), asReader(locker.Request{Owner: "far"})); err == nil {
+				release(t, lock)
+				return
+			}
+			b.refusedAny(t, asReader(locker.Request{Owner: "near"}))
+			sleep(300 * time.Millisecond)
+			release(t, w)
+			near := b.read(t, locker.Request{Owner: "near"})
+			sleep(5 * time.Millisecond)
+			release(t, near)
+			sleep(time.Millisecond)
+		}
+		t.Errorf("the far reader did not get in for %v", time.Since(start))
+	})
+}
+
+// All operations of one Lock at once, under the race detector.
+func TestReviewAllAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		for range 20 {
+			lock := b.read(t, locker.Request{Fenced: true})
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() { _ = lock.Upgrade(t.Context()) })
+				wg.Go(func() { _ = lock.Downgrade(t.Context()) })
+				wg.Go(func() { _ = lock.Renew(t.Context(), 0) })
+				wg.Go(func() { _, _ = lock.Handle(), lock.Fence() })
+				if i == 3 {
+					wg.Go(func() { match(t, lock.Release(t.Context())) })
+				}
+			}
+			wg.Wait()
+			b.free(t)
 		}
 	})
 }
