@@ -122,10 +122,8 @@ func (w *walk) resume(ctx context.Context, lock *locker.Lock) {
 		h = lock.Handle()
 	}
 	resumed, err := locker.Resume(ctx, w.l, h)
-	if err == nil || errors.Is(err, locker.ErrLost) { // it was taken over, and given back in the latter case
-		w.locks = slices.DeleteFunc(w.locks, func(l *locker.Lock) bool { return l == lock })
-	}
 	if err == nil {
+		w.locks = slices.DeleteFunc(w.locks, func(l *locker.Lock) bool { return l == lock })
 		w.locks = append(w.locks, resumed)
 		w.fenced(resumed)
 	}
