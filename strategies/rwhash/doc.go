@@ -31,9 +31,10 @@
 // so that those far away get in too. Of writers who wait by middleware/retry, in any number of processes, the one that has
 // waited longest is next. So waits are bounded for readers and writers, as long as readers hold for less than WriterTurn.
 //
-// An attempt that is refused leaves an intent for that, which lives for a second; its refusal says to try again after 400 ms
-// at the latest (ContentionError.RetryAfter), and middleware/retry does. Who stops waiting is out of the way a second after
-// its last attempt; until then a lock may be refused that nobody holds, and its key be there. Request.NoWait leaves nothing.
+// An attempt that is refused leaves an intent for that, which lives for a second, or until ctx's deadline or MaxWait where
+// that is earlier; its refusal says to try again after 400 ms at the latest (ContentionError.RetryAfter), and middleware/retry
+// does. Who stops waiting is out of the way then; until then a lock may be refused that nobody holds, and its key be there.
+// Request.NoWait leaves nothing.
 // Renewals, releases and conversions are never kept from a holder by any of this.
 //
 // An acquire in either mode, a renewal, a release and a refusal cost the server O(1): they look at up to 64 fields, where the

@@ -17,7 +17,7 @@
 -- An attempt that is refused and goes on waiting leaves an intent. It lives for a while, so that it is gone soon after the
 -- last attempt, and the refusal says to try again before. Nothing is counted.
 
-local life = 1000 -- ms that an intent lives
+local life = 1000 -- ms that an intent lives, or until its own stops waiting
 local back = 400 -- ms after which a waiter tries again at the latest
 local herd = 10 -- ms that a turn lasts from its first reader on: those who were woken with it get in too
 local stragglers = 500 -- the same for a long turn: all who tried again in time get in, however far away they are

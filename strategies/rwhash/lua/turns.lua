@@ -51,14 +51,14 @@ local function claim(lock, id, since, owner, note)
   if lock.hwant > lock.now and lock.heir ~= id and since >= lock.hsince then
     return
   end
-  local till = lock.now + life
+  local till = lock.now + lock.life
   redis.call('HSET', lock.key, 'heir', id, 'hsince', text(since), 'hwant', text(till), 'howner', owner, 'hnote', note)
   outlast(lock, till)
 end
 
 -- want(lock, shared, owner, note, bound) leaves the intent of one who was refused and waits.
 local function want(lock, shared, owner, note, bound)
-  local till = lock.now + life
+  local till = lock.now + lock.life
   if shared then
     redis.call('HSET', lock.key, 'rwant', text(till), 'rowner', owner, 'rnote', note)
   else
