@@ -28,7 +28,8 @@
 // A writer that was refused by readers keeps new readers out, for Config.WriterTurn at a time; then new readers get in for
 // as long, though it goes on waiting, and so on. After a writer, by release, downgrade or the end of its lease, the readers
 // come first who were refused meanwhile: all who try within 10 ms of the first of them, and once in a WriterTurn for 500 ms,
-// so that those far away get in too. Of writers who wait by middleware/retry, in any number of processes, the one that has
+// so that those far away get in too, as long as somebody waits whenever a hold ends: a lock that falls idle forgets, and whoever
+// comes first has it. Of writers who wait by middleware/retry, in any number of processes, the one that has
 // waited longest is next. So waits are bounded for readers and writers, as long as readers hold for less than WriterTurn.
 //
 // An attempt that is refused leaves an intent for that, which lives for a second, or until ctx's deadline or MaxWait where

@@ -123,7 +123,10 @@ end
 
 if lock then
   if lock.rwant > lock.now then
-    carry(lock.rwant, 'rwant', 'rowner', 'rnote', 'ample')
+    carry(lock.rwant, 'rwant', 'rowner', 'rnote')
+  end
+  if lock.ample > 0 then
+    carry(0, 'ample')
   end
   if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
     carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
