@@ -74,6 +74,12 @@ end
 
 -- Here the writing begins.
 
+-- unbounded(lock) lets a script go on writing on a server out of memory: there the first write is refused unless it is one
+-- that needs none. It is for what is held already. No field has this name.
+local function unbounded(lock)
+  redis.call('HDEL', lock.key, '')
+end
+
 local function purge(lock, dead)
   if dead and #dead > 0 then
     redis.call('HDEL', lock.key, unpack(dead))

@@ -69,6 +69,7 @@ if again then
 end
 
 -- The number is stored whatever the outcome: a send of this conversion that arrives later is to change nothing.
+unbounded(lock)
 redis.call('HSET', KEYS[1], ARGV[1], text(till) .. value(ARGV[3], owner, note))
 if refusal then
   return refusal
