@@ -67,3 +67,32 @@ func TestGivingUpLeavesTheLockFree(t *testing.T) {
 		})
 	}
 }
+
+// A reader with an owner, queued behind a writer of its process, does not keep that writer from the lock.
+func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
+		first := b.write(t, locker.Request{})
+		var wg sync.WaitGroup
+		var got time.Time
+		wg.Go(func() {
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+			match(t, err)
+			got = time.Now()
+			release(t, lock)
+		})
+		sleep(100 * time.Millisecond)
+		wg.Go(func() {
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared, Owner: "me"})
+			match(t, err)
+			release(t, lock)
+		})
+		sleep(10 * time.Millisecond)
+		released := time.Now()
+		release(t, first)
+		wg.Wait()
+		if late := got.Sub(released); late > 50*time.Millisecond {
+			t.Errorf("the writer got the free lock after %v", late)
+		}
+	})
+}
