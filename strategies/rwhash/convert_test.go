@@ -374,3 +374,27 @@ func TestUpgradeAfterOneOfUnknownOutcomeIsFenced(t *testing.T) {
 		})
 	}
 }
+
+// An upgrade that found no counter wrote nothing. Where an earlier send of it may yet be executed the outcome is unknown.
+func TestLateSendOfAFailedUpgrade(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.read(t, locker.Request{Fenced: true, TTL: time.Hour})
+		match(t, b.m.Set(counter, "rubbish"))
+		if err := lock.Upgrade(t.Context()); err == nil || errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Errorf("upgrade: %v, want an error of the counter", err)
+		}
+		b.drv.Then(fault{Late: 10 * time.Second})
+		match(t, lock.Upgrade(t.Context()), locker.ErrUnknownOutcome, driver.ErrFinal)
+		b.m.Del(counter)
+		b.drv.WaitLate()
+		b.holds(t, 1, locker.Exclusive)
+		if lock.Mode() != locker.Shared {
+			t.Errorf("the Lock says %v", lock.Mode())
+		}
+		match(t, lock.Upgrade(t.Context()))
+		if lock.Mode() != locker.Exclusive || lock.Fence() == 0 {
+			t.Errorf("the Lock says %v, token %d", lock.Mode(), lock.Fence())
+		}
+		release(t, lock)
+	})
+}

@@ -35,7 +35,8 @@
 // An attempt that is refused leaves an intent for that, which lives for a second, or until ctx's deadline or MaxWait where
 // that is earlier; its refusal says to try again after 400 ms at the latest (ContentionError.RetryAfter), and middleware/retry
 // does. Who stops waiting is out of the way then; until then a lock may be refused that nobody holds, and its key be there.
-// Request.NoWait leaves nothing.
+// Request.NoWait leaves nothing, nor does the first attempt of a writer that another writer refuses: both are told when the
+// lease ends.
 // Renewals, releases and conversions are never kept from a holder by any of this.
 //
 // An acquire in either mode, a renewal, a release and a refusal cost the server O(1): they look at up to 64 fields, where the
