@@ -2,9 +2,13 @@ package rwhash_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
 // A reader 30 ms away gets in beside a near reader and two writers who never pause, though it hears late of each release.
@@ -40,5 +44,21 @@ func TestFarReaderGetsIn(t *testing.T) {
 		}
 		t.Errorf("the far reader did not get in for %v", time.Since(start))
 		release(t, w)
+	})
+}
+
+// A turn is not taken for a long one because the readers' intent ends with it by chance.
+func TestShortTurnOfTheSameEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		b := bench{Locker: locker.Must(rwhash.New(dial(t, m), rwhash.Config{WriterTurn: life})), m: m}
+		w := b.write(t, locker.Request{})
+		b.refused(t, reader, "writer", back)
+		release(t, w)
+		release(t, b.read(t, locker.Request{}))
+		sleep(herd)
+		release(t, b.write(t, locker.Request{}))
 	})
 }

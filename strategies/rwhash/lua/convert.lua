@@ -78,10 +78,10 @@ if shared and mine then
   pass(lock, lock.now, tonumber(ARGV[6]))
   redis.pcall('PUBLISH', ARGV[4], '')
 elseif not shared and not mine then
-  redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn')
+  redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
   redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'last', ARGV[1])
   purge(lock, found.dead)
-  lock.needed = lock.rwant
+  lock.needed = math.max(lock.rwant, lock.hwant)
   expire(lock, till)
 end
 return {1, fence}
