@@ -10,9 +10,10 @@ import (
 
 func TestMain(m *testing.M) { program.TestMain(m, main) }
 
-const want = `night holds, others are refused: true
+const want = `night holds: <nil>
 one server is gone: <nil>
-night holds on: <nil>
+night renews: <nil>
+night holds on, others are refused: true
 night releases: <nil>
 day holds, with a higher fencing token: true
 day releases: <nil>

@@ -31,17 +31,20 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 	}
 	ours := locker.Must(watchdog.New(watchdog.Config{}))(dial(proxy.Addr()))
 
-	const ttl = 600 * time.Millisecond
+	const ttl = 1200 * time.Millisecond
 	renewed := make(chan error, 100)
 	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) { renewed <- info.Err }})
 	lock := acquire(t, ctx, ours, locker.Request{TTL: ttl})
-	for range 4 { // it is held for longer than its TTL
-		match(t, receive(t, renewed, "a renewal"))
+	for times := 0; times < 4; { // it is held for longer than its TTL; on a busy machine one may come to nothing
+		if err := receive(t, renewed, "a renewal"); err == nil {
+			times++
+		}
+		match(t, lock.Err())
 	}
 	value, err := s.Command("GET", name)
 	match(t, err)
 	renewal := func(args []string) bool {
-		return faultproxy.Contains(name, value.(string), "600")(args)
+		return faultproxy.Contains(name, value.(string), "1200")(args)
 	}
 	stalled := proxy.Add(faultproxy.Rule{Match: renewal, Fault: faultproxy.StallRequest})
 	receive(t, stalled.Hit(), "the renewal that is held back")
