@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/examples/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -40,15 +41,21 @@ func main() {
 
 // run lets the workers work and checks the total.
 func run(ctx context.Context, out io.Writer, url string, rounds int) (err error) {
-	server, err := open(url)
+	server, err := clients.Open(url)
 	if err != nil {
 		return err
 	}
-	defer server.close()
-	clients, err := dial(ctx, server)
-	defer func() { err = errors.Join(err, clients.close()) }()
+	defer server.Close()
+	all, err := clients.Dial(ctx, server)
+	defer func() { err = errors.Join(err, all.Close()) }()
 	if err != nil {
 		return fmt.Errorf("cannot use %s: %w", server, err)
+	}
+	workers := make([]*worker, len(all))
+	for i, c := range all {
+		if workers[i], err = newWorker(c); err != nil {
+			return err
+		}
 	}
 
 	log := &journal{out: out, start: time.Now()}
@@ -56,26 +63,26 @@ func run(ctx context.Context, out io.Writer, url string, rounds int) (err error)
 	log.printf("lock     %q, around a counter that each worker reads, thinks about, and writes\n\n", lockName)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	start, err := clients[0].counter(ctx)
+	start, err := workers[0].counter(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot use %s: %w", server, err)
 	}
 
-	errs := make([]error, len(clients))
+	errs := make([]error, len(workers))
 	var wg sync.WaitGroup
-	for i, c := range clients {
-		wg.Go(func() { errs[i] = c.work(ctx, log, rounds) })
+	for i, w := range workers {
+		wg.Go(func() { errs[i] = w.work(ctx, log, rounds) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 
-	end, err := clients[0].counter(ctx)
+	end, err := workers[0].counter(ctx)
 	if err != nil {
 		return err
 	}
-	got, want := end-start, rounds*len(clients)
+	got, want := end-start, rounds*len(workers)
 	log.printf("\ntotal    %d rounds counted, %d made: ", got, want)
 	if got != want {
 		log.printf("WRONG\n")

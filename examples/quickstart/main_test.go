@@ -1,51 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// asProgram makes the test binary be the program.
-const asProgram = "HOLDFAST_QUICKSTART"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// program runs the quickstart as a user does.
-func program(t *testing.T, args ...string) (stdout, stderr string, status int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
-}
+func TestMain(m *testing.M) { program.TestMain(m, main) }
 
 func checkRun(t *testing.T, args ...string) {
 	t.Helper()
-	out, errs, status := program(t, args...)
-	if status != 0 || errs != "" {
-		t.Fatalf("status %d, standard error %q, output:\n%s", status, errs, out)
-	}
+	out := program.MustRun(t, args...)
 	for _, want := range []string{
 		`go-redis +holds +fence \d+, waited`, `rueidis +holds +fence \d+, waited`, `redigo +holds +fence \d+, waited`,
 		`waits +for (go-redis|rueidis|redigo), round \d`, `(?m)^total +12 rounds counted, 12 made: right\.`,
@@ -76,9 +44,9 @@ func TestRealServerWithPassword(t *testing.T) {
 	addr := redistest.Start(t, redistest.Options{Password: "sesame"}).Addr()
 	checkRun(t, "-redis", "redis://:sesame@"+addr)
 
-	out, errs, status := program(t, "-redis", "redis://:guess@"+addr)
-	oneClearLine(t, out, errs, status, "WRONGPASS")
-	if strings.Contains(out+errs, "guess") {
+	wrong := []string{"-redis", "redis://:guess@" + addr}
+	fails(t, "WRONGPASS", wrong...)
+	if out, errs, _ := program.Run(t, wrong...); strings.Contains(out+errs, "guess") {
 		t.Errorf("the password was printed: %s%s", out, errs)
 	}
 }
@@ -91,23 +59,19 @@ func TestWrongAddress(t *testing.T) {
 		"redis://no-such-host.invalid:1": "no-such-host.invalid",
 		"http://127.0.0.1:1":             "is not of the form",
 	} {
-		out, errs, status := program(t, "-redis", url)
-		oneClearLine(t, out, errs, status, want)
+		fails(t, want, "-redis", url)
 	}
 }
 
-func oneClearLine(t *testing.T, out, errs string, status int, want string) {
+func fails(t *testing.T, want string, args ...string) {
 	t.Helper()
-	if status != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "quickstart: ") || !strings.Contains(errs, want) {
-		t.Errorf("status %d, output %q, standard error %q; want status 1 and one line with %q", status, out, errs, want)
+	if out := program.Fails(t, "quickstart", want, args...); out != "" {
+		t.Errorf("%v printed %q before it failed", args, out)
 	}
 }
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-rounds", "0"}, {"stray"}} {
-		if _, errs, status := program(t, args...); status != 2 || errs == "" {
-			t.Errorf("%v: status %d, standard error %q; want 2 and a hint", args, status, errs)
-		}
-	}
+	program.Misused(t, "-rounds", "0")
+	program.Misused(t, "stray")
 }

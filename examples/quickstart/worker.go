@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -28,16 +30,27 @@ var (
 	writeScript = driver.NewScript(writeLua)
 )
 
+// worker works through one of the clients.
+type worker struct {
+	*clients.Client
+	locker locker.Locker
+}
+
+func newWorker(c *clients.Client) (*worker, error) {
+	l, err := holdfast.New(c.Driver, holdfast.Config{})
+	return &worker{c, l}, err
+}
+
 // work takes the lock rounds times and counts up by one each time.
-func (c *client) work(ctx context.Context, log *journal, rounds int) error {
+func (w *worker) work(ctx context.Context, log *journal, rounds int) error {
 	for round := range rounds {
 		began := time.Now()
 		req := locker.Request{
-			Name: lockName, TTL: 10 * time.Second, Fenced: true, Owner: c.name, Note: fmt.Sprintf("round %d", round+1),
+			Name: lockName, TTL: 10 * time.Second, Fenced: true, Owner: w.Name, Note: fmt.Sprintf("round %d", round+1),
 		}
-		err := locker.Do(locker.WithTrace(ctx, log.trace(c.name)), c.locker, req, func(ctx context.Context, lock *locker.Lock) error {
-			log.linef(c.name, "holds", "fence %d, waited %v", lock.Fence(), log.waited(time.Since(began)))
-			now, err := c.counter(ctx)
+		err := locker.Do(locker.WithTrace(ctx, log.trace(w.Name)), w.locker, req, func(ctx context.Context, lock *locker.Lock) error {
+			log.linef(w.Name, "holds", "fence %d, waited %v", lock.Fence(), log.waited(time.Since(began)))
+			now, err := w.counter(ctx)
 			if err != nil {
 				return err
 			}
@@ -45,17 +58,17 @@ func (c *client) work(ctx context.Context, log *journal, rounds int) error {
 			if err := pause(ctx, thinking); err != nil {
 				return err
 			}
-			if err := c.write(ctx, now+1, lock.Fence()); err != nil {
+			if err := w.write(ctx, now+1, lock.Fence()); err != nil {
 				return err
 			}
-			log.linef(c.name, "counts", "%d -> %d", now, now+1)
+			log.linef(w.Name, "counts", "%d -> %d", now, now+1)
 			return nil
 		})
 		if err == nil {
 			err = pause(ctx, resting)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			return fmt.Errorf("%s: %w", w.Name, err)
 		}
 	}
 	return nil
@@ -71,8 +84,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (c *client) counter(ctx context.Context) (int, error) {
-	reply, err := c.drv.Eval(ctx, readScript, []string{counterKey}, nil)
+func (w *worker) counter(ctx context.Context) (int, error) {
+	reply, err := w.Driver.Eval(ctx, readScript, []string{counterKey}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -81,8 +94,8 @@ func (c *client) counter(ctx context.Context) (int, error) {
 }
 
 // write stores the counter, unless a later holder wrote before: that is what fencing tokens are for.
-func (c *client) write(ctx context.Context, value int, fence int64) error {
-	reply, err := c.drv.Eval(ctx, writeScript, []string{counterKey}, []string{fmt.Sprint(value), fmt.Sprint(fence)})
+func (w *worker) write(ctx context.Context, value int, fence int64) error {
+	reply, err := w.Driver.Eval(ctx, writeScript, []string{counterKey}, []string{fmt.Sprint(value), fmt.Sprint(fence)})
 	if err != nil {
 		return err
 	}

@@ -126,6 +126,12 @@ var arrows = []arrow{
 		why:     "a library needs OpenTelemetry's API; the SDK is the program's choice",
 	},
 	{
+		program: []string{"locker", "providers/goredis", "middleware/logging", "middleware/metrics", "middleware/tracing"},
+		with:    []string{"locker/driver", "middleware/internal/..."},
+		outside: []string{goredis, otel, semconv},
+		why:     "a program that is observed links the exporters that it chose, and no other",
+	},
+	{
 		program: []string{"."},
 		with: []string{
 			"locker", "locker/driver", "middleware/retry", "strategies/internal/...", "strategies/single", "strategies/watchdog",
@@ -170,6 +176,35 @@ func TestArrows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The SDK and the exporters are in go.mod for tests and for an example. Nothing else may link them, whatever OpenTelemetry's
+// API brings with it.
+func TestNoLibraryLinksAnExporter(t *testing.T) {
+	t.Parallel()
+	heavy := []string{
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto", "google.golang.org",
+		"github.com/prometheus",
+	}
+	g := list(t)
+	var libraries []string
+	for path, p := range g {
+		if name, ours := ourName(path); ours && !p.DepOnly && !strings.HasPrefix(name, "examples/") {
+			libraries = append(libraries, path)
+		}
+	}
+	linked := g.links(t, libraries)
+	for _, path := range slices.Sorted(maps.Keys(linked)) {
+		if slices.ContainsFunc(heavy, func(h string) bool { return match(h+"/...", path) }) {
+			t.Errorf("a library links %s", chain(linked, path))
+		}
+	}
+	example := g.links(t, []string{module + "/examples/observability"})
+	for _, h := range heavy {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(example)), func(path string) bool { return match(h+"/...", path) }) {
+			t.Errorf("the example links nothing of %s: is it named so still?", h)
+		}
+	}
 }
 
 // strays returns how each package that a does not allow comes into its program. What such a package brings is left out.

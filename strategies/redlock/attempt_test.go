@@ -99,6 +99,7 @@ func TestDeadlineIsTheQuorums(t *testing.T) {
 // What answers after the quorum joins while the lock is held, and is given back aloud where it was released, quietly where
 // the attempt had lost.
 func TestStragglers(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		late    time.Duration // the straggler's answer

@@ -111,8 +111,7 @@ func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 		req.TTL -= late
 	}
 	lock, err := n.Locker.Acquire(ctx, req)
-	var held *locker.ContentionError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
 		held.Channel = driver.NewChannel(nobody, fmt.Sprintf("wake:%d", n.index))
 	}
 	if err == nil {

@@ -47,7 +47,7 @@ func (s state) apply(n *node) {
 func states(n, quorum int, f func(t *testing.T, all []state), t *testing.T) {
 	t.Helper()
 	kinds := []state{fine, forgot, stolen, refuses, frozen, never}
-	random := rand.New(rand.NewPCG(uint64(n), uint64(quorum))) //nolint:gosec // small
+	random := rand.New(rand.NewPCG(uint64(n), uint64(quorum)))
 	all := make([]state, n)
 	var next func(i int)
 	next = func(i int) {

@@ -117,7 +117,7 @@ func TestAllOutcomes(t *testing.T) {
 		for quorum := n/2 + 1; quorum <= n; quorum++ {
 			t.Run(fmt.Sprintf("%d of %d", quorum, n), func(t *testing.T) {
 				t.Parallel()
-				seed := uint64(n*10 + quorum) //nolint:gosec // small
+				seed := uint64(n*10 + quorum)
 				random := rand.New(rand.NewPCG(seed, 1))
 				all(n, func(outcomes []outcome) {
 					at := make([]time.Duration, n)

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
+)
+
+// families are metrics by their names in Prometheus.
+type families map[string]*dto.MetricFamily
+
+// serving starts the program, and returns the address of its metrics.
+func serving(t *testing.T) (p *program.Running, url string) {
+	t.Helper()
+	p = program.Start(t, "-serve", "1m")
+	out := p.ReadUntil(t, "working on")
+	m := regexp.MustCompile(`(?m)^metrics {2}(http\S+)$`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no address in:\n%s", out)
+	}
+	return p, m[1]
+}
+
+func get(t *testing.T, url, accept string) (body io.Reader, header http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", accept)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", url, resp.Status)
+	}
+	return resp.Body, resp.Header
+}
+
+// scrape reads what a Prometheus of any age can read.
+func scrape(t *testing.T, url string) families {
+	t.Helper()
+	body, header := get(t, url, "text/plain;version=0.0.4")
+	if format := expfmt.ResponseFormat(header); format.FormatType() != expfmt.TypeTextPlain {
+		t.Fatalf("the format is %q", format)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	all, err := parser.TextToMetricFamilies(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The labels of what is measured, and all their values in a run without faults. Names of locks are in none.
+var labels = map[string][]string{
+	"holdfast_lock_group":   {"order", "report"},
+	"holdfast_lock_mode":    {"exclusive"},
+	"holdfast_outcome":      {"acquired", "held", "released", "renewed", "lost", "cancelled"},
+	"holdfast_provider":     {"go-redis", "rueidis", "redigo"},
+	"holdfast_strategy":     {"single"},
+	"error_type":            {"lost"},
+	"service_name":          {"worker-go-redis", "worker-rueidis", "worker-redigo"},
+	"otel_scope_name":       {"github.com/holdfast-go/holdfast/middleware/metrics"},
+	"otel_scope_version":    nil, // any
+	"otel_scope_schema_url": nil,
+}
+
+func TestScrape(t *testing.T) {
+	t.Parallel()
+	p, url := serving(t)
+	all := scrape(t, url)
+
+	seconds, total := "_seconds", "_total"
+	wants := map[string]dto.MetricType{
+		promName(metrics.WaitDuration) + seconds: dto.MetricType_HISTOGRAM,
+		promName(metrics.HoldDuration) + seconds: dto.MetricType_HISTOGRAM,
+		promName(metrics.Acquisitions) + total:   dto.MetricType_COUNTER,
+		promName(metrics.Renewals) + total:       dto.MetricType_COUNTER,
+		promName(metrics.Losses) + total:         dto.MetricType_COUNTER,
+		promName(metrics.Holding):                dto.MetricType_GAUGE,
+		promName(metrics.Waiting):                dto.MetricType_GAUGE,
+		"target_info":                            dto.MetricType_GAUGE,
+	}
+	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(wants)); !slices.Equal(got, want) {
+		t.Fatalf("there are %q, want %q", got, want)
+	}
+	for name, want := range wants {
+		f := all[name]
+		if f.GetType() != want || f.GetHelp() == "" {
+			t.Errorf("%s is a %v, %q; want a %v with a description", name, f.GetType(), f.GetHelp(), want)
+		}
+		if name != "target_info" {
+			checkLabels(t, f)
+		}
+	}
+	checkBuckets(t, all[promName(metrics.WaitDuration)+seconds], metrics.DefaultWaitBuckets())
+	checkBuckets(t, all[promName(metrics.HoldDuration)+seconds], metrics.DefaultHoldBuckets())
+
+	if got := sum(all[promName(metrics.Acquisitions)+total], "holdfast_outcome", "acquired"); got < 10 {
+		t.Errorf("%v acquisitions are counted, at least 10 were made", got)
+	}
+	if got := sum(all[promName(metrics.Losses)+total], "holdfast_lock_group", "report"); got < 1 {
+		t.Error("the loss is not counted")
+	}
+	p.Interrupt(t)
+}
+
+// promName is an instrument's name as Prometheus has it, but for suffixes.
+func promName(instrument string) string { return strings.ReplaceAll(instrument, ".", "_") }
+
+func checkLabels(t *testing.T, f *dto.MetricFamily) {
+	t.Helper()
+	for _, m := range f.GetMetric() {
+		for _, l := range m.GetLabel() {
+			values, ok := labels[l.GetName()]
+			if !ok || values != nil && !slices.Contains(values, l.GetValue()) {
+				t.Errorf("%s has the label %s=%q", f.GetName(), l.GetName(), l.GetValue())
+			}
+		}
+	}
+}
+
+func checkBuckets(t *testing.T, f *dto.MetricFamily, want []float64) {
+	t.Helper()
+	for _, m := range f.GetMetric() {
+		var bounds []float64
+		var last uint64
+		for _, b := range m.GetHistogram().GetBucket() {
+			bounds = append(bounds, b.GetUpperBound())
+			if b.GetCumulativeCount() < last {
+				t.Errorf("%s: the counts of buckets fall: %v", f.GetName(), m)
+			}
+			last = b.GetCumulativeCount()
+		}
+		if n := len(bounds) - 1; n < 0 || !slices.Equal(bounds[:n], want) { // the last is +Inf
+			t.Errorf("%s has the buckets %v, want %v", f.GetName(), bounds, want)
+		}
+	}
+}
+
+func sum(f *dto.MetricFamily, label, value string) (total float64) {
+	for _, m := range f.GetMetric() {
+		if slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == label && l.GetValue() == value }) {
+			total += m.GetCounter().GetValue()
+		}
+	}
+	return total
+}
+
+// Exemplars of the waiting lead to the spans of acquisitions.
+func TestExemplars(t *testing.T) {
+	t.Parallel()
+	record := &recorder{}
+	telemetry, err := newTelemetry(t.Context(), "worker", record, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{telemetry: telemetry, locker: locker.Must(observed(lockertest.New(), telemetry))}
+	page, err := serveMetrics(t.Context(), "127.0.0.1:0", team{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = locker.Do(t.Context(), w.locker, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, header := get(t, page.url, string(expfmt.NewFormat(expfmt.TypeOpenMetrics)))
+	if got := header.Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") {
+		t.Errorf("the format is %q", got)
+	}
+	text, err := io.ReadAll(body)
+	if err := errors.Join(err, page.close(), team{w}.shutdown(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range record.stop().spans {
+		id := s.SpanContext().SpanID().String()
+		if got := strings.Contains(string(text), `span_id="`+id+`"`); got != (s.Name() == "acquire lock") {
+			t.Errorf("there is an exemplar of %q: %t, in\n%s", s.Name(), got, text)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/examples/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/middleware/tracing"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+const (
+	orderLock  = "order:17"     // all workers contend for it
+	reportLock = "report:daily" // it is renewed, and then lost
+	reportTTL  = time.Second    // and so renewed each third of a second
+	charging   = 30 * time.Millisecond
+	resting    = 10 * time.Millisecond // between rounds
+)
+
+// deleteScript is what an operator does who does not know that somebody holds the lock.
+var deleteScript = driver.NewScript("return redis.call('DEL', KEYS[1])")
+
+// worker is what would be a process of its own.
+type worker struct {
+	*clients.Client
+	*telemetry
+	tracer trace.Tracer
+	locker locker.Locker
+}
+
+func newWorker(ctx context.Context, c *clients.Client, record *recorder, otlp string) (*worker, error) {
+	t, err := newTelemetry(ctx, "worker-"+c.Name, record, otlp)
+	if err != nil {
+		return nil, err
+	}
+	strategy, err := single.New(c.Driver, single.Config{})
+	if err != nil {
+		return nil, err
+	}
+	l, err := observed(strategy, t)
+	return &worker{Client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"), locker: l}, err
+}
+
+// observed puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars in the metrics lead to the
+// spans of acquisitions.
+func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
+	traced := tracing.New(tracing.Config{TracerProvider: t.tracers})
+	measured, err1 := metrics.New(metrics.Config{MeterProvider: t.meters, Group: group})
+	waiting, err2 := retry.New(retry.Config{})
+	renewing, err3 := watchdog.New(watchdog.Config{})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return locker.Chain(strategy, traced, measured, waiting, renewing), nil
+}
+
+// group is what locks are counted under: "order" for all orders. Names stay out of the metrics, of which there would be too many.
+func group(name string) string {
+	kind, _, _ := strings.Cut(name, ":")
+	return kind
+}
+
+// order charges for the order, which must happen once at a time.
+func (w *worker) order(ctx context.Context, round int) (err error) {
+	note := fmt.Sprintf("round %d", round)
+	ctx, end := w.span(ctx, note)
+	defer func() { end(err) }()
+	req := locker.Request{Name: orderLock, TTL: 10 * time.Second, Fenced: true, Note: note}
+	return locker.Do(ctx, w.locker, req, func(ctx context.Context, _ *locker.Lock) (err error) {
+		ctx, end := w.span(ctx, "charge")
+		defer func() { end(err) }()
+		return pause(ctx, charging)
+	})
+}
+
+// report writes the daily report, until it is told that its lock is lost.
+func (w *worker) report(ctx context.Context, others team) (err error) {
+	base := ctx
+	ctx, end := w.span(ctx, "daily report")
+	defer func() { end(err) }()
+	renewed := make(chan struct{}, 1)
+	traced := locker.WithTrace(ctx, &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) {
+		if info.Err == nil {
+			select {
+			case renewed <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	req := locker.Request{Name: reportLock, TTL: reportTTL, Note: "daily report"}
+	err = locker.Do(traced, w.locker, req, func(work context.Context, _ *locker.Lock) error {
+		for _, other := range others {
+			if err := other.skipReport(base); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-renewed:
+		case <-work.Done():
+			return context.Cause(work)
+		}
+		if _, err := w.Driver.Eval(work, deleteScript, []string{reportLock}, nil); err != nil {
+			return err
+		}
+		<-work.Done() // the next renewal finds out
+		return context.Cause(work)
+	})
+	if ctx.Err() == nil && errors.Is(err, locker.ErrLost) {
+		return nil // as was to be shown
+	}
+	return err
+}
+
+// skipReport asks for the lock of the report once, and leaves the report to who has it.
+func (w *worker) skipReport(ctx context.Context) (err error) {
+	ctx, end := w.span(ctx, "daily report")
+	defer func() { end(err) }()
+	_, err = locker.Try(ctx, w.locker, locker.Request{Name: reportLock, TTL: reportTTL}, func(context.Context, *locker.Lock) error { return nil })
+	return err
+}
+
+// span starts a span of the worker's own.
+func (w *worker) span(ctx context.Context, name string) (_ context.Context, end func(error)) {
+	ctx, span := w.tracer.Start(ctx, name) //nolint:spancheck // end ends it
+	return ctx, func(err error) {          //nolint:spancheck // the same
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}
+}
+
+// pause waits for d, or until ctx ends: when the lock is lost, for one.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
