@@ -121,6 +121,7 @@ func TestAcquireRefuses(t *testing.T) {
 
 // What the nodes refuse for good is what the error matches, and none tries again.
 func TestLastingErrorsDecide(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		errs    []error
 		want    error // one that err matches

@@ -13,6 +13,7 @@ import (
 
 // Inspect tells what a quorum agrees on.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	type hold = locker.Request
 	for what, tc := range map[string]struct {
 		holds [][]hold // by node
