@@ -114,22 +114,6 @@ func (m *masters) renewedAs(lock *locker.Lock, mode locker.Mode) {
 	}
 }
 
-// value is what a key has at one node; nil: it is not there.
-func (m *masters) value(node int, key string) any {
-	m.Helper()
-	return m.servers[node].MustCommand(m, "GET", key)
-}
-
-// left is how long a key lives at one node.
-func (m *masters) left(node int, key string) time.Duration {
-	m.Helper()
-	n, ok := m.servers[node].MustCommand(m, "PTTL", key).(int64)
-	if !ok {
-		m.Fatal("PTTL replies no number")
-	}
-	return time.Duration(n) * time.Millisecond
-}
-
 // keys are those of all nodes, but for the counters of fenced locks.
 func (m *masters) keys() []string {
 	m.Helper()

@@ -85,3 +85,19 @@ func (m *masters) thaw(nodes ...int) {
 		m.must(m.servers[i].Thaw())
 	}
 }
+
+// value is what a key has at one node; nil: it is not there.
+func (m *masters) value(node int, key string) any {
+	m.Helper()
+	return m.servers[node].MustCommand(m, "GET", key)
+}
+
+// left is how long a key lives at one node.
+func (m *masters) left(node int, key string) time.Duration {
+	m.Helper()
+	n, ok := m.servers[node].MustCommand(m, "PTTL", key).(int64)
+	if !ok {
+		m.Fatal("PTTL replies no number")
+	}
+	return time.Duration(n) * time.Millisecond
+}
