@@ -11,14 +11,17 @@ type Waiting struct {
 	ID string
 	// Since is when the waiting began.
 	Since time.Time
+	// Until is when it ends at the latest, by ctx's deadline; zero: there is none.
+	Until time.Time
 }
 
 type waitingKey struct{}
 
 // WithWaiting returns a copy of ctx for the attempts of somebody who has waited since then. It is for middleware that
-// repeats attempts: a strategy that keeps an order among processes goes by it.
+// repeats attempts: a strategy that keeps an order among processes goes by it, and by ctx's deadline.
 func WithWaiting(ctx context.Context, since time.Time) context.Context {
-	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since})
+	until, _ := ctx.Deadline()
+	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since, until})
 }
 
 // WithoutWaiting returns a copy of ctx in which nobody waits. It is for strategies that go on asking for a lock they hold.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/FZambia/sentinel/v2"
@@ -64,8 +65,14 @@ func RedigoSentinel(tb conformance.TB, addrs []string, master string, options ..
 		},
 	}
 	tb.Cleanup(func() { sntl.Close() })
+	var one sync.Mutex // its calls read a list that they sort
+	masterAddr := func() (string, error) {
+		one.Lock()
+		defer one.Unlock()
+		return sntl.MasterAddr()
+	}
 	return &redis.Pool{MaxIdle: 4, Dial: func() (redis.Conn, error) {
-		addr, err := sntl.MasterAddr()
+		addr, err := masterAddr()
 		if err != nil {
 			return nil, err
 		}

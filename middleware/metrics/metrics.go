@@ -102,6 +102,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	}
 	h := &hold{meter: m, base: base, plain: set(base), start: time.Now()}
 	m.held.Add(ctx, 1, h.plain)
+	m.losses.Add(ctx, 0, h.plain) // a series that begins at one shows no increase
 	locker.TraceLock(ctx, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
 }
 

@@ -82,7 +82,7 @@ func (a *acquisition) acquire() (lock *locker.Lock, err error) {
 	if !first {
 		if a.owned() {
 			var again bool
-			if lock, again, err = a.try(); !again {
+			if lock, again, err = a.tryEarly(); !again {
 				return lock, err
 			}
 		}
@@ -129,6 +129,18 @@ func (a *acquisition) try() (lock *locker.Lock, again bool, err error) {
 	}
 	err = a.judge(failed, now)
 	return nil, err == nil, err
+}
+
+// tryEarly is try for one that has to queue then, if its owner does not hold the lock already: until its turn comes it must
+// not keep those ahead from the lock.
+func (a *acquisition) tryEarly() (lock *locker.Lock, again bool, err error) {
+	ctx, req := a.ctx, a.req
+	a.ctx, a.req.NoWait = locker.WithoutWaiting(ctx), true
+	lock, again, err = a.try()
+	if a.req = req; !a.waiting {
+		a.ctx = ctx
+	}
+	return lock, again, err
 }
 
 // send passes the request on. The Lock that comes of it will tell the queue of its release.

@@ -57,10 +57,13 @@
 //
 // # Sentinel
 //
-// With github.com/FZambia/sentinel/v2, the pool's Dial asks for the master (Dial, because MasterAddr takes no context):
+// With github.com/FZambia/sentinel/v2, the pool's Dial asks for the master (Dial, because MasterAddr takes no context), one call
+// at a time: in v2.0.1 two at once race for the list of Sentinels.
 //
 //	Dial: func() (redis.Conn, error) {
+//		one.Lock() // a sync.Mutex
 //		addr, err := sntl.MasterAddr()
+//		one.Unlock()
 //		if err != nil {
 //			return nil, err
 //		}

@@ -140,6 +140,8 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	h.mu.Lock()
 	m := &h.members[i]
 	m.asking, m.err = false, err
+	rounds := m.rounds
+	m.rounds = nil
 	joins := err == nil && h.wants(p)
 	if joins {
 		m.part, h.took = p, true
@@ -155,7 +157,10 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 		<-h.fixed
 		_ = h.lift(m, p) // it keeps the error
 	case !joins && err == nil:
-		_ = p.lock.Release(h.ctx) // nobody is left to tell
+		err = p.lock.Release(h.ctx)
+	}
+	for _, j := range rounds {
+		j.join(m, p, joins, err)
 	}
 }
 

@@ -41,7 +41,7 @@ type hold struct {
 	err       error // why the attempt came to nothing
 	members   []member
 	asking    int         // members that the attempt is asking
-	stop      func()      // frees the ctx of the attempt
+	stop      func()      // ends the ctx of the attempt
 	grace     *time.Timer // of a verdict that would be hasty
 	back      int         // parts on their way back
 	gaveBack  chan struct{}
@@ -61,6 +61,7 @@ type member struct {
 	part   *part // nil: nothing is held there, as far as we know
 	asking bool
 	asked  time.Time // when it was asked last
+	rounds []joiner  // that wait for what it was asked
 	err    error     // why there is nothing, or why the fence of what is there was not raised
 	taken  bool      // it answered that it does not hold what a Handle names
 }

@@ -24,17 +24,18 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 			m.part = nil
 			r.pending++
 		case m.asking:
-			r.errs[i] = errUnanswered // it may hold
+			m.await(r, i, nil) // it may hold
 		}
 	}
 	h.mu.Unlock()
-	r.look()
+	r.begin()
 	for i, p := range parts {
 		if p != nil {
 			go func() { r.answer(i, p.lock.Release(h.ctx)) }()
 		}
 	}
 	_ = r.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
+	r.leave()
 	t := r.tally(h.nodes)
 	missed := t.quorumError(len(h.nodes), h.quorum)
 	switch {

@@ -338,3 +338,21 @@ func TestRestoreAfterTheRelease(t *testing.T) {
 		c.free("after the node came back")
 	})
 }
+
+// A renewal right after the acquire waits for the nodes that have not answered that yet: with them the quorum stands, though
+// one that was won has fallen away.
+func TestRenewalWaitsForStragglers(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		c.nodes[2].delay = 100 * ms
+		lock := c.acquire(locker.Request{Owner: "me"})
+		c.nodes[0].Forget(name)
+		match(t, lock.Renew(t.Context(), 0))
+		c.nodes[1].set(func(n *node) { n.down = errDown })
+		match(t, lock.Err())
+		c.heldBy("me", 3, "after the renewal")
+		c.nodes[1].set(func(n *node) { n.down = nil })
+		match(t, lock.Release(t.Context()))
+		sleep(time.Second) // the slow one is still at it
+		c.free("after the release")
+	})
+}

@@ -31,7 +31,14 @@ func newRound(n, need int) *round {
 	return r
 }
 
-// look closes decided where it is time to. The mutex is held, or nobody else knows the round.
+// begin decides a round that is decided from the start.
+func (r *round) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look()
+}
+
+// look closes decided where it is time to. The mutex is held.
 func (r *round) look() {
 	if !r.closed && (r.done >= r.need || r.done+r.pending < r.need) {
 		r.closed = true
@@ -81,26 +88,18 @@ func (r *round) wait(ctx context.Context, patience, unheeded time.Duration) (err
 	}
 }
 
+// leave notes that nobody waits any more.
+func (r *round) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = true
+}
+
 // won tells whether the quorum has done it, or there is nothing more to wait for.
 func (r *round) won() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.done >= r.need || r.pending == 0
-}
-
-// reply is where a node's answer goes.
-type reply struct {
-	round *round
-	node  int
-}
-
-func (a reply) answer(err error) { a.round.answer(a.node, err) }
-
-// over tells whether nobody waits for the answer any more.
-func (a reply) over() bool {
-	a.round.mu.Lock()
-	defer a.round.mu.Unlock()
-	return a.round.left
 }
 
 // tally is what the nodes did so far.
@@ -133,20 +132,18 @@ func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*
 			parts[i], r.errs[i] = m.part, errUnanswered
 			r.pending++
 		case m.asking:
-			r.errs[i] = errUnanswered // it does not count in this round
+			m.await(r, i, f)
 		}
 	}
 	h.mu.Unlock()
-	r.look()
+	r.begin()
 	for i, p := range parts {
 		if p != nil {
 			f(&h.members[i], p, reply{r, i})
 		}
 	}
 	err := r.wait(ctx, h.timeout, 0)
-	r.mu.Lock()
-	r.left = true
-	r.mu.Unlock()
+	r.leave()
 	return r.tally(h.nodes), err
 }
 

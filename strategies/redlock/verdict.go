@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// minGrace is the least time that a verdict waits which the answers on their way may change.
-const minGrace = time.Millisecond
+// minGrace is the least time that a verdict waits which the answers on their way may change: a node in another zone, or whose
+// connection has to be made, takes that much longer than the first.
+const minGrace = 20 * time.Millisecond
 
 // look decides, as soon as the quorum is there or out of reach. The mutex is held.
 func (h *hold) look() {
@@ -85,8 +86,11 @@ func (h *hold) abandon(err error) {
 	if h.tokens != nil {
 		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err,
 			h.tally().quorumError(len(h.nodes), h.quorum))
+	} else if h.asking > 0 {
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 	}
 	h.fail(err)
+	h.stop() // the nodes clean up behind what they have sent, and their Close waits for that
 }
 
 // tally is what the nodes answered. The mutex is held.

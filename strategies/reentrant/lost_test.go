@@ -115,3 +115,19 @@ func TestResumeGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for longer, goes on working.
+func TestResumeAnsweredTooLate(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.me(t, locker.Request{TTL: 300 * time.Millisecond})
+		match(t, lock.Renew(t.Context(), time.Minute))
+		b.drv.Then(fault{Lose: true}, fault{Hang: true})
+		_, err := locker.Resume(t.Context(), b, lock.Handle())
+		match(t, err, locker.ErrLost)
+		sleep(2 * time.Second)
+		b.refused(t)
+		match(t, lock.Renew(t.Context(), 0))
+		release(t, lock)
+		b.free(t)
+	})
+}

@@ -91,3 +91,27 @@ func fields(text string) (args []any) {
 	}
 	return args
 }
+
+// On a server out of memory who holds goes on holding: renewals and releases need none.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	l := locker.Must(reentrant.New(drv, reentrant.Config{}))
+	mine := locker.Request{Name: name, Owner: "me", TTL: time.Minute, Fenced: true}
+	outer, err := l.Acquire(t.Context(), mine)
+	match(t, err)
+	inner, err := l.Acquire(t.Context(), mine)
+	match(t, err)
+	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+	if _, err = l.Acquire(t.Context(), mine); err == nil {
+		t.Error("the server has memory for another hold")
+	}
+	for _, lock := range []*locker.Lock{inner, outer} {
+		match(t, lock.Renew(t.Context(), time.Hour))
+		match(t, lock.Release(t.Context()))
+	}
+}

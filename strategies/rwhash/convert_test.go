@@ -338,3 +338,63 @@ func TestResumeAfterConversion(t *testing.T) {
 		b.free(t)
 	})
 }
+
+// An upgrade of unknown outcome was done. The next one finds nothing to do, and the writer still gets a token of its own; it
+// gets one too where the counter is gone.
+func TestUpgradeAfterOneOfUnknownOutcomeIsFenced(t *testing.T) {
+	t.Parallel()
+	for what, lost := range map[string]bool{"counter there": false, "counter gone": true} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				earlier := b.write(t, locker.Request{Fenced: true})
+				token := earlier.Fence()
+				release(t, earlier)
+				lock := b.read(t, locker.Request{Fenced: true, TTL: time.Hour})
+				if lock.Fence() != token {
+					t.Fatalf("the reader has token %d, the writer before it %d", lock.Fence(), token)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer cancel()
+				b.drv.Then(fault{Lose: true}, fault{Hang: true})
+				match(t, lock.Upgrade(ctx), locker.ErrUnknownOutcome)
+				if lost {
+					b.m.Del(counter)
+				}
+				match(t, lock.Upgrade(t.Context()))
+				if lock.Mode() != locker.Exclusive || lock.Fence() <= token {
+					t.Errorf("%v with token %d, an earlier writer had %d", lock.Mode(), lock.Fence(), token)
+				}
+				release(t, lock)
+				next := b.write(t, locker.Request{Fenced: true})
+				if next.Fence() <= lock.Fence() {
+					t.Errorf("the next writer has token %d, the one before it %d", next.Fence(), lock.Fence())
+				}
+				release(t, next)
+			})
+		})
+	}
+}
+
+// An upgrade that found no counter wrote nothing. Where an earlier send of it may yet be executed the outcome is unknown.
+func TestLateSendOfAFailedUpgrade(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.read(t, locker.Request{Fenced: true, TTL: time.Hour})
+		match(t, b.m.Set(counter, "rubbish"))
+		if err := lock.Upgrade(t.Context()); err == nil || errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Errorf("upgrade: %v, want an error of the counter", err)
+		}
+		b.drv.Then(fault{Late: 10 * time.Second})
+		match(t, lock.Upgrade(t.Context()), locker.ErrUnknownOutcome, driver.ErrFinal)
+		b.m.Del(counter)
+		b.drv.WaitLate()
+		b.holds(t, 1, locker.Exclusive)
+		if lock.Mode() != locker.Shared {
+			t.Errorf("the Lock says %v", lock.Mode())
+		}
+		match(t, lock.Upgrade(t.Context()))
+		if lock.Mode() != locker.Exclusive || lock.Fence() == 0 {
+			t.Errorf("the Lock says %v, token %d", lock.Mode(), lock.Fence())
+		}
+		release(t, lock)
+	})
+}

@@ -28,12 +28,15 @@
 // A writer that was refused by readers keeps new readers out, for Config.WriterTurn at a time; then new readers get in for
 // as long, though it goes on waiting, and so on. After a writer, by release, downgrade or the end of its lease, the readers
 // come first who were refused meanwhile: all who try within 10 ms of the first of them, and once in a WriterTurn for 500 ms,
-// so that those far away get in too. Of writers who wait by middleware/retry, in any number of processes, the one that has
+// so that those far away get in too, as long as somebody waits whenever a hold ends: a lock that falls idle forgets, and whoever
+// comes first has it. Of writers who wait by middleware/retry, in any number of processes, the one that has
 // waited longest is next. So waits are bounded for readers and writers, as long as readers hold for less than WriterTurn.
 //
-// An attempt that is refused leaves an intent for that, which lives for a second; its refusal says to try again after 400 ms
-// at the latest (ContentionError.RetryAfter), and middleware/retry does. Who stops waiting is out of the way a second after
-// its last attempt; until then a lock may be refused that nobody holds, and its key be there. Request.NoWait leaves nothing.
+// An attempt that is refused leaves an intent for that, which lives for a second, or until ctx's deadline or MaxWait where
+// that is earlier; its refusal says to try again after 400 ms at the latest (ContentionError.RetryAfter), and middleware/retry
+// does. Who stops waiting is out of the way then; until then a lock may be refused that nobody holds, and its key be there.
+// Request.NoWait leaves nothing, nor does the first attempt of a writer that another writer refuses: both are told when the
+// lease ends.
 // Renewals, releases and conversions are never kept from a holder by any of this.
 //
 // An acquire in either mode, a renewal, a release and a refusal cost the server O(1): they look at up to 64 fields, where the

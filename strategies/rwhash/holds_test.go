@@ -233,3 +233,24 @@ func TestBadConfig(t *testing.T) {
 		}
 	})
 }
+
+// A key does not outlive its holds by much because there once was a long one.
+func TestKeyEndsWithItsHolds(t *testing.T) {
+	t.Parallel()
+	for what, n := range map[string]int{"few": 20, "many": 100} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				long := b.read(t, locker.Request{TTL: 24 * time.Hour})
+				for range n {
+					b.read(t, locker.Request{TTL: time.Second})
+				}
+				release(t, long)
+				for range n {
+					b.read(t, locker.Request{TTL: time.Second})
+				}
+				sleep(time.Second)
+				b.free(t)
+			})
+		})
+	}
+}

@@ -126,3 +126,24 @@ func TestResumeGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for longer, goes on working.
+func TestResumeAnsweredTooLate(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				lock := b.have(t, locker.Request{Name: name, Mode: mode, TTL: 300 * time.Millisecond})
+				match(t, lock.Renew(t.Context(), time.Minute))
+				b.drv.Then(fault{Lose: true}, fault{Hang: true})
+				_, err := locker.Resume(t.Context(), b, lock.Handle())
+				match(t, err, locker.ErrLost)
+				sleep(2 * time.Second)
+				b.holds(t, 1, mode)
+				match(t, lock.Renew(t.Context(), 0))
+				release(t, lock)
+				b.free(t)
+			})
+		})
+	}
+}

@@ -96,3 +96,25 @@ func TestOnARealServer(t *testing.T) {
 		})
 	}
 }
+
+// On a server out of memory who holds goes on holding: renewals, conversions and releases need none.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	l := locker.Must(rwhash.New(drv, rwhash.Config{}))
+	lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, Fenced: true})
+	match(t, err)
+	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+	_, err = l.Acquire(t.Context(), locker.Request{Name: "other"})
+	if err == nil {
+		t.Error("the server has memory for another lock")
+	}
+	match(t, lock.Renew(t.Context(), time.Hour))
+	match(t, lock.Downgrade(t.Context()))
+	match(t, lock.Renew(t.Context(), 2*time.Hour))
+	match(t, lock.Release(t.Context()))
+}

@@ -251,6 +251,28 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 	})
 }
 
+// A writer behind a writer keeps its place as long as it tries again when it is told to.
+func TestPatientWriterKeepsItsPlace(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		first := b.write(t, locker.Request{TTL: 20 * time.Second})
+		old := locker.WithWaiting(t.Context(), time.Now().Add(-5*time.Second))
+		for range 5 {
+			_, err := b.Acquire(old, writer)
+			held, ok := errors.AsType[*locker.ContentionError](err)
+			if !ok || held.RetryAfter > back {
+				t.Fatalf("%v, want contention, to try again in %v", err, back)
+			}
+			sleep(held.RetryAfter)
+		}
+		release(t, first)
+		b.refused(t, asWriter(locker.Request{Owner: "young"}), "writer", back)
+		lock, err := b.Acquire(old, writer)
+		match(t, err)
+		release(t, lock)
+		b.free(t)
+	})
+}
+
 // Who waits through middleware/retry says so, from the first refusal on.
 func TestRetryTellsWhoWaits(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {

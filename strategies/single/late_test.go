@@ -154,6 +154,21 @@ func TestResumeGivenBackIsUndone(t *testing.T) {
 	}
 }
 
+// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for longer, goes on working.
+func TestResumeAnsweredTooLate(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{TTL: 300 * time.Millisecond})
+		match(t, lock.Renew(t.Context(), time.Minute), nil, nil)
+		b.drv.Then(fault{Lose: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
+		_, err := locker.Resume(t.Context(), b, lock.Handle())
+		match(t, err, []error{locker.ErrLost}, []error{locker.ErrNotAcquired})
+		time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
+		match(t, lock.Renew(t.Context(), 0), nil, nil)
+		match(t, lock.Release(t.Context()), nil, nil)
+		b.wantFree(t, 0)
+	})
+}
+
 // Contract 7, where another strategy takes the name between the lost answer and the repetition.
 func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {

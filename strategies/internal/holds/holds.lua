@@ -2,7 +2,7 @@
 --   key     the hash
 --   now     the server's time, ms
 --   last    the token of the hold that ends last; of any hold while rough is there; may be of none where none is live
---   rough   '1': a hold may end later than last's, at the key's expiry at the latest
+--   rough   a hold may end later than last's, at the key's expiry at the latest; how many holds came since that began
 --   needed  until when the key is needed for something else than holds, ms; nil: for nothing
 -- A hold is a field of 22 characters, its token. Its value begins with when it ends, in ms by the server's clock. What else
 -- the hash has are names of another length. The key expires with the hold that ends last, or later.
@@ -54,7 +54,7 @@ end
 -- is nil where none is live. It costs O(1), unless last is except or ended or, with exact, is rough.
 local function holder(lock, exact, except)
   local till = lock.last ~= except and live(lock, lock.last)
-  if till and not (exact and lock.rough) then
+  if till and not (lock.rough and (exact or redis.call('HLEN', lock.key) <= few)) then
     return {token = lock.last, till = till, known = true}
   end
   if not exact and redis.call('HLEN', lock.key) > few then
@@ -74,6 +74,12 @@ end
 
 -- Here the writing begins.
 
+-- unbounded(lock) lets a script go on writing on a server out of memory: there the first write is refused unless it is one
+-- that needs none. It is for what is held already. No field has this name.
+local function unbounded(lock)
+  redis.call('HDEL', lock.key, '')
+end
+
 local function purge(lock, dead)
   if dead and #dead > 0 then
     redis.call('HDEL', lock.key, unpack(dead))
@@ -92,7 +98,9 @@ local function settle(lock, found)
   end
   redis.call('HSET', lock.key, 'last', found.token)
   if found.rough then
-    redis.call('HSET', lock.key, 'rough', '1')
+    if not lock.rough then
+      redis.call('HSET', lock.key, 'rough', '0')
+    end
   else
     redis.call('HDEL', lock.key, 'rough')
     expire(lock, found.till)
@@ -112,13 +120,24 @@ local function keep(lock, token, till, rest)
   if latest then
     redis.call('HSET', lock.key, 'last', token)
     redis.call('HDEL', lock.key, 'rough')
+    lock.rough = nil
     expire(lock, till)
   end
 end
 
--- sweep(lock) removes a few dead holds, at some of its calls.
+-- sweep(lock) is for each new hold: it removes a few dead ones, at some of its calls. What is rough it makes exact after so
+-- many that each call costs O(1) on average.
 local function sweep(lock)
-  if redis.call('HLEN', lock.key) % every == 0 then
+  local n = redis.call('HLEN', lock.key)
+  if lock.rough then
+    local came = tonumber(lock.rough) + 1
+    if 4 * came >= n then
+      settle(lock, holder(lock, true))
+      return
+    end
+    redis.call('HSET', lock.key, 'rough', came)
+  end
+  if n % every == 0 then
     purge(lock, some(lock).dead)
   end
 end

@@ -15,6 +15,7 @@ if not till or till <= lock.now then
   return 0
 end
 local counter = KEYS[2] and redis.pcall('GET', KEYS[2])
+unbounded(lock)
 keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])), string.match(value, '^%d+(.*)$'))
 if type(counter) == 'string' and string.match(counter, '^%d+$') -- what else stands there is not ours
     and redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then

@@ -60,6 +60,9 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	if a.layout.Shared {
 		var waiting bool
 		a.waits, waiting = locker.WaitingFrom(ctx)
+		if !waiting {
+			a.waits.Until, _ = ctx.Deadline()
+		}
 		a.once = a.once && !waiting // a quorum asks its nodes once, on behalf of somebody who waits
 	}
 	err := a.sends.Resolve(ctx, a)
@@ -125,13 +128,21 @@ func (a *attempt) Send(ctx context.Context) error {
 		default:
 			waited = millis(time.Since(a.waits.Since))
 		}
-		cmd.args = append(append(cmd.args, a.owner, a.note, a.mode.String(), waited, a.waits.ID), a.layout.Extra...)
+		cmd.args = append(append(cmd.args, a.owner, a.note, a.mode.String(), waited, a.waits.ID, a.patience()), a.layout.Extra...)
 	case a.layout.SendHolder:
 		cmd.args = append(cmd.args, a.owner, a.note)
 	}
 	err := cmd.Send(ctx)
 	a.reply = cmd.reply
 	return err
+}
+
+// patience is for how many ms more the caller may wait, at least 1; "" where that has no end.
+func (a *attempt) patience() string {
+	if a.waits.Until.IsZero() {
+		return ""
+	}
+	return millis(max(time.Until(a.waits.Until), time.Millisecond))
 }
 
 func (a *attempt) mark() {

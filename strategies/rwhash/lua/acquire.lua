@@ -9,7 +9,8 @@
 -- ARGV[6]  'exclusive' or 'shared'
 -- ARGV[7]  for how long the caller has waited, ms; -1: it does not wait
 -- ARGV[8]  names the one who waits; empty before its first refusal
--- ARGV[9]  for how long at a time writers who wait keep new readers out, ms
+-- ARGV[9]  for how long more it waits at most, ms; empty: without end
+-- ARGV[10] for how long at a time writers who wait keep new readers out, ms
 -- reply    {1, fence, 0}          taken by this call
 --          {2, fence, 0}          ours since an earlier call
 --          {0, owner, note, ms}   refused: because of whom, and when to try again at the latest
@@ -23,7 +24,7 @@ end
 if lock and lock.own then
   return {2, current(KEYS[2]), 0}
 end
-local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[9])
+local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[10])
 
 -- left(till) is how long to wait for what ends at till.
 local function left(till)
@@ -37,6 +38,7 @@ end
 
 local refusal, since, passed_over
 if lock then
+  lock.life = math.min(life, tonumber(ARGV[9]) or life)
   since = lock.now - math.max(tonumber(ARGV[7]), 0)
   if lock.over and lock.rwant > lock.now and lock.over + bound > lock.now then
     lock.turn = lock.over + bound -- a writer whose lease ended passed it on
@@ -121,7 +123,10 @@ end
 
 if lock then
   if lock.rwant > lock.now then
-    carry(lock.rwant, 'rwant', 'rowner', 'rnote', 'ample')
+    carry(lock.rwant, 'rwant', 'rowner', 'rnote')
+  end
+  if lock.ample > 0 then
+    carry(0, 'ample')
   end
   if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
     carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')

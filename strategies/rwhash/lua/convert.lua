@@ -8,8 +8,8 @@
 -- ARGV[4]  the channel to publish on
 -- ARGV[5]  TTL of the counter, ms
 -- ARGV[6]  for how long the readers have their turn after a writer, ms
--- reply    {1, fence}             done by this call, or nothing to do; where a reader became the writer and is fenced, with a
---                                 fencing token minted anew, else '0'
+-- reply    {1, fence}             done by this call, or nothing to do; to exclusive and fenced with the writer's fencing token,
+--                                 minted anew where a reader became the writer, else '0'
 --          {2, fence}             done by an earlier send of this call
 --          {0}                    not held
 --          {3, owner, note, ms}   refused: who else holds, and for how long; empty and -1 where it was an earlier send of this
@@ -29,27 +29,47 @@ local shared, mine, refusal = ARGV[2] == 'shared', lock.writer == ARGV[1], nil
 if tonumber(number) > tonumber(ARGV[3]) then
   return {4}
 end
-if tonumber(number) == tonumber(ARGV[3]) then -- executed before: what it came to shows in the mode
-  if mine == shared then
-    return {3, '', '', -1}
+
+-- token(minted) returns the writer's fencing token, minted where it is to be or where the counter is gone; nil and what is
+-- there where that is no counter.
+local function token(minted)
+  if not KEYS[2] then
+    return '0'
   end
-  return {2, mine and current(KEYS[2]) or '0'}
+  local fence, last = next_fence(KEYS[2])
+  if not fence then
+    return nil, last
+  end
+  if last and not minted then
+    return last
+  end
+  count(KEYS[2], fence, last, ARGV[5])
+  return fence
 end
-local fence, last, found = '0', nil, nil
+
+local again = tonumber(number) == tonumber(ARGV[3]) -- executed before: what it came to shows in the mode
+if again and mine == shared then
+  return {3, '', '', -1}
+end
+local fence, wrong, found = '0', nil, nil
 if not shared and not mine then
   found = holder(lock, false, ARGV[1])
   if found.token then
     refusal = because(lock, 3, found)
-  elseif KEYS[2] then
-    fence, last = next_fence(KEYS[2])
-    if not fence then
-      return {-1, last}
-    end
-    count(KEYS[2], fence, last, ARGV[5])
   end
+end
+if not shared and not refusal then
+  fence, wrong = token(not mine)
+  if not fence then
+    return {-1, wrong}
+  end
+end
+if again then
+  return {2, fence}
 end
 
 -- The number is stored whatever the outcome: a send of this conversion that arrives later is to change nothing.
+unbounded(lock)
 redis.call('HSET', KEYS[1], ARGV[1], text(till) .. value(ARGV[3], owner, note))
 if refusal then
   return refusal
@@ -58,10 +78,10 @@ if shared and mine then
   pass(lock, lock.now, tonumber(ARGV[6]))
   redis.pcall('PUBLISH', ARGV[4], '')
 elseif not shared and not mine then
-  redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn')
+  redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
   redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'last', ARGV[1])
   purge(lock, found.dead)
-  lock.needed = lock.rwant
+  lock.needed = math.max(lock.rwant, lock.hwant)
   expire(lock, till)
 end
 return {1, fence}

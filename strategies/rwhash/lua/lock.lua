@@ -7,6 +7,7 @@
 --   rwant    the intent of readers: until when it keeps writers out in the readers' turn, ms
 --   rowner, rnote   who left it last
 --   turn     until when it is the readers' turn, ms
+--   long     '1': that turn is a long one
 --   heir     which writer has waited longest of those who came by, and is next: others are refused a free lock
 --   hsince   since when it waits, ms
 --   hwant    its intent: until when it is kept in mind, ms
@@ -17,7 +18,7 @@
 -- An attempt that is refused and goes on waiting leaves an intent. It lives for a while, so that it is gone soon after the
 -- last attempt, and the refusal says to try again before. Nothing is counted.
 
-local life = 1000 -- ms that an intent lives
+local life = 1000 -- ms that an intent lives, or until its own stops waiting
 local back = 400 -- ms after which a waiter tries again at the latest
 local herd = 10 -- ms that a turn lasts from its first reader on: those who were woken with it get in too
 local stragglers = 500 -- the same for a long turn: all who tried again in time get in, however far away they are
@@ -27,7 +28,7 @@ local stragglers = 500 -- the same for a long turn: all who tried again in time 
 -- whose lease ended.
 local function open(key, token)
   local f = redis.pcall('HMGET', key, 'kind', 'last', 'rough', 'writer', 'wwant', 'rwant', 'bar', 'turn', 'ample', 'heir', 'hsince', 'hwant',
-    token or 'kind')
+    'long', token or 'kind')
   if f.err then
     return nil, f
   end
@@ -44,7 +45,7 @@ local function open(key, token)
     return tonumber(f[i] or '') or 0
   end
   local lock = {
-    key = key, now = clock(), last = f[2], rough = f[3], own = token and f[13],
+    key = key, now = clock(), last = f[2], rough = f[3], long = f[13], own = token and f[14],
     wwant = ms(5), rwant = ms(6), bar = ms(7), turn = ms(8), ample = ms(9),
     heir = f[10], hsince = ms(11), hwant = ms(12),
   }

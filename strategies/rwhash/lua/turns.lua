@@ -2,11 +2,11 @@
 
 -- pass(lock, bound) begins the turn of the readers who wait, if there are any, when a writer ends at from.
 local function pass(lock, from, bound)
-  lock.wwant, lock.bar, lock.turn = 0, 0, 0
+  lock.wwant, lock.bar, lock.turn, lock.long = 0, 0, 0, nil
   if lock.rwant > lock.now then
     lock.turn = from + bound
   end
-  redis.call('HDEL', lock.key, 'writer', 'wwant', 'wowner', 'wnote', 'bar', 'turn')
+  redis.call('HDEL', lock.key, 'writer', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
   if lock.turn > 0 then
     redis.call('HSET', lock.key, 'turn', text(lock.turn))
   end
@@ -16,11 +16,14 @@ end
 -- enter(lock, bound) is for a reader who gets in. The first one in a turn ends it soon; once in a bound, later, so that
 -- those have their turn too who hear of it late.
 local function enter(lock, bound)
-  if lock.rwant == 0 or awaited(lock) and lock.rwant == lock.turn then
+  if lock.rwant == 0 or awaited(lock) and lock.long then
     return
   end
-  if lock.turn <= lock.now then
-    redis.call('HDEL', lock.key, 'rwant', 'rowner', 'rnote', 'turn')
+  if not awaited(lock) then
+    redis.call('HDEL', lock.key, 'rwant', 'rowner', 'rnote', 'turn', 'long')
+    if lock.bar > lock.now then
+      redis.call('HSET', lock.key, 'bar', text(lock.now))
+    end
     return
   end
   local long = lock.ample > 0 and lock.ample <= lock.now
@@ -33,7 +36,7 @@ local function enter(lock, bound)
     redis.call('HSET', lock.key, 'ample', text(turn + bound))
   end
   if long then
-    redis.call('HSET', lock.key, 'rwant', text(turn))
+    redis.call('HSET', lock.key, 'rwant', text(turn), 'long', '1')
   else
     redis.call('HDEL', lock.key, 'rwant', 'rowner', 'rnote')
   end
@@ -51,14 +54,14 @@ local function claim(lock, id, since, owner, note)
   if lock.hwant > lock.now and lock.heir ~= id and since >= lock.hsince then
     return
   end
-  local till = lock.now + life
+  local till = lock.now + lock.life
   redis.call('HSET', lock.key, 'heir', id, 'hsince', text(since), 'hwant', text(till), 'howner', owner, 'hnote', note)
   outlast(lock, till)
 end
 
 -- want(lock, shared, owner, note, bound) leaves the intent of one who was refused and waits.
 local function want(lock, shared, owner, note, bound)
-  local till = lock.now + life
+  local till = lock.now + lock.life
   if shared then
     redis.call('HSET', lock.key, 'rwant', text(till), 'rowner', owner, 'rnote', note)
   else

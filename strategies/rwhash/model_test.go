@@ -1,0 +1,312 @@
+package rwhash_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// TestModel walks at random, with lost and late commands and repeated ones, and compares each execution of a script with a
+// model of who may hold.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	sources := map[string]string{}
+	for what, file := range map[string]string{
+		"acquire": "lua/acquire.lua", "resume": "lua/resume.lua", "undo": "lua/undo_resume.lua", "release": "lua/release.lua",
+		"convert": "lua/convert.lua", "inspect": "lua/inspect.lua", "renew": "../internal/holds/renew.lua",
+	} {
+		source, err := os.ReadFile(file)
+		match(t, err)
+		sources[string(source)] = what
+	}
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := miniredis.NewMiniRedis()
+				m.ClockTTL(true)
+				mod := &model{Driver: dial(t, m), t: t, m: m, sources: sources, holds: map[string]*modelHold{}}
+				drv := &faulty.Driver{Driver: mod, T: t}
+				w := &walk{
+					model: mod, drv: drv, rand: rand.New(rand.NewPCG(seed, 1)), unsure: map[*locker.Lock]bool{}, first: map[*locker.Lock]locker.Handle{},
+					l: locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: time.Second})),
+				}
+				for range 400 {
+					w.step()
+					w.check()
+				}
+				drv.Then()
+				synctest.Wait() // what is under way in the background
+				drv.WaitLate()
+				mod.mu.Lock()
+				ends := time.Now()
+				for _, h := range mod.holds {
+					ends = later(ends, time.UnixMilli(h.till))
+				}
+				mod.mu.Unlock()
+				sleep(time.Until(later(ends, mod.intents)))
+				if m.Exists(name) {
+					t.Errorf("all is over, yet the key lives for another %v:\n%s", m.TTL(name), m.Dump())
+				}
+				sleep(time.Minute) // clean-up in the background
+			})
+		})
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// model is a driver that knows what each script has to answer.
+type model struct {
+	driver.Driver
+	t       *testing.T
+	m       *miniredis.Miniredis
+	sources map[string]string // which script it is
+
+	mu      sync.Mutex
+	holds   map[string]*modelHold
+	calls   []driver.Call
+	fence   int64     // the highest so far
+	intents time.Time // until when those may matter who were refused
+}
+
+type modelHold struct {
+	mode   string
+	till   int64 // ms
+	number int64
+}
+
+// Background implements driver.Backgrounder.
+func (m *model) Background(run func(context.Context)) bool {
+	return m.Driver.(driver.Backgrounder).Background(run)
+}
+
+// Eval executes, and compares the reply.
+func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	what := "no script of ours"
+	for source, name := range m.sources {
+		if strings.HasSuffix(s.Source(), source) {
+			what = name
+		}
+	}
+	reply, err := m.Driver.Eval(context.WithoutCancel(ctx), s, keys, args) // it takes no time
+	if err != nil {
+		m.t.Errorf("%s: %v", what, err)
+		return reply, err
+	}
+	if what == "inspect" {
+		m.inspect(reply)
+		return reply, nil
+	}
+	m.calls = append(m.calls, driver.Call{Script: s, Keys: slices.Clone(keys), Args: slices.Clone(args)})
+	got, err := reply.Int(0)
+	match(m.t, err)
+	if want, may := m.judge(what, args, got, reply); !slices.Contains(may, got) {
+		m.t.Errorf("%s %q answers %d, want %s of %d; holds %s", what, args, got, want, may, m.dump())
+	}
+	return reply, nil
+}
+
+func (m *model) now() int64 { return time.Now().UnixMilli() }
+
+func (m *model) live(token string) *modelHold {
+	if h := m.holds[token]; h != nil && h.till > m.now() {
+		return h
+	}
+	return nil
+}
+
+// others counts the live holds but token's, and those of them that are exclusive.
+func (m *model) others(token string) (n, exclusive int) {
+	for other := range m.holds {
+		if h := m.live(other); h != nil && other != token {
+			n++
+			if h.mode == "exclusive" {
+				exclusive++
+			}
+		}
+	}
+	return n, exclusive
+}
+
+// judge says what may be answered, and does it.
+func (m *model) judge(what string, args []string, got int64, reply driver.Reply) (why string, may []int64) {
+	token := args[0]
+	h, ttl := m.live(token), int64(0)
+	if what == "acquire" || what == "resume" || what == "renew" {
+		ttl, _ = strconv.ParseInt(args[1], 10, 64)
+	}
+	n, _ := m.others(token)
+	switch what {
+	case "acquire":
+		return m.acquire(args, h, ttl, got, reply)
+	case "renew":
+		if h == nil {
+			return "a hold that is gone", []int64{0}
+		}
+		h.till = max(h.till, m.now()+ttl)
+		return "a live hold", []int64{1}
+	case "release":
+		delete(m.holds, token)
+		if h == nil {
+			return "a hold that is gone", []int64{0}
+		}
+		return "a live hold", []int64{1}
+	case "convert":
+		number, _ := strconv.ParseInt(args[2], 10, 64)
+		switch {
+		case h == nil:
+			return "a hold that is gone", []int64{0}
+		case number < h.number:
+			return "overtaken", []int64{4}
+		case number == h.number && h.mode == args[1]:
+			return "again", []int64{2}
+		case number == h.number:
+			return "again", []int64{3}
+		}
+		h.number = number
+		if args[1] == "exclusive" && h.mode == "shared" {
+			if n > 0 {
+				return "others hold", []int64{3}
+			}
+			m.minted(reply, true)
+		}
+		h.mode = args[1]
+		return "free to", []int64{1}
+	case "resume":
+		old := m.live(args[3])
+		switch {
+		case h != nil || got == 2 && m.holds[token] != nil:
+			return "again, or when it is over", []int64{2}
+		case old == nil || old.mode != args[6]:
+			return "nothing to take over", []int64{0}
+		}
+		delete(m.holds, args[3])
+		m.holds[token] = old
+		old.till = max(old.till, m.now()+ttl)
+		m.minted(reply, old.mode == "exclusive")
+		return "there", []int64{1}
+	case "undo":
+		if old := m.holds[token]; old != nil && got == 1 {
+			delete(m.holds, token)
+			m.holds[args[1]] = old
+		}
+		if h == nil {
+			return "a hold that is over", []int64{0, 1}
+		}
+		return "there", []int64{1}
+	}
+	return what, nil
+}
+
+func (m *model) acquire(args []string, h *modelHold, ttl, got int64, reply driver.Reply) (why string, may []int64) {
+	token, mode, waits := args[0], args[5], args[6] != "-1"
+	n, exclusive := m.others(token)
+	free := n == 0 || mode == "shared" && exclusive == 0
+	if got == 0 {
+		ms, err := reply.Int(3)
+		if err != nil || ms <= 0 || waits && ms > back.Milliseconds() && (mode == "shared" || exclusive == 0) {
+			m.t.Errorf("a refusal, waits %v, says to try again in %d ms, %v", waits, ms, err)
+		}
+		free = free && !time.Now().Before(m.intents)
+		if waits {
+			m.intents = later(m.intents, time.Now().Add(life))
+		}
+	}
+	switch {
+	case h != nil:
+		return "again", []int64{2}
+	case got == 2 && m.holds[token] != nil:
+		return "again, when it is over", []int64{2}
+	case got == 1:
+		m.holds[token] = &modelHold{mode: mode, till: m.now() + ttl}
+		m.minted(reply, mode == "exclusive")
+		if mode == "shared" {
+			m.intents = later(m.intents, time.Now().Add(life/2)) // it may begin a long turn
+		}
+	}
+	if !free {
+		return "held, or kept for others", []int64{0}
+	}
+	return "free", []int64{1}
+}
+
+// inspect compares what Inspect says and how long the key lives.
+func (m *model) inspect(reply driver.Reply) {
+	var till int64
+	for _, h := range m.holds {
+		till = max(till, h.till)
+	}
+	n, exclusive := m.others("")
+	left := time.Duration(max(till-m.now(), 0)) * time.Millisecond
+	state, err := lease.ReadState(name, reply)
+	if err != nil || state.Holds != n || state.Held != (n > 0) || state.Left != left || n > 0 && (state.Mode == locker.Exclusive) != (exclusive > 0) {
+		m.t.Errorf("state %+v, %v; want %s", state, err, m.dump())
+	}
+	if ttl := m.m.TTL(name); ttl <= left-time.Millisecond || ttl > max(left, time.Until(m.intents)+time.Millisecond) {
+		m.t.Errorf("the key lives for %v, the longest hold for %v, intents for %v", ttl, left, time.Until(m.intents))
+	}
+	if keys, _ := m.m.HKeys(name); len(keys) > 100 {
+		m.t.Errorf("%d fields", len(keys))
+	}
+}
+
+// minted demands that a writer's token exceeds all, and that a reader's is none before.
+func (m *model) minted(reply driver.Reply, writer bool) {
+	text, err := reply.Text(1)
+	match(m.t, err)
+	fence, err := strconv.ParseInt(text, 10, 64)
+	match(m.t, err)
+	if fence != 0 && (fence < m.fence || writer && fence == m.fence) {
+		m.t.Errorf("writer %v: the token is %d after %d", writer, fence, m.fence)
+	}
+	m.fence = max(m.fence, fence)
+}
+
+func (m *model) dump() string {
+	var b strings.Builder
+	for token, h := range m.holds {
+		if m.live(token) == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s for %d ms, number %d; ", token, h.mode, h.till-m.now(), h.number)
+	}
+	return b.String()
+}
+
+// replay executes an earlier call again, as one that was late.
+func (m *model) replay(r *rand.Rand) {
+	m.mu.Lock()
+	n := len(m.calls)
+	if n == 0 {
+		m.mu.Unlock()
+		return
+	}
+	c := m.calls[n-1-min(r.IntN(n), r.IntN(60))]
+	m.mu.Unlock()
+	_, err := m.Eval(context.Background(), c.Script, c.Keys, c.Args)
+	match(m.t, err)
+}

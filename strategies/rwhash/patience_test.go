@@ -1,0 +1,98 @@
+package rwhash_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// A lock that many processes want is not left idle by those whose patience is short.
+func TestShortWaitsKeepTheLockBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		const lasts, hold = 5 * time.Second, 50 * time.Millisecond
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		holds, start := 0, time.Now()
+		for p := range 12 {
+			l := locker.Chain(locker.Must(rwhash.New(dial(t, m), rwhash.Config{})), locker.Must(retry.New(retry.Config{})))
+			wg.Go(func() {
+				for time.Since(start) < lasts {
+					lock, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 200 * time.Millisecond})
+					if err != nil {
+						match(t, err, locker.ErrMaxWait)
+						sleep(time.Duration(100+17*p) * time.Millisecond)
+						continue
+					}
+					sleep(hold)
+					mu.Lock()
+					holds++
+					mu.Unlock()
+					release(t, lock)
+					sleep(time.Duration(50+13*p) * time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		if busy := float64(holds) * float64(hold) / float64(time.Since(start)); busy < 0.8 {
+			t.Errorf("the lock was held %d times, for %.0f %% of the time, while 12 wanted it", holds, 100*busy)
+		}
+	})
+}
+
+// One that gave up leaves the free lock to the next at once, whether it waited by MaxWait or by the deadline of its ctx.
+func TestGivingUpLeavesTheLockFree(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
+				first := b.write(t, locker.Request{})
+				_, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: mode, MaxWait: 100 * time.Millisecond})
+				match(t, err, locker.ErrMaxWait)
+				release(t, first)
+				sleep(time.Millisecond)
+				release(t, b.have(t, noWait(writer)))
+				b.free(t)
+			})
+		})
+	}
+}
+
+// A reader with an owner, queued behind a writer of its process, does not keep that writer from the lock.
+func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))
+		first := b.write(t, locker.Request{})
+		var wg sync.WaitGroup
+		var got time.Time
+		wg.Go(func() {
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+			match(t, err)
+			got = time.Now()
+			release(t, lock)
+		})
+		sleep(100 * time.Millisecond)
+		wg.Go(func() {
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared, Owner: "me"})
+			match(t, err)
+			release(t, lock)
+		})
+		sleep(10 * time.Millisecond)
+		released := time.Now()
+		release(t, first)
+		wg.Wait()
+		if late := got.Sub(released); late > 50*time.Millisecond {
+			t.Errorf("the writer got the free lock after %v", late)
+		}
+	})
+}
