@@ -30,6 +30,7 @@ type algorithm struct {
 	cleanUpOnce    bool                            // one look is enough
 	ignoresClosing bool                            // Close does not wait for the clean-up
 	endless        bool                            // the lock has no Deadline
+	aloud          bool                            // what is given back is published
 }
 
 // mutable locks by an algorithm.
@@ -187,6 +188,14 @@ func (h *mutableHold) Do(ctx context.Context, op locker.Op) (locker.Term, error)
 			err = nil
 		}
 		return locker.Term{}, err
+	case locker.OpGiveBack:
+		quiet := *h.mutable
+		if !h.alg.aloud {
+			quiet.alg.release = luaSilently
+		}
+		back := *h
+		back.mutable = &quiet
+		return locker.Term{}, back.release(ctx)
 	default:
 		return locker.Term{}, errors.ErrUnsupported
 	}

@@ -181,6 +181,11 @@ var mutants = []struct {
 		[]string{"a release is published", "a release wakes a waiter"},
 	},
 	{
+		"a give-back that wakes", oneKey,
+		func(a *algorithm) { a.aloud = true },
+		[]string{"what is given back wakes nobody"},
+	},
+	{
 		"fencing tokens that only count", oneKey,
 		func(a *algorithm) { a.acquire = luaCounted },
 		[]string{"fencing tokens outlive their counter"},

@@ -247,7 +247,7 @@ func losingLeavesNothing(t *caseT) {
 	}
 	for _, ear := range ears {
 		if n := ear.heard(); n != 0 {
-			t.Errorf("attempts that lost woke others %d times at node %d", n, ear.node)
+			t.Errorf("attempts that lost woke others %d times at node %d", n, ear.addr)
 		}
 	}
 	t.releaseAll(others)

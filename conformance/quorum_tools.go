@@ -250,10 +250,10 @@ func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 	})
 }
 
-// listener hears what is published on a node's channel, each message of it.
+// listener hears what is published on a server's channel, each message of it.
 type listener struct {
 	t       *caseT
-	node    int
+	addr    string
 	channel string
 	conn    *resp.Conn
 }
@@ -261,11 +261,17 @@ type listener struct {
 // listen subscribes to name's wake-ups at a node, around the drivers.
 func (t *caseT) listen(i int, name string) *listener {
 	t.Helper()
+	return t.listenAt(t.srv.nodes[i].target.Addrs[0], name)
+}
+
+// listenAt subscribes to name's wake-ups at a server that speaks plain TCP.
+func (t *caseT) listenAt(addr, name string) *listener {
+	t.Helper()
 	var d net.Dialer
-	tcp, err := d.DialContext(t.ctx, "tcp", t.srv.nodes[i].target.Addrs[0])
-	t.ok(err, "dial node %d", i)
+	tcp, err := d.DialContext(t.ctx, "tcp", addr)
+	t.ok(err, "dial %s", addr)
 	channel, _ := driver.Sibling(name, driver.WakeSuffix)
-	l := &listener{t, i, channel, resp.NewConn(tcp)}
+	l := &listener{t, addr, channel, resp.NewConn(tcp)}
 	t.Cleanup(func() { _ = l.conn.Close() })
 	t.ok(l.conn.SetDeadline(time.Now().Add(caseLimit)), "SetDeadline")
 	_, err = l.conn.Do("SUBSCRIBE", channel)
@@ -277,7 +283,8 @@ func (t *caseT) listen(i int, name string) *listener {
 func (l *listener) heard() (n int) {
 	l.t.Helper()
 	const mark = "conformance"
-	l.t.at(l.node, "PUBLISH", l.channel, mark)
+	_, err := doAt(l.t.ctx, l.addr, "PUBLISH", l.channel, mark)
+	l.t.ok(err, "PUBLISH")
 	for ; ; n++ {
 		v, err := l.conn.Receive()
 		l.t.ok(err, "Receive")

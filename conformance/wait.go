@@ -21,6 +21,11 @@ var waitCases = []testCase{
 		run: releaseIsPublished,
 	},
 	{
+		name: "what is given back wakes nobody", contract: 12, on: proxied,
+		why: "attempts of a quorum that come to nothing would wake those that spoil them again, without end",
+		run: giveBackIsQuiet,
+	},
+	{
 		name: "a release that may not publish still releases", contract: 12, on: realOne, own: true,
 		why: "wake-ups are hints: a user without the right to publish must not be left with a lock that cannot be released",
 		run: unpublishedReleaseReleases,
@@ -149,6 +154,37 @@ func releaseIsPublished(t *caseT) {
 		drain(sub)
 		t.ok(lock.Release(t.ctx), "Release")
 		t.woken(sub, "Release")
+	}
+}
+
+// giveBackIsQuiet ends one hold quietly and the next one aloud. A strategy may do without the quiet end; then it says so, and
+// leaves the hold alone.
+func giveBackIsQuiet(t *caseT) {
+	l, name := t.direct(), t.key()
+	ear := t.listenAt(t.srv.target.Addrs[0], name)
+	for _, fenced := range []bool{false, true} {
+		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+		var err error
+		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+			_, err = inner.Do(t.ctx, locker.Op{Kind: locker.OpGiveBack})
+			return inner
+		})
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.ok(lock.Release(t.ctx), "Release after a give-back that is not supported")
+			continue
+		}
+		t.ok(err, "OpGiveBack")
+		if t.exists(name) {
+			t.Errorf("the key is still there after it was given back")
+		}
+		if n := ear.heard(); n != 0 {
+			t.Errorf("what was given back was published %d times", n)
+		}
+		t.is(lock.Release(t.ctx), locker.ErrLost, "Release of what was given back")
+	}
+	t.free(l, name)
+	if n := ear.heard(); n == 0 {
+		t.Errorf("a release was not published")
 	}
 }
 

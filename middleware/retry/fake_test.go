@@ -26,6 +26,7 @@ type server struct {
 	noPubSub bool                                        // refusals name no channel
 	mute     bool                                        // releases are not published
 	lease    time.Duration                               // what a refusal says of RetryAfter
+	jitter   time.Duration                               // what a refusal says of Jitter
 	latency  time.Duration                               // of an attempt
 	answer   func(attempt int, req locker.Request) error // comes before the lock is looked at; nil: it decides
 	ask      func(ctx context.Context, asking int) error // is called by Subscribe
@@ -112,7 +113,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (s *server) refusal(h *hold) error {
-	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, RetryAfter: s.lease}
+	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, RetryAfter: s.lease, Jitter: s.jitter}
 	if !s.noPubSub {
 		held.Channel = driver.NewChannel(s, h.name+":wake")
 	}

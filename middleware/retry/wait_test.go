@@ -253,6 +253,41 @@ func TestWakeJitter(t *testing.T) {
 	})
 }
 
+// A refusal can ask for a delay of its own; the longer of both is drawn from.
+func TestRefusalsAskForJitter(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ cfg, asked, most time.Duration }{
+		"none":                      {0, 0, 0},
+		"of the refusal":            {0, time.Second, time.Second},
+		"of the Config":             {time.Second, 10 * ms, time.Second},
+		"the refusal asks for more": {10 * ms, time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.jitter = tc.asked
+				l := wrap(t, s, retry.Config{Policy: constant(time.Minute), WakeJitter: tc.cfg})
+				var longest time.Duration
+				for range 20 {
+					h := s.hold()
+					time.AfterFunc(3*time.Second, func() { s.free(h) })
+					start := time.Now()
+					lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+					if err != nil {
+						t.Fatalf("Acquire: %v", err)
+					}
+					longest = max(longest, time.Since(start)-3*time.Second)
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+				if longest > tc.most || longest < tc.most/5 {
+					t.Errorf("the longest of 20 delays was %v, want up to %v", longest, tc.most)
+				}
+			})
+		})
+	}
+}
+
 // A look at a held lock that ctx would cut off is not sent: nothing would come of it but an unknown outcome.
 func TestNoPollThatWouldBeCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {

@@ -12,7 +12,8 @@ import (
 
 // Inspect implements locker.Inspector with what a quorum of the nodes agrees on: that the name is held, and by whom. Shared
 // holds are agreed on whoever is named first; Owner and Note are empty then unless a quorum names the same. Holds and Left
-// are the least that a quorum says. Where nodes whose Locker is no Inspector leave no quorum, it is errors.ErrUnsupported.
+// are the least that a quorum says. Where nodes that failed might make the difference, it is a [*QuorumError], which matches
+// errors.ErrUnsupported where too many nodes are of a Locker that is no Inspector.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
 	if err != nil {
@@ -68,8 +69,8 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 			silent = nil
 		}
 	}
-	if len(states) >= l.quorum {
-		return locker.State{}, nil // the nodes disagree: nobody has a quorum
+	if mostHeld(states)+len(t.failed) < l.quorum {
+		return locker.State{}, nil // the nodes disagree: nobody has a quorum, whatever the others would say
 	}
 	return locker.State{}, t.quorumError(len(l.nodes), l.quorum)
 }
@@ -98,6 +99,22 @@ func agree(states []locker.State, quorum int) (locker.State, bool) {
 		return least(readers, quorum), true
 	}
 	return locker.State{}, false
+}
+
+// mostHeld is at how many nodes somebody holds, or readers do.
+func mostHeld(states []locker.State) (most int) {
+	named, readers := map[string]int{}, 0
+	for _, s := range states {
+		if !s.Held {
+			continue
+		}
+		named[s.Owner]++
+		if s.Mode == locker.Shared {
+			readers++
+		}
+		most = max(most, named[s.Owner], readers)
+	}
+	return most
 }
 
 // least is the first of states with the Holds and the Left that quorum of them reach, and the mode and the note that quorum

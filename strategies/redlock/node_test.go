@@ -39,6 +39,7 @@ type node struct {
 	thaw   chan struct{} // calls wait until it is closed, then are executed; nil: the node runs
 	plain  bool          // knows no OpGiveBack
 	early  bool          // leases count from the asking, as in a strategy over a server
+	silent bool          // Inspect answers nothing
 	calls  map[locker.OpKind]int
 	asked  int   // acquires
 	top    int64 // the highest token that it minted or was raised to
@@ -118,6 +119,18 @@ func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return &nodeLease{inner, n} })
 	}
 	return lock, err
+}
+
+// Inspect implements locker.Inspector.
+func (n *node) Inspect(ctx context.Context, name string) (locker.State, error) {
+	n.mu.Lock()
+	silent := n.silent
+	n.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return locker.State{}, ctx.Err()
+	}
+	return n.Locker.Inspect(ctx, name)
 }
 
 type nodeLease struct {

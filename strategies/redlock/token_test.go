@@ -1,0 +1,128 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// Tokens strictly increase over quorums of any nodes, though the nodes' counters differ and each time others of them are down,
+// late, or held by another.
+func TestTokensIncrease(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct{ n, quorum int }{{3, 2}, {4, 3}, {5, 3}, {5, 4}, {5, 5}} {
+		for seed := range uint64(10) {
+			t.Run(fmt.Sprintf("%d of %d, seed %d", of.quorum, of.n, seed), func(t *testing.T) {
+				inMemory(t, of.n, redlock.Config{Quorum: of.quorum}, func(t *testing.T, c *cluster) {
+					random := rand.New(rand.NewPCG(seed, uint64(of.n*10+of.quorum)))
+					var last int64
+					ahead := 0
+					for range 40 {
+						last, ahead = tokenAfter(t, c, random, of.n-of.quorum, last, ahead)
+					}
+				})
+			})
+		}
+	}
+}
+
+// tokenAfter acquires with spare nodes out of order, of which the one that is ahead of the others is the first, and demands a
+// token above last. It returns that, and which node is ahead now.
+func tokenAfter(t *testing.T, c *cluster, random *rand.Rand, spare int, last int64, ahead int) (int64, int) {
+	t.Helper()
+	order := random.Perm(len(c.nodes))
+	for i, k := range order {
+		if k == ahead {
+			order[0], order[i] = k, order[0]
+		}
+	}
+	ahead = order[len(order)-1]
+	match(t, mint(c.nodes[ahead].Locker, 30)) // as if it had counted elsewhere
+	var others []*locker.Lock
+	for i, k := range order {
+		n := c.nodes[k]
+		n.set(func(n *node) { n.delay, n.down = time.Duration(random.IntN(5))*ms, nil })
+		if i >= spare {
+			continue
+		}
+		switch random.IntN(3) {
+		case 0:
+			n.set(func(n *node) { n.down = errDown })
+		case 1:
+			others = append(others, n.Hold(locker.Request{Name: name, TTL: time.Hour}))
+		default:
+			n.set(func(n *node) { n.delay = time.Second })
+		}
+	}
+	lock := c.acquire(locker.Request{Fenced: true})
+	if lock.Fence() <= last {
+		t.Fatalf("the token went from %d to %d", last, lock.Fence())
+	}
+	if random.IntN(2) == 0 { // the late ones join, what was missed is restored
+		sleep(2 * time.Second)
+		match(t, lock.Renew(t.Context(), 0))
+		sleep(2 * time.Second)
+	}
+	fence := lock.Fence()
+	match(t, lock.Release(t.Context()))
+	for _, other := range others {
+		match(t, other.Release(bg))
+	}
+	sleep(5 * time.Second)
+	c.free("after the release")
+	return fence, ahead
+}
+
+// A token can be raised from outside, as a quorum of quorums does: at a quorum, never down, and nodes that missed it get it with
+// the next renewal.
+func TestRaise(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{Fenced: true})
+		synctest.Wait()
+		c.nodes[2].set(func(n *node) { n.down = errDown })
+		match(t, raiser(lock, 100))
+		match(t, raiser(lock, 50))
+		synctest.Wait()
+		for i, want := range []bool{true, true, false} {
+			if got := c.nodes[i].top >= 100; got != want {
+				t.Errorf("node %d counts at %d", i, c.nodes[i].top)
+			}
+		}
+		c.nodes[2].set(func(n *node) { n.down = nil })
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		if top := c.nodes[2].top; top < 100 {
+			t.Errorf("after a renewal node 2 counts at %d", top)
+		}
+		for _, n := range c.nodes[1:] {
+			n.set(func(n *node) { n.down = errDown })
+		}
+		err := raiser(lock, 200)
+		match(t, err, errDown)
+		matchNot(t, err, locker.ErrNotHeld)
+		for _, n := range c.nodes[1:] {
+			n.set(func(n *node) { n.down = nil })
+		}
+		match(t, lock.Release(t.Context()))
+		next := c.acquire(locker.Request{Fenced: true})
+		if next.Fence() <= 100 {
+			t.Errorf("the next token is %d", next.Fence())
+		}
+		match(t, next.Release(t.Context()))
+	})
+}
+
+func TestRaiseOfWhatIsNotFenced(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		lock := c.acquire(locker.Request{})
+		match(t, raiser(lock, 100), errors.ErrUnsupported)
+		match(t, lock.Err())
+		match(t, lock.Release(t.Context()))
+	})
+}
