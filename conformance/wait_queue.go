@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+func manyWaitersSendOne(t *caseT) {
+	var flying, tooMany atomic.Int32
+	inner := t.direct()
+	counted := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		n := flying.Add(1)
+		defer flying.Add(-1)
+		if n > 1 {
+			tooMany.Store(n)
+		}
+		return inner.Acquire(ctx, req)
+	})
+	l, name := t.waiting(counted, retry.Config{}), t.key()
+	var wg sync.WaitGroup
+	entered := 0 // by one at a time: the race detector sees who else
+	for range 64 {
+		wg.Go(func() {
+			err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
+				entered++
+				return nil
+			})
+			if err != nil {
+				t.Errorf("Do: %v", err)
+			}
+		})
+	}
+	t.promptly("64 waiters", wg.Wait)
+	if n := tooMany.Load(); n != 0 {
+		t.Errorf("%d attempts of one process and name were under way at once, want 1", n)
+	}
+	if entered != 64 {
+		t.Errorf("%d of 64 waiters got the lock", entered)
+	}
+}
+
+func waitersQueueInOrder(t *caseT) {
+	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	first := t.acquire(l, locker.Request{Name: name, TTL: long})
+	order := make(chan int, 5)
+	var waiters []<-chan *locker.Lock
+	for i := range cap(order) {
+		req := locker.Request{Name: name, TTL: long}
+		waiters = append(waiters, t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			if err == nil {
+				order <- i
+				err = lock.Release(ctx)
+			}
+			return lock, err
+		}), req, func(info locker.WaitingInfo) bool { return info.Queued == i }))
+	}
+	t.ok(first.Release(t.ctx), "Release")
+	for i, ch := range waiters {
+		t.got(ch, "in the queue")
+		if next := <-order; next != i {
+			t.Errorf("waiter %d got the lock in place of waiter %d", next, i)
+		}
+	}
+}
+
+func leaverPassesItsTurnOn(t *caseT) {
+	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
+	for range 3 {
+		lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+		waits := make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(locker.WithTrace(t.ctx, &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+			select {
+			case waits <- struct{}{}:
+			default:
+			}
+		}}))
+		head := background(func() error {
+			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
+			if err == nil {
+				err = lock.Release(t.ctx) // it was woken before it was cancelled
+			}
+			return err
+		})
+		t.event(waits, "the head waits")
+		behind := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(info locker.WaitingInfo) bool { return info.Queued == 1 })
+		released := background(func() error { return lock.Release(t.ctx) })
+		cancel() // as the wake-up comes
+		if err := t.result(head, "the head, cancelled"); err != nil {
+			t.is(err, context.Canceled, "the head, cancelled")
+		}
+		t.ok(t.result(released, "Release"), "Release")
+		t.ok(t.got(behind, "behind a waiter that gave up").Release(t.ctx), "Release")
+	}
+}
+
+func processesExcludeEachOther(t *caseT) {
+	name := t.key()
+	var wg sync.WaitGroup
+	var inside atomic.Int32
+	var last atomic.Int64
+	for range 3 {
+		l := t.waiting(t.direct(), retry.Config{})
+		for range 4 {
+			wg.Go(func() {
+				for range 5 {
+					err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
+						defer inside.Add(-1)
+						if n := inside.Add(1); n != 1 {
+							t.Errorf("%d are inside at once", n)
+						}
+						if before := last.Swap(lock.Fence()); before >= lock.Fence() {
+							t.Errorf("the fencing token went from %d to %d", before, lock.Fence())
+						}
+						return nil
+					})
+					if err != nil {
+						t.Errorf("Do: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if t.exists(name) {
+		t.Errorf("the key is still there after the last release")
+	}
+}
+
+func waiterGivesUp(t *caseT) {
+	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an unknown outcome. Nor does a
+	// strategy ask to come back then (rwhash does so after 400 ms).
+	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
+	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
+	for what, tc := range map[string]struct {
+		timeout time.Duration
+		req     locker.Request
+		match   error
+	}{
+		"MaxWait":  {caseLimit, locker.Request{MaxWait: 3 * shortly}, locker.ErrMaxWait},
+		"deadline": {3 * shortly, locker.Request{}, context.DeadlineExceeded},
+		"NoWait":   {caseLimit, locker.Request{NoWait: true}, locker.ErrNotAcquired},
+	} {
+		tc.req.Name = name
+		ctx, cancel := context.WithTimeout(t.ctx, tc.timeout)
+		err := t.result(background(func() error { _, err := l.Acquire(ctx, tc.req); return err }), what)
+		cancel()
+		t.is(err, locker.ErrNotAcquired, "%s", what)
+		t.is(err, tc.match, "%s", what)
+		var ce *locker.ContentionError
+		if !errors.As(err, &ce) || ce.Note != "busy" {
+			t.Errorf("%s: %v does not tell who holds the lock", what, err)
+		}
+	}
+	ctx, cancelWait := context.WithCancel(t.ctx)
+	result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name}); return err })
+	cancelWait()
+	t.is(t.result(result, "a cancelled waiter"), context.Canceled, "a cancelled waiter")
+	if !t.h.lacks(FeatureSubscribe) {
+		ce := t.contended(t.direct(), locker.Request{Name: name})
+		t.eventually("nobody listens any more", func() bool { return t.listeners(ce.Channel.Name()) == 0 })
+	}
+	t.ok(lock.Release(t.ctx), "Release")
+	t.free(l, name)
+}

@@ -1,0 +1,71 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// never is a policy that leaves waiters to wake-ups and the end of the lease.
+func never() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
+
+// waiting puts middleware/retry around a Locker.
+func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
+	t.Helper()
+	mw, err := retry.New(cfg)
+	t.ok(err, "retry.New")
+	if _, isDressed := l.(dressed); !isDressed {
+		return mw(l)
+	}
+	return t.dress(mw(undress(l)))
+}
+
+// wait acquires in the background, and returns when it waits for the holder; then where the lock arrives.
+func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
+	t.Helper()
+	return t.waitAs(l, req, func(locker.WaitingInfo) bool { return true })
+}
+
+// waitAs is wait that returns when a wait that matches has begun.
+func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locker.WaitingInfo) bool) <-chan *locker.Lock {
+	t.Helper()
+	waiting, got := make(chan struct{}, 1), make(chan *locker.Lock, 1)
+	ctx := locker.WithTrace(t.ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+		if match(info) {
+			select {
+			case waiting <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	go func() {
+		lock, err := l.Acquire(ctx, req)
+		if err != nil {
+			t.Errorf("Acquire that waits: %v", err)
+		}
+		got <- lock
+	}()
+	t.event(waiting, "the waiter waits")
+	return got
+}
+
+// got waits for what wait promised.
+func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
+	t.Helper()
+	timer := time.NewTimer(t.patience)
+	defer timer.Stop()
+	select {
+	case lock := <-ch:
+		if lock == nil {
+			t.Fatalf("%s: the waiter did not get the lock", what)
+		}
+		return lock
+	case <-timer.C:
+		t.Fatalf("%s: the waiter has no lock after %v", what, t.patience)
+		return nil
+	}
+}
