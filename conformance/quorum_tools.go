@@ -4,9 +4,13 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker"
@@ -46,11 +50,22 @@ func (t *caseT) kill(nodes ...int) {
 	for _, i := range nodes {
 		s := t.srv.nodes[i]
 		if s.killed = true; s.mini != nil {
-			s.mini.Close()
+			t.endMini(s.mini)
 			continue
 		}
 		t.ok(s.real.Kill(), "kill -9 of node %d", i)
 	}
+}
+
+// endMini ends a miniredis for the rest of the case: no other server is found at its port.
+func (t *caseT) endMini(m *miniredis.Miniredis) {
+	t.Helper()
+	port, err := strconv.Atoi(m.Port())
+	t.ok(err, "the port of miniredis")
+	m.Close()
+	held, err := localport.Hold(port)
+	t.ok(err, "hold the port of a dead miniredis")
+	t.Cleanup(func() { _ = held.Drop() })
 }
 
 // nodeDriver dials a node of the quorum.

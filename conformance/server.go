@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
@@ -62,12 +64,7 @@ func startServer(tb TB, kind Kind) *server {
 	tb.Helper()
 	switch kind {
 	case Miniredis:
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		if err := m.Start(); err != nil {
-			tb.Fatalf("miniredis: %v", err)
-		}
-		tb.Cleanup(m.Close)
+		m := startMini(tb)
 		return &server{mini: m, target: Target{Kind: kind, Addrs: []string{m.Addr()}, Miniredis: true}}
 	case Single:
 		return startReal(tb, redistest.Options{})
@@ -80,6 +77,26 @@ func startServer(tb TB, kind Kind) *server {
 			Kind: kind, Addrs: s.SentinelAddrs(), MasterName: s.MasterName(),
 		}}
 	}
+}
+
+// startMini starts a miniredis on a port that is not of the range in which clients get theirs.
+func startMini(tb TB) *miniredis.Miniredis {
+	tb.Helper()
+	var err error
+	for range 10 {
+		var ports []int
+		if ports, err = localport.Free(1); err != nil {
+			break
+		}
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		if err = m.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))); err == nil {
+			tb.Cleanup(m.Close)
+			return m
+		}
+	}
+	tb.Fatalf("miniredis: %v", err)
+	return nil
 }
 
 // startReal starts one real server.

@@ -25,7 +25,8 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	target   string
-	listener net.Listener // nil while connections are refused
+	listener net.Listener    // nil while connections are refused
+	held     *localport.Held // the port meanwhile
 	conns    map[*conn]struct{}
 	traps    []*Trap
 	requests [][]string
@@ -164,9 +165,13 @@ func (p *Proxy) pass(f func() error) error {
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != nil {
-		_ = localport.Close(p.listener)
-		p.listener = nil
+	if p.listener == nil {
+		return
+	}
+	_ = localport.Close(p.listener)
+	p.listener = nil
+	if p.ctx.Err() == nil {
+		p.held, _ = localport.Hold(p.port) // else another server may be found there
 	}
 }
 
@@ -179,6 +184,9 @@ func (p *Proxy) Accept() error {
 	}
 	if p.listener != nil {
 		return nil
+	}
+	if err := p.held.Drop(); err != nil {
+		return err
 	}
 	l, err := net.Listen("tcp", p.addr)
 	if err != nil {
@@ -204,6 +212,7 @@ func (p *Proxy) Close() {
 	p.CutAll()
 	p.Thaw()
 	p.wg.Wait()
+	_ = p.held.Drop()
 }
 
 // serve accepts connections until the listener is closed.

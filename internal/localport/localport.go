@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -39,6 +40,22 @@ func Listen() (net.Listener, error) {
 func Close(l net.Listener) error {
 	shutdown(l)
 	return l.Close()
+}
+
+// Held is a port that Hold keeps. Drop may be called again, and on nil.
+type Held struct {
+	once sync.Once
+	drop func() error
+	err  error
+}
+
+// Drop gives the port up.
+func (h *Held) Drop() error {
+	if h == nil {
+		return nil
+	}
+	h.once.Do(func() { h.err = h.drop() })
+	return h.err
 }
 
 // Of returns the port of a TCP listener.

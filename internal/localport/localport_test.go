@@ -2,11 +2,15 @@ package localport_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -80,4 +84,65 @@ func TestFree(t *testing.T) {
 		t.Fatalf("not free: %v", err)
 	}
 	l.Close()
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("ports are not held here")
+	}
+	l, err := localport.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, port := l.Addr().String(), localport.Of(l)
+	linger(t, l)
+	if err := localport.Close(l); err != nil {
+		t.Fatal(err)
+	}
+	held, err := localport.Hold(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dialing a held port: %v, %v", c, err)
+	}
+	if l, err := net.Listen("tcp", addr); err == nil {
+		t.Errorf("somebody else listens on a held port")
+		l.Close()
+	}
+	if again, err := localport.Hold(port); err == nil {
+		t.Errorf("a port is held twice")
+		_ = again.Drop()
+	}
+	for range 2 {
+		if err := held.Drop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err = net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatalf("a dropped port cannot be had: %v", err)
+	}
+	l.Close()
+}
+
+// linger leaves a connection of a port behind that the listener's side closed first.
+func linger(t *testing.T, l net.Listener) {
+	t.Helper()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatalf("read: %v", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
@@ -28,7 +29,24 @@ func (s *Server) stop() error {
 	if err := s.proc.end(terminate); err != nil {
 		return errors.Join(err, s.proc.end(os.Kill))
 	}
-	return nil
+	return s.hold()
+}
+
+// hold keeps the port of a server that is gone, so that no other server is found there.
+func (s *Server) hold() (err error) {
+	if s.held == nil {
+		s.held, err = localport.Hold(s.port)
+	}
+	return err
+}
+
+// runAgain starts the process on the port that was held.
+func (s *Server) runAgain(ctx context.Context) error {
+	if err := s.held.Drop(); err != nil {
+		return err
+	}
+	s.held = nil
+	return s.run(ctx)
 }
 
 // Kill ends the server with SIGKILL and waits until it is gone. It is no error
@@ -36,7 +54,10 @@ func (s *Server) stop() error {
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proc.end(os.Kill)
+	if err := s.proc.end(os.Kill); err != nil {
+		return err
+	}
+	return s.hold()
 }
 
 // Freeze stops the process with SIGSTOP: connections stay open, and what is sent
@@ -63,7 +84,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	if err := s.stop(); err != nil {
 		return err
 	}
-	return s.run(ctx)
+	return s.runAgain(ctx)
 }
 
 // RestartEmpty is Restart without the data, whatever is on disk. A cluster node
@@ -85,7 +106,7 @@ func (s *Server) RestartEmpty(ctx context.Context) error {
 			}
 		}
 	}
-	return s.run(ctx)
+	return s.runAgain(ctx)
 }
 
 // Running tells whether the process is there, frozen or not.
@@ -103,7 +124,7 @@ func (s *Server) Close() error {
 	if s.proc != nil {
 		err = s.proc.end(os.Kill)
 	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(err, s.held.Drop(), os.RemoveAll(s.dir))
 }
 
 // Dial opens a connection, logged in with Options.Password. ctx bounds only

@@ -30,7 +30,8 @@ type Server struct {
 	args      []string
 
 	mu   sync.Mutex
-	proc *process // of the last run, which may be gone
+	proc *process        // of the last run, which may be gone
+	held *localport.Held // the port, while the process is gone
 }
 
 // Start starts one server for a test.

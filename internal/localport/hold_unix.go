@@ -1,0 +1,47 @@
+//go:build unix
+
+package localport
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Hold keeps a port of 127.0.0.1 that nobody listens on: those who dial it are
+// refused, and nobody else gets it until Drop. Without that the port of a dead
+// server is soon that of another one, to which the clients of the dead one
+// connect.
+func Hold(port int) (*Held, error) {
+	fd, err := socket()
+	if err != nil {
+		return nil, fmt.Errorf("localport: hold port %d: %w", port, err)
+	}
+	if err := bind(fd, port); err != nil {
+		_ = syscall.Close(fd)
+		return nil, fmt.Errorf("localport: hold port %d: %w", port, err)
+	}
+	return &Held{drop: func() error { return syscall.Close(fd) }}, nil
+}
+
+// socket returns a socket of which no process that is started has a copy.
+func socket() (int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	return fd, err
+}
+
+// bind binds although old connections of the port may linger, and then forbids
+// that others do the same.
+func bind(fd, port int) error {
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0)
+}
