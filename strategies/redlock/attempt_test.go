@@ -68,6 +68,26 @@ func TestValidity(t *testing.T) {
 	}
 }
 
+// A TTL is in whole milliseconds, as the nodes' is.
+func TestTTLIsInMilliseconds(t *testing.T) {
+	inMemory(t, 3, redlock.Config{TTL: time.Minute + 999*time.Microsecond}, func(t *testing.T, c *cluster) {
+		for asked, want := range map[time.Duration]time.Duration{0: time.Minute, 2*time.Second + ms/2: 2 * time.Second} {
+			lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: asked})
+			match(t, err)
+			if got := lock.TTL(); got != want {
+				t.Errorf("the TTL is %v, want %v", got, want)
+			}
+			before := time.Now()
+			match(t, lock.Renew(t.Context(), 5*time.Minute+ms/2))
+			if got := lock.Deadline().Sub(before); got != 5*time.Minute {
+				t.Errorf("the Deadline is %v after the renewal, want 5m", got)
+			}
+			match(t, lock.Release(t.Context()))
+			synctest.Wait()
+		}
+	})
+}
+
 // The Deadline of a quorum is that of the quorum-th latest node.
 func TestDeadlineIsTheQuorums(t *testing.T) {
 	inMemory(t, 5, redlock.Config{Quorum: 4}, func(t *testing.T, c *cluster) {

@@ -70,7 +70,7 @@ type member struct {
 func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	switch op.Kind {
 	case locker.OpRenew:
-		return h.renew(ctx, cmp.Or(op.TTL, h.req.TTL))
+		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
 	case locker.OpRelease, locker.OpGiveBack:
 		return locker.Term{}, h.release(ctx, op.Kind == locker.OpGiveBack)
 	case locker.OpConvert:

@@ -156,6 +156,8 @@ func (h *hold) missed(t *tally, ended error) error {
 	switch {
 	case h.gone():
 		return h.loss()
+	case h.phase == over:
+		return locker.ErrReleased
 	case ended != nil:
 		return fmt.Errorf("%w: %w", ended, err)
 	}
