@@ -179,7 +179,7 @@ func TestStragglerEnds(t *testing.T) {
 	})
 }
 
-// A caller that is cancelled returns at once, at any moment; what it had won, or wins later, is given back.
+// A caller that is cancelled returns soon, at any moment; what it had won, or wins later, is given back.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, fenced := range []bool{false, true} {
@@ -205,8 +205,8 @@ func TestCancel(t *testing.T) {
 						match(t, err, context.Canceled, cause)
 						match(t, err, locker.ErrUnknownOutcome)
 						matchNot(t, err, locker.ErrNotAcquired)
-						if took != at {
-							t.Errorf("it returned after %v, want %v", took, at)
+						if took < at || took > at+max(at, 20*ms) {
+							t.Errorf("it returned after %v, want %v, and as long again at most for what goes back", took, at)
 						}
 					}
 					sleep(time.Second)

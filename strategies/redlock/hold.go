@@ -44,7 +44,8 @@ type hold struct {
 	stop      func()      // ends the ctx of the attempt
 	grace     *time.Timer // of a verdict that would be hasty
 	back      int         // parts on their way back
-	gaveBack  chan struct{}
+	left      bool          // the caller left before it was decided
+	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
 	quiet     bool // late parts go back without waking anybody
 	fence     int64
 	mode      locker.Mode
