@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,11 +155,19 @@ func TestWaitingAtMasters(t *testing.T) {
 	subscribed := make(chan struct{}, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
 	defer cancel()
-	ctx = locker.WithTrace(ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
-		if info.Subscribed {
-			subscribed <- struct{}{}
-		}
-	}})
+	var heard atomic.Bool
+	ctx = locker.WithTrace(ctx, &locker.Trace{
+		Waiting: func(_ context.Context, info locker.WaitingInfo) {
+			if info.Subscribed {
+				subscribed <- struct{}{}
+			}
+		},
+		Woken: func(_ context.Context, info locker.WokenInfo) {
+			if info.By == locker.ByRelease {
+				heard.Store(true)
+			}
+		},
+	})
 	got := make(chan *locker.Lock, 1)
 	go func() {
 		defer close(got)
@@ -178,6 +187,9 @@ func TestWaitingAtMasters(t *testing.T) {
 	if next, ok := <-got; ok {
 		if next.Fence() <= held.Fence() {
 			t.Errorf("fence %d after %d", next.Fence(), held.Fence())
+		}
+		if !heard.Load() {
+			t.Error("it has not heard of the release")
 		}
 		m.release(next)
 	}
