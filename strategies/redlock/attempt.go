@@ -164,6 +164,9 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	h.look()
 	h.watch()
 	h.mu.Unlock()
+	if joins {
+		h.heed(m, p)
+	}
 	switch {
 	case joins && h.fixed != nil:
 		<-h.fixed

@@ -201,4 +201,4 @@ func TestRandomHistoriesOfModes(t *testing.T) {
 	t.Logf("%d locks", won)
 }
 
-const walks = 40
+const walks = 8

@@ -40,13 +40,13 @@ type hold struct {
 	phase     phase
 	err       error // why the attempt came to nothing
 	members   []member
-	asking    int         // members that the attempt is asking
-	stop      func()      // ends the ctx of the attempt
-	grace     *time.Timer // of a verdict that would be hasty
-	back      int         // parts on their way back
+	asking    int           // members that the attempt is asking
+	stop      func()        // ends the ctx of the attempt
+	grace     *time.Timer   // of a verdict that would be hasty
+	back      int           // parts on their way back
 	left      bool          // the caller left before it was decided
 	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
-	quiet     bool // late parts go back without waking anybody
+	quiet     bool          // late parts go back without waking anybody
 	fence     int64
 	mode      locker.Mode
 	upgrading bool         // the mode is being changed to exclusive
