@@ -31,6 +31,7 @@
 // call on, whatever its outcome: ErrUnknownOutcome where the quorum was missed, and the next renewal tells the nodes again. An
 // upgrade wins with a quorum of nodes that are known to be exclusive until the Deadline; where it misses it, the nodes that were
 // upgraded, or may have been, are taken back at once, or with the next renewal. What is not exclusive does not count then.
+// Where so many nodes convert nothing that no quorum can, both are errors.ErrUnsupported, and the lock stays as it is.
 //
 // With Config.Quorum set to all nodes, a lock is held at all of them or not at all. So a team moves from one deployment to
 // another: those who lock at both exclude those who lock at either.

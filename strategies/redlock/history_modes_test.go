@@ -94,8 +94,8 @@ func (w *walk) add(lock *locker.Lock, hold int) *holder {
 
 // run is one client.
 func (w *walk) run(owner string) {
-	for range 20 {
-		w.sleep(300 * ms)
+	for range 60 {
+		w.sleep(60 * ms)
 		req := locker.Request{Name: name, Owner: owner, Mode: locker.Mode(w.upTo(2)), Fenced: w.upTo(2) == 0}
 		ctx, cancel := context.WithTimeout(w.Context(), time.Duration(1+w.upTo(400))*ms)
 		lock, err := w.locks.Acquire(ctx, req)

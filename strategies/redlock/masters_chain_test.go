@@ -107,8 +107,8 @@ func TestReentryAtMasters(t *testing.T) {
 func TestWatchedAtMasters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	bare := m.quorum(2, redlock.Config{}, nil)
 	const ttl = 1500 * time.Millisecond
+	bare := m.quorum(2, redlock.Config{AttemptTimeout: ttl / 2}, nil) // on a busy machine, too
 	renewals := make(chan locker.RenewedInfo, 1000)
 	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, r locker.RenewedInfo) { renewals <- r }})
 	m.kill(0)
