@@ -39,10 +39,17 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		h.attach(lock)
 		return lock, nil
 	}
-	select { // who gives up now and ends the process is to leave nothing at the nodes that answer
-	case <-h.gaveBack:
-	case <-timer.C:
-	case <-ctx.Done():
+	// Who gives up now and ends the process is to leave nothing at the nodes that answer.
+	for back, over := false, ctx.Done(); !back; {
+		select {
+		case <-h.gaveBack:
+			back = true
+		case <-timer.C:
+			back = true
+		case <-over:
+			over = nil
+			timer.Reset(h.again())
+		}
 	}
 	if waits && errors.Is(err, locker.ErrNotAcquired) {
 		err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", err)
@@ -127,7 +134,12 @@ func (h *hold) through() {
 	if h.asking--; h.asking == 0 {
 		h.stop()
 	}
+	h.settle()
 }
+
+// again is as long again as the attempt took, but neither so short that answers on their way come too late, nor longer than
+// the nodes may take.
+func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGrace), h.timeout) }
 
 // ask asks one node for a part, and sees to it that it joins, or goes back.
 func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
@@ -152,6 +164,9 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	h.look()
 	h.watch()
 	h.mu.Unlock()
+	if joins {
+		h.heed(m, p)
+	}
 	switch {
 	case joins && h.fixed != nil:
 		<-h.fixed

@@ -68,6 +68,26 @@ func TestValidity(t *testing.T) {
 	}
 }
 
+// A TTL is in whole milliseconds, as the nodes' is.
+func TestTTLIsInMilliseconds(t *testing.T) {
+	inMemory(t, 3, redlock.Config{TTL: time.Minute + 999*time.Microsecond}, func(t *testing.T, c *cluster) {
+		for asked, want := range map[time.Duration]time.Duration{0: time.Minute, 2*time.Second + ms/2: 2 * time.Second} {
+			lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: asked})
+			match(t, err)
+			if got := lock.TTL(); got != want {
+				t.Errorf("the TTL is %v, want %v", got, want)
+			}
+			before := time.Now()
+			match(t, lock.Renew(t.Context(), 5*time.Minute+ms/2))
+			if got := lock.Deadline().Sub(before); got != 5*time.Minute {
+				t.Errorf("the Deadline is %v after the renewal, want 5m", got)
+			}
+			match(t, lock.Release(t.Context()))
+			synctest.Wait()
+		}
+	})
+}
+
 // The Deadline of a quorum is that of the quorum-th latest node.
 func TestDeadlineIsTheQuorums(t *testing.T) {
 	inMemory(t, 5, redlock.Config{Quorum: 4}, func(t *testing.T, c *cluster) {
@@ -159,7 +179,7 @@ func TestStragglerEnds(t *testing.T) {
 	})
 }
 
-// A caller that is cancelled returns at once, at any moment; what it had won, or wins later, is given back.
+// A caller that is cancelled returns soon, at any moment; what it had won, or wins later, is given back.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, fenced := range []bool{false, true} {
@@ -185,8 +205,8 @@ func TestCancel(t *testing.T) {
 						match(t, err, context.Canceled, cause)
 						match(t, err, locker.ErrUnknownOutcome)
 						matchNot(t, err, locker.ErrNotAcquired)
-						if took != at {
-							t.Errorf("it returned after %v, want %v", took, at)
+						if took < at || took > at+max(at, 20*ms) {
+							t.Errorf("it returned after %v, want %v, and as long again at most for what goes back", took, at)
 						}
 					}
 					sleep(time.Second)

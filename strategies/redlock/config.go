@@ -62,9 +62,9 @@ func (c Config) validate(n int) error {
 	return nil
 }
 
-// ttl is the lease that a Request gets.
+// ttl is the lease that a Request gets, in whole milliseconds, as that of the nodes.
 func (c Config) ttl(asked time.Duration) time.Duration {
-	return cmp.Or(asked, c.TTL, locker.DefaultTTL)
+	return cmp.Or(asked, c.TTL, locker.DefaultTTL).Truncate(time.Millisecond)
 }
 
 func (c Config) minValidity(ttl time.Duration) time.Duration { return cmp.Or(c.MinValidity, ttl/10) }

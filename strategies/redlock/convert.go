@@ -40,27 +40,40 @@ func (h *hold) downgrade(ctx context.Context) (locker.Term, error) {
 	switch {
 	case errors.Is(err, locker.ErrNotHeld):
 		return locker.Term{}, err
-	case t.unsupported():
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.mode = before // no node has such a thing
+	case t.unsupported(len(h.nodes)-h.quorum) && h.revert(before):
 		return locker.Term{}, err
 	}
 	return locker.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
+}
+
+// revert makes the hold again what it was before a conversion that cannot be, unless it would be lost by that.
+func (h *hold) revert(mode locker.Mode) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.mode
+	h.mode = mode
+	if _, ok := h.end(); !ok {
+		h.mode = now
+		return false
+	}
+	h.watch()
+	return true
 }
 
 // upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token. One that misses it is
 // taken back where it succeeded, or may have.
 func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	h.mu.Lock()
-	if h.mode == locker.Exclusive {
-		defer h.mu.Unlock()
-		return locker.Term{Deadline: h.deadline}, nil
-	}
-	h.upgrading = true
-	deadline := h.deadline
+	already, deadline := h.mode == locker.Exclusive, h.deadline
+	h.upgrading = !already
 	h.mu.Unlock()
 	t, ended := h.each(ctx, h.apart(func(m *member, p *part) error { return h.convertPart(m, p, locker.Exclusive) }))
+	if already {
+		if t.done < h.quorum {
+			return locker.Term{}, h.missed(t, ended)
+		}
+		return locker.Term{Deadline: deadline}, nil
+	}
 	var fence int64
 	if t.done >= h.quorum && h.fixed != nil {
 		if fence = h.highest(); fence > 0 {
@@ -101,7 +114,8 @@ func (h *hold) becomes(mode locker.Mode, fence int64, deadline time.Time) bool {
 	return false
 }
 
-// convertPart changes the mode at one node. A part that is to be exclusive must last until the Deadline first.
+// convertPart changes the mode at one node, and asks the node also where it is that already: what it says, the quorum says. A
+// part that is to be exclusive must last until the Deadline first.
 func (h *hold) convertPart(m *member, p *part, to locker.Mode) error {
 	h.mu.Lock()
 	switch {
@@ -110,7 +124,7 @@ func (h *hold) convertPart(m *member, p *part, to locker.Mode) error {
 		return locker.ErrNotHeld
 	case to == locker.Exclusive && p.exclusive, to == locker.Shared && !p.exclusive && !p.unsure:
 		h.mu.Unlock()
-		return nil
+		return h.affirm(m, p, to)
 	case p.converting: // it hangs
 		h.mu.Unlock()
 		return fmt.Errorf("an earlier conversion: %w", errUnanswered)
@@ -136,17 +150,11 @@ func (h *hold) convertPart(m *member, p *part, to locker.Mode) error {
 
 // change changes the mode of a part that is marked as converting.
 func (h *hold) change(m *member, p *part, to locker.Mode) error {
-	ctx, stop := h.bound()
-	defer stop()
 	h.mu.Lock()
 	exclusive, unsure := p.exclusive, p.unsure
 	p.exclusive, p.unsure = false, true
 	h.mu.Unlock()
-	convert := p.lock.Downgrade
-	if to == locker.Exclusive {
-		convert = p.lock.Upgrade
-	}
-	err := convert(ctx)
+	err := h.sendMode(p, to)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.converting = false
@@ -167,6 +175,24 @@ func (h *hold) change(m *member, p *part, to locker.Mode) error {
 	return err
 }
 
+// affirm asks the node for the mode that a part has.
+func (h *hold) affirm(m *member, p *part, mode locker.Mode) error {
+	err := h.sendMode(p, mode)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(m, p, err)
+	return err
+}
+
+func (h *hold) sendMode(p *part, mode locker.Mode) error {
+	ctx, stop := h.bound()
+	defer stop()
+	if mode == locker.Exclusive {
+		return p.lock.Upgrade(ctx)
+	}
+	return p.lock.Downgrade(ctx)
+}
+
 // mend makes a part shared again, in the background, that is exclusive without need, or may be. It goes on counting
 // meanwhile. The mutex is held.
 func (h *hold) mend(m *member, p *part) {
@@ -181,11 +207,13 @@ func (h *hold) mend(m *member, p *part) {
 // conform brings a part that was renewed to the hold's mode. Where that is exclusive, it does not count before.
 func (h *hold) conform(m *member, p *part) error {
 	h.mu.Lock()
-	if h.mode == locker.Shared {
+	shared, fits := h.mode == locker.Shared, p.exclusive
+	if shared {
 		h.mend(m, p)
-		h.mu.Unlock()
-		return nil
 	}
 	h.mu.Unlock()
+	if shared || fits {
+		return nil
+	}
 	return h.convertPart(m, p, locker.Exclusive)
 }

@@ -118,6 +118,100 @@ func TestContentionOfAConversionIsItsOwn(t *testing.T) {
 	})
 }
 
+// convertless are nodes that hold in any mode, and convert nothing.
+func convertless(n ...*hooked) {
+	for _, n := range n {
+		n.hook(fails(errors.ErrUnsupported, "convert"), nil)
+	}
+}
+
+// Where the nodes have no conversions, a quorum of them has none either, and changes nothing.
+func TestConversionsThatNoNodeHas(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []locker.Mode{locker.Exclusive, locker.Shared} {
+		t.Run(mode.String(), func(t *testing.T) {
+			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+				convertless(c.n...)
+				lock := c.take(t, locker.Request{Owner: "me", Mode: mode})
+				for what, convert := range map[string]func(context.Context) error{"upgrade": lock.Upgrade, "downgrade": lock.Downgrade} {
+					err := convert(t.Context())
+					match(t, err, errors.ErrUnsupported)
+					matchNot(t, err, locker.ErrUnknownOutcome, locker.ErrNotHeld, locker.ErrNotAcquired)
+					if lock.Mode() != mode || lock.Err() != nil {
+						t.Errorf("%v, Err %v after an %s that there is not", lock, lock.Err(), what)
+					}
+				}
+				match(t, lock.Renew(t.Context(), 0))
+				match(t, lock.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// A node that has not answered the acquire yet does not make of a downgrade that there is not one of unknown outcome: the
+// lock would be shared from then on, and could be restored nowhere.
+func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		convertless(c.n...)
+		c.n[2].hook(slow(10*time.Second, "acquire"), nil)
+		lock := c.take(t, locker.Request{Owner: "me"})
+		err := lock.Downgrade(t.Context())
+		match(t, err, errors.ErrUnsupported)
+		matchNot(t, err, locker.ErrUnknownOutcome)
+		if lock.Mode() != locker.Exclusive || lock.Err() != nil {
+			t.Errorf("%v, Err %v after a downgrade that there is not", lock, lock.Err())
+		}
+		sleep(10 * time.Second)
+		if at := c.at("me"); len(at) != 3 {
+			t.Errorf("it is at nodes %v once all have answered", at)
+		}
+		c.excludes(t, lock, "after a downgrade that there is not")
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// Of mixed nodes, so many convert nothing that a downgrade cannot be: the lock stays exclusive, also where one was converted.
+func TestDowngradeOfMixedNodes(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		convertless(c.n[:2]...)
+		lock := c.take(t, locker.Request{Owner: "me"})
+		err := lock.Downgrade(t.Context())
+		match(t, err, errors.ErrUnsupported)
+		matchNot(t, err, locker.ErrUnknownOutcome)
+		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		if lock.Mode() != locker.Exclusive || slices.Contains(c.modes(), locker.Shared) {
+			t.Errorf("%v, and the nodes are %v after a downgrade that cannot be", lock, c.modes())
+		}
+		c.excludes(t, lock, "after a downgrade that cannot be")
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// What is exclusive already is upgraded where nodes convert, and a hold that is gone is found out, as at one node.
+func TestUpgradeOfAnExclusiveLock(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
+		fence := lock.Fence()
+		match(t, lock.Upgrade(t.Context()))
+		if lock.Mode() != locker.Exclusive || lock.Fence() != fence || lock.Err() != nil {
+			t.Errorf("%v with fence %d, Err %v; the fence was %d", lock, lock.Fence(), lock.Err(), fence)
+		}
+		unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+		for _, n := range c.n {
+			n.hook(nil, fails(unknown, "convert"))
+		}
+		match(t, lock.Upgrade(t.Context()), locker.ErrUnknownOutcome)
+		match(t, lock.Renew(t.Context(), 0))
+		c.excludes(t, lock, "after an upgrade of unknown outcome of what is exclusive")
+		for _, n := range c.n {
+			n.hook(nil, nil)
+			n.Forget(name)
+		}
+		match(t, lock.Upgrade(t.Context()), locker.ErrLost)
+	})
+}
+
 // modes is how the nodes are held.
 func (c *hookedCluster) modes() (all []locker.Mode) {
 	for _, n := range c.n {

@@ -31,6 +31,7 @@
 // call on, whatever its outcome: ErrUnknownOutcome where the quorum was missed, and the next renewal tells the nodes again. An
 // upgrade wins with a quorum of nodes that are known to be exclusive until the Deadline; where it misses it, the nodes that were
 // upgraded, or may have been, are taken back at once, or with the next renewal. What is not exclusive does not count then.
+// Where so many nodes convert nothing that no quorum can, both are errors.ErrUnsupported, and the lock stays as it is.
 //
 // With Config.Quorum set to all nodes, a lock is held at all of them or not at all. So a team moves from one deployment to
 // another: those who lock at both exclude those who lock at either.
@@ -60,6 +61,15 @@
 //
 // Re-entry: a nested hold has the token of the hold around it or, since it may be won at other nodes, a higher one. Where the
 // resource refuses what is below the highest token that it saw, use the nested one's for what follows, or the outer one's alone.
+//
+// Release leaves the nodes beyond the quorum behind: a bare Acquire right after it may meet its own release that is still under
+// way at a slow node, and is refused where one of the others is away by then. middleware/retry absorbs it.
+//
+// A quorum has no driver of its own, for whose Close others could wait. Where the ctx of an Acquire ends, what was won has gone
+// back when it returns (it waits as long again as the attempt took, at least 20 ms and at most AttemptTimeout), and what was not
+// answered is left to the nodes' own clean-up, for which the Close of their drivers waits. But an attempt that others won, or
+// whose nodes failed, leaves a node that has not answered to the background, as a release does: the driver's Close does not wait
+// for that, and a lock that the node grants after it stays there until the TTL. It is one node of many: others do without it.
 //
 // Two that try at once may share the nodes out among themselves, and neither wins; middleware/retry keeps them apart by a
 // random delay ([Config].WakeJitter). Wake-ups come from one of the nodes that refused. Nodes are to be bare strategies: a retry

@@ -38,6 +38,18 @@ func TestRaiseOfALostHold(t *testing.T) {
 	})
 }
 
+// A raise of what was released says so, as that of one node does.
+func TestRaiseOfAReleasedHold(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Fenced: true})
+		match(t, lock.Release(t.Context()))
+		match(t, raiser(lock, 100), locker.ErrNotHeld)
+		lock = c.take(t, locker.Request{Fenced: true})
+		sleep(ttl) // it has ended, and nobody was told
+		match(t, raiser(lock, 100), locker.ErrNotHeld)
+	})
+}
+
 // A nested hold of one owner has the token of the hold around it, or a higher one.
 func TestNestedFenceIsNoLower(t *testing.T) {
 	t.Parallel()

@@ -40,12 +40,13 @@ type hold struct {
 	phase     phase
 	err       error // why the attempt came to nothing
 	members   []member
-	asking    int         // members that the attempt is asking
-	stop      func()      // ends the ctx of the attempt
-	grace     *time.Timer // of a verdict that would be hasty
-	back      int         // parts on their way back
-	gaveBack  chan struct{}
-	quiet     bool // late parts go back without waking anybody
+	asking    int           // members that the attempt is asking
+	stop      func()        // ends the ctx of the attempt
+	grace     *time.Timer   // of a verdict that would be hasty
+	back      int           // parts on their way back
+	left      bool          // the caller left before it was decided
+	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
+	quiet     bool          // late parts go back without waking anybody
 	fence     int64
 	mode      locker.Mode
 	upgrading bool         // the mode is being changed to exclusive
@@ -70,7 +71,7 @@ type member struct {
 func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	switch op.Kind {
 	case locker.OpRenew:
-		return h.renew(ctx, cmp.Or(op.TTL, h.req.TTL))
+		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
 	case locker.OpRelease, locker.OpGiveBack:
 		return locker.Term{}, h.release(ctx, op.Kind == locker.OpGiveBack)
 	case locker.OpConvert:

@@ -26,6 +26,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, err
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer cancel()
 	type answer struct {
@@ -72,7 +73,11 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	if mostHeld(states)+len(t.failed) < l.quorum {
 		return locker.State{}, nil // the nodes disagree: nobody has a quorum, whatever the others would say
 	}
-	return locker.State{}, t.quorumError(len(l.nodes), l.quorum)
+	missed := t.quorumError(len(l.nodes), l.quorum)
+	if err := ended(caller); err != nil {
+		return locker.State{}, fmt.Errorf("%w: %w", err, missed)
+	}
+	return locker.State{}, missed
 }
 
 // agree finds what quorum of these states have in common.

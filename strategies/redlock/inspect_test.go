@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -124,4 +125,27 @@ func TestInspectOverNoInspectors(t *testing.T) {
 	match(t, err, errors.ErrUnsupported)
 	_, err = l.Inspect(t.Context(), "")
 	match(t, err, locker.ErrInvalid)
+}
+
+// A caller who leaves is told so, not that the nodes failed.
+func TestInspectIsCancelled(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		for _, n := range c.nodes {
+			n.silent = true
+		}
+		cause := errors.New("the user left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(50*ms, func() { cancel(cause) })
+		start := time.Now()
+		_, err := c.Inspect(ctx, name)
+		match(t, err, context.Canceled, cause)
+		if took := time.Since(start); took != 50*ms {
+			t.Errorf("it took %v, want 50ms", took)
+		}
+		_, err = c.Inspect(t.Context(), name) // AttemptTimeout is not the caller's
+		matchNot(t, err, context.DeadlineExceeded)
+		for _, n := range c.nodes {
+			n.set(func(n *node) { n.silent = false })
+		}
+	})
 }

@@ -148,3 +148,90 @@ func TestCertainLossIsToldAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that is answered past the Deadline finds a Lock that is lost, and restores nothing for it.
+func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
+	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Minute}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", TTL: time.Hour})
+		match(t, lock.Renew(t.Context(), time.Second)) // the nodes are asked for more than is left, for the drift
+		synctest.Wait()
+		c.n[2].Forget(name)
+		sleep(time.Until(lock.Deadline()) - 50*ms)
+		for _, n := range c.n {
+			n.hook(nil, slow(100*ms, "renew"))
+		}
+		match(t, lock.Renew(t.Context(), 0), locker.ErrLost)
+		synctest.Wait()
+		if at := c.at("me"); len(at) > 2 {
+			t.Errorf("a Lock that is lost was restored: it is at nodes %v", at)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+// A quorum of quorums ends with those that it is made of, though nobody asks.
+func TestLockEndsWithTheQuorumsOfItsNodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer sleep(2 * time.Hour)
+		var inner []*hookedCluster
+		var nodes []locker.Locker
+		for range 3 {
+			c := overHooked(t, 3, redlock.Config{})
+			inner, nodes = append(inner, c), append(nodes, c)
+		}
+		outer := locker.Must(redlock.New(nodes, redlock.Config{}))
+		start := time.Now()
+		lock, err := outer.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"})
+		match(t, err)
+		synctest.Wait()
+		for _, c := range inner[:2] {
+			c.n[2].hook(fails(errDown, "renew", "acquire"), nil)
+		}
+		match(t, lock.Renew(t.Context(), time.Hour)) // of two of the quorums, a node each goes on until 30 s
+		synctest.Wait()
+		for _, c := range inner[:2] {
+			c.n[0].Forget(name)
+			c.n[0].hook(fails(errDown, "acquire"), nil)
+		}
+		_ = lock.Renew(t.Context(), 0) // which finds it out
+		synctest.Wait()
+		match(t, lock.Err())
+		sleep(ttl - time.Since(start) + time.Second)
+		for _, c := range inner {
+			for _, n := range c.n {
+				n.hook(nil, nil)
+			}
+		}
+		other, err := outer.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "other"})
+		if err == nil && lock.Err() == nil {
+			t.Errorf("two hold at once: the first until %v, the other until %v", lock.Deadline(), other.Deadline())
+		}
+		match(t, err)
+		match(t, lock.Err(), locker.ErrLost)
+	})
+}
+
+// A part that ended by the local clock may be extended at its node, by a renewal whose answer was lost: it is released, so that
+// the lock can be restored there and nothing stays behind.
+func TestPartWhoseRenewalWasLostIsReleased(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[2].hook(nil, fails(errDown, "renew")) // executed, and not answered
+		match(t, lock.Renew(t.Context(), time.Hour))
+		sleep(ttl + time.Second) // node 2's part is over, by all that is known
+		c.n[2].hook(nil, nil)
+		match(t, lock.Renew(t.Context(), time.Hour))
+		synctest.Wait()
+		match(t, lock.Renew(t.Context(), time.Hour))
+		synctest.Wait()
+		c.n[0].hook(fails(errDown, "renew"), nil) // from now on node 2 decides
+		match(t, lock.Renew(t.Context(), time.Hour))
+		c.n[0].hook(nil, nil)
+		match(t, lock.Release(t.Context()))
+		synctest.Wait()
+		if at := c.at("me"); len(at) > 0 {
+			t.Errorf("after the release it is held at nodes %v", at)
+		}
+	})
+}

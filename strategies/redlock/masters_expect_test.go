@@ -38,8 +38,8 @@ func (m *masters) acquireSoon(l locker.Locker, req locker.Request) (lock *locker
 	return lock
 }
 
-// refused demands that others are refused, never let in. It may be said to be an outage while clients find out that servers
-// were restarted.
+// refused demands that others are refused, never let in. It may be said to be an outage only where fewer than a quorum of the
+// nodes have answered in time: one is slow, or was restarted and its client has to find out.
 func (m *masters) refused(l locker.Locker, req locker.Request) {
 	m.Helper()
 	m.eventually(func() string {
@@ -47,11 +47,21 @@ func (m *masters) refused(l locker.Locker, req locker.Request) {
 		if err == nil {
 			m.Fatalf("%v is had by two", lock)
 		}
-		if !errors.Is(err, locker.ErrNotAcquired) {
-			return err.Error()
-		}
-		return ""
+		return m.contended(err)
 	})
+}
+
+// contended tells whether err says that others hold; "": it does. Where it does not though a quorum has answered, that fails
+// the test.
+func (m *masters) contended(err error) (amiss string) {
+	m.Helper()
+	if errors.Is(err, locker.ErrNotAcquired) {
+		return ""
+	}
+	if missed, ok := errors.AsType[*redlock.QuorumError](err); !ok || missed.Done+missed.Refused >= missed.Needed {
+		m.Fatalf("%v; want that others hold it", err)
+	}
+	return err.Error()
 }
 
 func (m *masters) release(lock *locker.Lock) {

@@ -20,6 +20,12 @@ import (
 // stressSeed names the environment variable with the seed of an earlier run.
 const stressSeed = "HOLDFAST_REDLOCK_SEED"
 
+// What a run must have seen to prove anything.
+const (
+	enoughLocks        = 10
+	enoughDisturbances = 20
+)
+
 // resource is what the lock guards: a counter that loses updates of two at once, and a store that refuses a fencing token
 // which is not above the last. A holder whose Deadline has passed may be beside the next: it is no violation, and the store
 // is to refuse it.
@@ -62,6 +68,12 @@ func (r *resource) read() int {
 	return r.counter
 }
 
+func (r *resource) locks() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entered
+}
+
 func (r *resource) leave(lock *locker.Lock) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +83,7 @@ func (r *resource) leave(lock *locker.Lock) {
 }
 
 // disturb kills, restarts, freezes and thaws up to two nodes at once, until ctx ends; then all run again.
-func (m *masters) disturb(ctx context.Context, random *rand.Rand) (disturbances int) {
+func (m *masters) disturb(ctx context.Context, random *rand.Rand, disturbances *atomic.Int64) {
 	down := map[int]func(){} // how each comes back
 	tick := time.NewTicker(40 * time.Millisecond)
 	defer tick.Stop()
@@ -82,7 +94,7 @@ func (m *masters) disturb(ctx context.Context, random *rand.Rand) (disturbances 
 			for _, back := range down {
 				back()
 			}
-			return disturbances
+			return
 		}
 		i := random.IntN(five)
 		back, isDown := down[i]
@@ -99,7 +111,7 @@ func (m *masters) disturb(ctx context.Context, random *rand.Rand) (disturbances 
 			check(m.T, m.servers[i].Freeze())
 			down[i] = func() { check(m.T, m.servers[i].Thaw()) }
 		}
-		disturbances++
+		disturbances.Add(1)
 	}
 }
 
@@ -126,12 +138,24 @@ func TestStressedMasters(t *testing.T) {
 	for i := range 6 {
 		lockers = append(lockers, locker.Chain(m.quorum(i, redlock.Config{}, nil), locker.Must(retry.New(retry.Config{}))))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // on a machine that has no time for it
 	defer cancel()
 	var r resource
 	var all sync.WaitGroup
 	var disturbances, lost, unknown, others atomic.Int64
-	all.Go(func() { disturbances.Store(int64(m.disturb(ctx, rand.New(rand.NewPCG(seed, 1))))) })
+	all.Go(func() { m.disturb(ctx, rand.New(rand.NewPCG(seed, 1)), &disturbances) })
+	all.Go(func() { // it lasts until it proves something
+		defer cancel()
+		for tick := time.Tick(3 * time.Second); ctx.Err() == nil; {
+			select {
+			case <-tick:
+			case <-ctx.Done():
+			}
+			if r.locks() >= enoughLocks && disturbances.Load() >= enoughDisturbances {
+				return
+			}
+		}
+	})
 	req := locker.Request{Name: name, TTL: time.Second, Fenced: true}
 	work := func(_ context.Context, lock *locker.Lock) error {
 		r.enter(t, lock)
@@ -166,7 +190,7 @@ func TestStressedMasters(t *testing.T) {
 	if r.counter != r.writes {
 		t.Errorf("the counter is %d after %d writes: updates were lost", r.counter, r.writes)
 	}
-	if r.entered < 10 || disturbances.Load() < 20 {
+	if r.entered < enoughLocks || disturbances.Load() < enoughDisturbances {
 		t.Errorf("%d locks and %d disturbances: too few to prove anything", r.entered, disturbances.Load())
 	}
 	for _, l := range slices.Backward(lockers) { // none is stuck

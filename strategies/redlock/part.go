@@ -42,6 +42,23 @@ func (p *part) giveBack(ctx context.Context) {
 	_ = p.lock.Release(ctx) // at the worst it ends by itself
 }
 
+// ofQuorum tells whether the node is a quorum itself.
+func (p *part) ofQuorum() bool {
+	var err error
+	defer recovered(&err)
+	for lease := p.Lease; lease != nil; {
+		if _, ok := lease.(*hold); ok {
+			return true
+		}
+		wrapper, ok := lease.(interface{ Unwrap() locker.Lease })
+		if !ok {
+			return false
+		}
+		lease = wrapper.Unwrap()
+	}
+	return false
+}
+
 // Unwrap lets what else the node's lease can do be found.
 func (p *part) Unwrap() locker.Lease { return p.Lease }
 

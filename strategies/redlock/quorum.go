@@ -96,11 +96,29 @@ func (h *hold) bound() (ctx context.Context, stop func()) {
 	return locker.Detach(h.ctx, time.Until(deadline))
 }
 
-// note drops a part whose node says that it is not held. The mutex is held.
+// note drops a part that is not held any more. It is released all the same: where that is said by the local clock, a renewal
+// whose answer was lost may have extended it. The mutex is held.
 func (h *hold) note(m *member, p *part, err error) {
-	if errors.Is(err, locker.ErrNotHeld) {
-		h.drop(m, p, err)
+	if !errors.Is(err, locker.ErrNotHeld) || m.part != p {
+		return
 	}
+	h.drop(m, p, err)
+	go func() { _ = p.lock.Release(h.ctx) }()
+}
+
+// heed sees to it that a part which ends before its Deadline counts no more: one of a quorum, which is lost with its nodes.
+func (h *hold) heed(m *member, p *part) {
+	if !p.ofQuorum() {
+		return
+	}
+	p.lock.AfterDone(func(err error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if d := p.lock.Deadline(); d.IsZero() || left(d) > 0 {
+			h.note(m, p, err)
+			h.look()
+		}
+	})
 }
 
 // drop takes a part out. The mutex is held.

@@ -43,3 +43,21 @@ func TestReleaseIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Where its ctx has ended it waits for an AttemptTimeout in all, also where the answers that decide come late within that.
+func TestReleaseWithoutPatienceIsBoundedByAnAttempt(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		for _, n := range c.n[:2] {
+			n.hook(func(string) error { sleep(900 * ms); return errDown }, nil)
+		}
+		c.n[2].hook(slow(time.Minute, "release"), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		start := time.Now()
+		match(t, lock.Release(ctx), errDown)
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("Release with a ctx that has ended, and an AttemptTimeout of 1 s, took %v", took)
+		}
+	})
+}

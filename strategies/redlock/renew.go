@@ -19,7 +19,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if end, ok := h.until(false); ok && h.phase == holding {
+	if end, ok := h.until(false); ok && h.phase == holding && h.live() { // past the Deadline the Lock is lost
 		h.extend(end, aim)
 		h.restore(ttl)
 	}

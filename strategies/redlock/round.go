@@ -65,8 +65,15 @@ func (r *round) answer(i int, err error) {
 // ctx's. Where the quorum is missed, it waits for the other answers as long again as that took: they say whether it is lost.
 func (r *round) wait(ctx context.Context, patience, unheeded time.Duration) (err error) {
 	start := time.Now()
+	end := start.Add(patience)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	soon := func(after time.Duration) {
+		if sooner := start.Add(after); sooner.Before(end) {
+			end = sooner
+			timer.Reset(time.Until(end))
+		}
+	}
 	decided, over := r.decided, ctx.Done()
 	var answered chan struct{} // nil: it is not waited for
 	for {
@@ -76,14 +83,15 @@ func (r *round) wait(ctx context.Context, patience, unheeded time.Duration) (err
 				return nil
 			}
 			decided, answered = nil, r.answered
-			timer.Reset(min(max(time.Since(start), minGrace), patience-time.Since(start)))
+			took := time.Since(start)
+			soon(took + max(took, minGrace))
 		case <-answered:
 			return err
 		case <-timer.C:
 			return err
 		case <-over:
 			over, err = nil, ended(ctx)
-			timer.Reset(unheeded - time.Since(start))
+			soon(unheeded)
 		}
 	}
 }
@@ -156,6 +164,8 @@ func (h *hold) missed(t *tally, ended error) error {
 	switch {
 	case h.gone():
 		return h.loss()
+	case h.phase == over:
+		return locker.ErrReleased
 	case ended != nil:
 		return fmt.Errorf("%w: %w", ended, err)
 	}

@@ -44,11 +44,16 @@ func (t *tally) contended() (n int) {
 	return n
 }
 
-// unsupported tells whether all that there was to say is that there is no such operation.
-func (t *tally) unsupported() bool {
-	return t.done == 0 && len(t.failed) > 0 && !slices.ContainsFunc(t.failed, func(e *NodeError) bool {
-		return !errors.Is(e, errors.ErrUnsupported)
-	})
+// unsupported tells whether there is no such operation at more nodes than the quorum can do without, or at all that said
+// anything.
+func (t *tally) unsupported(spare int) bool {
+	n := 0
+	for _, e := range t.failed {
+		if errors.Is(e, errors.ErrUnsupported) {
+			n++
+		}
+	}
+	return n > spare || n > 0 && t.done == 0 && n == len(t.failed)
 }
 
 // quorumError makes the error of what missed the quorum of n nodes because of failures.

@@ -63,7 +63,7 @@ func (h *hold) miss(final bool) {
 	case !open || final:
 		h.fail(err)
 	case h.grace == nil:
-		h.grace = time.AfterFunc(max(time.Since(h.began), minGrace), h.giveUp)
+		h.grace = time.AfterFunc(h.again(), h.giveUp)
 	}
 }
 
@@ -89,6 +89,7 @@ func (h *hold) abandon(err error) {
 	} else if h.asking > 0 {
 		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 	}
+	h.left = true
 	h.fail(err)
 	h.stop() // the nodes clean up behind what they have sent, and their Close waits for that
 }
@@ -154,15 +155,25 @@ func (h *hold) fail(err error) {
 			_ = p.lock.Release(h.ctx) // at the worst it ends by itself
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			if h.back--; h.back == 0 {
-				close(h.gaveBack)
-			}
+			h.back--
+			h.settle()
 		}()
 	}
-	if h.back == 0 {
+	h.settle()
+	h.decide()
+}
+
+// settle notes that an attempt which came to nothing has given back what it had; where the caller left, also that the nodes
+// have begun to clean up what they had sent. The mutex is held.
+func (h *hold) settle() {
+	if h.gaveBack == nil || h.back > 0 || h.left && h.asking > 0 {
+		return
+	}
+	select {
+	case <-h.gaveBack:
+	default:
 		close(h.gaveBack)
 	}
-	h.decide()
 }
 
 // decide ends the gathering. The mutex is held.

@@ -1,0 +1,103 @@
+package redlock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// closable is a quorum over three servers whose drivers fail by plan, and are closed by the test.
+type closable struct {
+	*redlock.Locker
+	servers []*miniredis.Miniredis
+	drivers []*faulty.Driver
+}
+
+// inClosable runs f in fake time.
+func inClosable(t *testing.T, cfg redlock.Config, f func(t *testing.T, c *closable)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &closable{}
+		var nodes []locker.Locker
+		for range 3 {
+			m := miniredis.NewMiniRedis()
+			m.ClockTTL(true)
+			client := redis.NewClient(&redis.Options{
+				Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+			})
+			drv := &faulty.Driver{Driver: locker.Must(goredis.New(client)), T: t}
+			t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
+			c.servers, c.drivers = append(c.servers, m), append(c.drivers, drv)
+			nodes = append(nodes, locker.Must(single.New(drv, single.Config{})))
+		}
+		c.Locker = locker.Must(redlock.New(nodes, cfg))
+		f(t, c)
+		sleep(time.Hour)
+	})
+}
+
+// close closes all drivers, at once, as a program does that ends, and returns how long that took.
+func (c *closable) close() time.Duration {
+	start := time.Now()
+	done := make(chan struct{})
+	for _, drv := range c.drivers {
+		go func() {
+			_ = drv.Close()
+			done <- struct{}{}
+		}()
+	}
+	for range c.drivers {
+		<-done
+	}
+	return time.Since(start)
+}
+
+// at is at which servers there is a key.
+func (c *closable) at() (where []int) {
+	for i, m := range c.servers {
+		if m.Exists(name) {
+			where = append(where, i)
+		}
+	}
+	return where
+}
+
+// A caller who leaves and closes the drivers at once leaves nothing behind: what was won is on its way back by then, and what
+// is open the nodes clean up, for which Close waits.
+func TestNothingStaysWhereTheCallerLeavesAndCloses(t *testing.T) {
+	t.Parallel()
+	for what, fault := range map[string]faulty.Fault{
+		"late answer": {Delay: 200 * ms},
+		"no answer":   {Hang: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inClosable(t, redlock.Config{Quorum: 3}, func(t *testing.T, c *closable) {
+				c.drivers[2].Then(fault)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+				defer cancel()
+				start := time.Now()
+				_, err := c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
+				match(t, err, context.DeadlineExceeded)
+				if took := time.Since(start); took > 120*ms {
+					t.Errorf("it returned after %v, want soon after its ctx ended", took)
+				}
+				took := c.close()
+				if at := c.at(); len(at) > 0 || took > 4*time.Second {
+					t.Errorf("after the drivers were closed, in %v, keys are at %v", took, at)
+				}
+			})
+		})
+	}
+}
