@@ -1,6 +1,7 @@
 package reentrant_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
@@ -113,5 +115,28 @@ func TestOutOfMemory(t *testing.T) {
 	for _, lock := range []*locker.Lock{inner, outer} {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		match(t, lock.Release(t.Context()))
+	}
+}
+
+// A user who may not set an expiry gets an error, and leaves no lock that nothing ends.
+func TestExpiryNotPermitted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	server.MustCommand(t, "ACL", "SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-pexpireat")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "locks", Password: "secret", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	l := locker.Must(reentrant.New(drv, reentrant.Config{}))
+	for what, req := range map[string]locker.Request{"plain": {}, "fenced": {Fenced: true}, "with a note": {Note: "at work"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		req.Name = what
+		if _, err := l.Acquire(ctx, req); driver.CodeOf(err) == "" {
+			t.Errorf("%s: %v, want the server's error", what, err)
+		}
+		cancel()
+		if n := server.MustCommand(t, "EXISTS", what); n != int64(0) {
+			t.Errorf("%s: a lock is left, with an expiry of %v ms", what, server.MustCommand(t, "PTTL", what))
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package rwhash_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -117,4 +119,27 @@ func TestOutOfMemory(t *testing.T) {
 	match(t, lock.Downgrade(t.Context()))
 	match(t, lock.Renew(t.Context(), 2*time.Hour))
 	match(t, lock.Release(t.Context()))
+}
+
+// A user who may not set an expiry gets an error, and leaves no lock that nothing ends.
+func TestExpiryNotPermitted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	server.MustCommand(t, "ACL", "SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-pexpireat")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "locks", Password: "secret", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	l := locker.Must(rwhash.New(drv, rwhash.Config{}))
+	for what, req := range map[string]locker.Request{"a writer": {}, "fenced": {Fenced: true}, "a reader": {Mode: locker.Shared}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		req.Name = what
+		if _, err := l.Acquire(ctx, req); driver.CodeOf(err) == "" {
+			t.Errorf("%s: %v, want the server's error", what, err)
+		}
+		cancel()
+		if n := server.MustCommand(t, "EXISTS", what); n != int64(0) {
+			t.Errorf("%s: a lock is left, with an expiry of %v ms", what, server.MustCommand(t, "PTTL", what))
+		}
+	}
 }

@@ -131,8 +131,6 @@ if lock then
   if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
     carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
   end
-  redis.call('DEL', KEYS[1]) -- with what is left of dead holds, and the intents of writers
 end
-redis.call('HSET', KEYS[1], unpack(fields))
-redis.call('PEXPIREAT', KEYS[1], text(kept))
-return {1, fence, 0}
+-- Dead holds and the intents of writers go.
+return begin(lock, KEYS[1], fields, kept) or {1, fence, 0}
