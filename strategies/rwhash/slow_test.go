@@ -2,6 +2,7 @@ package rwhash_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -46,13 +47,26 @@ func TestSlowRefusal(t *testing.T) {
 	drv := locker.Must(goredis.New(client))
 	t.Cleanup(func() { match(t, drv.Close()) })
 	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
-	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 200 * time.Millisecond}, rwhash.Config{}))
-	for what, ttl := range map[string]time.Duration{"the lease lasts": 1100 * time.Millisecond, "the lease ends meanwhile": 150 * time.Millisecond} {
-		_, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: ttl})
+	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 800 * time.Millisecond}, rwhash.Config{}))
+	for what, ttl := range map[string]time.Duration{"the lease lasts": 1500 * time.Millisecond, "the lease ends meanwhile": 700 * time.Millisecond} {
+		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: ttl})
 		match(t, err)
-		longest, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: 2 * ttl})
-		match(t, err)
-		server.MustCommand(t, "HDEL", what, longest.Handle().Encode()) // nothing: it is no field
-		match(t, longest.Release(t.Context()))
+		server.MustCommand(t, "HSET", what, "rough", 0) // as after many holds
+		_, err = writers.Acquire(t.Context(), locker.Request{Name: what})
+		match(t, err, locker.ErrNotAcquired)
+		if what == "the lease lasts" {
+			token := server.MustCommand(t, "HGET", what, "last")
+			var ends int64
+			_, err = fmt.Sscan(fmt.Sprint(server.MustCommand(t, "HGET", what, token)), &ends)
+			match(t, err)
+			if kept := server.MustCommand(t, "PEXPIRETIME", what); kept != ends {
+				t.Errorf("%s: until %d, and the key until %d", what, ends, kept)
+			}
+			match(t, lock.Release(t.Context()))
+		}
+		_, err = readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared})
+		if err != nil && !errors.Is(err, locker.ErrNotAcquired) { // the intent keeps it out for a while
+			t.Errorf("%s: the next reader: %v", what, err)
+		}
 	}
 }

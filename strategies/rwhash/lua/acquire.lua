@@ -36,7 +36,7 @@ local function by_intent(who, till)
   return {0, names[1] or '', names[2] or '', left(till)}
 end
 
-local refusal, since, passed_over
+local refusal, found, since, passed_over
 if lock then
   lock.life = math.min(life, tonumber(ARGV[9]) or life)
   since = lock.now - math.max(tonumber(ARGV[7]), 0)
@@ -52,9 +52,8 @@ if lock then
       refusal = by_intent('w', till)
     end
   else
-    local found = holder(lock, false)
+    found = holder(lock, false)
     if found.token then
-      settle(lock, found)
       refusal = because(lock, 0, found)
       if not lock.writer or ARGV[8] ~= '' then -- else it leaves nothing that lapses
         refusal[4] = left(found.till)
@@ -75,6 +74,9 @@ if refusal then
   end
   if waits and not shared and ARGV[8] ~= '' then
     claim(lock, ARGV[8], since, ARGV[4], ARGV[5])
+  end
+  if found and found.token then
+    settle(lock, found) -- last: it may end the key, where the hold has ended meanwhile
   end
   return refusal
 end
