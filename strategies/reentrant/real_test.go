@@ -108,7 +108,10 @@ func TestOutOfMemory(t *testing.T) {
 	match(t, err)
 	inner, err := l.Acquire(t.Context(), mine)
 	match(t, err)
+	resumed, err := locker.Resume(t.Context(), l, inner.Handle())
+	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+	match(t, giveBack(t, resumed))
 	if _, err = l.Acquire(t.Context(), mine); err == nil {
 		t.Error("the server has memory for another hold")
 	}

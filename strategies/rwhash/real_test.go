@@ -110,11 +110,14 @@ func TestOutOfMemory(t *testing.T) {
 	l := locker.Must(rwhash.New(drv, rwhash.Config{}))
 	lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, Fenced: true})
 	match(t, err)
+	resumed, err := locker.Resume(t.Context(), l, lock.Handle())
+	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
 	_, err = l.Acquire(t.Context(), locker.Request{Name: "other"})
 	if err == nil {
 		t.Error("the server has memory for another lock")
 	}
+	match(t, giveBack(t, resumed))
 	match(t, lock.Renew(t.Context(), time.Hour))
 	match(t, lock.Downgrade(t.Context()))
 	match(t, lock.Renew(t.Context(), 2*time.Hour))

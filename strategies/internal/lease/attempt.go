@@ -83,7 +83,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 			err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", a.refused)
 		}
 	case err == nil && a.won.IsZero():
-		return locker.ErrNotHeld // a resume of what is gone
+		err = locker.ErrNotHeld // a resume of what is gone
 	case err == nil:
 		a.deadline = deadline(a.won, a.ttl)
 		if time.Now().Before(a.deadline) {
