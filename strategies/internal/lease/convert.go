@@ -43,11 +43,7 @@ func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, erro
 	case replyLate:
 		return locker.Term{}, driver.Final(errOvertaken)
 	case replyCounter:
-		err := h.counterError(cmd.reply)
-		if cmd.Open > 0 { // an earlier send may yet be executed, once the counter is one again
-			err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
-		}
-		return locker.Term{}, err
+		return locker.Term{}, h.counterInTheWay(cmd)
 	default:
 		return locker.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}

@@ -162,7 +162,7 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 		return locker.Term{}, locker.ErrLost
 	}
 	if status != replyYes {
-		return locker.Term{}, h.counterError(cmd.reply)
+		return locker.Term{}, h.counterInTheWay(cmd)
 	}
 	now, err := readFence(cmd.reply)
 	return locker.Term{Deadline: h.until(), Fence: now}, err
@@ -175,6 +175,16 @@ func (h *hold) counterError(reply driver.Reply) error {
 		return Malformed(err)
 	}
 	return fencing.CounterError(h.fenceKey, found)
+}
+
+// counterInTheWay is the counterError of a command that changes what is held: an earlier send of it may yet be executed, once
+// the counter is one again.
+func (h *hold) counterInTheWay(cmd *command) error {
+	err := h.counterError(cmd.reply)
+	if cmd.Open > 0 {
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // contention says who holds by a script's refusal.
