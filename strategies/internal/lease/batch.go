@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -25,6 +26,9 @@ func (h *hold) Batch() any {
 	return batch{h.drv, h.batchTimeout()}
 }
 
+// errOdd: a driver breaks the contract of driver.Batcher.
+var errOdd = errors.New("the driver returned another number of results than it was given calls")
+
 // batchTimeout leaves time for repetitions: a batch is answered when the slowest of a cluster's nodes has answered.
 func (h *hold) batchTimeout() time.Duration { return min(h.timeout, h.ttl/6) }
 
@@ -39,7 +43,14 @@ func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
 	bound := driver.Bound(ctx, h.batchTimeout())
 	defer bound.Stop()
 	sent := time.Now()
-	for i, result := range h.drv.(driver.Batcher).EvalMany(bound, calls) { //nolint:errcheck // Batch has looked
+	results := h.drv.(driver.Batcher).EvalMany(bound, calls) //nolint:errcheck // Batch has looked
+	if len(results) != len(calls) {                          // nobody knows whose they are
+		results = make([]driver.Result, len(calls))
+		for i := range results {
+			results[i].Err = errOdd
+		}
+	}
+	for i, result := range results {
 		r := &renewals[i]
 		switch err := result.Err; {
 		case err == nil:
