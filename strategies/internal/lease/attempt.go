@@ -114,7 +114,7 @@ func (a *attempt) Send(ctx context.Context) error {
 	}
 	a.mark()
 	a.scripted = true
-	cmd := a.command(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl)))
+	cmd := a.command(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), a.kept(a.ttl))
 	if a.over != "" {
 		cmd.script, cmd.args = a.layout.Resume, append(cmd.args, a.over)
 	}

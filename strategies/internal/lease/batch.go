@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
 // batch is what holds have in common that are renewed in one round trip: one timeout bounds them all.
@@ -37,7 +36,7 @@ func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
 	holds, calls := make([]*hold, len(renewals)), make([]driver.Call, len(renewals))
 	for i, r := range renewals {
 		holds[i] = r.Lease.(*hold) //nolint:errcheck // nothing else has such a batch
-		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), millis(fencing.KeptFor(r.TTL)))
+		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), holds[i].kept(r.TTL))
 		calls[i] = driver.Call{Script: cmd.script, Keys: cmd.keys, Args: cmd.args}
 	}
 	bound := driver.Bound(ctx, h.batchTimeout())
