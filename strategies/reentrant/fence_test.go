@@ -114,3 +114,27 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 		})
 	}
 }
+
+// A counter that was lost does not lower the token of the tenure.
+func TestRaiseFenceAfterTheCounterWasLost(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		lock := b.me(t, locker.Request{Fenced: true})
+		high := lock.Fence() + time.Hour.Microseconds()
+		for _, to := range []int64{high, 1} {
+			b.m.Del(counter)
+			term, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: to})
+			match(t, err)
+			if term.Fence != high {
+				t.Errorf("raised to %d, it is %d; want %d", to, term.Fence, high)
+			}
+		}
+		inner := b.me(t, locker.Request{Fenced: true})
+		if inner.Fence() != high {
+			t.Errorf("entered again with %d, want %d", inner.Fence(), high)
+		}
+		release(t, inner, lock)
+		if next := b.me(t, locker.Request{Fenced: true}); next.Fence() != high+1 {
+			t.Errorf("the next tenure has %d after %d", next.Fence(), high)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package reentrant_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -106,12 +107,41 @@ func TestOutOfMemory(t *testing.T) {
 	match(t, err)
 	inner, err := l.Acquire(t.Context(), mine)
 	match(t, err)
+	resumed, err := locker.Resume(t.Context(), l, inner.Handle())
+	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+	match(t, giveBack(t, resumed))
 	if _, err = l.Acquire(t.Context(), mine); err == nil {
 		t.Error("the server has memory for another hold")
 	}
 	for _, lock := range []*locker.Lock{inner, outer} {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		match(t, lock.Release(t.Context()))
+	}
+}
+
+// A user who may not set an expiry gets an error, and leaves no lock that nothing ends.
+func TestExpiryNotPermitted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	server.MustCommand(t, "ACL", "SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-pexpireat")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "locks", Password: "secret", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	l := locker.Must(reentrant.New(drv, reentrant.Config{}))
+	for what, req := range map[string]locker.Request{"plain": {}, "fenced": {Fenced: true}, "with a note": {Note: "at work"}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			req.Name = what
+			if lock, err := l.Acquire(ctx, req); err == nil {
+				t.Errorf("%v was acquired", lock)
+			}
+			if n := server.MustCommand(t, "EXISTS", what); n != int64(0) {
+				t.Errorf("a lock is left, with an expiry of %v ms", server.MustCommand(t, "PTTL", what))
+			}
+		})
 	}
 }

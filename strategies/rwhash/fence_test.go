@@ -163,3 +163,41 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 		})
 	}
 }
+
+// A raise of which a send may yet be executed is of unknown outcome, whatever stands in the counter's place when another is
+// answered; and it raises the counter late, or nothing.
+func TestRaiseFenceBesideACounterThatIsNoNumber(t *testing.T) {
+	t.Parallel()
+	for what, gone := range map[string]bool{"held when it is executed": false, "released before": true} {
+		t.Run(what, func(t *testing.T) {
+			run(t, func(t *testing.T, b bench) {
+				lock := b.write(t, fenced)
+				high := lock.Fence() + time.Hour.Microseconds()
+				raise := func() error {
+					_, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: high})
+					return err
+				}
+				match(t, b.m.Set(counter, "soon"))
+				if err := raise(); !errors.Is(err, driver.ErrFinal) || errors.Is(err, locker.ErrUnknownOutcome) {
+					t.Errorf("%v, want an error that is sure and does not pass", err)
+				}
+				b.drv.Then(fault{Late: time.Second})
+				match(t, raise(), locker.ErrUnknownOutcome, driver.ErrFinal)
+				b.m.Del(counter)
+				if gone {
+					release(t, lock)
+				}
+				b.drv.WaitLate()
+				next := high + 1
+				if gone {
+					next = 0
+				} else {
+					release(t, lock)
+				}
+				if w := b.write(t, fenced); next > 0 && w.Fence() != next || w.Fence() <= lock.Fence() || next == 0 && w.Fence() >= high {
+					t.Errorf("the next writer has %d after %d, raised to %d", w.Fence(), lock.Fence(), high)
+				}
+			})
+		})
+	}
+}

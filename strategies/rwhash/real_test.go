@@ -1,6 +1,7 @@
 package rwhash_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -108,13 +109,42 @@ func TestOutOfMemory(t *testing.T) {
 	l := locker.Must(rwhash.New(drv, rwhash.Config{}))
 	lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, Fenced: true})
 	match(t, err)
+	resumed, err := locker.Resume(t.Context(), l, lock.Handle())
+	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
 	_, err = l.Acquire(t.Context(), locker.Request{Name: "other"})
 	if err == nil {
 		t.Error("the server has memory for another lock")
 	}
+	match(t, giveBack(t, resumed))
 	match(t, lock.Renew(t.Context(), time.Hour))
 	match(t, lock.Downgrade(t.Context()))
 	match(t, lock.Renew(t.Context(), 2*time.Hour))
 	match(t, lock.Release(t.Context()))
+}
+
+// A user who may not set an expiry gets an error, and leaves no lock that nothing ends.
+func TestExpiryNotPermitted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	server.MustCommand(t, "ACL", "SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-pexpireat")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "locks", Password: "secret", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	l := locker.Must(rwhash.New(drv, rwhash.Config{}))
+	for what, req := range map[string]locker.Request{"a writer": {}, "fenced": {Fenced: true}, "a reader": {Mode: locker.Shared}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			req.Name = what
+			if lock, err := l.Acquire(ctx, req); err == nil {
+				t.Errorf("%v was acquired", lock)
+			}
+			if n := server.MustCommand(t, "EXISTS", what); n != int64(0) {
+				t.Errorf("a lock is left, with an expiry of %v ms", server.MustCommand(t, "PTTL", what))
+			}
+		})
+	}
 }

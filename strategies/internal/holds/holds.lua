@@ -91,6 +91,20 @@ local function expire(lock, till)
   redis.call('PEXPIREAT', lock.key, text(math.max(till, lock.needed or 0)))
 end
 
+-- begin(lock, key, fields, till) writes a lock in place of what is left of the one before. It returns nil or, where the user
+-- may not set an expiry, the error: no lock stays without one.
+local function begin(lock, key, fields, till)
+  if lock then
+    redis.call('DEL', key)
+  end
+  redis.call('HSET', key, unpack(fields))
+  local kept = redis.pcall('PEXPIREAT', key, text(till))
+  if kept ~= 1 then
+    redis.call('DEL', key)
+    return kept
+  end
+end
+
 -- settle(lock, found) writes down what holder found.
 local function settle(lock, found)
   if found.known then

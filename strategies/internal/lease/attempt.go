@@ -83,7 +83,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 			err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", a.refused)
 		}
 	case err == nil && a.won.IsZero():
-		return locker.ErrNotHeld // a resume of what is gone
+		err = locker.ErrNotHeld // a resume of what is gone
 	case err == nil:
 		a.deadline = deadline(a.won, a.ttl)
 		if time.Now().Before(a.deadline) {
@@ -114,7 +114,7 @@ func (a *attempt) Send(ctx context.Context) error {
 	}
 	a.mark()
 	a.scripted = true
-	cmd := a.command(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), millis(fencing.KeptFor(a.ttl)))
+	cmd := a.command(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), a.kept(a.ttl))
 	if a.over != "" {
 		cmd.script, cmd.args = a.layout.Resume, append(cmd.args, a.over)
 	}

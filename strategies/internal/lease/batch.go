@@ -2,13 +2,13 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
 // batch is what holds have in common that are renewed in one round trip: one timeout bounds them all.
@@ -25,6 +25,9 @@ func (h *hold) Batch() any {
 	return batch{h.drv, h.batchTimeout()}
 }
 
+// errOdd: a driver breaks the contract of driver.Batcher.
+var errOdd = errors.New("the driver returned another number of results than it was given calls")
+
 // batchTimeout leaves time for repetitions: a batch is answered when the slowest of a cluster's nodes has answered.
 func (h *hold) batchTimeout() time.Duration { return min(h.timeout, h.ttl/6) }
 
@@ -33,13 +36,20 @@ func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
 	holds, calls := make([]*hold, len(renewals)), make([]driver.Call, len(renewals))
 	for i, r := range renewals {
 		holds[i] = r.Lease.(*hold) //nolint:errcheck // nothing else has such a batch
-		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), millis(fencing.KeptFor(r.TTL)))
+		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), holds[i].kept(r.TTL))
 		calls[i] = driver.Call{Script: cmd.script, Keys: cmd.keys, Args: cmd.args}
 	}
 	bound := driver.Bound(ctx, h.batchTimeout())
 	defer bound.Stop()
 	sent := time.Now()
-	for i, result := range h.drv.(driver.Batcher).EvalMany(bound, calls) { //nolint:errcheck // Batch has looked
+	results := h.drv.(driver.Batcher).EvalMany(bound, calls) //nolint:errcheck // Batch has looked
+	if len(results) != len(calls) {                          // nobody knows whose they are
+		results = make([]driver.Result, len(calls))
+		for i := range results {
+			results[i].Err = errOdd
+		}
+	}
+	for i, result := range results {
 		r := &renewals[i]
 		switch err := result.Err; {
 		case err == nil:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
 // errOvertaken: a conversion arrived behind a later one of the same Lock, and changed nothing any more.
@@ -19,7 +18,7 @@ var errOvertaken = errors.New("a later conversion of the same lock overtook it")
 // has a number, by which the server refuses what arrives behind a later one.
 func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, error) {
 	cmd := h.command(h.layout.Convert, h.fenced(), h.value, mode.String(), strconv.FormatInt(h.nextConversion(), 10))
-	cmd.args = append(append(cmd.args, h.channel(), millis(fencing.KeptFor(h.ttl))), h.layout.Extra...)
+	cmd.args = append(append(cmd.args, h.channel(), h.kept(h.ttl)), h.layout.Extra...)
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
@@ -43,11 +42,7 @@ func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, erro
 	case replyLate:
 		return locker.Term{}, driver.Final(errOvertaken)
 	case replyCounter:
-		err := h.counterError(cmd.reply)
-		if cmd.Open > 0 { // an earlier send may yet be executed, once the counter is one again
-			err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
-		}
-		return locker.Term{}, err
+		return locker.Term{}, h.counterInTheWay(cmd)
 	default:
 		return locker.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}

@@ -89,7 +89,7 @@ type command struct {
 	reply  driver.Reply
 
 	key [2]string
-	arg [3]string
+	arg [5]string
 }
 
 // Send implements outcome.Command.
@@ -109,6 +109,14 @@ func (h *hold) command(script *driver.Script, fenced bool, args ...string) *comm
 	return c
 }
 
+// kept is how long the fence counter is kept whose lock may last for ttl yet, in ms. Without one nobody asks.
+func (h *hold) kept(ttl time.Duration) string {
+	if !h.fenced() {
+		return "0"
+	}
+	return millis(fencing.KeptFor(ttl))
+}
+
 func (h *hold) fenced() bool { return h.fenceKey != "" }
 
 // gone makes of an error that shows that the key is not ours any more the error of a lost lock.
@@ -121,7 +129,7 @@ func gone(err error) error {
 
 // renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
-	cmd := h.command(h.layout.Renew, h.fenced(), h.value, millis(ttl), millis(fencing.KeptFor(ttl)))
+	cmd := h.command(h.layout.Renew, h.fenced(), h.value, millis(ttl), h.kept(ttl))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
@@ -149,7 +157,7 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 	if fence < 1 || fence > fencing.Max {
 		return locker.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
 	}
-	cmd := h.command(h.layout.RaiseFence, true, h.value, strconv.FormatInt(fence, 10), millis(fencing.KeptFor(h.ttl)))
+	cmd := h.command(h.layout.RaiseFence, true, h.value, strconv.FormatInt(fence, 10), h.kept(h.ttl))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
@@ -162,7 +170,7 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 		return locker.Term{}, locker.ErrLost
 	}
 	if status != replyYes {
-		return locker.Term{}, h.counterError(cmd.reply)
+		return locker.Term{}, h.counterInTheWay(cmd)
 	}
 	now, err := readFence(cmd.reply)
 	return locker.Term{Deadline: h.until(), Fence: now}, err
@@ -175,6 +183,16 @@ func (h *hold) counterError(reply driver.Reply) error {
 		return Malformed(err)
 	}
 	return fencing.CounterError(h.fenceKey, found)
+}
+
+// counterInTheWay is the counterError of a command that changes what is held: an earlier send of it may yet be executed, once
+// the counter is one again.
+func (h *hold) counterInTheWay(cmd *command) error {
+	err := h.counterError(cmd.reply)
+	if cmd.Open > 0 {
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // contention says who holds by a script's refusal.

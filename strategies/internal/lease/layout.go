@@ -26,8 +26,9 @@ type Layout struct {
 	// Extra is what acquire, resume, release and convert get last.
 	Extra []string
 
-	// Acquire gets value, TTL in ms, the counter's TTL in ms. Its reply: {1, fence} taken by this call, {2, fence} ours since
-	// an earlier call, {0, ...} held by another, {-1, text} a fence counter that is none, {-2, text} a key that is not ours.
+	// Acquire gets value, TTL in ms, the counter's TTL in ms (0 where there is none). Its reply: {1, fence} taken by this call,
+	// {2, fence} ours since an earlier call, {0, ...} held by another, {-1, text} a fence counter that is none, {-2, text} a
+	// key that is not ours.
 	Acquire *driver.Script
 	// Resume gets what Acquire gets, and the value to replace by the new one. Its reply is Acquire's; {0}: that hold is gone.
 	Resume *driver.Script

@@ -12,16 +12,17 @@ import (
 // ending is a script that ends the hold, and answers 1 when it did.
 type ending struct {
 	script *driver.Script
-	args   []string
+	first  [2]string // arguments: an array saves an allocation
+	extra  []string  // those behind
 }
 
 // release deletes the hold if it is still ours, and publishes that on channel.
 func (h *hold) release(channel string) ending {
-	return ending{h.layout.Release, append([]string{h.value, channel}, h.layout.Extra...)}
+	return ending{h.layout.Release, [2]string{h.value, channel}, h.layout.Extra}
 }
 
 // undo gives the hold back to whom a resume took it from: the Lock and the Handle of the old one are to go on working.
-func (h *hold) undo() ending { return ending{h.layout.UndoResume, []string{h.value, h.over}} }
+func (h *hold) undo() ending { return ending{h.layout.UndoResume, [2]string{h.value, h.over}, nil} }
 
 // abort is for an attempt that came to nothing: of a hold that was taken over nobody knows the new value.
 func (h *hold) abort(channel string) ending {
@@ -33,7 +34,8 @@ func (h *hold) abort(channel string) ending {
 
 // end ends the hold. ctx ends the repeating, not the first send, nor the waiting for its answer.
 func (h *hold) end(ctx context.Context, e ending) error {
-	cmd := h.command(e.script, false, e.args...)
+	cmd := h.command(e.script, false, e.first[:]...)
+	cmd.args = append(cmd.args, e.extra...)
 	cmd.Patience = ctx
 	cmd.Limit = 2 * h.timeout
 	detached := ctx
@@ -79,10 +81,11 @@ func (h *hold) giveBack(e ending) {
 
 // cleanUp ends, in the background, what may be left of the hold, while open sends may still bring it back.
 func (h *hold) cleanUp(open int, e ending) {
+	args := append(e.first[:], e.extra...)
 	outcome.CleanUp(h.drv, outcome.Residue{
 		Open: open, Until: h.openUntil, Timeout: h.timeout,
 		Delete: func(ctx context.Context) (bool, error) {
-			reply, err := h.drv.Eval(ctx, e.script, []string{h.key}, e.args)
+			reply, err := h.drv.Eval(ctx, e.script, []string{h.key}, args)
 			if driver.CodeOf(err) == "WRONGTYPE" {
 				return false, nil // somebody else's by now
 			}

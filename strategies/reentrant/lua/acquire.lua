@@ -48,16 +48,14 @@ if tenure then
   return {1, fence}
 end
 
-local till = text(clock() + tonumber(ARGV[2]))
-if lock then
-  redis.call('DEL', KEYS[1])
-end
-redis.call('HSET', KEYS[1], 'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], till)
+local till = clock() + tonumber(ARGV[2])
+local fields = {'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], text(till)}
 if ARGV[5] ~= '' then
-  redis.call('HSET', KEYS[1], 'note', ARGV[5])
+  fields[#fields + 1] = 'note'
+  fields[#fields + 1] = ARGV[5]
 end
 if KEYS[2] then
-  redis.call('HSET', KEYS[1], 'fence', fence)
+  fields[#fields + 1] = 'fence'
+  fields[#fields + 1] = fence
 end
-redis.call('PEXPIREAT', KEYS[1], till)
-return {1, fence}
+return begin(lock, KEYS[1], fields, till) or {1, fence}

@@ -8,7 +8,11 @@ if not KEYS[2] and redis.call('EXISTS', KEYS[1]) == 0 then
   else
     redis.call('HSET', KEYS[1], 'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], till, 'note', ARGV[5])
   end
-  redis.call('PEXPIREAT', KEYS[1], till)
+  local kept = redis.pcall('PEXPIREAT', KEYS[1], till)
+  if kept ~= 1 then -- the user may not set an expiry: no lock stays without one
+    redis.call('DEL', KEYS[1])
+    return kept
+  end
   return {1, '0'}
 end
 

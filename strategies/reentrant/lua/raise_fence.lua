@@ -19,8 +19,10 @@ if not fence then
   return {-1, last}
 end
 fence = ARGV[2]
-if last and tonumber(last) > tonumber(fence) then
-  fence = last
+for _, other in ipairs({lock.fence or '0', last or '0'}) do -- the tenure may know more than a counter that was lost
+  if tonumber(other) > tonumber(fence) then
+    fence = other
+  end
 end
 count(KEYS[2], fence, last, ARGV[3])
 redis.call('HSET', KEYS[1], 'fence', fence)

@@ -2,17 +2,17 @@
 -- KEYS[1]  the lock
 -- ARGV[1]  the token that the resume set
 -- ARGV[2]  the token that it replaced
--- reply    1 undone, 0 there was nothing to undo
+-- reply    1 undone, 0 there was nothing to undo, or its lease had ended
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or 0
 end
-local till = lock and ends(lock, ARGV[1])
+local till = lock and live(lock, ARGV[1])
 if not till then
   return 0
 end
+redis.call('HDEL', KEYS[1], ARGV[1]) -- first: it needs no memory
 redis.call('HSET', KEYS[1], ARGV[2], text(till))
-redis.call('HDEL', KEYS[1], ARGV[1])
 if lock.last == ARGV[1] then
   redis.call('HSET', KEYS[1], 'last', ARGV[2])
 end

@@ -36,7 +36,7 @@ local function by_intent(who, till)
   return {0, names[1] or '', names[2] or '', left(till)}
 end
 
-local refusal, since, passed_over
+local refusal, found, since, passed_over
 if lock then
   lock.life = math.min(life, tonumber(ARGV[9]) or life)
   since = lock.now - math.max(tonumber(ARGV[7]), 0)
@@ -52,9 +52,8 @@ if lock then
       refusal = by_intent('w', till)
     end
   else
-    local found = holder(lock, false)
+    found = holder(lock, false)
     if found.token then
-      settle(lock, found)
       refusal = because(lock, 0, found)
       if not lock.writer or ARGV[8] ~= '' then -- else it leaves nothing that lapses
         refusal[4] = left(found.till)
@@ -75,6 +74,9 @@ if refusal then
   end
   if waits and not shared and ARGV[8] ~= '' then
     claim(lock, ARGV[8], since, ARGV[4], ARGV[5])
+  end
+  if found and found.token then
+    settle(lock, found) -- last: it may end the key, where the hold has ended meanwhile
   end
   return refusal
 end
@@ -131,8 +133,6 @@ if lock then
   if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
     carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
   end
-  redis.call('DEL', KEYS[1]) -- with what is left of dead holds, and the intents of writers
 end
-redis.call('HSET', KEYS[1], unpack(fields))
-redis.call('PEXPIREAT', KEYS[1], text(kept))
-return {1, fence, 0}
+-- Dead holds and the intents of writers go.
+return begin(lock, KEYS[1], fields, kept) or {1, fence, 0}

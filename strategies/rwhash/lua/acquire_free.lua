@@ -9,7 +9,11 @@ if not KEYS[2] and redis.call('EXISTS', KEYS[1]) == 0 then
   else
     redis.call('HSET', KEYS[1], 'kind', 'rwhash', 'last', ARGV[1], ARGV[1], hold, 'writer', ARGV[1])
   end
-  redis.call('PEXPIREAT', KEYS[1], till)
+  local kept = redis.pcall('PEXPIREAT', KEYS[1], till)
+  if kept ~= 1 then -- the user may not set an expiry: no lock stays without one
+    redis.call('DEL', KEYS[1])
+    return kept
+  end
   return {1, '0', 0}
 end
 

@@ -42,9 +42,10 @@ local function enter(lock, bound)
   end
 end
 
--- outlast(lock, till) makes the key live until then at least.
+-- outlast(lock, till) makes the key live until then at least. It looks at the clock again: the script may have taken long.
 local function outlast(lock, till)
-  if redis.call('PTTL', lock.key) < till - lock.now then
+  lock.needed = math.max(lock.needed, till)
+  if redis.call('PTTL', lock.key) < till - clock() then
     redis.call('PEXPIREAT', lock.key, text(till))
   end
 end

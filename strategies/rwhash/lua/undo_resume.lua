@@ -2,14 +2,15 @@
 -- KEYS[1]  the lock
 -- ARGV[1]  the token that the resume set
 -- ARGV[2]  the token that it replaced
--- reply    1 undone, 0 there was nothing to undo
+-- reply    1 undone, 0 there was nothing to undo, or its lease had ended
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or 0
 end
-if not lock or not lock.own then
+local till = lock and till_of(lock.own)
+if not till or till <= lock.now then
   return 0
 end
+rename(lock, ARGV[1], ARGV[2]) -- first: it needs no memory
 redis.call('HSET', KEYS[1], ARGV[2], lock.own)
-rename(lock, ARGV[1], ARGV[2])
 return 1

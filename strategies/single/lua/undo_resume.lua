@@ -10,5 +10,10 @@ end
 if held ~= ARGV[1] then
   return 0
 end
+-- A server out of memory refuses a script's first write, unless it is one that needs none.
+local left = redis.call('PTTL', KEYS[1])
+if left > 0 then
+  redis.call('PEXPIRE', KEYS[1], left)
+end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1

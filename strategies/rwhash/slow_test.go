@@ -1,0 +1,72 @@
+package rwhash_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// slow is a driver whose scripts take long behind each command of a name, as one takes that looks at very many fields.
+type slow struct {
+	driver.Driver
+	command string
+	takes   time.Duration
+}
+
+func (s slow) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
+	source := fmt.Sprintf(`
+local fast = redis
+local function micros() local t = fast.call('TIME') return t[1] * 1000000 + t[2] end
+local redis = {pcall = fast.pcall, call = function(name, ...)
+  local reply = fast.call(name, ...)
+  local till = micros() + %d
+  while name == '%s' and micros() < till do end
+  return reply
+end}
+`, s.takes.Microseconds(), s.command) + script.Source()
+	return s.Driver.Eval(ctx, driver.NewScript(source), keys, args)
+}
+
+// A writer whose refusal takes the server long leaves its intent, and takes nothing from the reader because of whom it is
+// refused: neither the end of the lease nor, where that comes meanwhile, a key that is no lock.
+func TestSlowRefusal(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { match(t, drv.Close()) })
+	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
+	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 800 * time.Millisecond}, rwhash.Config{}))
+	for what, ttl := range map[string]time.Duration{"the lease lasts": 1500 * time.Millisecond, "the lease ends meanwhile": 700 * time.Millisecond} {
+		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: ttl})
+		match(t, err)
+		server.MustCommand(t, "HSET", what, "rough", 0) // as after many holds
+		_, err = writers.Acquire(t.Context(), locker.Request{Name: what})
+		match(t, err, locker.ErrNotAcquired)
+		if what == "the lease lasts" {
+			token := server.MustCommand(t, "HGET", what, "last")
+			var ends int64
+			_, err = fmt.Sscan(fmt.Sprint(server.MustCommand(t, "HGET", what, token)), &ends)
+			match(t, err)
+			if kept := server.MustCommand(t, "PEXPIRETIME", what); kept != ends {
+				t.Errorf("%s: until %d, and the key until %d", what, ends, kept)
+			}
+			match(t, lock.Release(t.Context()))
+		}
+		_, err = readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared})
+		if err != nil && !errors.Is(err, locker.ErrNotAcquired) { // the intent keeps it out for a while
+			t.Errorf("%s: the next reader: %v", what, err)
+		}
+	}
+}
