@@ -52,7 +52,7 @@ func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.
 	return lock, err
 }
 
-func (l *log) attempted(a *acquisition, info locker.AttemptInfo) {
+func (l *log) attempted(_ context.Context, a *acquisition, info locker.AttemptInfo) {
 	if errors.Is(info.Err, locker.ErrNotAcquired) {
 		l.contended(a, info.Name, info.Mode, info.Err, 0)
 	}

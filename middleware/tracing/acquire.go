@@ -88,9 +88,9 @@ func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
 	a.span.End()
 }
 
-func attempted(w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
+func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
 	a := &w.Data
-	outcome := observe.OfAcquire(w, info.Err)
+	outcome := observe.OfAcquire(ctx, info.Err)
 	attrs := make([]attribute.KeyValue, 0, 12)
 	attrs = append(attrs, keyOutcome.String(string(outcome)), keySends.Int(info.Sends), seconds(keyElapsed, info.Elapsed))
 	attrs = a.ofSource(attrs, info.Source)

@@ -16,7 +16,7 @@ type Observer[D any] struct {
 
 // Hooks are called for the events of an acquisition, one at a time, and never after its End. They may be nil.
 type Hooks[D any] struct {
-	Attempt func(*Acquisition[D], locker.AttemptInfo)
+	Attempt func(context.Context, *Acquisition[D], locker.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locker.WaitingInfo)
 	Woken   func(*Acquisition[D], locker.WokenInfo)
 	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
@@ -28,7 +28,7 @@ func NewObserver[D any](hooks Hooks[D]) *Observer[D] {
 	o := &Observer[D]{hooks: hooks}
 	o.trace = &locker.Trace{
 		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.attempt(info) })
+			o.find(ctx, func(a *Acquisition[D]) { a.attempt(ctx, info) })
 		},
 		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
 			o.find(ctx, func(a *Acquisition[D]) { a.wait(info) })
@@ -101,10 +101,10 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 	}
 }
 
-func (a *Acquisition[D]) attempt(info locker.AttemptInfo) {
+func (a *Acquisition[D]) attempt(ctx context.Context, info locker.AttemptInfo) {
 	a.count(info.Source)
 	if f := a.observer.hooks.Attempt; f != nil {
-		f(a, info)
+		f(ctx, a, info)
 	}
 }
 

@@ -21,7 +21,9 @@ func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles 
 func observing(events *[]string) *observe.Observer[string] {
 	log := func(a *observe.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
 	return observe.NewObserver(observe.Hooks[string]{
-		Attempt: func(a *observe.Acquisition[string], i locker.AttemptInfo) { log(a, "attempt "+i.Strategy) },
+		Attempt: func(_ context.Context, a *observe.Acquisition[string], i locker.AttemptInfo) {
+			log(a, "attempt "+i.Strategy)
+		},
 		Waiting: func(a *observe.Acquisition[string], _ locker.WaitingInfo) { log(a, "waiting") },
 		Woken:   func(a *observe.Acquisition[string], _ locker.WokenInfo) { log(a, "woken") },
 		Waiters: func(a *observe.Acquisition[string], change int64) { log(a, fmt.Sprint("waiters ", change)) },

@@ -59,6 +59,14 @@ func TestOutcomes(t *testing.T) {
 		{name: "server error", err: op(loading), want: observe.Error, rest: observe.Error, errorType: "LOADING"},
 		{name: "no connection", err: op(dial), want: observe.Error, rest: observe.Error, errorType: "net_dial"},
 		{
+			name: "no connection within an attempt's time", err: op(driver.NotSent(context.DeadlineExceeded)), want: observe.Error,
+			rest: observe.Error, errorType: "timeout",
+		},
+		{
+			name: "called off before a connection came", ctx: ended(), err: op(driver.NotSent(context.Canceled)), want: observe.Cancelled,
+			rest: observe.Error, errorType: "canceled",
+		},
+		{
 			name: "read timeout", err: op(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), want: observe.Error, rest: observe.Error,
 			errorType: "timeout",
 		},
