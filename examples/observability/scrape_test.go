@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,6 +165,32 @@ func sum(f *dto.MetricFamily, label, value string) (total float64) {
 		}
 	}
 	return total
+}
+
+// A lock whose name is no text keeps nothing from being scraped, or sent to a collector.
+func TestNamesOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	c := newCollector(t)
+	server := httptest.NewServer(c)
+	defer server.Close()
+	telemetry, err := newTelemetry(t.Context(), "worker", &recorder{}, server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{telemetry: telemetry, locker: locker.Must(observed(lockertest.New(), telemetry))}
+	page, err := serveMetrics(t.Context(), "127.0.0.1:0", team{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := locker.Request{Name: "a\xff:b", Note: "\xfe"}
+	err = locker.Do(t.Context(), w.locker, req, func(context.Context, *locker.Lock) error { return nil })
+	all := scrape(t, page.url)
+	if err := errors.Join(err, page.close(), team{w}.flush(t.Context()), team{w}.shutdown(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if got := sum(all["holdfast_lock_acquisitions_total"], "holdfast_lock_group", "a\uFFFD"); got != 1 || len(c.spans) != 2 {
+		t.Errorf("%v acquisitions were scraped, %d spans sent; want 1 and 2", got, len(c.spans))
+	}
 }
 
 // Exemplars of the waiting lead to the spans of acquisitions.

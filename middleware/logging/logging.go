@@ -68,7 +68,7 @@ func (l *log) waiting(a *acquisition, info locker.WaitingInfo) {
 	}
 	a.Data.slow = time.AfterFunc(l.cfg.SlowWait-a.Age(), func() {
 		a.Meanwhile(func() {
-			l.log(a, l.cfg.SlowLevel, "lock wait is slow", slog.String("lock", info.Name), slog.String("mode", info.Mode.String()),
+			l.log(a, l.cfg.SlowLevel, "lock wait is slow", printable("lock", info.Name), slog.String("mode", info.Mode.String()),
 				slog.Duration("waited", a.Age()))
 		})
 	})
@@ -81,7 +81,7 @@ func (l *log) contended(a *acquisition, name string, mode locker.Mode, err error
 	}
 	a.Data.contended = true
 	attrs := make([]slog.Attr, 0, 6)
-	attrs = append(attrs, slog.String("lock", name), slog.String("mode", mode.String()))
+	attrs = append(attrs, printable("lock", name), slog.String("mode", mode.String()))
 	if queued > 0 {
 		attrs = append(attrs, slog.Int("queued", queued))
 	}
@@ -95,10 +95,10 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 		return attrs
 	}
 	if held.Owner != "" {
-		attrs = append(attrs, slog.String("holder_owner", held.Owner))
+		attrs = append(attrs, printable("holder_owner", held.Owner))
 	}
 	if held.Note != "" {
-		attrs = append(attrs, slog.String("holder_note", held.Note))
+		attrs = append(attrs, printable("holder_note", held.Note))
 	}
 	if held.RetryAfter > 0 {
 		attrs = append(attrs, slog.Duration("retry_after", held.RetryAfter))
@@ -115,7 +115,7 @@ func (l *log) end(a *acquisition, req locker.Request, lock *locker.Lock, err err
 		a.Data.slow.Stop()
 		if r.Took >= l.cfg.SlowWait {
 			attrs := []slog.Attr{
-				slog.String("lock", req.Name), slog.String("mode", req.Mode.String()), slog.String("outcome", string(r.Outcome)),
+				printable("lock", req.Name), slog.String("mode", req.Mode.String()), slog.String("outcome", string(r.Outcome)),
 				slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts),
 			}
 			if err != nil {
@@ -153,7 +153,7 @@ func (l *log) logEnd(
 	ctx context.Context, message string, source locker.Source, name string, mode locker.Mode, held time.Duration, outcome observe.Outcome, err error,
 ) {
 	attrs := []slog.Attr{
-		slog.String("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
+		printable("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
 		slog.String("provider", source.Client), slog.String("address", source.Address),
 		slog.String("outcome", string(outcome)), slog.Duration("held", held),
 	}
@@ -163,6 +163,9 @@ func (l *log) logEnd(
 func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {
 	return append(attrs, slog.String("error_type", observe.ErrorType(err)), slog.String("error", observe.Text(err, l.cfg.ShowOwner)))
 }
+
+// printable is for what may be of any bytes.
+func printable(key, value string) slog.Attr { return slog.String(key, observe.Printable(value)) }
 
 func (l *log) log(ctx context.Context, level slog.Leveler, message string, attrs ...slog.Attr) {
 	logger := l.cfg.Logger

@@ -67,7 +67,7 @@ func (m *meter) base(req locker.Request) []attribute.KeyValue {
 	attrs = append(attrs, keyMode.String(req.Mode.String()))
 	if m.cfg.Group != nil {
 		if group := m.cfg.Group(req.Name); group != "" {
-			attrs = append(attrs, keyGroup.String(group))
+			attrs = append(attrs, keyGroup.String(observe.Printable(group)))
 		}
 	}
 	return attrs

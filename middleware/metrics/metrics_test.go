@@ -262,7 +262,9 @@ func TestCardinality(t *testing.T) {
 		cycle(t, mw(lockertest.New()), locker.Request{Name: fmt.Sprintf("invoice:%d", i), Owner: fmt.Sprint(i), Note: fmt.Sprint(i)})
 	}
 	cycle(t, mw(lockertest.New()), locker.Request{Name: ":no group"})
+	cycle(t, mw(lockertest.New()), locker.Request{Name: "any\xffbytes"}) // which no exporter could send
 	equal(t, "points of a counter", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.HasPrefix(line, "acquisitions") }), []string{
+		"acquisitions 1 lock.group=any\uFFFDbytes lock.mode=exclusive outcome=acquired service=billing",
 		"acquisitions 1 lock.mode=exclusive outcome=acquired service=billing",
 		"acquisitions 100 lock.group=invoice lock.mode=exclusive outcome=acquired service=billing",
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/attribute"
@@ -234,6 +235,31 @@ func TestServerAttributes(t *testing.T) {
 			server = parts[1] + " "
 		}
 		want(t, s, "attempts=1 "+parts[0]+" lock.mode=exclusive lock.name=a outcome=held provider=go-redis "+server+"strategy=single waited=0", "Unset")
+	}
+}
+
+// Names, owners and notes may be of any bytes; what a backend is sent is text. One attribute that is not would cost a whole batch.
+func TestAnyBytes(t *testing.T) {
+	t.Parallel()
+	const odd = "a\xff\xfeb"
+	r, server := record(), lockertest.New()
+	l := r.middleware(tracing.Config{ShowOwner: true})(server)
+	if _, err := l.Acquire(t.Context(), locker.Request{Name: odd, Owner: odd, Note: odd}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Acquire(t.Context(), locker.Request{Name: odd, Owner: "other\xff"})
+	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != odd || held.Owner != odd {
+		t.Errorf("refused with %v, want the holder as it is", err)
+	}
+	server.FailAcquire(driver.NewServerError("ERR "+odd, nil))
+	_, _ = l.Acquire(t.Context(), locker.Request{Name: "another"})
+	server.Expire(odd)
+	all := ""
+	for _, s := range r.Ended() {
+		all += text(s.Attributes()) + fmt.Sprint(events(s), s.Status())
+	}
+	if !utf8.ValidString(all) || strings.Count(all, "a\uFFFDb") < 5 {
+		t.Errorf("the spans have %q", all)
 	}
 }
 

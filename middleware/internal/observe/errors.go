@@ -112,11 +112,15 @@ func Shown(raw *locker.ContentionError, owners bool) *locker.ContentionError {
 	return &held
 }
 
-// Text is err's text; what the refusals in it tell is what Holder does.
+// Printable is s for attributes: a name or a note may be of any bytes, but a single attribute that is not UTF-8 keeps OTLP
+// from sending the whole batch, and Prometheus from reading the whole page.
+func Printable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// Text is err's text, Printable; what the refusals in it tell is what Holder does.
 func Text(err error, owners bool) string {
 	text := err.Error()
 	for _, raw := range Refusals(err) {
 		text = strings.ReplaceAll(text, raw.Error(), Shown(raw, owners).Error())
 	}
-	return text
+	return Printable(text)
 }
