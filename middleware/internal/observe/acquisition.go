@@ -26,17 +26,7 @@ type Hooks[D any] struct {
 // NewObserver makes the Observer of a middleware, once.
 func NewObserver[D any](hooks Hooks[D]) *Observer[D] {
 	o := &Observer[D]{hooks: hooks}
-	o.trace = &locker.Trace{
-		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.attempt(ctx, info) })
-		},
-		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.wait(info) })
-		},
-		Woken: func(ctx context.Context, info locker.WokenInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.woken(info) })
-		},
-	}
+	o.trace = report(o.outermost)
 	return o
 }
 
@@ -46,9 +36,30 @@ func (o *Observer[D]) Of(ctx context.Context) *Acquisition[D] {
 	return a
 }
 
-func (o *Observer[D]) find(ctx context.Context, f func(*Acquisition[D])) {
-	if a := o.Of(ctx); a != nil {
-		a.Meanwhile(func() { f(a) })
+// outermost is the one that took o's own Trace along.
+func (o *Observer[D]) outermost(ctx context.Context) *Acquisition[D] {
+	a := o.Of(ctx)
+	for a != nil && a.outer != nil {
+		a = a.outer
+	}
+	return a
+}
+
+// report makes the Trace that tells an acquisition what happens.
+func report[D any](to func(context.Context) *Acquisition[D]) *locker.Trace {
+	tell := func(ctx context.Context, f func(*Acquisition[D])) {
+		if a := to(ctx); a != nil {
+			a.Meanwhile(func() { f(a) })
+		}
+	}
+	return &locker.Trace{
+		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
+			tell(ctx, func(a *Acquisition[D]) { a.attempt(ctx, info) })
+		},
+		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
+			tell(ctx, func(a *Acquisition[D]) { a.wait(info) })
+		},
+		Woken: func(ctx context.Context, info locker.WokenInfo) { tell(ctx, func(a *Acquisition[D]) { a.woken(info) }) },
 	}
 }
 
@@ -57,6 +68,7 @@ type Acquisition[D any] struct {
 	context.Context
 	Data     D
 	observer *Observer[D]
+	outer    *Acquisition[D] // of the same middleware, around a strategy that is made of other Lockers; nil: this is the outermost
 	start    time.Time
 
 	mu       sync.Mutex
@@ -76,9 +88,13 @@ type tally struct {
 
 // Begin watches an acquisition. Its ctx, for the Locker inside, is the second result.
 func (o *Observer[D]) Begin(ctx context.Context) (*Acquisition[D], context.Context) {
-	a := &Acquisition[D]{Context: ctx, observer: o, start: time.Now()}
+	a := &Acquisition[D]{Context: ctx, observer: o, outer: o.Of(ctx), start: time.Now()}
 	a.attempts = a.room[:0]
-	return a, locker.WithTrace(a, o.trace)
+	trace := o.trace
+	if a.outer != nil {
+		trace = report(func(context.Context) *Acquisition[D] { return a })
+	}
+	return a, locker.WithTrace(a, trace)
 }
 
 // Value implements context.Context.

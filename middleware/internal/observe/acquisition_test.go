@@ -109,6 +109,41 @@ func TestObserversSideBySide(t *testing.T) {
 	}
 }
 
+// One middleware may be around a quorum and around each of its nodes: every acquisition hears of what happens inside it, once.
+func TestOneObserverNested(t *testing.T) {
+	t.Parallel()
+	var events []string
+	o := observing(&events)
+	outer, ctx := o.Begin(t.Context())
+	outer.Data = "outer"
+	first, below := o.Begin(ctx)
+	first.Data = "first"
+	second, beside := o.Begin(ctx)
+	second.Data = "second"
+	attempt(below, "node", "1")
+	attempt(beside, "node", "2")
+	wait(below)
+	for _, r := range []observe.Result{first.End(nil, nil), second.End(nil, nil)} {
+		if r.Attempts != 1 {
+			t.Errorf("an inner one came to %+v", r)
+		}
+	}
+	wake(below)
+	attempt(ctx, "quorum", "1,2")
+	if r := outer.End(nil, nil); r.Attempts != 1 || r.Source.Strategy != "quorum" || r.GaveUp {
+		t.Errorf("the outer one came to %+v", r)
+	}
+	if o.Of(below) != first || o.Of(beside) != second || o.Of(ctx) != outer {
+		t.Error("an acquisition is not found in its ctx")
+	}
+	if want := []string{
+		"first attempt node", "outer attempt node", "second attempt node", "outer attempt node", "first waiters 1", "first waiting",
+		"outer waiters 1", "outer waiting", "first waiters -1", "outer waiters -1", "outer woken", "outer attempt quorum",
+	}; !slices.Equal(events, want) {
+		t.Errorf("events %q, want %q", events, want)
+	}
+}
+
 // An acquisition is the ctx of its acquire: it carries what the caller's does, and ends with it.
 func TestAcquisitionIsContext(t *testing.T) {
 	t.Parallel()
