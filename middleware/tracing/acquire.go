@@ -92,7 +92,13 @@ func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info lo
 	a := &w.Data
 	outcome := observe.OfAcquire(ctx, info.Err)
 	attrs := make([]attribute.KeyValue, 0, 12)
-	attrs = append(attrs, keyOutcome.String(string(outcome)), keySends.Int(info.Sends), seconds(keyElapsed, info.Elapsed))
+	attrs = append(attrs, keyOutcome.String(string(outcome)), seconds(keyElapsed, info.Elapsed))
+	if info.Sends > 0 {
+		attrs = append(attrs, keySends.Int(info.Sends))
+	}
+	if info.Part {
+		attrs = append(attrs, keyPart.Bool(true))
+	}
 	attrs = a.ofSource(attrs, info.Source)
 	if outcome.Failed() {
 		attrs = ofError(attrs, info.Err)
@@ -101,7 +107,9 @@ func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info lo
 		attrs = ofHolder(attrs, held)
 	}
 	a.span.AddEvent("attempt", with(attrs))
-	a.link(info.Err)
+	if !info.Part { // a part that is held by another need not keep the whole from being won
+		a.link(info.Err)
+	}
 }
 
 func waiting(w *observe.Acquisition[acquisition], info locker.WaitingInfo) {

@@ -32,6 +32,7 @@ const (
 
 	keyHolderOwner = attribute.Key("holdfast.holder.owner")
 	keyHolderNote  = attribute.Key("holdfast.holder.note")
+	keyPart        = attribute.Key("holdfast.attempt.part")
 	keySends       = attribute.Key("holdfast.attempt.sends")
 	keyElapsed     = attribute.Key("holdfast.attempt.elapsed")
 	keyQueued      = attribute.Key("holdfast.wait.queued")

@@ -73,23 +73,16 @@ type Acquisition[D any] struct {
 
 	mu       sync.Mutex
 	over     bool
-	attempts []tally
-	room     [2]tally // for attempts
-	waits    int      // going on
+	attempts int
+	source   locker.Source // of the last one
+	waits    int           // going on
 	since    time.Time
 	waited   time.Duration
-}
-
-// tally counts the attempts of one strategy: one that is made of others reports theirs too.
-type tally struct {
-	source locker.Source
-	n      int
 }
 
 // Begin watches an acquisition. Its ctx, for the Locker inside, is the second result.
 func (o *Observer[D]) Begin(ctx context.Context) (*Acquisition[D], context.Context) {
 	a := &Acquisition[D]{Context: ctx, observer: o, outer: o.Of(ctx), start: time.Now()}
-	a.attempts = a.room[:0]
 	trace := o.trace
 	if a.outer != nil {
 		trace = report(func(context.Context) *Acquisition[D] { return a })
@@ -117,22 +110,15 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 	}
 }
 
+// attempt counts those of the outermost strategy: of one that is made of others, those of its parts are details.
 func (a *Acquisition[D]) attempt(ctx context.Context, info locker.AttemptInfo) {
-	a.count(info.Source)
+	if !info.Part {
+		a.attempts++
+		a.source = info.Source
+	}
 	if f := a.observer.hooks.Attempt; f != nil {
 		f(ctx, a, info)
 	}
-}
-
-func (a *Acquisition[D]) count(source locker.Source) {
-	for i := range a.attempts {
-		if t := &a.attempts[i]; t.source.Strategy == source.Strategy {
-			t.source = source
-			t.n++
-			return
-		}
-	}
-	a.attempts = append(a.attempts, tally{source, 1})
 }
 
 func (a *Acquisition[D]) wait(info locker.WaitingInfo) {
@@ -181,19 +167,17 @@ func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
-	r := Result{Outcome: OfAcquire(a.Context, err), Took: time.Since(a.start), GaveUp: a.waits > 0}
+	r := Result{
+		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Took: time.Since(a.start), GaveUp: a.waits > 0,
+	}
+	if r.Source.Strategy == "" {
+		r.Source = a.source
+	}
 	if r.GaveUp {
 		a.waits = 0
 		a.waited += time.Since(a.since)
 		a.waiters(-1)
 	}
 	r.Waited = a.waited
-	r.Source = locker.SourceOf(lock)
-	for i, t := range a.attempts {
-		if t.source.Strategy == r.Source.Strategy || r.Source == (locker.Source{}) && i == len(a.attempts)-1 {
-			r.Attempts = t.n
-			r.Source = t.source
-		}
-	}
 	return r
 }

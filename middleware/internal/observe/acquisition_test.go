@@ -31,7 +31,8 @@ func observing(events *[]string) *observe.Observer[string] {
 }
 
 func attempt(ctx context.Context, strategy, address string) {
-	locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Strategy: strategy, Address: address}})
+	part := strategy == "node"
+	locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Strategy: strategy, Address: address}, Part: part})
 }
 
 func wait(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{}) }
@@ -60,6 +61,7 @@ func TestAcquisition(t *testing.T) {
 		wake(ctx)
 		elapse(time.Minute)
 		attempt(ctx, "quorum", "1,2")
+		attempt(ctx, "node", "3") // late
 		wait(ctx)
 		elapse(time.Second)
 		r := a.End(nil, op(locker.ErrMaxWait))
@@ -76,14 +78,14 @@ func TestAcquisition(t *testing.T) {
 		a.Meanwhile(func() { t.Error("called after the end") })
 		if want := []string{
 			"a attempt node", "a attempt node", "a waiters 1", "a waiting", "a waiting", "a woken", "a waiters -1", "a woken",
-			"a attempt quorum", "a waiters 1", "a waiting", "a waiters -1",
+			"a attempt quorum", "a attempt node", "a waiters 1", "a waiting", "a waiters -1",
 		}; !slices.Equal(events, want) {
 			t.Errorf("events %q, want %q", events, want)
 		}
 	})
 }
 
-// Two middlewares watch one acquisition, each what is its own; a Lock says which strategy's attempts count.
+// Two middlewares watch one acquisition, each what is its own.
 func TestObserversSideBySide(t *testing.T) {
 	t.Parallel()
 	var events []string
@@ -91,19 +93,19 @@ func TestObserversSideBySide(t *testing.T) {
 	a, ctx := one.Begin(t.Context())
 	b, ctx := two.Begin(ctx)
 	a.Data, b.Data = "a", "b"
-	attempt(ctx, "other", "")
+	attempt(ctx, "node", "")
 	lock, err := lockertest.New().Acquire(ctx, locker.Request{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt(ctx, "other", "")
+	attempt(ctx, "node", "")
 	for _, r := range []observe.Result{b.End(lock, nil), a.End(lock, nil)} {
 		if r.Outcome != observe.Acquired || r.Attempts != 1 || r.Source.Strategy != "lockertest" || r.GaveUp {
 			t.Errorf("came to %+v", r)
 		}
 	}
 	if want := []string{
-		"b attempt other", "a attempt other", "b attempt lockertest", "a attempt lockertest", "b attempt other", "a attempt other",
+		"b attempt node", "a attempt node", "b attempt lockertest", "a attempt lockertest", "b attempt node", "a attempt node",
 	}; !slices.Equal(events, want) {
 		t.Errorf("events %q, want %q", events, want)
 	}
@@ -120,8 +122,8 @@ func TestOneObserverNested(t *testing.T) {
 	first.Data = "first"
 	second, beside := o.Begin(ctx)
 	second.Data = "second"
-	attempt(below, "node", "1")
-	attempt(beside, "node", "2")
+	attempt(below, "single", "1")
+	attempt(beside, "single", "2")
 	wait(below)
 	for _, r := range []observe.Result{first.End(nil, nil), second.End(nil, nil)} {
 		if r.Attempts != 1 {
@@ -130,14 +132,14 @@ func TestOneObserverNested(t *testing.T) {
 	}
 	wake(below)
 	attempt(ctx, "quorum", "1,2")
-	if r := outer.End(nil, nil); r.Attempts != 1 || r.Source.Strategy != "quorum" || r.GaveUp {
+	if r := outer.End(nil, nil); r.Attempts != 3 || r.Source.Strategy != "quorum" || r.GaveUp {
 		t.Errorf("the outer one came to %+v", r)
 	}
 	if o.Of(below) != first || o.Of(beside) != second || o.Of(ctx) != outer {
 		t.Error("an acquisition is not found in its ctx")
 	}
 	if want := []string{
-		"first attempt node", "outer attempt node", "second attempt node", "outer attempt node", "first waiters 1", "first waiting",
+		"first attempt single", "outer attempt single", "second attempt single", "outer attempt single", "first waiters 1", "first waiting",
 		"outer waiters 1", "outer waiting", "first waiters -1", "outer waiters -1", "outer woken", "outer attempt quorum",
 	}; !slices.Equal(events, want) {
 		t.Errorf("events %q, want %q", events, want)
