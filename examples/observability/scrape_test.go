@@ -74,6 +74,7 @@ func scrape(t *testing.T, url string) families {
 // The labels of what is measured, and all their values in a run without faults. Names of locks are in none.
 var labels = map[string][]string{
 	"holdfast_lock_group":   {"order", "report"},
+	"holdfast_contended":    {"true", "false"},
 	"holdfast_lock_mode":    {"exclusive"},
 	"holdfast_outcome":      {"acquired", "held", "released", "renewed", "lost", "cancelled"},
 	"holdfast_provider":     {"go-redis", "rueidis", "redigo"},

@@ -15,11 +15,12 @@ import (
 
 // The attributes, each of few values.
 const (
-	keyOutcome  = attribute.Key("holdfast.outcome")
-	keyMode     = attribute.Key("holdfast.lock.mode")
-	keyGroup    = attribute.Key("holdfast.lock.group")
-	keyStrategy = attribute.Key("holdfast.strategy")
-	keyProvider = attribute.Key("holdfast.provider")
+	keyOutcome   = attribute.Key("holdfast.outcome")
+	keyContended = attribute.Key("holdfast.contended")
+	keyMode      = attribute.Key("holdfast.lock.mode")
+	keyGroup     = attribute.Key("holdfast.lock.group")
+	keyStrategy  = attribute.Key("holdfast.strategy")
+	keyProvider  = attribute.Key("holdfast.provider")
 )
 
 // meter records for one Middleware.
@@ -80,7 +81,8 @@ func set(base []attribute.KeyValue, more ...attribute.KeyValue) metric.Measureme
 }
 
 func ofOutcome(outcome observe.Outcome, err error) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{keyOutcome.String(string(outcome))}
+	attrs := make([]attribute.KeyValue, 0, 3)
+	attrs = append(attrs, keyOutcome.String(string(outcome)))
 	if outcome.Failed() {
 		attrs = append(attrs, semconv.ErrorTypeKey.String(observe.ErrorType(err)))
 	}
@@ -94,7 +96,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	if r.Source.Client != "" {
 		base = append(base, keyProvider.String(r.Source.Client))
 	}
-	option := set(base, ofOutcome(r.Outcome, err)...)
+	option := set(base, append(ofOutcome(r.Outcome, err), keyContended.Bool(r.Contended))...)
 	m.wait.Record(ctx, r.Took.Seconds(), option)
 	m.acquisitions.Add(ctx, 1, option)
 	if r.Outcome != observe.Acquired || lock == nil || lock.Name() == "" { // the last: a test double's

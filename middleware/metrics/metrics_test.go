@@ -43,49 +43,55 @@ func TestAcquisitions(t *testing.T) {
 	}{
 		{
 			name: "refused", before: hold, req: locker.Request{NoWait: true, Mode: locker.Shared}, want: []string{
-				"acquisitions 1 lock.mode=shared outcome=held", "wait.duration 1 of 0 lock.mode=shared outcome=held",
+				"acquisitions 1 contended=true lock.mode=shared outcome=held", "wait.duration 1 of 0 contended=true lock.mode=shared outcome=held",
 			},
 		},
 		{
 			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second}, want: []string{
-				"acquisitions 1 lock.mode=exclusive outcome=timeout", "wait.duration 1 of 10 lock.mode=exclusive outcome=timeout",
+				"acquisitions 1 contended=true lock.mode=exclusive outcome=timeout", "wait.duration 1 of 10 contended=true lock.mode=exclusive outcome=timeout",
 				"waiting 0 lock.mode=exclusive",
 			},
 		},
 		{
 			name: "cancelled", before: hold, cancel: 4 * time.Second, want: []string{
-				"acquisitions 1 lock.mode=exclusive outcome=cancelled", "wait.duration 1 of 4 lock.mode=exclusive outcome=cancelled",
+				"acquisitions 1 contended=true lock.mode=exclusive outcome=cancelled", "wait.duration 1 of 4 contended=true lock.mode=exclusive outcome=cancelled",
 				"waiting 0 lock.mode=exclusive",
 			},
 		},
 		{
+			name: "acquired after a wait", before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", TTL: 4 * time.Second}) }, want: []string{
+				"acquisitions 1 contended=true lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
+				"wait.duration 1 of 4.001 contended=true lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
+			},
+		},
+		{
 			name: "server error", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{
-				"acquisitions 1 error.type=WRONGTYPE lock.mode=exclusive outcome=error",
-				"wait.duration 1 of 0 error.type=WRONGTYPE lock.mode=exclusive outcome=error",
+				"acquisitions 1 contended=false error.type=WRONGTYPE lock.mode=exclusive outcome=error",
+				"wait.duration 1 of 0 contended=false error.type=WRONGTYPE lock.mode=exclusive outcome=error",
 			},
 		},
 		{
 			name: "no server", before: fail(&net.OpError{Op: "dial", Err: io.EOF}), req: locker.Request{NoWait: true}, want: []string{
-				"acquisitions 1 error.type=eof lock.mode=exclusive outcome=error",
-				"wait.duration 1 of 0 error.type=eof lock.mode=exclusive outcome=error",
+				"acquisitions 1 contended=false error.type=eof lock.mode=exclusive outcome=error",
+				"wait.duration 1 of 0 contended=false error.type=eof lock.mode=exclusive outcome=error",
 			},
 		},
 		{
 			name: "unknown outcome", before: fail(locker.ErrUnknownOutcome), req: locker.Request{NoWait: true}, want: []string{
-				"acquisitions 1 error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
-				"wait.duration 1 of 0 error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
+				"acquisitions 1 contended=false error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
+				"wait.duration 1 of 0 contended=false error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
 			},
 		},
 		{
 			name: "acquired after an outage", before: fail(io.EOF), want: []string{
-				"acquisitions 1 lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
-				"wait.duration 1 of 3 lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
+				"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
+				"wait.duration 1 of 3 contended=false lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
 			},
 		},
 		{
 			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, want: []string{
-				"acquisitions 1 error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
-				"wait.duration 1 of 0 error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
+				"acquisitions 1 contended=false error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
+				"wait.duration 1 of 0 contended=false error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
 			},
 		},
 	}
@@ -264,9 +270,9 @@ func TestCardinality(t *testing.T) {
 	cycle(t, mw(lockertest.New()), locker.Request{Name: ":no group"})
 	cycle(t, mw(lockertest.New()), locker.Request{Name: "any\xffbytes"}) // which no exporter could send
 	equal(t, "points of a counter", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.HasPrefix(line, "acquisitions") }), []string{
-		"acquisitions 1 lock.group=any\uFFFDbytes lock.mode=exclusive outcome=acquired service=billing",
-		"acquisitions 1 lock.mode=exclusive outcome=acquired service=billing",
-		"acquisitions 100 lock.group=invoice lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 1 contended=false lock.group=any\uFFFDbytes lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 100 contended=false lock.group=invoice lock.mode=exclusive outcome=acquired service=billing",
 	})
 }
 
@@ -319,7 +325,7 @@ func TestMisuse(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{})
+			locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{Err: io.EOF})
 			panic("x")
 		})).Acquire(t.Context(), locker.Request{Name: "a"})
 	}()
@@ -328,7 +334,7 @@ func TestMisuse(t *testing.T) {
 	}
 	got := slices.DeleteFunc(m.lines(t), func(line string) bool { return strings.HasPrefix(line, "wait.") })
 	equal(t, "measurements", got, []string{
-		"acquisitions 1 error.type=panic lock.mode=exclusive outcome=error", "acquisitions 2 lock.mode=exclusive outcome=acquired",
+		"acquisitions 1 contended=false error.type=panic lock.mode=exclusive outcome=error", "acquisitions 2 contended=false lock.mode=exclusive outcome=acquired",
 		"waiting 0 lock.mode=exclusive",
 	})
 }

@@ -62,8 +62,8 @@ func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker
 
 // end ends the span.
 func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
-	attrs := make([]attribute.KeyValue, 0, 13)
-	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), seconds(keyWaited, r.Waited))
+	attrs := make([]attribute.KeyValue, 0, 14)
+	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), keyContended.Bool(r.Contended), seconds(keyWaited, r.Waited))
 	attrs = a.ofSource(attrs, r.Source)
 	if r.Outcome == observe.Acquired {
 		attrs = append(attrs, seconds(keyTTL, lock.TTL()))

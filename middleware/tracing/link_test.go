@@ -190,7 +190,7 @@ func TestNestedTracing(t *testing.T) {
 	}
 	inner, outer := ended[0], ended[1]
 	for _, s := range ended {
-		want(t, s, "attempts=1 holder.note=n lock.mode=exclusive lock.name=a outcome=held waited=0", "Unset")
+		want(t, s, "attempts=1 contended=true holder.note=n lock.mode=exclusive lock.name=a outcome=held waited=0", "Unset")
 	}
 	equal(t, "links of the inner span", linked(inner), []string{toward(outer.SpanContext())})
 	equal(t, "links of the outer span", linked(outer), []string{})

@@ -48,7 +48,7 @@ func TestQuorum(t *testing.T) {
 			t.Fatal(err)
 		}
 		won := r.only(t, "acquire lock")
-		want(t, won, "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired strategy=redlock waited=0", "Unset")
+		want(t, won, "attempts=1 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired strategy=redlock waited=0", "Unset")
 		equal(t, "links of one that was won", linked(won), []string{})
 		if attempts(won, "redlock", "acquired") != 1 || attempts(won, "lockertest", "acquired") < 2 {
 			t.Errorf("events %q", events(won))
@@ -60,7 +60,7 @@ func TestQuorum(t *testing.T) {
 			t.Error("won twice")
 		}
 		refused := r.only(t, "acquire lock")
-		want(t, refused, "attempts=1 lock.mode=exclusive lock.name=job outcome=held strategy=redlock waited=0", "Unset")
+		want(t, refused, "attempts=1 contended=true lock.mode=exclusive lock.name=job outcome=held strategy=redlock waited=0", "Unset")
 		equal(t, "links of one that was refused", linked(refused), []string{toward(won.SpanContext())})
 		if err := lock.Release(t.Context()); err != nil {
 			t.Error(err)
@@ -86,7 +86,7 @@ func TestAroundNodes(t *testing.T) {
 		}
 		for _, s := range r.Ended() {
 			attrs := text(s.Attributes())
-			if s.Name() == "acquire lock" && !strings.Contains(attrs, "attempts=1 ") {
+			if s.Name() == "acquire lock" && !strings.Contains(attrs, "attempts=1 contended=false ") {
 				t.Errorf("%s has %s", s.Name(), attrs)
 			}
 			if strings.Contains(attrs, "strategy=lockertest") && s.Parent().TraceID() != r.Ended()[0].SpanContext().TraceID() {

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ type Hooks[D any] struct {
 	Attempt func(context.Context, *Acquisition[D], locker.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locker.WaitingInfo)
 	Woken   func(*Acquisition[D], locker.WokenInfo)
+	// Contended is called once, when it shows that the lock is not free: by a refusal or, without one, by a wait behind so
+	// many others of this process.
+	Contended func(_ *Acquisition[D], refusal error, queued int)
 	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
 	Waiters func(_ *Acquisition[D], change int64)
 }
@@ -71,13 +75,14 @@ type Acquisition[D any] struct {
 	outer    *Acquisition[D] // of the same middleware, around a strategy that is made of other Lockers; nil: this is the outermost
 	start    time.Time
 
-	mu       sync.Mutex
-	over     bool
-	attempts int
-	source   locker.Source // of the last one
-	waits    int           // going on
-	since    time.Time
-	waited   time.Duration
+	mu        sync.Mutex
+	over      bool
+	contended bool
+	attempts  int
+	source    locker.Source // of the last one
+	waits     int           // going on
+	since     time.Time
+	waited    time.Duration
 }
 
 // Begin watches an acquisition. Its ctx, for the Locker inside, is the second result.
@@ -115,13 +120,30 @@ func (a *Acquisition[D]) attempt(ctx context.Context, info locker.AttemptInfo) {
 	if !info.Part {
 		a.attempts++
 		a.source = info.Source
+		if errors.Is(info.Err, locker.ErrNotAcquired) {
+			a.meet(info.Err, 0)
+		}
 	}
 	if f := a.observer.hooks.Attempt; f != nil {
 		f(ctx, a, info)
 	}
 }
 
+// meet notes that a refusal, or others in a queue, were met.
+func (a *Acquisition[D]) meet(refusal error, queued int) {
+	if a.contended {
+		return
+	}
+	a.contended = true
+	if f := a.observer.hooks.Contended; f != nil {
+		f(a, refusal, queued)
+	}
+}
+
 func (a *Acquisition[D]) wait(info locker.WaitingInfo) {
+	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
+		a.meet(info.Err, info.Queued)
+	}
 	a.waits++
 	if a.waits == 1 {
 		a.since = time.Now()
@@ -154,21 +176,26 @@ func (a *Acquisition[D]) waiters(change int64) {
 
 // Result is what an acquisition came to.
 type Result struct {
-	Outcome  Outcome
-	Source   locker.Source // as far as it is known
-	Attempts int
-	Took     time.Duration
-	Waited   time.Duration // the part of Took without the attempts
-	GaveUp   bool          // while it waited
+	Outcome   Outcome
+	Source    locker.Source // as far as it is known
+	Attempts  int
+	Contended bool // it was refused, or had to queue behind others of this process
+	Took      time.Duration
+	Waited    time.Duration // the part of Took without the attempts
+	GaveUp    bool          // while it waited
 }
 
 // End ends the watching with what Acquire returned.
 func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if errors.Is(err, locker.ErrNotAcquired) {
+		a.meet(err, 0)
+	}
 	a.over = true
 	r := Result{
-		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Took: time.Since(a.start), GaveUp: a.waits > 0,
+		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Contended: a.contended,
+		Took: time.Since(a.start), GaveUp: a.waits > 0,
 	}
 	if r.Source.Strategy == "" {
 		r.Source = a.source

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,7 +68,7 @@ func TestAcquisition(t *testing.T) {
 		elapse(time.Second)
 		r := a.End(nil, op(locker.ErrMaxWait))
 		want := observe.Result{
-			Outcome: observe.Timeout, Source: locker.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1,
+			Outcome: observe.Timeout, Source: locker.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
 			Took: time.Minute + 4*time.Second, Waited: 4 * time.Second, GaveUp: true,
 		}
 		if r != want {
@@ -108,6 +110,63 @@ func TestObserversSideBySide(t *testing.T) {
 		"b attempt node", "a attempt node", "b attempt lockertest", "a attempt lockertest", "b attempt node", "a attempt node",
 	}; !slices.Equal(events, want) {
 		t.Errorf("events %q, want %q", events, want)
+	}
+}
+
+// Contention is a refusal of the whole, or others of this process that are ahead; it is told of once. An outage is none, nor is a
+// part of a quorum that others hold.
+func TestContended(t *testing.T) {
+	t.Parallel()
+	refused := op(fmt.Errorf("%w; one attempt was made", &locker.ContentionError{Name: "a", Owner: "w7"}))
+	attempted := func(i locker.AttemptInfo) func(context.Context) {
+		return func(ctx context.Context) { locker.TraceFrom(ctx).Attempt(ctx, i) }
+	}
+	waits := func(i locker.WaitingInfo) func(context.Context) {
+		return func(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, i); wake(ctx) }
+	}
+	tests := []struct {
+		name  string
+		steps []func(context.Context)
+		err   error
+		want  string // what the hook is told; "": it is not called
+	}{
+		{name: "acquired at once", steps: []func(context.Context){attempted(locker.AttemptInfo{})}},
+		{name: "refused, by the error alone", err: refused, want: "w7 queued 0"},
+		{
+			name: "refused, then acquired", want: "w7 queued 0", steps: []func(context.Context){
+				attempted(locker.AttemptInfo{Err: refused}), waits(locker.WaitingInfo{Err: refused}), attempted(locker.AttemptInfo{Err: refused}),
+				attempted(locker.AttemptInfo{}),
+			},
+		},
+		{name: "queued, then acquired", want: "nobody queued 2", steps: []func(context.Context){
+			waits(locker.WaitingInfo{Queued: 2}), attempted(locker.AttemptInfo{}),
+		}},
+		{name: "an outage, then acquired", steps: []func(context.Context){
+			attempted(locker.AttemptInfo{Err: io.EOF}), waits(locker.WaitingInfo{Err: io.EOF}), attempted(locker.AttemptInfo{}),
+		}},
+		{name: "a part refused, the whole acquired", steps: []func(context.Context){
+			attempted(locker.AttemptInfo{Part: true, Err: refused}), attempted(locker.AttemptInfo{}),
+		}},
+		{name: "called off", err: op(context.Canceled)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var told []string
+			a, ctx := observe.NewObserver(observe.Hooks[string]{Contended: func(_ *observe.Acquisition[string], refusal error, queued int) {
+				who := "nobody"
+				if held := observe.Holder(refusal, true); held != nil {
+					who = held.Owner
+				}
+				told = append(told, fmt.Sprint(who, " queued ", queued))
+			}}).Begin(t.Context())
+			for _, step := range tt.steps {
+				step(ctx)
+			}
+			if r := a.End(nil, tt.err); r.Contended != (tt.want != "") || strings.Join(told, "; ") != tt.want {
+				t.Errorf("contended: %t, told %q; want %q", r.Contended, told, tt.want)
+			}
+		})
 	}
 }
 
