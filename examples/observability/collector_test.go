@@ -157,7 +157,7 @@ func TestCollector(t *testing.T) {
 		t.Errorf("%d links lead to another process", crossing)
 	}
 	for _, name := range []string{
-		metrics.WaitDuration, metrics.HoldDuration, metrics.Acquisitions, metrics.Renewals, metrics.Losses, metrics.Holding, metrics.Waiting,
+		metrics.WaitDuration, metrics.HoldDuration, metrics.Acquisitions, metrics.Renewals, metrics.RenewalFailures, metrics.Losses, metrics.Holding, metrics.Waiting,
 	} {
 		if !slices.Contains(c.instruments[name], "worker-go-redis") {
 			t.Errorf("%s came from %q", name, c.instruments[name])

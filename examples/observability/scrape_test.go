@@ -93,14 +93,15 @@ func TestScrape(t *testing.T) {
 
 	seconds, total := "_seconds", "_total"
 	wants := map[string]dto.MetricType{
-		promName(metrics.WaitDuration) + seconds: dto.MetricType_HISTOGRAM,
-		promName(metrics.HoldDuration) + seconds: dto.MetricType_HISTOGRAM,
-		promName(metrics.Acquisitions) + total:   dto.MetricType_COUNTER,
-		promName(metrics.Renewals) + total:       dto.MetricType_COUNTER,
-		promName(metrics.Losses) + total:         dto.MetricType_COUNTER,
-		promName(metrics.Holding):                dto.MetricType_GAUGE,
-		promName(metrics.Waiting):                dto.MetricType_GAUGE,
-		"target_info":                            dto.MetricType_GAUGE,
+		promName(metrics.WaitDuration) + seconds:  dto.MetricType_HISTOGRAM,
+		promName(metrics.HoldDuration) + seconds:  dto.MetricType_HISTOGRAM,
+		promName(metrics.Acquisitions) + total:    dto.MetricType_COUNTER,
+		promName(metrics.Renewals) + total:        dto.MetricType_COUNTER,
+		promName(metrics.RenewalFailures) + total: dto.MetricType_COUNTER,
+		promName(metrics.Losses) + total:          dto.MetricType_COUNTER,
+		promName(metrics.Holding):                 dto.MetricType_GAUGE,
+		promName(metrics.Waiting):                 dto.MetricType_GAUGE,
+		"target_info":                             dto.MetricType_GAUGE,
 	}
 	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(wants)); !slices.Equal(got, want) {
 		t.Fatalf("there are %q, want %q", got, want)
@@ -122,6 +123,17 @@ func TestScrape(t *testing.T) {
 	}
 	if got := sum(all[promName(metrics.Losses)+total], "holdfast_lock_group", "report"); got < 1 {
 		t.Error("the loss is not counted")
+	}
+	for _, name := range []string{metrics.Losses, metrics.RenewalFailures} { // a series that begins at one shows no increase
+		for _, m := range all[promName(name)+total].GetMetric() {
+			group := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == "order" })
+			if group && m.GetCounter().GetValue() != 0 {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+		if n := len(all[promName(name)+total].GetMetric()); n < 4 { // three workers' orders, and the report
+			t.Errorf("%s has %d series", name, n)
+		}
 	}
 	p.Interrupt(t)
 }

@@ -105,6 +105,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	h := &hold{meter: m, base: base, plain: set(base), start: time.Now()}
 	m.held.Add(ctx, 1, h.plain)
 	m.losses.Add(ctx, 0, h.plain) // a series that begins at one shows no increase
+	m.renewalFailures.Add(ctx, 0, h.plain)
 	locker.TraceLock(ctx, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
 }
 
@@ -119,6 +120,9 @@ type hold struct {
 
 func (h *hold) renewed(ctx context.Context, info locker.RenewedInfo) {
 	h.renewals.Add(ctx, 1, set(h.base, ofOutcome(observe.OfRenew(info.Err), info.Err)...))
+	if info.Err != nil {
+		h.renewalFailures.Add(ctx, 1, h.plain)
+	}
 }
 
 func (h *hold) released(ctx context.Context, info locker.ReleasedInfo) {

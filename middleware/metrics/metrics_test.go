@@ -61,6 +61,7 @@ func TestAcquisitions(t *testing.T) {
 		{
 			name: "acquired after a wait", before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", TTL: 4 * time.Second}) }, want: []string{
 				"acquisitions 1 contended=true lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
+				"renewal.failures 0 lock.mode=exclusive",
 				"wait.duration 1 of 4.001 contended=true lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
 			},
 		},
@@ -85,6 +86,7 @@ func TestAcquisitions(t *testing.T) {
 		{
 			name: "acquired after an outage", before: fail(io.EOF), want: []string{
 				"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
+				"renewal.failures 0 lock.mode=exclusive",
 				"wait.duration 1 of 3 contended=false lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
 			},
 		},
@@ -138,6 +140,7 @@ func TestHolds(t *testing.T) {
 			},
 			want: []string{
 				"held 0 lock.mode=exclusive", "hold.duration 1 of 1 lock.mode=exclusive outcome=released",
+				"renewal.failures 1 lock.mode=exclusive",
 				"renewals 1 error.type=eof lock.mode=exclusive outcome=error", "renewals 2 lock.mode=exclusive outcome=renewed",
 			},
 		},
@@ -155,7 +158,7 @@ func TestHolds(t *testing.T) {
 			},
 			want: []string{
 				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
-				"renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
+				"renewal.failures 1 lock.mode=exclusive", "renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
 			},
 		},
 		{
@@ -196,10 +199,12 @@ func TestHolds(t *testing.T) {
 					return strings.HasPrefix(line, "acquisitions 1 ") || strings.HasPrefix(line, "wait.duration 1 ")
 				})
 				want := slices.Clone(tt.want)
-				if !slices.ContainsFunc(want, func(line string) bool { return strings.HasPrefix(line, "losses ") }) {
-					want = append(want, "losses 0 lock.mode=exclusive") // so that the first loss is seen as an increase
-					slices.Sort(want)
+				for _, name := range []string{"losses", "renewal.failures"} { // they begin at zero, so that the first is an increase
+					if !slices.ContainsFunc(want, func(line string) bool { return strings.HasPrefix(line, name+" ") }) {
+						want = append(want, name+" 0 lock.mode=exclusive")
+					}
 				}
+				slices.Sort(want)
 				equal(t, "measurements", got, want)
 			})
 		})
