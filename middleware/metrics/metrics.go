@@ -119,6 +119,9 @@ type hold struct {
 }
 
 func (h *hold) renewed(ctx context.Context, info locker.RenewedInfo) {
+	if observe.Overtaken(info.Err) {
+		return
+	}
 	h.renewals.Add(ctx, 1, set(h.base, ofOutcome(observe.OfRenew(info.Err), info.Err)...))
 	if info.Err != nil {
 		h.renewalFailures.Add(ctx, 1, h.plain)

@@ -145,6 +145,15 @@ func TestHolds(t *testing.T) {
 			},
 		},
 		{
+			name: "a renewal that the release overtook", use: func(t *testing.T, _ *lockertest.Locker, lock *locker.Lock) {
+				_ = lock.Release(t.Context())
+				if err := lock.Renew(t.Context(), 0); !errors.Is(err, locker.ErrReleased) {
+					t.Errorf("renewed after the release: %v", err)
+				}
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 lock.mode=exclusive outcome=released"},
+		},
+		{
 			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
 			want: []string{
 				"held 0 lock.mode=exclusive", "hold.duration 1 of 30 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",

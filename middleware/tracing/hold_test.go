@@ -257,6 +257,40 @@ func TestEndsOnce(t *testing.T) {
 	}
 }
 
+// A renewal that was under way when the lock was released is no failure of the hold.
+func TestReleaseOvertakesRenewal(t *testing.T) {
+	t.Parallel()
+	r := record()
+	inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		lock, err := lockertest.New().Acquire(ctx, req)
+		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return &overtaken{l, lock} })
+		return lock, err
+	})
+	lock, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
+	if err == nil {
+		err = lock.Release(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := r.only(t, "hold lock")
+	want(t, hold, "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
+	equal(t, "events", events(hold), []string{})
+}
+
+// overtaken renews while the release is under way.
+type overtaken struct {
+	locker.Lease
+	lock *locker.Lock
+}
+
+func (o *overtaken) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpRelease {
+		_ = o.lock.Renew(ctx, 0)
+	}
+	return o.Lease.Do(ctx, op)
+}
+
 // Losing a lock before it is handed over is told too.
 func TestLostBeforeHandOver(t *testing.T) {
 	t.Parallel()

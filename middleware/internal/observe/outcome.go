@@ -54,6 +54,10 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 // OfRenew is the outcome of a renewal.
 func OfRenew(err error) Outcome { return of(Renewed, err) }
 
+// Overtaken tells whether a renewal came to nothing because the lock was released, which is no failure: a watchdog's may be
+// under way then.
+func Overtaken(err error) bool { return errors.Is(err, locker.ErrReleased) }
+
 // OfRelease is the outcome of a release, and with it of the hold.
 func OfRelease(err error) Outcome { return of(Released, err) }
 
