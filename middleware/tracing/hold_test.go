@@ -309,6 +309,20 @@ func TestLostBeforeHandOver(t *testing.T) {
 	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", "Error: lock was lost: EOF")
 }
 
+// So is releasing it, as what bounds holds from inside may do.
+func TestReleasedBeforeHandOver(t *testing.T) {
+	t.Parallel()
+	r := record()
+	inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		lock, err := lockertest.New().Acquire(ctx, req)
+		return lock, errors.Join(err, lock.Release(ctx))
+	})
+	if _, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r.only(t, "hold lock"), "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
+}
+
 // What a sampler leaves out is passed on unsampled, without a Trace, a note or a second span.
 func TestNotSampled(t *testing.T) {
 	t.Parallel()
