@@ -156,3 +156,18 @@ func TestTextOfRefusal(t *testing.T) {
 		t.Error("another error is taken for a refusal")
 	}
 }
+
+// A server that does not know a command shows its arguments, and the token of the hold is one of them.
+func TestTextOfArguments(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		"ERR unknown command 'EVALSHA', with args beginning with: 'e0a9' '1' 'job' 'secret-token|me' ",
+		"ERR unknown command `EVALSHA`, with args beginning with: `e0a9`, `1`, `job`, `secret-token`, ",
+	} {
+		err := fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, op(driver.NewServerError(reply, errors.New(reply))))
+		text := observe.Text(errors.Join(err, io.EOF), true)
+		if strings.Contains(text, "secret") || !strings.Contains(text, "unknown command") || !strings.HasSuffix(text, "EOF") {
+			t.Errorf("text %q", text)
+		}
+	}
+}
