@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -321,6 +322,26 @@ func TestReleasedBeforeHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r.only(t, "hold lock"), "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
+}
+
+// However the work ends, the span of its hold does.
+func TestWorkThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){"panic": func() { panic("x") }, "Goexit": runtime.Goexit} {
+		r := record()
+		l := r.middleware(tracing.Config{})(lockertest.New())
+		var wg sync.WaitGroup
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			defer func() { _ = recover() }()
+			_ = locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { end(); return nil })
+		}()
+		wg.Wait()
+		if len(r.Started()) != 2 || len(r.Ended()) != 2 {
+			t.Errorf("%s: %d spans began, %d ended; want 2", name, len(r.Started()), len(r.Ended()))
+		}
+	}
 }
 
 // What a sampler leaves out is passed on unsampled, without a Trace, a note or a second span.
