@@ -24,6 +24,7 @@ type Lock struct {
 	err      error // why it is no longer held; set once
 	cause    error // why the lease will run out, where that is known
 	released bool  // Release was called
+	answered bool  // and its outcome reported
 	done     chan struct{}
 	timer    *time.Timer   // runs once somebody waits for the end
 	converts chan struct{} // closed when the conversion under way is over; nil: there is none

@@ -9,7 +9,7 @@ import (
 // are called in the goroutine where the event happens, possibly several at once, and must be quick. The ctx they get
 // carries the values of the ctx of the acquire.
 type Trace struct {
-	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt
+	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt, or one of those that it is made of
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
 	Woken    func(context.Context, WokenInfo)    // a waiter stopped waiting and tries again
 	Acquired func(context.Context, AcquiredInfo) // a Lock was made
@@ -30,7 +30,8 @@ type AttemptInfo struct {
 	Source
 	Name    string
 	Mode    Mode
-	Sends   int           // commands sent; more than one where an answer was lost or the lock was held
+	Part    bool          // at one of the Lockers that a strategy is made of: its own attempt is reported beside it
+	Sends   int           // commands sent; more than one where an answer was lost or the lock was held; 0: those of the parts
 	Elapsed time.Duration // from the first send to the outcome
 	Err     error         // nil: acquired
 }

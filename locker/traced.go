@@ -15,8 +15,9 @@ type tracing struct {
 }
 
 // TraceLock makes lock report its later events to t too: Renewed, Released and Lost, with the values of ctx. Unlike a Trace
-// in the ctx of the acquire, it hears of this Lock alone, not of those that a strategy makes it of. Where the lock is lost
-// already, Lost is called at once. It is for middleware, before the lock is handed over.
+// in the ctx of the acquire, it hears of this Lock alone, not of those that a strategy makes it of. Where the lock has
+// ended already, Lost or Released, then without an error, is called at once: each Trace hears of an end. It is for middleware,
+// before the lock is handed over.
 func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
 	if !lock.valid() || t == nil {
 		return
@@ -28,7 +29,7 @@ func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
 		added.start = added.next.start
 	}
 	lock.tracing = added
-	over := lock.err
+	over, answered := lock.err, lock.answered
 	if t.Lost != nil {
 		lock.watch()
 	}
@@ -36,6 +37,9 @@ func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
 	ended.run()
 	if over != nil {
 		added.lost(lock, over)
+	}
+	if answered {
+		added.released(lock, nil)
 	}
 }
 
@@ -93,10 +97,18 @@ func (l *Lock) traceRenewed(ttl time.Duration, err error) {
 }
 
 func (l *Lock) traceReleased(err error) {
-	for t := l.traces(); t != nil; t = t.next {
-		if t.trace.Released != nil {
-			t.trace.Released(t.ctx, ReleasedInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
-		}
+	l.mu.Lock()
+	l.answered = true // for one that is added now
+	t := l.tracing
+	l.mu.Unlock()
+	for ; t != nil; t = t.next {
+		t.released(l, err)
+	}
+}
+
+func (t *tracing) released(l *Lock, err error) {
+	if t.trace.Released != nil {
+		t.trace.Released(t.ctx, ReleasedInfo{Source: t.source, Name: l.Name(), Mode: l.Mode(), Held: time.Since(t.start), Err: err})
 	}
 }
 

@@ -46,18 +46,21 @@ func TestTraceLock(t *testing.T) {
 	})
 }
 
-// However the adding and the loss meet, the loss is told once.
+// However the adding and the end meet, the end is told once.
 func TestTraceLockOfLoss(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		before, after func(*locker.Lock)
 		want          []string
 	}{
-		"marked before":          {before: func(l *locker.Lock) { locker.MarkLost(l, io.EOF) }, want: []string{"lost"}},
-		"past Deadline before":   {before: func(*locker.Lock) { advance(time.Hour) }, want: []string{"lost"}},
-		"marked after":           {after: func(l *locker.Lock) { locker.MarkLost(l, io.EOF) }, want: []string{"lost"}},
-		"nobody looks":           {after: func(*locker.Lock) { advance(time.Hour) }, want: []string{"lost"}},
-		"released before":        {before: func(l *locker.Lock) { _ = l.Release(context.Background()) }},
+		"marked before":        {before: func(l *locker.Lock) { locker.MarkLost(l, io.EOF) }, want: []string{"lost"}},
+		"past Deadline before": {before: func(*locker.Lock) { advance(time.Hour) }, want: []string{"lost"}},
+		"marked after":         {after: func(l *locker.Lock) { locker.MarkLost(l, io.EOF) }, want: []string{"lost"}},
+		"nobody looks":         {after: func(*locker.Lock) { advance(time.Hour) }, want: []string{"lost"}},
+		"released before":      {before: func(l *locker.Lock) { _ = l.Release(context.Background()) }, want: []string{"released"}},
+		"lost and released before": {
+			before: func(l *locker.Lock) { locker.MarkLost(l, io.EOF); _ = l.Release(context.Background()) }, want: []string{"lost", "released"},
+		},
 		"released after losing":  {after: func(l *locker.Lock) { locker.MarkLost(l, io.EOF); _ = l.Release(context.Background()) }, want: []string{"lost", "released"}},
 		"released after, was ok": {after: func(l *locker.Lock) { _ = l.Release(context.Background()); advance(time.Hour) }, want: []string{"released"}},
 	} {

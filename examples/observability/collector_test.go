@@ -30,6 +30,10 @@ type collector struct {
 	instruments map[string][]string        // the services that sent each
 }
 
+func newCollector(t *testing.T) *collector {
+	return &collector{t: t, spans: map[string]*otlptrace.Span{}, services: map[string]string{}, instruments: map[string][]string{}}
+}
+
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body io.Reader = r.Body
 	if r.Header.Get("Content-Encoding") == "gzip" {
@@ -110,7 +114,7 @@ func valueOf(all []*common.KeyValue, key string) string {
 // A collector gets every span, with links that lead from one process to another, and every instrument.
 func TestCollector(t *testing.T) {
 	t.Parallel()
-	c := &collector{t: t, spans: map[string]*otlptrace.Span{}, services: map[string]string{}, instruments: map[string][]string{}}
+	c := newCollector(t)
 	server := httptest.NewServer(c)
 	out := program.MustRun(t, "-otlp", strings.TrimPrefix(server.URL, "http://"))
 	server.Close()
@@ -153,7 +157,7 @@ func TestCollector(t *testing.T) {
 		t.Errorf("%d links lead to another process", crossing)
 	}
 	for _, name := range []string{
-		metrics.WaitDuration, metrics.HoldDuration, metrics.Acquisitions, metrics.Renewals, metrics.Losses, metrics.Holding, metrics.Waiting,
+		metrics.WaitDuration, metrics.HoldDuration, metrics.Acquisitions, metrics.Renewals, metrics.RenewalFailures, metrics.Losses, metrics.Holding, metrics.Waiting,
 	} {
 		if !slices.Contains(c.instruments[name], "worker-go-redis") {
 			t.Errorf("%s came from %q", name, c.instruments[name])

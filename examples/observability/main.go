@@ -18,8 +18,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,8 +58,26 @@ func main() {
 	}
 }
 
+// checkCollector refuses what the exporters would take for a part of a URL.
+func checkCollector(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("-otlp takes host:port, without http:// and without a path: %w", err)
+	}
+	return nil
+}
+
 // run works a shift, prints its traces, and goes on for as long as it is asked to.
 func run(ctx context.Context, out io.Writer, s settings) (err error) {
+	if err := checkCollector(s.otlp); err != nil {
+		return err
+	}
 	server, err := clients.Open(s.redis)
 	if err != nil {
 		return err
@@ -105,7 +125,9 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	if err := workers.flush(ctx); err != nil {
 		return err
 	}
-	if s.serve > 0 {
+	if s.serve == 0 {
+		_, _ = fmt.Fprintln(out, "\nThe metrics go with this program: -serve 10m keeps them up, at an address that -metrics gives.")
+	} else {
 		_, _ = fmt.Fprintf(out, "\nworking on, and serving %s, for %v or until interrupted\n", page.url, s.serve)
 		return workers.goOn(ctx, s)
 	}

@@ -30,7 +30,7 @@ func spansOf(t *testing.T, out string) []printed {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		if strings.HasPrefix(line, "working on") {
+		if strings.HasPrefix(line, "working on") || strings.HasPrefix(line, "The metrics go") {
 			break
 		}
 		m := treeLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
@@ -153,9 +153,11 @@ func TestWrongAddresses(t *testing.T) {
 		{"address already in use", []string{"-metrics", taken.Addr().String()}},
 		{"missing port", []string{"-metrics", "localhost"}},
 		{"worker-go-redis cannot send to the collector at 127.0.0.1:1", []string{"-rounds", "1", "-otlp", "127.0.0.1:1"}},
+		{"-otlp takes host:port", []string{"-otlp", "http://127.0.0.1:4318"}},
+		{"-otlp takes host:port", []string{"-otlp", "127.0.0.1:4318/v1/traces"}},
 		{"no such file or directory", []string{"-rounds", "1", "-svg", filepath.Join(t.TempDir(), "no", "folder.svg")}},
 	} {
-		t.Run(tt.want, func(t *testing.T) {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			t.Parallel()
 			program.Fails(t, "observability", tt.want, tt.args...)
 		})

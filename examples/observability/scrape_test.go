@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,6 +74,7 @@ func scrape(t *testing.T, url string) families {
 // The labels of what is measured, and all their values in a run without faults. Names of locks are in none.
 var labels = map[string][]string{
 	"holdfast_lock_group":   {"order", "report"},
+	"holdfast_contended":    {"true", "false"},
 	"holdfast_lock_mode":    {"exclusive"},
 	"holdfast_outcome":      {"acquired", "held", "released", "renewed", "lost", "cancelled"},
 	"holdfast_provider":     {"go-redis", "rueidis", "redigo"},
@@ -91,14 +93,15 @@ func TestScrape(t *testing.T) {
 
 	seconds, total := "_seconds", "_total"
 	wants := map[string]dto.MetricType{
-		promName(metrics.WaitDuration) + seconds: dto.MetricType_HISTOGRAM,
-		promName(metrics.HoldDuration) + seconds: dto.MetricType_HISTOGRAM,
-		promName(metrics.Acquisitions) + total:   dto.MetricType_COUNTER,
-		promName(metrics.Renewals) + total:       dto.MetricType_COUNTER,
-		promName(metrics.Losses) + total:         dto.MetricType_COUNTER,
-		promName(metrics.Holding):                dto.MetricType_GAUGE,
-		promName(metrics.Waiting):                dto.MetricType_GAUGE,
-		"target_info":                            dto.MetricType_GAUGE,
+		promName(metrics.WaitDuration) + seconds:  dto.MetricType_HISTOGRAM,
+		promName(metrics.HoldDuration) + seconds:  dto.MetricType_HISTOGRAM,
+		promName(metrics.Acquisitions) + total:    dto.MetricType_COUNTER,
+		promName(metrics.Renewals) + total:        dto.MetricType_COUNTER,
+		promName(metrics.RenewalFailures) + total: dto.MetricType_COUNTER,
+		promName(metrics.Losses) + total:          dto.MetricType_COUNTER,
+		promName(metrics.Holding):                 dto.MetricType_GAUGE,
+		promName(metrics.Waiting):                 dto.MetricType_GAUGE,
+		"target_info":                             dto.MetricType_GAUGE,
 	}
 	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(wants)); !slices.Equal(got, want) {
 		t.Fatalf("there are %q, want %q", got, want)
@@ -120,6 +123,17 @@ func TestScrape(t *testing.T) {
 	}
 	if got := sum(all[promName(metrics.Losses)+total], "holdfast_lock_group", "report"); got < 1 {
 		t.Error("the loss is not counted")
+	}
+	for _, name := range []string{metrics.Losses, metrics.RenewalFailures} { // a series that begins at one shows no increase
+		for _, m := range all[promName(name)+total].GetMetric() {
+			group := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == "order" })
+			if group && m.GetCounter().GetValue() != 0 {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+		if n := len(all[promName(name)+total].GetMetric()); n < 4 { // three workers' orders, and the report
+			t.Errorf("%s has %d series", name, n)
+		}
 	}
 	p.Interrupt(t)
 }
@@ -164,6 +178,32 @@ func sum(f *dto.MetricFamily, label, value string) (total float64) {
 		}
 	}
 	return total
+}
+
+// A lock whose name is no text keeps nothing from being scraped, or sent to a collector.
+func TestNamesOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	c := newCollector(t)
+	server := httptest.NewServer(c)
+	defer server.Close()
+	telemetry, err := newTelemetry(t.Context(), "worker", &recorder{}, server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{telemetry: telemetry, locker: locker.Must(observed(lockertest.New(), telemetry))}
+	page, err := serveMetrics(t.Context(), "127.0.0.1:0", team{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := locker.Request{Name: "a\xff:b", Note: "\xfe"}
+	err = locker.Do(t.Context(), w.locker, req, func(context.Context, *locker.Lock) error { return nil })
+	all := scrape(t, page.url)
+	if err := errors.Join(err, page.close(), team{w}.flush(t.Context()), team{w}.shutdown(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if got := sum(all["holdfast_lock_acquisitions_total"], "holdfast_lock_group", "a\uFFFD"); got != 1 || len(c.spans) != 2 {
+		t.Errorf("%v acquisitions were scraped, %d spans sent; want 1 and 2", got, len(c.spans))
+	}
 }
 
 // Exemplars of the waiting lead to the spans of acquisitions.

@@ -13,12 +13,18 @@ import (
 // printTraces prints each trace as a tree, with the links of waiters to holders.
 func printTraces(out io.Writer, r *recorded) {
 	p := &printer{out, r}
-	p.line("start", "took ms", "trace", "span -> linked span")
+	_, _ = fmt.Fprint(out, legend)
+	p.line("start ms", "took ms", "trace", "span -> linked span")
 	for _, root := range r.children(trace.SpanID{}) {
 		p.line("", "", "", "")
 		p.span(root, root.service()+": ", "", "")
 	}
 }
+
+const legend = `What each worker's tracing recorded. "-> id" is a link: this acquisition waited for, or was refused because of, the one
+with that id, in another process. ` + reportLock + ` is deleted while it is held, so that a loss can be seen.
+
+`
 
 type printer struct {
 	out io.Writer

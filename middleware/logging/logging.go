@@ -2,7 +2,6 @@ package logging
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -20,16 +19,17 @@ type log struct {
 
 // state is what is remembered of an acquisition, and of the hold that comes of it.
 type state struct {
-	contended bool
-	slow      *time.Timer // nil: it did not wait
-	lost      atomic.Bool // the loss was logged
+	name string
+	mode locker.Mode
+	slow *time.Timer // nil: it did not wait
+	lost atomic.Bool // the loss was logged
 }
 
 type acquisition = observe.Acquisition[state]
 
 func newLog(cfg Config) *log {
 	l := &log{cfg: cfg}
-	l.observer = observe.NewObserver(observe.Hooks[state]{Attempt: l.attempted, Waiting: l.waiting})
+	l.observer = observe.NewObserver(observe.Hooks[state]{Contended: l.contended, Waiting: l.waiting})
 	l.trace = &locker.Trace{Released: l.released, Lost: l.lost}
 	return l
 }
@@ -46,46 +46,37 @@ func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.
 		return nil, err
 	}
 	watched, inside := l.observer.Begin(ctx)
+	watched.Data.name, watched.Data.mode = req.Name, req.Mode
 	err = observe.ErrNoReturn
-	defer func() { l.end(watched, req, lock, err) }()
+	defer func() { l.end(watched, lock, err) }()
 	lock, err = l.inner.Acquire(inside, req)
 	return lock, err
 }
 
-func (l *log) attempted(a *acquisition, info locker.AttemptInfo) {
-	if errors.Is(info.Err, locker.ErrNotAcquired) {
-		l.contended(a, info.Name, info.Mode, info.Err, 0)
-	}
-}
-
-// waiting tells of the first wait, in a queue perhaps, and sets the alarm for a slow one.
-func (l *log) waiting(a *acquisition, info locker.WaitingInfo) {
-	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
-		l.contended(a, info.Name, info.Mode, info.Err, info.Queued)
-	}
+// waiting sets the alarm for a slow wait, at the first one.
+func (l *log) waiting(a *acquisition, _ locker.WaitingInfo) {
 	if a.Data.slow != nil {
 		return
 	}
 	a.Data.slow = time.AfterFunc(l.cfg.SlowWait-a.Age(), func() {
 		a.Meanwhile(func() {
-			l.log(a, l.cfg.SlowLevel, "lock wait is slow", slog.String("lock", info.Name), slog.String("mode", info.Mode.String()),
-				slog.Duration("waited", a.Age()))
+			l.log(a, l.cfg.SlowLevel, "lock wait is slow", append(asked(a), slog.Duration("waited", a.Age()))...)
 		})
 	})
 }
 
-// contended logs, once per acquisition, that a lock is not free.
-func (l *log) contended(a *acquisition, name string, mode locker.Mode, err error, queued int) {
-	if a.Data.contended {
-		return
-	}
-	a.Data.contended = true
-	attrs := make([]slog.Attr, 0, 6)
-	attrs = append(attrs, slog.String("lock", name), slog.String("mode", mode.String()))
+func (l *log) contended(a *acquisition, refusal error, queued int) {
+	attrs := asked(a)
 	if queued > 0 {
 		attrs = append(attrs, slog.Int("queued", queued))
 	}
-	l.log(a, l.cfg.ContendedLevel, "lock contended", l.holder(attrs, err)...)
+	l.log(a, l.cfg.ContendedLevel, "lock contended", l.holder(attrs, refusal)...)
+}
+
+// asked is which lock is asked for.
+func asked(a *acquisition) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 9)
+	return append(attrs, printable("lock", a.Data.name), slog.String("mode", a.Data.mode.String()))
 }
 
 // holder appends what a refusal says of the holder.
@@ -95,10 +86,10 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 		return attrs
 	}
 	if held.Owner != "" {
-		attrs = append(attrs, slog.String("holder_owner", held.Owner))
+		attrs = append(attrs, printable("holder_owner", held.Owner))
 	}
 	if held.Note != "" {
-		attrs = append(attrs, slog.String("holder_note", held.Note))
+		attrs = append(attrs, printable("holder_note", held.Note))
 	}
 	if held.RetryAfter > 0 {
 		attrs = append(attrs, slog.Duration("retry_after", held.RetryAfter))
@@ -106,18 +97,13 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 	return attrs
 }
 
-func (l *log) end(a *acquisition, req locker.Request, lock *locker.Lock, err error) {
+func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 	r := a.End(lock, err)
-	if r.Outcome == observe.Held {
-		l.contended(a, req.Name, req.Mode, err, 0)
-	}
 	if a.Data.slow != nil {
 		a.Data.slow.Stop()
 		if r.Took >= l.cfg.SlowWait {
-			attrs := []slog.Attr{
-				slog.String("lock", req.Name), slog.String("mode", req.Mode.String()), slog.String("outcome", string(r.Outcome)),
-				slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts),
-			}
+			attrs := append(asked(a),
+				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts))
 			if err != nil {
 				attrs = l.holder(attrs, err)
 			}
@@ -153,7 +139,7 @@ func (l *log) logEnd(
 	ctx context.Context, message string, source locker.Source, name string, mode locker.Mode, held time.Duration, outcome observe.Outcome, err error,
 ) {
 	attrs := []slog.Attr{
-		slog.String("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
+		printable("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
 		slog.String("provider", source.Client), slog.String("address", source.Address),
 		slog.String("outcome", string(outcome)), slog.Duration("held", held),
 	}
@@ -163,6 +149,9 @@ func (l *log) logEnd(
 func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {
 	return append(attrs, slog.String("error_type", observe.ErrorType(err)), slog.String("error", observe.Text(err, l.cfg.ShowOwner)))
 }
+
+// printable is for what may be of any bytes.
+func printable(key, value string) slog.Attr { return slog.String(key, observe.Printable(value)) }
 
 func (l *log) log(ctx context.Context, level slog.Leveler, message string, attrs ...slog.Attr) {
 	logger := l.cfg.Logger

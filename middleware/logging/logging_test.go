@@ -87,6 +87,12 @@ func TestRecords(t *testing.T) {
 			},
 		},
 		{
+			name: "refused by a holder whose note is no text", req: locker.Request{NoWait: true}, want: []string{
+				"level=DEBUG msg=\"lock contended\" lock=job mode=exclusive holder_note=\"a\uFFFDb\" retry_after=20s",
+			},
+			before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", Note: "a\xffb", TTL: 20 * time.Second}) },
+		},
+		{
 			name: "refused, owners asked for, louder", before: hold, cfg: logging.Config{ShowOwner: true, ContendedLevel: slog.LevelInfo},
 			req: locker.Request{NoWait: true}, want: []string{
 				`level=INFO msg="lock contended" lock=job mode=exclusive holder_owner=w7 holder_note=nightly retry_after=20s`,

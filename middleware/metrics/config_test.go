@@ -31,7 +31,7 @@ func TestInstruments(t *testing.T) {
 		server.Expire("job")
 		data := m.data(t)
 		for name, unit := range map[string]string{
-			metrics.WaitDuration: "s", metrics.HoldDuration: "s", metrics.Acquisitions: "{acquisition}", metrics.Renewals: "{renewal}",
+			metrics.WaitDuration: "s", metrics.HoldDuration: "s", metrics.Acquisitions: "{acquisition}", metrics.Renewals: "{renewal}", metrics.RenewalFailures: "{renewal}",
 			metrics.Losses: "{lock}", metrics.Holding: "{lock}", metrics.Waiting: "{waiter}",
 		} {
 			metric, ok := data[name]
@@ -53,7 +53,7 @@ func TestInstruments(t *testing.T) {
 				}
 			}
 		}
-		if len(data) != 7 {
+		if len(data) != 8 {
 			t.Errorf("%d instruments", len(data))
 		}
 	})

@@ -17,22 +17,25 @@ const (
 	HoldDuration = "holdfast.lock.hold.duration" // histogram, s: from the return of Acquire to the release or the loss
 	Acquisitions = "holdfast.lock.acquisitions"  // counter, {acquisition}
 	Renewals     = "holdfast.lock.renewals"      // counter, {renewal}
-	Losses       = "holdfast.lock.losses"        // counter, {lock}
-	Holding      = "holdfast.lock.held"          // up-down counter, {lock}: locks held now
-	Waiting      = "holdfast.lock.waiting"       // up-down counter, {waiter}: acquisitions that wait now
+	// RenewalFailures counts those that failed, whatever the error; its series begin at zero. A counter, {renewal}.
+	RenewalFailures = "holdfast.lock.renewal.failures"
+	Losses          = "holdfast.lock.losses"  // counter, {lock}; its series begin at zero
+	Holding         = "holdfast.lock.held"    // up-down counter, {lock}: locks held now
+	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions that wait now
 )
 
 // instruments are what is recorded to.
 type instruments struct {
-	wait, hold                     metric.Float64Histogram
-	acquisitions, renewals, losses metric.Int64Counter
-	held, waiting                  metric.Int64UpDownCounter
+	wait, hold              metric.Float64Histogram
+	acquisitions, renewals  metric.Int64Counter
+	renewalFailures, losses metric.Int64Counter
+	held, waiting           metric.Int64UpDownCounter
 }
 
 func newInstruments(cfg Config) (*instruments, error) {
 	m := cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	in := &instruments{}
-	var errs [7]error
+	var errs [8]error
 	in.wait, errs[0] = m.Float64Histogram(WaitDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.WaitBuckets...),
 		metric.WithDescription("Time from asking for a lock to the answer, waiting included."))
 	in.hold, errs[1] = m.Float64Histogram(HoldDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.HoldBuckets...),
@@ -47,11 +50,13 @@ func newInstruments(cfg Config) (*instruments, error) {
 		metric.WithDescription("Locks that are held now."))
 	in.waiting, errs[6] = m.Int64UpDownCounter(Waiting, metric.WithUnit("{waiter}"),
 		metric.WithDescription("Acquisitions that wait now, for the holder or for their turn."))
+	in.renewalFailures, errs[7] = m.Int64Counter(RenewalFailures, metric.WithUnit("{renewal}"),
+		metric.WithDescription("Renewals that failed. Each is repeated while the lease lasts, by watchdog."))
 	return in, errors.Join(errs[:]...)
 }
 
 // enabled tells whether anything is recorded.
 func (in *instruments) enabled(ctx context.Context) bool {
 	return in.wait.Enabled(ctx) || in.hold.Enabled(ctx) || in.acquisitions.Enabled(ctx) || in.renewals.Enabled(ctx) ||
-		in.losses.Enabled(ctx) || in.held.Enabled(ctx) || in.waiting.Enabled(ctx)
+		in.renewalFailures.Enabled(ctx) || in.losses.Enabled(ctx) || in.held.Enabled(ctx) || in.waiting.Enabled(ctx)
 }

@@ -15,11 +15,12 @@ import (
 
 // The attributes, each of few values.
 const (
-	keyOutcome  = attribute.Key("holdfast.outcome")
-	keyMode     = attribute.Key("holdfast.lock.mode")
-	keyGroup    = attribute.Key("holdfast.lock.group")
-	keyStrategy = attribute.Key("holdfast.strategy")
-	keyProvider = attribute.Key("holdfast.provider")
+	keyOutcome   = attribute.Key("holdfast.outcome")
+	keyContended = attribute.Key("holdfast.contended")
+	keyMode      = attribute.Key("holdfast.lock.mode")
+	keyGroup     = attribute.Key("holdfast.lock.group")
+	keyStrategy  = attribute.Key("holdfast.strategy")
+	keyProvider  = attribute.Key("holdfast.provider")
 )
 
 // meter records for one Middleware.
@@ -67,7 +68,7 @@ func (m *meter) base(req locker.Request) []attribute.KeyValue {
 	attrs = append(attrs, keyMode.String(req.Mode.String()))
 	if m.cfg.Group != nil {
 		if group := m.cfg.Group(req.Name); group != "" {
-			attrs = append(attrs, keyGroup.String(group))
+			attrs = append(attrs, keyGroup.String(observe.Printable(group)))
 		}
 	}
 	return attrs
@@ -80,7 +81,8 @@ func set(base []attribute.KeyValue, more ...attribute.KeyValue) metric.Measureme
 }
 
 func ofOutcome(outcome observe.Outcome, err error) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{keyOutcome.String(string(outcome))}
+	attrs := make([]attribute.KeyValue, 0, 3)
+	attrs = append(attrs, keyOutcome.String(string(outcome)))
 	if outcome.Failed() {
 		attrs = append(attrs, semconv.ErrorTypeKey.String(observe.ErrorType(err)))
 	}
@@ -94,7 +96,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	if r.Source.Client != "" {
 		base = append(base, keyProvider.String(r.Source.Client))
 	}
-	option := set(base, ofOutcome(r.Outcome, err)...)
+	option := set(base, append(ofOutcome(r.Outcome, err), keyContended.Bool(r.Contended))...)
 	m.wait.Record(ctx, r.Took.Seconds(), option)
 	m.acquisitions.Add(ctx, 1, option)
 	if r.Outcome != observe.Acquired || lock == nil || lock.Name() == "" { // the last: a test double's
@@ -103,6 +105,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	h := &hold{meter: m, base: base, plain: set(base), start: time.Now()}
 	m.held.Add(ctx, 1, h.plain)
 	m.losses.Add(ctx, 0, h.plain) // a series that begins at one shows no increase
+	m.renewalFailures.Add(ctx, 0, h.plain)
 	locker.TraceLock(ctx, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
 }
 
@@ -116,7 +119,13 @@ type hold struct {
 }
 
 func (h *hold) renewed(ctx context.Context, info locker.RenewedInfo) {
+	if observe.Overtaken(info.Err) {
+		return
+	}
 	h.renewals.Add(ctx, 1, set(h.base, ofOutcome(observe.OfRenew(info.Err), info.Err)...))
+	if info.Err != nil {
+		h.renewalFailures.Add(ctx, 1, h.plain)
+	}
 }
 
 func (h *hold) released(ctx context.Context, info locker.ReleasedInfo) {

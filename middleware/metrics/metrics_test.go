@@ -43,49 +43,57 @@ func TestAcquisitions(t *testing.T) {
 	}{
 		{
 			name: "refused", before: hold, req: locker.Request{NoWait: true, Mode: locker.Shared}, want: []string{
-				"acquisitions 1 lock.mode=shared outcome=held", "wait.duration 1 of 0 lock.mode=shared outcome=held",
+				"acquisitions 1 contended=true lock.mode=shared outcome=held", "wait.duration 1 of 0 contended=true lock.mode=shared outcome=held",
 			},
 		},
 		{
 			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second}, want: []string{
-				"acquisitions 1 lock.mode=exclusive outcome=timeout", "wait.duration 1 of 10 lock.mode=exclusive outcome=timeout",
+				"acquisitions 1 contended=true lock.mode=exclusive outcome=timeout", "wait.duration 1 of 10 contended=true lock.mode=exclusive outcome=timeout",
 				"waiting 0 lock.mode=exclusive",
 			},
 		},
 		{
 			name: "cancelled", before: hold, cancel: 4 * time.Second, want: []string{
-				"acquisitions 1 lock.mode=exclusive outcome=cancelled", "wait.duration 1 of 4 lock.mode=exclusive outcome=cancelled",
+				"acquisitions 1 contended=true lock.mode=exclusive outcome=cancelled", "wait.duration 1 of 4 contended=true lock.mode=exclusive outcome=cancelled",
 				"waiting 0 lock.mode=exclusive",
 			},
 		},
 		{
+			name: "acquired after a wait", before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", TTL: 4 * time.Second}) }, want: []string{
+				"acquisitions 1 contended=true lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
+				"renewal.failures 0 lock.mode=exclusive",
+				"wait.duration 1 of 4.001 contended=true lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
+			},
+		},
+		{
 			name: "server error", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{
-				"acquisitions 1 error.type=WRONGTYPE lock.mode=exclusive outcome=error",
-				"wait.duration 1 of 0 error.type=WRONGTYPE lock.mode=exclusive outcome=error",
+				"acquisitions 1 contended=false error.type=WRONGTYPE lock.mode=exclusive outcome=error",
+				"wait.duration 1 of 0 contended=false error.type=WRONGTYPE lock.mode=exclusive outcome=error",
 			},
 		},
 		{
 			name: "no server", before: fail(&net.OpError{Op: "dial", Err: io.EOF}), req: locker.Request{NoWait: true}, want: []string{
-				"acquisitions 1 error.type=eof lock.mode=exclusive outcome=error",
-				"wait.duration 1 of 0 error.type=eof lock.mode=exclusive outcome=error",
+				"acquisitions 1 contended=false error.type=eof lock.mode=exclusive outcome=error",
+				"wait.duration 1 of 0 contended=false error.type=eof lock.mode=exclusive outcome=error",
 			},
 		},
 		{
 			name: "unknown outcome", before: fail(locker.ErrUnknownOutcome), req: locker.Request{NoWait: true}, want: []string{
-				"acquisitions 1 error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
-				"wait.duration 1 of 0 error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
+				"acquisitions 1 contended=false error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
+				"wait.duration 1 of 0 contended=false error.type=unknown_outcome lock.mode=exclusive outcome=unknown",
 			},
 		},
 		{
 			name: "acquired after an outage", before: fail(io.EOF), want: []string{
-				"acquisitions 1 lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
-				"wait.duration 1 of 3 lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
+				"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired", "held 1 lock.mode=exclusive", "losses 0 lock.mode=exclusive",
+				"renewal.failures 0 lock.mode=exclusive",
+				"wait.duration 1 of 3 contended=false lock.mode=exclusive outcome=acquired", "waiting 0 lock.mode=exclusive",
 			},
 		},
 		{
 			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, want: []string{
-				"acquisitions 1 error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
-				"wait.duration 1 of 0 error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
+				"acquisitions 1 contended=false error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
+				"wait.duration 1 of 0 contended=false error.type=invalid_argument lock.mode=exclusive outcome=error provider= strategy=",
 			},
 		},
 	}
@@ -132,8 +140,18 @@ func TestHolds(t *testing.T) {
 			},
 			want: []string{
 				"held 0 lock.mode=exclusive", "hold.duration 1 of 1 lock.mode=exclusive outcome=released",
+				"renewal.failures 1 lock.mode=exclusive",
 				"renewals 1 error.type=eof lock.mode=exclusive outcome=error", "renewals 2 lock.mode=exclusive outcome=renewed",
 			},
+		},
+		{
+			name: "a renewal that the release overtook", use: func(t *testing.T, _ *lockertest.Locker, lock *locker.Lock) {
+				_ = lock.Release(t.Context())
+				if err := lock.Renew(t.Context(), 0); !errors.Is(err, locker.ErrReleased) {
+					t.Errorf("renewed after the release: %v", err)
+				}
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 lock.mode=exclusive outcome=released"},
 		},
 		{
 			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
@@ -149,7 +167,7 @@ func TestHolds(t *testing.T) {
 			},
 			want: []string{
 				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
-				"renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
+				"renewal.failures 1 lock.mode=exclusive", "renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
 			},
 		},
 		{
@@ -190,10 +208,12 @@ func TestHolds(t *testing.T) {
 					return strings.HasPrefix(line, "acquisitions 1 ") || strings.HasPrefix(line, "wait.duration 1 ")
 				})
 				want := slices.Clone(tt.want)
-				if !slices.ContainsFunc(want, func(line string) bool { return strings.HasPrefix(line, "losses ") }) {
-					want = append(want, "losses 0 lock.mode=exclusive") // so that the first loss is seen as an increase
-					slices.Sort(want)
+				for _, name := range []string{"losses", "renewal.failures"} { // they begin at zero, so that the first is an increase
+					if !slices.ContainsFunc(want, func(line string) bool { return strings.HasPrefix(line, name+" ") }) {
+						want = append(want, name+" 0 lock.mode=exclusive")
+					}
 				}
+				slices.Sort(want)
 				equal(t, "measurements", got, want)
 			})
 		})
@@ -262,9 +282,11 @@ func TestCardinality(t *testing.T) {
 		cycle(t, mw(lockertest.New()), locker.Request{Name: fmt.Sprintf("invoice:%d", i), Owner: fmt.Sprint(i), Note: fmt.Sprint(i)})
 	}
 	cycle(t, mw(lockertest.New()), locker.Request{Name: ":no group"})
+	cycle(t, mw(lockertest.New()), locker.Request{Name: "any\xffbytes"}) // which no exporter could send
 	equal(t, "points of a counter", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.HasPrefix(line, "acquisitions") }), []string{
-		"acquisitions 1 lock.mode=exclusive outcome=acquired service=billing",
-		"acquisitions 100 lock.group=invoice lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 1 contended=false lock.group=any\uFFFDbytes lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 1 contended=false lock.mode=exclusive outcome=acquired service=billing",
+		"acquisitions 100 contended=false lock.group=invoice lock.mode=exclusive outcome=acquired service=billing",
 	})
 }
 
@@ -317,7 +339,7 @@ func TestMisuse(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{})
+			locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{Err: io.EOF})
 			panic("x")
 		})).Acquire(t.Context(), locker.Request{Name: "a"})
 	}()
@@ -326,7 +348,7 @@ func TestMisuse(t *testing.T) {
 	}
 	got := slices.DeleteFunc(m.lines(t), func(line string) bool { return strings.HasPrefix(line, "wait.") })
 	equal(t, "measurements", got, []string{
-		"acquisitions 1 error.type=panic lock.mode=exclusive outcome=error", "acquisitions 2 lock.mode=exclusive outcome=acquired",
+		"acquisitions 1 contended=false error.type=panic lock.mode=exclusive outcome=error", "acquisitions 2 contended=false lock.mode=exclusive outcome=acquired",
 		"waiting 0 lock.mode=exclusive",
 	})
 }

@@ -62,8 +62,8 @@ func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker
 
 // end ends the span.
 func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
-	attrs := make([]attribute.KeyValue, 0, 13)
-	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), seconds(keyWaited, r.Waited))
+	attrs := make([]attribute.KeyValue, 0, 14)
+	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), keyContended.Bool(r.Contended), seconds(keyWaited, r.Waited))
 	attrs = a.ofSource(attrs, r.Source)
 	if r.Outcome == observe.Acquired {
 		attrs = append(attrs, seconds(keyTTL, lock.TTL()))
@@ -88,11 +88,17 @@ func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
 	a.span.End()
 }
 
-func attempted(w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
+func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
 	a := &w.Data
-	outcome := observe.OfAcquire(w, info.Err)
+	outcome := observe.OfAcquire(ctx, info.Err)
 	attrs := make([]attribute.KeyValue, 0, 12)
-	attrs = append(attrs, keyOutcome.String(string(outcome)), keySends.Int(info.Sends), seconds(keyElapsed, info.Elapsed))
+	attrs = append(attrs, keyOutcome.String(string(outcome)), seconds(keyElapsed, info.Elapsed))
+	if info.Sends > 0 {
+		attrs = append(attrs, keySends.Int(info.Sends))
+	}
+	if info.Part {
+		attrs = append(attrs, keyPart.Bool(true))
+	}
 	attrs = a.ofSource(attrs, info.Source)
 	if outcome.Failed() {
 		attrs = ofError(attrs, info.Err)
@@ -101,7 +107,9 @@ func attempted(w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
 		attrs = ofHolder(attrs, held)
 	}
 	a.span.AddEvent("attempt", with(attrs))
-	a.link(info.Err)
+	if !info.Part { // a part that is held by another need not keep the whole from being won
+		a.link(info.Err)
+	}
 }
 
 func waiting(w *observe.Acquisition[acquisition], info locker.WaitingInfo) {

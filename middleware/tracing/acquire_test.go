@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/attribute"
@@ -47,65 +48,65 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{
 			name: "acquired", req: locker.Request{TTL: time.Minute}, span: "acquire lock",
-			attrs: "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=60 outcome=acquired waited=0", status: "Unset",
+			attrs: "attempts=1 contended=false lock.mode=exclusive lock.name=job lock.ttl=60 outcome=acquired waited=0", status: "Unset",
 		},
 		{
 			name: "fenced, shared, default TTL", req: locker.Request{Fenced: true, Mode: locker.Shared}, span: "acquire lock",
-			attrs: "attempts=1 lock.fence=1 lock.mode=shared lock.name=job lock.ttl=30 outcome=acquired waited=0", status: "Unset",
+			attrs: "attempts=1 contended=false lock.fence=1 lock.mode=shared lock.name=job lock.ttl=30 outcome=acquired waited=0", status: "Unset",
 		},
 		{
 			name: "refused", before: hold, req: locker.Request{NoWait: true}, span: "acquire lock",
-			attrs: "attempts=1 holder.note=nightly lock.mode=exclusive lock.name=job outcome=held waited=0", status: "Unset",
+			attrs: "attempts=1 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=held waited=0", status: "Unset",
 		},
 		{
 			name: "owners are asked for", before: hold, cfg: tracing.Config{ShowOwner: true}, req: locker.Request{NoWait: true, Owner: "me"}, span: "acquire lock",
-			attrs:  "attempts=1 holder.note=nightly holder.owner=w7 lock.mode=exclusive lock.name=job lock.owner=me outcome=held waited=0",
+			attrs:  "attempts=1 contended=true holder.note=nightly holder.owner=w7 lock.mode=exclusive lock.name=job lock.owner=me outcome=held waited=0",
 			status: "Unset",
 		},
 		{
 			name: "MaxWait", before: hold, req: locker.Request{MaxWait: 10 * time.Second}, span: "acquire lock",
-			attrs: "attempts=4 holder.note=nightly lock.mode=exclusive lock.name=job outcome=timeout waited=10", status: "Unset",
+			attrs: "attempts=4 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=timeout waited=10", status: "Unset",
 		},
 		{
 			name: "cancelled", before: hold, cancel: 4 * time.Second, span: "acquire lock",
-			attrs: "attempts=2 holder.note=nightly lock.mode=exclusive lock.name=job outcome=cancelled waited=4", status: "Unset",
+			attrs: "attempts=2 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=cancelled waited=4", status: "Unset",
 		},
 		{
 			name: "server error", before: fail(driver.NewServerError("WRONGTYPE not a string", nil)), span: "acquire lock",
-			attrs:  "attempts=1 db.response.status_code=WRONGTYPE error.type=WRONGTYPE lock.mode=exclusive lock.name=job outcome=error waited=0",
+			attrs:  "attempts=1 contended=false db.response.status_code=WRONGTYPE error.type=WRONGTYPE lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: acquire "job": server error: WRONGTYPE not a string`,
 		},
 		{
 			name: "no server", before: fail(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}),
 			req: locker.Request{NoWait: true}, span: "acquire lock",
-			attrs:  "attempts=1 error.type=net_dial lock.mode=exclusive lock.name=job outcome=error waited=0",
+			attrs:  "attempts=1 contended=false error.type=net_dial lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: acquire "job": dial tcp: refused`,
 		},
 		{
 			name: "an outage that passes", before: fail(io.EOF), span: "acquire lock",
-			attrs: "attempts=2 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3", status: "Unset",
+			attrs: "attempts=2 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired waited=3", status: "Unset",
 		},
 		{
 			name: "unknown outcome", before: fail(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF)),
 			req: locker.Request{NoWait: true}, span: "acquire lock",
-			attrs:  "attempts=1 error.type=unknown_outcome lock.mode=exclusive lock.name=job outcome=unknown waited=0",
+			attrs:  "attempts=1 contended=false error.type=unknown_outcome lock.mode=exclusive lock.name=job outcome=unknown waited=0",
 			status: `Error: holdfast: acquire "job": outcome is unknown: EOF`,
 		},
 		{
 			name: "invalid", req: locker.Request{Owner: strings.Repeat("x", 1025)}, span: "acquire lock",
-			attrs:  "attempts=0 error.type=invalid_argument lock.mode=exclusive lock.name=job outcome=error waited=0",
+			attrs:  "attempts=0 contended=false error.type=invalid_argument lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: acquire "job": invalid Request.Owner: 1025 bytes; allowed: at most 1024 bytes`,
 		},
 		{
 			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(locker.Grant{Name: "job", Token: "t"})}, span: "resume lock",
-			attrs:  "attempts=1 error.type=not_held lock.mode=exclusive lock.name=job outcome=error waited=0",
+			attrs:  "attempts=1 contended=false error.type=not_held lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: resume "job": lock is not held`,
 		},
 		{
 			name: "the user's attributes", cfg: tracing.Config{Attributes: []attribute.KeyValue{
 				semconv.ServerAddress("redis.example"), attribute.String("holdfast.strategy", "mine"),
 			}}, span: "acquire lock",
-			attrs:  "attempts=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired server.address=redis.example strategy=mine waited=0",
+			attrs:  "attempts=1 contended=false lock.mode=exclusive lock.name=job lock.ttl=30 outcome=acquired server.address=redis.example strategy=mine waited=0",
 			status: "Unset",
 		},
 	}
@@ -233,7 +234,32 @@ func TestServerAttributes(t *testing.T) {
 		if len(parts) == 2 {
 			server = parts[1] + " "
 		}
-		want(t, s, "attempts=1 "+parts[0]+" lock.mode=exclusive lock.name=a outcome=held provider=go-redis "+server+"strategy=single waited=0", "Unset")
+		want(t, s, "attempts=1 contended=true "+parts[0]+" lock.mode=exclusive lock.name=a outcome=held provider=go-redis "+server+"strategy=single waited=0", "Unset")
+	}
+}
+
+// Names, owners and notes may be of any bytes; what a backend is sent is text. One attribute that is not would cost a whole batch.
+func TestAnyBytes(t *testing.T) {
+	t.Parallel()
+	const odd = "a\xff\xfeb"
+	r, server := record(), lockertest.New()
+	l := r.middleware(tracing.Config{ShowOwner: true})(server)
+	if _, err := l.Acquire(t.Context(), locker.Request{Name: odd, Owner: odd, Note: odd}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Acquire(t.Context(), locker.Request{Name: odd, Owner: "other\xff"})
+	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != odd || held.Owner != odd {
+		t.Errorf("refused with %v, want the holder as it is", err)
+	}
+	server.FailAcquire(driver.NewServerError("ERR "+odd, nil))
+	_, _ = l.Acquire(t.Context(), locker.Request{Name: "another"})
+	server.Expire(odd)
+	all := ""
+	for _, s := range r.Ended() {
+		all += text(s.Attributes()) + fmt.Sprint(events(s), s.Status())
+	}
+	if !utf8.ValidString(all) || strings.Count(all, "a\uFFFDb") < 5 {
+		t.Errorf("the spans have %q", all)
 	}
 }
 
@@ -261,7 +287,7 @@ func TestMisuse(t *testing.T) {
 		_, _ = r.middleware(tracing.Config{})(locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("x") })).
 			Acquire(t.Context(), locker.Request{Name: "a"})
 	}()
-	want(t, r.only(t, "acquire lock"), "attempts=0 error.type=panic lock.mode=exclusive lock.name=a outcome=error waited=0",
+	want(t, r.only(t, "acquire lock"), "attempts=0 contended=false error.type=panic lock.mode=exclusive lock.name=a outcome=error waited=0",
 		"Error: Acquire panicked, or ended its goroutine")
 }
 

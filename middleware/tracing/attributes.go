@@ -18,20 +18,22 @@ import (
 
 // The attributes that OpenTelemetry has no convention for. Durations are in seconds.
 const (
-	keyName     = attribute.Key("holdfast.lock.name")
-	keyMode     = attribute.Key("holdfast.lock.mode")
-	keyTTL      = attribute.Key("holdfast.lock.ttl")
-	keyFence    = attribute.Key("holdfast.lock.fence")
-	keyOwner    = attribute.Key("holdfast.lock.owner")
-	keyOutcome  = attribute.Key("holdfast.outcome")
-	keyAttempts = attribute.Key("holdfast.attempts")
-	keyWaited   = attribute.Key("holdfast.waited")
-	keyRenewals = attribute.Key("holdfast.renewals")
-	keyStrategy = attribute.Key("holdfast.strategy")
-	keyProvider = attribute.Key("holdfast.provider")
+	keyName      = attribute.Key("holdfast.lock.name")
+	keyMode      = attribute.Key("holdfast.lock.mode")
+	keyTTL       = attribute.Key("holdfast.lock.ttl")
+	keyFence     = attribute.Key("holdfast.lock.fence")
+	keyOwner     = attribute.Key("holdfast.lock.owner")
+	keyOutcome   = attribute.Key("holdfast.outcome")
+	keyAttempts  = attribute.Key("holdfast.attempts")
+	keyContended = attribute.Key("holdfast.contended")
+	keyWaited    = attribute.Key("holdfast.waited")
+	keyRenewals  = attribute.Key("holdfast.renewals")
+	keyStrategy  = attribute.Key("holdfast.strategy")
+	keyProvider  = attribute.Key("holdfast.provider")
 
 	keyHolderOwner = attribute.Key("holdfast.holder.owner")
 	keyHolderNote  = attribute.Key("holdfast.holder.note")
+	keyPart        = attribute.Key("holdfast.attempt.part")
 	keySends       = attribute.Key("holdfast.attempt.sends")
 	keyElapsed     = attribute.Key("holdfast.attempt.elapsed")
 	keyQueued      = attribute.Key("holdfast.wait.queued")
@@ -41,17 +43,20 @@ const (
 	keyLink        = attribute.Key("holdfast.link")
 )
 
+// named is for what may be of any bytes.
+func named(k attribute.Key, s string) attribute.KeyValue { return k.String(observe.Printable(s)) }
+
 func seconds(k attribute.Key, d time.Duration) attribute.KeyValue { return k.Float64(d.Seconds()) }
 
 // ofRequest are the attributes that are known before anything was sent. A sampler sees them.
 func (t *tracer) ofRequest(req locker.Request) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 4+len(t.cfg.Attributes))
-	attrs = append(attrs, keyName.String(req.Name), keyMode.String(req.Mode.String()))
+	attrs = append(attrs, named(keyName, req.Name), keyMode.String(req.Mode.String()))
 	if req.TTL > 0 {
 		attrs = append(attrs, seconds(keyTTL, req.TTL))
 	}
 	if req.Owner != "" && t.cfg.ShowOwner {
-		attrs = append(attrs, keyOwner.String(req.Owner))
+		attrs = append(attrs, named(keyOwner, req.Owner))
 	}
 	return append(attrs, t.cfg.Attributes...)
 }
@@ -59,12 +64,12 @@ func (t *tracer) ofRequest(req locker.Request) []attribute.KeyValue {
 // ofLock are the attributes of a hold.
 func (t *tracer) ofLock(lock *locker.Lock) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 10+len(t.cfg.Attributes))
-	attrs = append(attrs, keyName.String(lock.Name()), keyMode.String(lock.Mode().String()), seconds(keyTTL, lock.TTL()))
+	attrs = append(attrs, named(keyName, lock.Name()), keyMode.String(lock.Mode().String()), seconds(keyTTL, lock.TTL()))
 	if fence := lock.Fence(); fence != 0 {
 		attrs = append(attrs, keyFence.Int64(fence))
 	}
 	if t.cfg.ShowOwner {
-		attrs = append(attrs, keyOwner.String(lock.Owner()))
+		attrs = append(attrs, named(keyOwner, lock.Owner()))
 	}
 	return append(t.ofSource(attrs, locker.SourceOf(lock)), t.cfg.Attributes...)
 }
@@ -114,10 +119,10 @@ func ofError(attrs []attribute.KeyValue, err error) []attribute.KeyValue {
 // ofHolder are the attributes of a refusal.
 func ofHolder(attrs []attribute.KeyValue, held *locker.ContentionError) []attribute.KeyValue {
 	if held.Owner != "" {
-		attrs = append(attrs, keyHolderOwner.String(held.Owner))
+		attrs = append(attrs, named(keyHolderOwner, held.Owner))
 	}
 	if held.Note != "" {
-		attrs = append(attrs, keyHolderNote.String(held.Note))
+		attrs = append(attrs, named(keyHolderNote, held.Note))
 	}
 	return attrs
 }

@@ -18,8 +18,8 @@
 // An acquisition that was refused links to the acquisition span of who held the lock, in whichever process and on whichever
 // client. For that the trace context of the acquisition travels in Request.Note, behind what the user has put there, as
 // "traceparent=" and a W3C traceparent of version 00; it costs no round trip. Only a sampled span is sent, and only where the
-// note stays within locker.MaxNameLen. Those who are refused through a tracing Middleware see the note without it; State.Note and a
-// Trace of the caller's show it. tracestate and baggage do not travel.
+// note stays within locker.MaxNameLen. Those who are refused through a tracing Middleware see the note without it; State.Note, a
+// Trace of the caller's and, where the hold is not recorded, a refused Upgrade show it. tracestate and baggage do not travel.
 //
 // A holder that sends none, as one that uses another library, gives no link. What comes in a note is never trusted beyond the
 // IDs of a span: whoever can write the lock's key can make a link point anywhere.

@@ -18,7 +18,7 @@ func TestDocs(t *testing.T) {
 	for pattern, named := range map[string]*regexp.Regexp{
 		"../tracing/*.go": regexp.MustCompile(`(?:attribute\.Key\(|AddEvent\(|Start\(.*)"([a-z][a-z ._]+)"`),
 		"../metrics/*.go": regexp.MustCompile(`(?:attribute\.Key\(|= )"(holdfast[a-z._]+)"`),
-		"../logging/*.go": regexp.MustCompile(`(?:slog\.\w+\(|log\(.*, |logEnd\(ctx, )"([a-z_ ]+)"`),
+		"../logging/*.go": regexp.MustCompile(`(?:slog\.\w+\(|printable\(|log\(.*, |logEnd\(ctx, )"([a-z_ ]+)"`),
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) < 3 {

@@ -47,6 +47,9 @@ func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 }
 
 func (h *hold) renewed(info locker.RenewedInfo) {
+	if observe.Overtaken(info.Err) {
+		return
+	}
 	outcome := observe.OfRenew(info.Err)
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, keyOutcome.String(string(outcome)), seconds(keyTTL, info.TTL))

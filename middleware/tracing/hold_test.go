@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -257,6 +258,40 @@ func TestEndsOnce(t *testing.T) {
 	}
 }
 
+// A renewal that was under way when the lock was released is no failure of the hold.
+func TestReleaseOvertakesRenewal(t *testing.T) {
+	t.Parallel()
+	r := record()
+	inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		lock, err := lockertest.New().Acquire(ctx, req)
+		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return &overtaken{l, lock} })
+		return lock, err
+	})
+	lock, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
+	if err == nil {
+		err = lock.Release(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := r.only(t, "hold lock")
+	want(t, hold, "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
+	equal(t, "events", events(hold), []string{})
+}
+
+// overtaken renews while the release is under way.
+type overtaken struct {
+	locker.Lease
+	lock *locker.Lock
+}
+
+func (o *overtaken) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpRelease {
+		_ = o.lock.Renew(ctx, 0)
+	}
+	return o.Lease.Do(ctx, op)
+}
+
 // Losing a lock before it is handed over is told too.
 func TestLostBeforeHandOver(t *testing.T) {
 	t.Parallel()
@@ -273,6 +308,40 @@ func TestLostBeforeHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", "Error: lock was lost: EOF")
+}
+
+// So is releasing it, as what bounds holds from inside may do.
+func TestReleasedBeforeHandOver(t *testing.T) {
+	t.Parallel()
+	r := record()
+	inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		lock, err := lockertest.New().Acquire(ctx, req)
+		return lock, errors.Join(err, lock.Release(ctx))
+	})
+	if _, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r.only(t, "hold lock"), "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
+}
+
+// However the work ends, the span of its hold does.
+func TestWorkThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){"panic": func() { panic("x") }, "Goexit": runtime.Goexit} {
+		r := record()
+		l := r.middleware(tracing.Config{})(lockertest.New())
+		var wg sync.WaitGroup
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			defer func() { _ = recover() }()
+			_ = locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { end(); return nil })
+		}()
+		wg.Wait()
+		if len(r.Started()) != 2 || len(r.Ended()) != 2 {
+			t.Errorf("%s: %d spans began, %d ended; want 2", name, len(r.Started()), len(r.Ended()))
+		}
+	}
 }
 
 // What a sampler leaves out is passed on unsampled, without a Trace, a note or a second span.

@@ -175,7 +175,9 @@ func TestNestedTracing(t *testing.T) {
 	mw := r.middleware(tracing.Config{})
 	l := mw(mw(
 		locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			return nil, &locker.ContentionError{Name: "a", Note: req.Note}
+			err := &locker.ContentionError{Name: "a", Note: req.Note}
+			locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Err: err})
+			return nil, err
 		}),
 	))
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a", Note: "n"})
@@ -187,6 +189,9 @@ func TestNestedTracing(t *testing.T) {
 		t.Fatalf("%d spans", len(ended))
 	}
 	inner, outer := ended[0], ended[1]
+	for _, s := range ended {
+		want(t, s, "attempts=1 contended=true holder.note=n lock.mode=exclusive lock.name=a outcome=held waited=0", "Unset")
+	}
 	equal(t, "links of the inner span", linked(inner), []string{toward(outer.SpanContext())})
 	equal(t, "links of the outer span", linked(outer), []string{})
 }

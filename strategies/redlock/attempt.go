@@ -32,6 +32,9 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	h.mu.Lock()
 	err, fence, deadline := h.err, h.fence, h.deadline
 	h.mu.Unlock()
+	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
+		t.Attempt(ctx, locker.AttemptInfo{Source: h.Source(), Name: req.Name, Mode: req.Mode, Elapsed: time.Since(h.began), Err: err})
+	}
 	if err == nil {
 		lock := locker.NewLock(ctx, locker.Grant{
 			Name: req.Name, Owner: h.owner, Mode: req.Mode, TTL: h.req.TTL, Deadline: deadline, Fence: fence,
@@ -81,7 +84,7 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	return h
 }
 
-// attemptsOnly is ctx, with the Trace that the nodes may report to: of their locks nobody outside knows.
+// attemptsOnly is ctx, with the Trace that the nodes may report to, as parts: of their locks nobody outside knows.
 func attemptsOnly(ctx context.Context) context.Context {
 	t := locker.TraceFrom(ctx)
 	if t == nil {
@@ -91,7 +94,10 @@ func attemptsOnly(ctx context.Context) context.Context {
 	if t.Attempt == nil {
 		return ctx
 	}
-	return locker.WithTrace(ctx, &locker.Trace{Attempt: t.Attempt})
+	return locker.WithTrace(ctx, &locker.Trace{Attempt: func(ctx context.Context, info locker.AttemptInfo) {
+		info.Part = true
+		t.Attempt(ctx, info)
+	}})
 }
 
 // start asks all nodes.

@@ -320,7 +320,7 @@ func TestContentionTellsOfTheHolder(t *testing.T) {
 	})
 }
 
-// The traces of a quorum: each node's attempt, and the events of one lock.
+// The traces of a quorum: each node's attempt and that of the whole, and the events of one lock.
 func TestTrace(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		var mu sync.Mutex
@@ -332,7 +332,9 @@ func TestTrace(t *testing.T) {
 		}
 		c.nodes[2].down = nil
 		ctx := locker.WithTrace(t.Context(), &locker.Trace{
-			Attempt:  func(_ context.Context, i locker.AttemptInfo) { note("attempt %s", i.Strategy) },
+			Attempt: func(_ context.Context, i locker.AttemptInfo) {
+				note("attempt %s %s, part %t, ok %t", i.Strategy, i.Name, i.Part, i.Err == nil)
+			},
 			Acquired: func(_ context.Context, i locker.AcquiredInfo) { note("acquired %s %s", i.Strategy, i.Client) },
 			Renewed:  func(_ context.Context, i locker.RenewedInfo) { note("renewed %s %v", i.Strategy, i.Err) },
 			Released: func(_ context.Context, i locker.ReleasedInfo) { note("released %s %v", i.Strategy, i.Err) },
@@ -341,6 +343,10 @@ func TestTrace(t *testing.T) {
 		lock, err := c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
 		match(t, err)
 		match(t, lock.Renew(t.Context(), 0))
+		synctest.Wait()
+		if _, err := c.Acquire(ctx, locker.Request{Name: name, NoWait: true}); !errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("acquired again: %v", err)
+		}
 		synctest.Wait()
 		match(t, lock.Release(t.Context()))
 		synctest.Wait()
@@ -352,11 +358,15 @@ func TestTrace(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		slices.Sort(events)
-		want := []string{
-			"acquired redlock memory", "acquired redlock memory",
-			"attempt lockertest", "attempt lockertest", "attempt lockertest", "attempt lockertest", "attempt lockertest", "attempt lockertest",
-			"lost redlock", "released redlock <nil>", "renewed redlock <nil>",
-		}
+		part := func(what string) []string { return slices.Repeat([]string{"attempt lockertest " + what}, 3) }
+		want := slices.Concat(
+			[]string{"acquired redlock memory", "acquired redlock memory"},
+			part("job, part true, ok false"), part("job, part true, ok true"), part("other, part true, ok true"),
+			[]string{
+				"attempt redlock job, part false, ok false", "attempt redlock job, part false, ok true", "attempt redlock other, part false, ok true",
+				"lost redlock", "released redlock <nil>", "renewed redlock <nil>",
+			},
+		)
 		if !slices.Equal(events, want) {
 			t.Errorf("events:\n%q\nwant\n%q", events, want)
 		}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,9 +17,12 @@ type Observer[D any] struct {
 
 // Hooks are called for the events of an acquisition, one at a time, and never after its End. They may be nil.
 type Hooks[D any] struct {
-	Attempt func(*Acquisition[D], locker.AttemptInfo)
+	Attempt func(context.Context, *Acquisition[D], locker.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locker.WaitingInfo)
 	Woken   func(*Acquisition[D], locker.WokenInfo)
+	// Contended is called once, when it shows that the lock is not free: by a refusal or, without one, by a wait behind so
+	// many others of this process.
+	Contended func(_ *Acquisition[D], refusal error, queued int)
 	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
 	Waiters func(_ *Acquisition[D], change int64)
 }
@@ -26,17 +30,7 @@ type Hooks[D any] struct {
 // NewObserver makes the Observer of a middleware, once.
 func NewObserver[D any](hooks Hooks[D]) *Observer[D] {
 	o := &Observer[D]{hooks: hooks}
-	o.trace = &locker.Trace{
-		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.attempt(info) })
-		},
-		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.wait(info) })
-		},
-		Woken: func(ctx context.Context, info locker.WokenInfo) {
-			o.find(ctx, func(a *Acquisition[D]) { a.woken(info) })
-		},
-	}
+	o.trace = report(o.outermost)
 	return o
 }
 
@@ -46,9 +40,30 @@ func (o *Observer[D]) Of(ctx context.Context) *Acquisition[D] {
 	return a
 }
 
-func (o *Observer[D]) find(ctx context.Context, f func(*Acquisition[D])) {
-	if a := o.Of(ctx); a != nil {
-		a.Meanwhile(func() { f(a) })
+// outermost is the one that took o's own Trace along.
+func (o *Observer[D]) outermost(ctx context.Context) *Acquisition[D] {
+	a := o.Of(ctx)
+	for a != nil && a.outer != nil {
+		a = a.outer
+	}
+	return a
+}
+
+// report makes the Trace that tells an acquisition what happens.
+func report[D any](to func(context.Context) *Acquisition[D]) *locker.Trace {
+	tell := func(ctx context.Context, f func(*Acquisition[D])) {
+		if a := to(ctx); a != nil {
+			a.Meanwhile(func() { f(a) })
+		}
+	}
+	return &locker.Trace{
+		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
+			tell(ctx, func(a *Acquisition[D]) { a.attempt(ctx, info) })
+		},
+		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
+			tell(ctx, func(a *Acquisition[D]) { a.wait(info) })
+		},
+		Woken: func(ctx context.Context, info locker.WokenInfo) { tell(ctx, func(a *Acquisition[D]) { a.woken(info) }) },
 	}
 }
 
@@ -57,28 +72,27 @@ type Acquisition[D any] struct {
 	context.Context
 	Data     D
 	observer *Observer[D]
+	outer    *Acquisition[D] // of the same middleware, around a strategy that is made of other Lockers; nil: this is the outermost
 	start    time.Time
 
-	mu       sync.Mutex
-	over     bool
-	attempts []tally
-	room     [2]tally // for attempts
-	waits    int      // going on
-	since    time.Time
-	waited   time.Duration
-}
-
-// tally counts the attempts of one strategy: one that is made of others reports theirs too.
-type tally struct {
-	source locker.Source
-	n      int
+	mu        sync.Mutex
+	over      bool
+	contended bool
+	attempts  int
+	source    locker.Source // of the last one
+	waits     int           // going on
+	since     time.Time
+	waited    time.Duration
 }
 
 // Begin watches an acquisition. Its ctx, for the Locker inside, is the second result.
 func (o *Observer[D]) Begin(ctx context.Context) (*Acquisition[D], context.Context) {
-	a := &Acquisition[D]{Context: ctx, observer: o, start: time.Now()}
-	a.attempts = a.room[:0]
-	return a, locker.WithTrace(a, o.trace)
+	a := &Acquisition[D]{Context: ctx, observer: o, outer: o.Of(ctx), start: time.Now()}
+	trace := o.trace
+	if a.outer != nil {
+		trace = report(func(context.Context) *Acquisition[D] { return a })
+	}
+	return a, locker.WithTrace(a, trace)
 }
 
 // Value implements context.Context.
@@ -101,25 +115,35 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 	}
 }
 
-func (a *Acquisition[D]) attempt(info locker.AttemptInfo) {
-	a.count(info.Source)
+// attempt counts those of the outermost strategy: of one that is made of others, those of its parts are details.
+func (a *Acquisition[D]) attempt(ctx context.Context, info locker.AttemptInfo) {
+	if !info.Part {
+		a.attempts++
+		a.source = info.Source
+		if errors.Is(info.Err, locker.ErrNotAcquired) {
+			a.meet(info.Err, 0)
+		}
+	}
 	if f := a.observer.hooks.Attempt; f != nil {
-		f(a, info)
+		f(ctx, a, info)
 	}
 }
 
-func (a *Acquisition[D]) count(source locker.Source) {
-	for i := range a.attempts {
-		if t := &a.attempts[i]; t.source.Strategy == source.Strategy {
-			t.source = source
-			t.n++
-			return
-		}
+// meet notes that a refusal, or others in a queue, were met.
+func (a *Acquisition[D]) meet(refusal error, queued int) {
+	if a.contended {
+		return
 	}
-	a.attempts = append(a.attempts, tally{source, 1})
+	a.contended = true
+	if f := a.observer.hooks.Contended; f != nil {
+		f(a, refusal, queued)
+	}
 }
 
 func (a *Acquisition[D]) wait(info locker.WaitingInfo) {
+	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
+		a.meet(info.Err, info.Queued)
+	}
 	a.waits++
 	if a.waits == 1 {
 		a.since = time.Now()
@@ -152,32 +176,35 @@ func (a *Acquisition[D]) waiters(change int64) {
 
 // Result is what an acquisition came to.
 type Result struct {
-	Outcome  Outcome
-	Source   locker.Source // as far as it is known
-	Attempts int
-	Took     time.Duration
-	Waited   time.Duration // the part of Took without the attempts
-	GaveUp   bool          // while it waited
+	Outcome   Outcome
+	Source    locker.Source // as far as it is known
+	Attempts  int
+	Contended bool // it was refused, or had to queue behind others of this process
+	Took      time.Duration
+	Waited    time.Duration // the part of Took without the attempts
+	GaveUp    bool          // while it waited
 }
 
 // End ends the watching with what Acquire returned.
 func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if errors.Is(err, locker.ErrNotAcquired) {
+		a.meet(err, 0)
+	}
 	a.over = true
-	r := Result{Outcome: OfAcquire(a.Context, err), Took: time.Since(a.start), GaveUp: a.waits > 0}
+	r := Result{
+		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Contended: a.contended,
+		Took: time.Since(a.start), GaveUp: a.waits > 0,
+	}
+	if r.Source.Strategy == "" {
+		r.Source = a.source
+	}
 	if r.GaveUp {
 		a.waits = 0
 		a.waited += time.Since(a.since)
 		a.waiters(-1)
 	}
 	r.Waited = a.waited
-	r.Source = locker.SourceOf(lock)
-	for i, t := range a.attempts {
-		if t.source.Strategy == r.Source.Strategy || r.Source == (locker.Source{}) && i == len(a.attempts)-1 {
-			r.Attempts = t.n
-			r.Source = t.source
-		}
-	}
 	return r
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +23,9 @@ func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles 
 func observing(events *[]string) *observe.Observer[string] {
 	log := func(a *observe.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
 	return observe.NewObserver(observe.Hooks[string]{
-		Attempt: func(a *observe.Acquisition[string], i locker.AttemptInfo) { log(a, "attempt "+i.Strategy) },
+		Attempt: func(_ context.Context, a *observe.Acquisition[string], i locker.AttemptInfo) {
+			log(a, "attempt "+i.Strategy)
+		},
 		Waiting: func(a *observe.Acquisition[string], _ locker.WaitingInfo) { log(a, "waiting") },
 		Woken:   func(a *observe.Acquisition[string], _ locker.WokenInfo) { log(a, "woken") },
 		Waiters: func(a *observe.Acquisition[string], change int64) { log(a, fmt.Sprint("waiters ", change)) },
@@ -29,7 +33,8 @@ func observing(events *[]string) *observe.Observer[string] {
 }
 
 func attempt(ctx context.Context, strategy, address string) {
-	locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Strategy: strategy, Address: address}})
+	part := strategy == "node"
+	locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Strategy: strategy, Address: address}, Part: part})
 }
 
 func wait(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{}) }
@@ -58,11 +63,12 @@ func TestAcquisition(t *testing.T) {
 		wake(ctx)
 		elapse(time.Minute)
 		attempt(ctx, "quorum", "1,2")
+		attempt(ctx, "node", "3") // late
 		wait(ctx)
 		elapse(time.Second)
 		r := a.End(nil, op(locker.ErrMaxWait))
 		want := observe.Result{
-			Outcome: observe.Timeout, Source: locker.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1,
+			Outcome: observe.Timeout, Source: locker.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
 			Took: time.Minute + 4*time.Second, Waited: 4 * time.Second, GaveUp: true,
 		}
 		if r != want {
@@ -74,14 +80,14 @@ func TestAcquisition(t *testing.T) {
 		a.Meanwhile(func() { t.Error("called after the end") })
 		if want := []string{
 			"a attempt node", "a attempt node", "a waiters 1", "a waiting", "a waiting", "a woken", "a waiters -1", "a woken",
-			"a attempt quorum", "a waiters 1", "a waiting", "a waiters -1",
+			"a attempt quorum", "a attempt node", "a waiters 1", "a waiting", "a waiters -1",
 		}; !slices.Equal(events, want) {
 			t.Errorf("events %q, want %q", events, want)
 		}
 	})
 }
 
-// Two middlewares watch one acquisition, each what is its own; a Lock says which strategy's attempts count.
+// Two middlewares watch one acquisition, each what is its own.
 func TestObserversSideBySide(t *testing.T) {
 	t.Parallel()
 	var events []string
@@ -89,19 +95,111 @@ func TestObserversSideBySide(t *testing.T) {
 	a, ctx := one.Begin(t.Context())
 	b, ctx := two.Begin(ctx)
 	a.Data, b.Data = "a", "b"
-	attempt(ctx, "other", "")
+	attempt(ctx, "node", "")
 	lock, err := lockertest.New().Acquire(ctx, locker.Request{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt(ctx, "other", "")
+	attempt(ctx, "node", "")
 	for _, r := range []observe.Result{b.End(lock, nil), a.End(lock, nil)} {
 		if r.Outcome != observe.Acquired || r.Attempts != 1 || r.Source.Strategy != "lockertest" || r.GaveUp {
 			t.Errorf("came to %+v", r)
 		}
 	}
 	if want := []string{
-		"b attempt other", "a attempt other", "b attempt lockertest", "a attempt lockertest", "b attempt other", "a attempt other",
+		"b attempt node", "a attempt node", "b attempt lockertest", "a attempt lockertest", "b attempt node", "a attempt node",
+	}; !slices.Equal(events, want) {
+		t.Errorf("events %q, want %q", events, want)
+	}
+}
+
+// Contention is a refusal of the whole, or others of this process that are ahead; it is told of once. An outage is none, nor is a
+// part of a quorum that others hold.
+func TestContended(t *testing.T) {
+	t.Parallel()
+	refused := op(fmt.Errorf("%w; one attempt was made", &locker.ContentionError{Name: "a", Owner: "w7"}))
+	attempted := func(i locker.AttemptInfo) func(context.Context) {
+		return func(ctx context.Context) { locker.TraceFrom(ctx).Attempt(ctx, i) }
+	}
+	waits := func(i locker.WaitingInfo) func(context.Context) {
+		return func(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, i); wake(ctx) }
+	}
+	tests := []struct {
+		name  string
+		steps []func(context.Context)
+		err   error
+		want  string // what the hook is told; "": it is not called
+	}{
+		{name: "acquired at once", steps: []func(context.Context){attempted(locker.AttemptInfo{})}},
+		{name: "refused, by the error alone", err: refused, want: "w7 queued 0"},
+		{
+			name: "refused, then acquired", want: "w7 queued 0", steps: []func(context.Context){
+				attempted(locker.AttemptInfo{Err: refused}), waits(locker.WaitingInfo{Err: refused}), attempted(locker.AttemptInfo{Err: refused}),
+				attempted(locker.AttemptInfo{}),
+			},
+		},
+		{name: "queued, then acquired", want: "nobody queued 2", steps: []func(context.Context){
+			waits(locker.WaitingInfo{Queued: 2}), attempted(locker.AttemptInfo{}),
+		}},
+		{name: "an outage, then acquired", steps: []func(context.Context){
+			attempted(locker.AttemptInfo{Err: io.EOF}), waits(locker.WaitingInfo{Err: io.EOF}), attempted(locker.AttemptInfo{}),
+		}},
+		{name: "a part refused, the whole acquired", steps: []func(context.Context){
+			attempted(locker.AttemptInfo{Part: true, Err: refused}), attempted(locker.AttemptInfo{}),
+		}},
+		{name: "called off", err: op(context.Canceled)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var told []string
+			a, ctx := observe.NewObserver(observe.Hooks[string]{Contended: func(_ *observe.Acquisition[string], refusal error, queued int) {
+				who := "nobody"
+				if held := observe.Holder(refusal, true); held != nil {
+					who = held.Owner
+				}
+				told = append(told, fmt.Sprint(who, " queued ", queued))
+			}}).Begin(t.Context())
+			for _, step := range tt.steps {
+				step(ctx)
+			}
+			if r := a.End(nil, tt.err); r.Contended != (tt.want != "") || strings.Join(told, "; ") != tt.want {
+				t.Errorf("contended: %t, told %q; want %q", r.Contended, told, tt.want)
+			}
+		})
+	}
+}
+
+// One middleware may be around a quorum and around each of its nodes: every acquisition hears of what happens inside it, once.
+func TestOneObserverNested(t *testing.T) {
+	t.Parallel()
+	var events []string
+	o := observing(&events)
+	outer, ctx := o.Begin(t.Context())
+	outer.Data = "outer"
+	first, below := o.Begin(ctx)
+	first.Data = "first"
+	second, beside := o.Begin(ctx)
+	second.Data = "second"
+	attempt(below, "single", "1")
+	attempt(beside, "single", "2")
+	wait(below)
+	for _, r := range []observe.Result{first.End(nil, nil), second.End(nil, nil)} {
+		if r.Attempts != 1 {
+			t.Errorf("an inner one came to %+v", r)
+		}
+	}
+	wake(below)
+	attempt(ctx, "quorum", "1,2")
+	if r := outer.End(nil, nil); r.Attempts != 3 || r.Source.Strategy != "quorum" || r.GaveUp {
+		t.Errorf("the outer one came to %+v", r)
+	}
+	if o.Of(below) != first || o.Of(beside) != second || o.Of(ctx) != outer {
+		t.Error("an acquisition is not found in its ctx")
+	}
+	if want := []string{
+		"first attempt single", "outer attempt single", "second attempt single", "outer attempt single", "first waiters 1", "first waiting",
+		"outer waiters 1", "outer waiting", "first waiters -1", "outer waiters -1", "outer woken", "outer attempt quorum",
 	}; !slices.Equal(events, want) {
 		t.Errorf("events %q, want %q", events, want)
 	}

@@ -29,15 +29,19 @@ const (
 // Failed tells whether o is an error. To be refused, to wait in vain and to be called off are none.
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost }
 
-// OfAcquire is the outcome of an acquire under ctx that returned err.
+// OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound cut off, while ctx lasts,
+// is an error: nobody called it off.
 func OfAcquire(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
 		return Acquired
 	case errors.Is(err, locker.ErrUnknownOutcome):
 		return Unknown
-	case !errors.Is(err, locker.ErrNotAcquired) && !onlyEnded(err, context.Cause(ctx)):
+	case errors.Is(err, locker.ErrNotAcquired):
+	case ctx.Err() == nil && !errors.Is(err, locker.ErrMaxWait), !onlyEnded(err, context.Cause(ctx)):
 		return Error
+	}
+	switch {
 	case errors.Is(err, locker.ErrMaxWait), errors.Is(err, context.DeadlineExceeded):
 		return Timeout
 	case errors.Is(err, context.Canceled):
@@ -49,6 +53,10 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 
 // OfRenew is the outcome of a renewal.
 func OfRenew(err error) Outcome { return of(Renewed, err) }
+
+// Overtaken tells whether a renewal came to nothing because the lock was released, which is no failure: a watchdog's may be
+// under way then.
+func Overtaken(err error) bool { return errors.Is(err, locker.ErrReleased) }
 
 // OfRelease is the outcome of a release, and with it of the hold.
 func OfRelease(err error) Outcome { return of(Released, err) }

@@ -59,6 +59,14 @@ func TestOutcomes(t *testing.T) {
 		{name: "server error", err: op(loading), want: observe.Error, rest: observe.Error, errorType: "LOADING"},
 		{name: "no connection", err: op(dial), want: observe.Error, rest: observe.Error, errorType: "net_dial"},
 		{
+			name: "no connection within an attempt's time", err: op(driver.NotSent(context.DeadlineExceeded)), want: observe.Error,
+			rest: observe.Error, errorType: "timeout",
+		},
+		{
+			name: "called off before a connection came", ctx: ended(), err: op(driver.NotSent(context.Canceled)), want: observe.Cancelled,
+			rest: observe.Error, errorType: "canceled",
+		},
+		{
 			name: "read timeout", err: op(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), want: observe.Error, rest: observe.Error,
 			errorType: "timeout",
 		},
@@ -146,5 +154,20 @@ func TestTextOfRefusal(t *testing.T) {
 	}
 	if observe.Holder(io.EOF, true) != nil || observe.Text(io.EOF, false) != "EOF" {
 		t.Error("another error is taken for a refusal")
+	}
+}
+
+// A server that does not know a command shows its arguments, and the token of the hold is one of them.
+func TestTextOfArguments(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		"ERR unknown command 'EVALSHA', with args beginning with: 'e0a9' '1' 'job' 'secret-token|me' ",
+		"ERR unknown command `EVALSHA`, with args beginning with: `e0a9`, `1`, `job`, `secret-token`, ",
+	} {
+		err := fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, op(driver.NewServerError(reply, errors.New(reply))))
+		text := observe.Text(errors.Join(err, io.EOF), true)
+		if strings.Contains(text, "secret") || !strings.Contains(text, "unknown command") || !strings.HasSuffix(text, "EOF") {
+			t.Errorf("text %q", text)
+		}
 	}
 }
