@@ -86,10 +86,31 @@ func (e *ServerError) Error() string { return "server error: " + e.Text }
 // Unwrap returns the client's own error.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// Code is the first word of the reply, such as "WRONGTYPE".
+// Code is the first word of the reply, such as "WRONGTYPE". Up to Redis 7.0 the ACL's refusal of what a script does has no
+// code of its own; it is "NOPERM" all the same.
 func (e *ServerError) Code() string {
 	code, _, _ := strings.Cut(e.Text, " ")
+	if code == "ERR" && strings.Contains(e.Text, oldRefusal) {
+		return noPerm
+	}
 	return code
+}
+
+const (
+	noPerm     = "NOPERM"
+	oldRefusal = "The user executing the script can't "
+	refusal    = noPerm + " ACL failure in script"
+)
+
+// Interrupted tells whether err says that the ACL stopped a script in its middle. What the script wrote before is written, and
+// another try would only write it again.
+func Interrupted(err error) bool {
+	se, ok := errors.AsType[*ServerError](err)
+	return ok && se.interrupted()
+}
+
+func (e *ServerError) interrupted() bool {
+	return e.Code() == noPerm && (strings.HasPrefix(e.Text, refusal) || strings.Contains(e.Text, oldRefusal))
 }
 
 // CodeOf returns the code of the server error in err's chain, or "".
@@ -109,10 +130,13 @@ var notExecuted = map[string]struct{ passing bool }{
 }
 
 // NotExecuted tells whether err proves that the command did not run: it never left, or the server refused it. nil and every
-// other error prove nothing of the kind.
+// other error prove nothing of the kind, nor does one that is [Interrupted].
 func NotExecuted(err error) bool {
 	if errors.Is(err, ErrNotSent) {
 		return true
+	}
+	if Interrupted(err) {
+		return false
 	}
 	_, known := notExecuted[CodeOf(err)]
 	return known
