@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -129,8 +131,36 @@ var notExecuted = map[string]struct{ passing bool }{
 	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false},
 }
 
-// NotExecuted tells whether err proves that the command did not run: it never left, or the server refused it. nil and every
-// other error prove nothing of the kind, nor does one that is [Interrupted].
+// The TLS alerts by which a server turns a client away (RFC 8446, section 6.2): for its certificate, or for want of one, or
+// because they have nothing in common.
+var turnedAway = []tls.AlertError{
+	40,  // handshake_failure
+	42,  // bad_certificate
+	43,  // unsupported_certificate
+	44,  // certificate_revoked
+	45,  // certificate_expired
+	46,  // certificate_unknown
+	48,  // unknown_ca
+	49,  // access_denied
+	70,  // protocol_version
+	71,  // insufficient_security
+	112, // unrecognized_name
+	116, // certificate_required
+}
+
+// untrusted tells whether one side of a TLS handshake did not trust the other. With TLS 1.3 a client may have sent a command
+// by then; the server has not read it.
+func untrusted(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && op.Err != nil && // crypto/tls keeps the type of alerts to itself
+		slices.ContainsFunc(turnedAway, func(alert tls.AlertError) bool { return alert.Error() == op.Err.Error() })
+}
+
+// NotExecuted tells whether err proves that the command did not run: it never left, a TLS handshake failed for want of trust,
+// or the server refused it. nil and every other error prove nothing of the kind, nor does one that is [Interrupted].
 func NotExecuted(err error) bool {
 	if errors.Is(err, ErrNotSent) {
 		return true
@@ -138,15 +168,19 @@ func NotExecuted(err error) bool {
 	if Interrupted(err) {
 		return false
 	}
+	if untrusted(err) {
+		return true
+	}
 	_, known := notExecuted[CodeOf(err)]
 	return known
 }
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
 // server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
-// errors do not heal, nor does what matches ErrFinal; a closed driver does not reopen.
+// errors do not heal, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not reopen.
 func Passing(err error) bool {
-	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
+	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
+		untrusted(err) {
 		return false
 	}
 	if code := CodeOf(err); code != "" {

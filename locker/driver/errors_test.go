@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -85,6 +86,11 @@ func TestServerError(t *testing.T) {
 	}
 }
 
+// alert is what crypto/tls makes of an alert of the server.
+func alert(code tls.AlertError) error {
+	return &net.OpError{Op: "remote error", Err: errors.New(code.Error())}
+}
+
 func TestOutcomeOfErrors(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
@@ -135,6 +141,14 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{dial, false, true}, // the adapter says whether it was its own dial
 		{context.DeadlineExceeded, false, true},
 		{context.Canceled, false, true},
+
+		// TLS: one side does not trust the other; or the connection breaks.
+		{alert(116), true, false}, // certificate_required
+		{alert(48), true, false},  // unknown_ca
+		{driver.NotSent(&tls.CertificateVerificationError{Err: errors.New("unknown authority")}), true, false},
+		{alert(80), false, true}, // internal_error
+		{alert(20), false, true}, // bad_record_mac
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, false, true},
 
 		// Never sent.
 		{driver.NotSent(dial), true, true},
