@@ -163,7 +163,7 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 		t.Fatal(err)
 	}
 	done := strategies[c.strategy].run(t, drv, c.prefix, patience)
-	done.watch(locker.Request{Name: c.prefix + "watched", Owner: "one", Fenced: true, TTL: 3 * time.Second})
+	done.watch(locker.Request{Name: c.prefix + "watched", Fenced: true, TTL: 3 * time.Second})
 	if err := errors.Join(done.errs...); err != nil {
 		t.Error(err)
 	}

@@ -45,7 +45,7 @@ var strategies = map[string]strategy{
 		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
 			return reentrant.New(drv, reentrant.Config{Prefix: prefix, AttemptTimeout: attemptTimeout})
 		},
-		more: func(c *cycle, name string) { c.crowd(locker.Request{Name: name, Owner: "one"}) },
+		more: func(c *cycle, name string) { c.crowd(locker.Request{Name: name}) },
 	},
 	"rwhash": {
 		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
@@ -63,6 +63,8 @@ type cycle struct {
 	ctx      context.Context
 	drv      driver.Driver
 	locks    lockerInspector
+	owner    string
+	note     string
 	new      func(prefix string) (lockerInspector, error)
 	patience time.Duration // of who waits for a release
 	errs     []error
@@ -71,16 +73,22 @@ type cycle struct {
 // run does all of it with names that begin with name, and returns what failed.
 func (s strategy) run(t *testing.T, drv driver.Driver, name string, patience time.Duration) *cycle {
 	t.Helper()
-	c := &cycle{ctx: t.Context(), drv: drv, patience: patience}
+	return s.runAs(t, drv, name, "one", "why", patience)
+}
+
+// runAs is run with an owner and a note.
+func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note string, patience time.Duration) *cycle {
+	t.Helper()
+	c := &cycle{ctx: t.Context(), drv: drv, owner: owner, note: note, patience: patience}
 	c.new = func(prefix string) (lockerInspector, error) { return s.new(drv, prefix) }
 	var err error
 	if c.locks, err = c.new(""); err != nil {
 		t.Fatal(err)
 	}
-	c.hold(locker.Request{Name: name + "plain", Owner: "one", Note: "why"})
-	c.hold(locker.Request{Name: name + "fenced", Owner: "one", Fenced: true})
-	c.takeOver(locker.Request{Name: name + "resumed", Owner: "one", Fenced: true})
-	c.wait(locker.Request{Name: name + "awaited", Owner: "one"})
+	c.hold(locker.Request{Name: name + "plain"})
+	c.hold(locker.Request{Name: name + "fenced", Fenced: true})
+	c.takeOver(locker.Request{Name: name + "resumed", Fenced: true})
+	c.wait(locker.Request{Name: name + "awaited"})
 	c.quorum(name)
 	s.more(c, name+"more")
 	return c
@@ -107,19 +115,29 @@ func (c *cycle) check(err error, what string) bool {
 
 // acquire returns nil where it fails.
 func (c *cycle) acquire(l locker.Locker, req locker.Request) *locker.Lock {
+	req.Owner, req.Note = c.owner, c.note
 	lock, err := l.Acquire(c.ctx, req)
 	c.check(err, "acquire")
 	return lock
 }
 
-// refused wants another's attempt to be.
+// refused wants another's attempt to be, and to be told who holds.
 func (c *cycle) refused(name string) {
-	_, err := c.locks.Acquire(c.ctx, locker.Request{Name: name, Owner: "another", NoWait: true})
+	_, err := c.locks.Acquire(c.ctx, locker.Request{Name: name, Owner: c.owner + "'s rival", NoWait: true})
 	if err == nil {
 		err = errors.New("acquired what is held")
 	}
-	if !errors.Is(err, locker.ErrNotAcquired) {
-		c.check(err, "the other's acquire")
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
+		c.known(held.Owner, held.Note, "refusal")
+		return
+	}
+	c.check(err, "the other's acquire")
+}
+
+// known wants the owner and the note, as they were given.
+func (c *cycle) known(owner, note, what string) {
+	if owner != c.owner || note != c.note {
+		c.check(fmt.Errorf("owner %q and note %q; want %q and %q", owner, note, c.owner, c.note), what)
 	}
 }
 
@@ -130,9 +148,8 @@ func (c *cycle) hold(req locker.Request) {
 		return
 	}
 	c.refused(req.Name)
-	state, err := c.locks.Inspect(c.ctx, req.Name)
-	if c.check(err, "inspect") && !state.Held {
-		c.check(errors.New("it is not held"), "inspect")
+	if state, err := c.locks.Inspect(c.ctx, req.Name); c.check(err, "inspect") {
+		c.known(state.Owner, state.Note, "inspect")
 	}
 	c.check(lock.Renew(c.ctx, time.Hour), "renew")
 	c.check(lock.Release(c.ctx), "release")
@@ -186,7 +203,7 @@ func (c *cycle) wait(req locker.Request) {
 	}})
 	ended := make(chan error, 1)
 	go func() {
-		second, err := waiting(c.locks).Acquire(ctx, locker.Request{Name: req.Name, Owner: "another", MaxWait: c.patience})
+		second, err := waiting(c.locks).Acquire(ctx, locker.Request{Name: req.Name, Owner: c.owner + "'s rival", MaxWait: c.patience})
 		if err == nil {
 			err = second.Release(ctx)
 		}
@@ -235,7 +252,7 @@ func (c *cycle) quorum(name string) {
 		nodes[i] = node
 	}
 	l := locker.Must(redlock.New(nodes, redlock.Config{AttemptTimeout: attemptTimeout}))
-	lock := c.acquire(l, locker.Request{Name: "quorum", Owner: "one", Fenced: true})
+	lock := c.acquire(l, locker.Request{Name: "quorum", Fenced: true})
 	if lock == nil {
 		return
 	}
