@@ -1,6 +1,7 @@
 package security_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -174,6 +176,50 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 		_, err := done.locks.Acquire(t.Context(), locker.Request{Name: "other:" + c.prefix, Fenced: fenced})
 		if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) || errors.Is(err, locker.ErrUnknownOutcome) {
 			t.Errorf("a name of others: %v; want NOPERM and nothing else", err)
+		}
+	}
+}
+
+// Who may not publish and subscribe has locks, and waits by polling. Who may not have the counter has locks without a fence.
+func TestACLThatAllowsLess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	for user, without := range map[string][]string{
+		"deaf": {"+publish", "+subscribe", "+unsubscribe", "&{lock:*}:wake"}, "unfenced": {"~{lock:*}:fence"},
+	} {
+		setUser(t, server, user, slices.DeleteFunc(append(rule(t, "single"), "+client|tracking"), func(word string) bool {
+			return slices.Contains(without, word)
+		}))
+		for _, client := range clients.All {
+			t.Run(user+"/"+client.Name, func(t *testing.T) {
+				t.Parallel()
+				drv, err := dial(t, client, user, alone(server))
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+				name := "lock:" + user + client.Name
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: user == "deaf"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiting, waited := make(chan struct{}, 1000), make(chan error, 1)
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { waiting <- struct{}{} }})
+				go func() {
+					second, err := l.Acquire(ctx, locker.Request{Name: name, MaxWait: patience})
+					waited <- errors.Join(err, second.Release(ctx))
+				}()
+				<-waiting
+				if err := errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-waited); err != nil {
+					t.Error(err)
+				}
+				if user == "unfenced" {
+					_, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
+					if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) {
+						t.Errorf("fenced: %v; want NOPERM", err)
+					}
+				}
+			})
 		}
 	}
 }
