@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -86,10 +88,31 @@ func (e *ServerError) Error() string { return "server error: " + e.Text }
 // Unwrap returns the client's own error.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// Code is the first word of the reply, such as "WRONGTYPE".
+// Code is the first word of the reply, such as "WRONGTYPE". Up to Redis 7.0 the ACL's refusal of what a script does has no
+// code of its own; it is "NOPERM" all the same.
 func (e *ServerError) Code() string {
 	code, _, _ := strings.Cut(e.Text, " ")
+	if code == "ERR" && strings.Contains(e.Text, oldRefusal) {
+		return noPerm
+	}
 	return code
+}
+
+const (
+	noPerm     = "NOPERM"
+	oldRefusal = "The user executing the script can't "
+	refusal    = noPerm + " ACL failure in script"
+)
+
+// Interrupted tells whether err says that the ACL stopped a script in its middle. What the script wrote before is written, and
+// another try would only write it again.
+func Interrupted(err error) bool {
+	se, ok := errors.AsType[*ServerError](err)
+	return ok && se.interrupted()
+}
+
+func (e *ServerError) interrupted() bool {
+	return e.Code() == noPerm && (strings.HasPrefix(e.Text, refusal) || strings.Contains(e.Text, oldRefusal))
 }
 
 // CodeOf returns the code of the server error in err's chain, or "".
@@ -108,10 +131,44 @@ var notExecuted = map[string]struct{ passing bool }{
 	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false},
 }
 
-// NotExecuted tells whether err proves that the command did not run: it never left, or the server refused it. nil and every
-// other error prove nothing of the kind.
+// The TLS alerts by which a server turns a client away (RFC 8446, section 6.2): for its certificate, or for want of one, or
+// because they have nothing in common.
+var turnedAway = []tls.AlertError{
+	40,  // handshake_failure
+	42,  // bad_certificate
+	43,  // unsupported_certificate
+	44,  // certificate_revoked
+	45,  // certificate_expired
+	46,  // certificate_unknown
+	48,  // unknown_ca
+	49,  // access_denied
+	70,  // protocol_version
+	71,  // insufficient_security
+	112, // unrecognized_name
+	116, // certificate_required
+}
+
+// untrusted tells whether one side of a TLS handshake did not trust the other. With TLS 1.3 a client may have sent a command
+// by then; the server has not read it.
+func untrusted(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && op.Err != nil && // crypto/tls keeps the type of alerts to itself
+		slices.ContainsFunc(turnedAway, func(alert tls.AlertError) bool { return alert.Error() == op.Err.Error() })
+}
+
+// NotExecuted tells whether err proves that the command did not run: it never left, a TLS handshake failed for want of trust,
+// or the server refused it. nil and every other error prove nothing of the kind, nor does one that is [Interrupted].
 func NotExecuted(err error) bool {
 	if errors.Is(err, ErrNotSent) {
+		return true
+	}
+	if Interrupted(err) {
+		return false
+	}
+	if untrusted(err) {
 		return true
 	}
 	_, known := notExecuted[CodeOf(err)]
@@ -120,9 +177,10 @@ func NotExecuted(err error) bool {
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
 // server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
-// errors do not heal, nor does what matches ErrFinal; a closed driver does not reopen.
+// errors do not heal, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not reopen.
 func Passing(err error) bool {
-	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
+	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
+		untrusted(err) {
 		return false
 	}
 	if code := CodeOf(err); code != "" {

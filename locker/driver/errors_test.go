@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,36 @@ func serverError(text string) error {
 	return driver.NewServerError(text, errors.New("the client's: "+text))
 }
 
+// What the ACL says of a command inside a script: Redis 7.2 and later and Valkey, Redis 7.0, Redis 6.2.
+const (
+	refusedInScript   = "NOPERM ACL failure in script: User app has no permissions to run the 'pexpireat' command"
+	refusedInScript70 = "ERR The user executing the script can't run this command or subcommand script: ec22, on @user_script:1."
+	refusedInScript62 = "ERR Error running script (call to f_ec22): @user_script:1: The user executing the script can't run this command or subcommand"
+)
+
+// A script that was stopped in its middle may have written; a call that was refused as a whole has not.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{serverError(refusedInScript), true},
+		{serverError(refusedInScript70), true},
+		{serverError(refusedInScript62), true},
+		{wrap(serverError(refusedInScript)), true},
+		{serverError("NOPERM this user has no permissions to run the 'eval' command"), false},
+		{serverError("NOPERM User app has no permissions to access the 'ACL failure in script' key"), false},
+		{serverError("ERR ACL failure in script"), false},
+		{errors.New(refusedInScript), false},
+	} {
+		if got := driver.Interrupted(tt.err); got != tt.want {
+			t.Errorf("Interrupted(%v) = %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
+
 func TestServerError(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ in, text, code string }{
@@ -27,6 +58,9 @@ func TestServerError(t *testing.T) {
 		{"MOVED 3999 127.0.0.1:6381", "MOVED 3999 127.0.0.1:6381", "MOVED"},
 		{"NOAUTH", "NOAUTH", "NOAUTH"},
 		{"MY_CODE2 text", "MY_CODE2 text", "MY_CODE2"},
+		{refusedInScript70, refusedInScript70, "NOPERM"},
+		{refusedInScript70[len("ERR "):], refusedInScript70, "NOPERM"},
+		{refusedInScript62, refusedInScript62, "NOPERM"},
 		{"", "ERR ", "ERR"},
 		{" leading space", "ERR  leading space", "ERR"},
 		{"moved lower", "ERR moved lower", "ERR"},
@@ -52,6 +86,11 @@ func TestServerError(t *testing.T) {
 	}
 }
 
+// alert is what crypto/tls makes of an alert of the server.
+func alert(code tls.AlertError) error {
+	return &net.OpError{Op: "remote error", Err: errors.New(code.Error())}
+}
+
 func TestOutcomeOfErrors(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
@@ -75,6 +114,9 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("NOSCRIPT No matching script. Please use EVAL."), true, true},
 		{serverError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), true, true},
 		{serverError("NOPERM this user has no permissions to run the 'eval' command"), true, false},
+		{serverError(refusedInScript), false, false},
+		{serverError(refusedInScript70), false, false},
+		{serverError(refusedInScript62), false, false},
 		{serverError("NOAUTH Authentication required."), true, false},
 		{serverError("WRONGPASS invalid username-password pair or user is disabled."), true, false},
 		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), true, false},
@@ -99,6 +141,14 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{dial, false, true}, // the adapter says whether it was its own dial
 		{context.DeadlineExceeded, false, true},
 		{context.Canceled, false, true},
+
+		// TLS: one side does not trust the other; or the connection breaks.
+		{alert(116), true, false}, // certificate_required
+		{alert(48), true, false},  // unknown_ca
+		{driver.NotSent(&tls.CertificateVerificationError{Err: errors.New("unknown authority")}), true, false},
+		{alert(80), false, true}, // internal_error
+		{alert(20), false, true}, // bad_record_mac
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, false, true},
 
 		// Never sent.
 		{driver.NotSent(dial), true, true},

@@ -5,6 +5,9 @@
 local function next_fence(key)
   local last = redis.pcall('GET', key)
   if type(last) == 'table' then
+    if string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then
+      redis.call('GET', key) -- fails again, this time for the caller: of a permission, say
+    end
     return nil, 'a value of another type'
   end
   if last and (not string.match(last, '^%d+$') or #last > 16 or tonumber(last) >= 9007199254740991) then

@@ -67,6 +67,10 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	}
 	err := a.sends.Resolve(ctx, a)
 	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
+	if driver.Interrupted(err) {
+		a.giveBack(a.abort(a.channel())) // half of it may be written, a lease without an end even
+		return err
+	}
 	if err == nil && a.scripted {
 		if err = a.read(); err != nil && !inTheWay(err) {
 			a.giveBack(a.abort(a.channel())) // a reply that we do not understand: it may have won

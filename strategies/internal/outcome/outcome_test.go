@@ -45,6 +45,7 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	noperm, loading, again := serverError("NOPERM no"), serverError("LOADING wait"), serverError("TRYAGAIN moving")
 	odd := serverError("ERR odd")
+	halfway := serverError("NOPERM ACL failure in script: User app has no permissions to run the 'pexpireat' command")
 	tests := []struct {
 		name     string
 		answers  []error
@@ -58,6 +59,7 @@ func TestResolve(t *testing.T) {
 		{name: "never sent is known", answers: []error{errRefused}, n: 1, want: []error{driver.ErrNotSent}, wantNot: []error{locker.ErrUnknownOutcome}},
 		{name: "refused by the server is known", answers: []error{loading}, n: 1, want: []error{loading}, wantNot: []error{locker.ErrUnknownOutcome}},
 		{name: "an unknown server error is open", answers: []error{odd, nil}, n: 2, open: 1},
+		{name: "a script stopped in its middle is not repeated", answers: []error{halfway}, n: 1, want: []error{locker.ErrUnknownOutcome, halfway}},
 		{name: "a slot on the move passes", answers: []error{again, again, nil}, n: 3},
 		{name: "open, then an outage, then answered", answers: []error{errCut, errRefused, loading, nil}, n: 4, open: 1},
 		{

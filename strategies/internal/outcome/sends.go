@@ -43,7 +43,8 @@ type Sends struct {
 // doubling to 500 ms. TRYAGAIN (a slot on the move) is passing and is sent again too.
 //
 // The error is nil once a send was answered; the error of the last send, where no send is open; or else one that matches
-// locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it.
+// locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it. What is driver.Interrupted matches
+// locker.ErrUnknownOutcome too, and is not sent again.
 func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 	patience := s.Patience
 	if patience == nil {
@@ -54,6 +55,8 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 		switch {
 		case err == nil:
 			return nil
+		case driver.Interrupted(err): // half of it may be written; nothing more will be
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 		case !driver.NotExecuted(err):
 			s.Open++
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):

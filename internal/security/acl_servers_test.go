@@ -1,0 +1,147 @@
+package security_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	rueidisclient "github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/rueidis"
+)
+
+// In a cluster a client asks for the slots, and announces what follows an ASK.
+func TestACLInACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, redistest.Options{})
+	name := "lock:moving"
+	slot := redistest.Slot(name)
+	from := c.NodeForSlot(slot)
+	to := c.Nodes()[0]
+	if to == from {
+		to = c.Nodes()[1]
+	}
+	target := conformance.Target{Kind: conformance.Cluster, Addrs: c.Addrs()}
+	allow := func(rule []string) {
+		for _, node := range c.Nodes() {
+			node.MustCommand(t, "ACL", "LOG", "RESET")
+			setUser(t, node, "single", rule)
+		}
+	}
+	all := map[string]driver.Driver{}
+	for _, client := range clients.All {
+		full := append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Cluster)...)
+		without := func(word string) []string {
+			if !slices.Contains(full, word) {
+				t.Fatalf("%s: the table of SECURITY.md has no %s", client.Name, word)
+			}
+			return slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == word })
+		}
+		allow(without("+cluster|slots"))
+		drv, err := dial(t, client, "single", target)
+		if err == nil {
+			_, err = strategies["single"].acquire(t, drv, "lock:"+client.Name)
+		}
+		if (err == nil) != (client.Name == "redigo") { // which then goes where the wrong node sends it
+			t.Errorf("%s: acquire without +cluster|slots: %v", client.Name, err)
+		}
+		asked := slices.ContainsFunc(c.Nodes(), func(node *redistest.Server) bool {
+			return slices.Contains(denied(t, node), "command cluster|slots")
+		})
+		if !asked {
+			t.Errorf("%s did not ask for the slots", client.Name)
+		}
+		allow(full)
+		if drv, err = dial(t, client, "single", target); err != nil {
+			t.Fatalf("%s: %v", client.Name, err)
+		}
+		all[client.Name] = drv
+		if err := errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...); err != nil {
+			t.Errorf("%s: %v", client.Name, err)
+		}
+	}
+	move, err := c.BeginMove(t.Context(), slot, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range clients.All {
+		full := append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Cluster)...)
+		allow(full)
+		lock, err := strategies["single"].acquire(t, all[client.Name], name)
+		if err != nil {
+			t.Errorf("%s: acquire of a name on the move: %v", client.Name, err)
+			continue
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("%s: release of a name on the move: %v", client.Name, err)
+		}
+		allow(slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == "+asking" }))
+		_, err = strategies["single"].acquire(t, all[client.Name], name)
+		if err == nil || driver.CodeOf(err) != "NOPERM" && client.Name != "rueidis" { // which goes in circles until its ctx ends
+			t.Errorf("%s: acquire without +asking: %v; want NOPERM", client.Name, err)
+		}
+		if !slices.Contains(denied(t, to), "command asking") {
+			t.Errorf("%s did not ask", client.Name)
+		}
+	}
+	if err := move.Abort(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Behind Sentinels some ask a server for its role.
+func TestACLBehindSentinels(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t, redistest.Options{})
+	master, err := s.Master(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := conformance.Target{Kind: conformance.Sentinel, Addrs: s.SentinelAddrs(), MasterName: s.MasterName()}
+	for _, client := range clients.All {
+		full := append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Sentinel)...)
+		setUser(t, master, "single", full)
+		drv, err := dial(t, client, "single", target)
+		if err != nil {
+			t.Errorf("%s: %v", client.Name, err)
+			continue
+		}
+		if err := errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...); err != nil {
+			t.Errorf("%s: %v", client.Name, err)
+		}
+		if !slices.Contains(full, "+role") {
+			continue
+		}
+		setUser(t, master, "single", slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == "+role" }))
+		if drv, err = dial(t, client, "single", target); err == nil {
+			_, err = strategies["single"].acquire(t, drv, "lock:again")
+		}
+		if err == nil {
+			t.Errorf("%s: acquired without +role", client.Name)
+		}
+	}
+}
+
+// Without its cache rueidis needs no more than the rule.
+func TestACLOfRueidisWithoutCache(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	setUser(t, server, "single", rule(t, "single"))
+	client, err := rueidisclient.NewClient(rueidisclient.ClientOption{
+		InitAddress: []string{server.Addr()}, Username: "single", Password: "secret", DisableCache: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	drv := locker.Must(rueidis.New(client))
+	defer drv.Close()
+	if err := errors.Join(strategies["single"].run(t, drv, "lock:", patience).errs...); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,271 @@
+package security_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const document = "../../SECURITY.md"
+
+// patience is longer than any release takes to be heard of; hurry is long enough for one that is.
+const (
+	patience = 20 * time.Second
+	hurry    = 300 * time.Millisecond
+)
+
+// rule is what follows "ACL SETUSER user" in SECURITY.md.
+func rule(t *testing.T, user string) []string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "ACL SETUSER "+user+" "); ok {
+			return strings.Fields(rest)
+		}
+	}
+	t.Fatalf("%s has no rule for %s", document, user)
+	return nil
+}
+
+// alsoNeeded is what SECURITY.md's table says that a client needs beyond the rules, always and with such servers.
+func alsoNeeded(t *testing.T, client string, kind conformance.Kind) []string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, found := strings.Cut(string(text), "\n| `providers/"+client+"` |")
+	row, _, _ = strings.Cut(row, "\n")
+	cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), "|")
+	if !found || len(cells) != 4 {
+		t.Fatalf("%s has no row for %s with three cells behind: %q", document, client, cells)
+	}
+	text = []byte(cells[0])
+	switch kind {
+	case conformance.Cluster:
+		text = append(text, cells[1]...)
+	case conformance.Sentinel:
+		text = append(text, cells[2]...)
+	}
+	var words []string
+	for _, word := range regexp.MustCompile("`([+][^`]*)`").FindAllSubmatch(text, -1) {
+		words = append(words, strings.ReplaceAll(string(word[1]), "\x00", "|"))
+	}
+	return words
+}
+
+// setUser makes the user anew by a rule.
+func setUser(t *testing.T, server *redistest.Server, user string, rule []string) {
+	t.Helper()
+	args := []any{"ACL", "SETUSER", user, "reset"}
+	for _, word := range rule {
+		args = append(args, word)
+	}
+	server.MustCommand(t, args...)
+}
+
+// dial connects as a user with the password of the rules.
+func dial(t *testing.T, client clients.Client, user string, target conformance.Target) (driver.Driver, error) {
+	t.Helper()
+	target.Username, target.Password = user, "secret"
+	drv, err := client.Dial(t, target)
+	if err == nil {
+		t.Cleanup(func() { _ = drv.Close() })
+	}
+	return drv, err
+}
+
+func alone(server *redistest.Server) conformance.Target {
+	return conformance.Target{Kind: conformance.Single, Addrs: []string{server.Addr()}}
+}
+
+// denied are the entries of the server's ACL log, as in "command get" or "channel {lock:a}:wake".
+func denied(t *testing.T, server *redistest.Server) []string {
+	t.Helper()
+	var all []string
+	entries, _ := server.MustCommand(t, "ACL", "LOG").([]any)
+	for _, entry := range entries {
+		fields, _ := entry.([]any)
+		named := map[string]any{}
+		for i := 0; i+1 < len(fields); i += 2 {
+			named[fmt.Sprint(fields[i])] = fields[i+1]
+		}
+		all = append(all, fmt.Sprint(named["reason"], " ", named["object"]))
+	}
+	return all
+}
+
+// grants are the words of a rule that allow something, each of which could be left out.
+func grants(rule []string) []string {
+	var all []string
+	for _, word := range rule {
+		if strings.ContainsAny(word[:1], "+~&%") {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
+// noise is what clients send by themselves and can do without.
+var noise = []string{"command ping", "command cluster|slots", "command client|setinfo"}
+
+// A case is a rule of SECURITY.md and how to use it.
+type ruleCase struct {
+	user, strategy, prefix string
+}
+
+var ruleCases = []ruleCase{
+	{"single", "single", "lock:"},
+	{"reentrant", "reentrant", "lock:"},
+	{"rwhash", "rwhash", "lock:"},
+	{"tagged", "single", "lock:{tag}:"},
+}
+
+// Each rule is enough for all that its strategy does, and each of its words is needed: without it something fails, and says
+// that it was not permitted.
+func TestACL(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	for _, c := range ruleCases {
+		for _, client := range clients.All {
+			t.Run(c.user+"/"+client.Name, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t, redistest.Options{})
+				full := append(rule(t, c.user), alsoNeeded(t, client.Name, conformance.Single)...)
+				t.Run("enough", func(t *testing.T) { enough(t, c, client, server, full) })
+				for _, word := range grants(full) {
+					t.Run("without "+word, func(t *testing.T) { missing(t, c, client, server, full, word) })
+				}
+			})
+		}
+	}
+}
+
+// enough wants all to work under a rule, nothing to be refused that was needed, and nothing to work with other names.
+func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string) {
+	setUser(t, server, c.user, full)
+	drv, err := dial(t, client, c.user, alone(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := strategies[c.strategy].run(t, drv, c.prefix, patience)
+	done.watch(locker.Request{Name: c.prefix + "watched", Fenced: true, TTL: 3 * time.Second})
+	if err := errors.Join(done.errs...); err != nil {
+		t.Error(err)
+	}
+	if log := slices.DeleteFunc(denied(t, server), func(what string) bool { return slices.Contains(noise, what) }); len(log) > 0 {
+		t.Errorf("the server refused %q", log)
+	}
+	for _, fenced := range []bool{false, true} {
+		_, err := done.locks.Acquire(t.Context(), locker.Request{Name: "other:" + c.prefix, Fenced: fenced})
+		if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) || errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Errorf("a name of others: %v; want NOPERM and nothing else", err)
+		}
+	}
+}
+
+// Who may not publish and subscribe has locks, and waits by polling. Who may not have the counter has locks without a fence.
+func TestACLThatAllowsLess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	for user, without := range map[string][]string{
+		"deaf": {"+publish", "+subscribe", "+unsubscribe", "&{lock:*}:wake"}, "unfenced": {"~{lock:*}:fence"},
+	} {
+		setUser(t, server, user, slices.DeleteFunc(append(rule(t, "single"), "+client|tracking"), func(word string) bool {
+			return slices.Contains(without, word)
+		}))
+		for _, client := range clients.All {
+			t.Run(user+"/"+client.Name, func(t *testing.T) {
+				t.Parallel()
+				drv, err := dial(t, client, user, alone(server))
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+				name := "lock:" + user + client.Name
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: user == "deaf"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiting, waited := make(chan struct{}, 1000), make(chan error, 1)
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { waiting <- struct{}{} }})
+				go func() {
+					second, err := l.Acquire(ctx, locker.Request{Name: name, MaxWait: patience})
+					waited <- errors.Join(err, second.Release(ctx))
+				}()
+				<-waiting
+				if err := errors.Join(lock.Renew(t.Context(), 0), lock.Release(t.Context()), <-waited); err != nil {
+					t.Error(err)
+				}
+				if user == "unfenced" {
+					_, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
+					if driver.CodeOf(err) != "NOPERM" || !driver.NotExecuted(err) {
+						t.Errorf("fenced: %v; want NOPERM", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// missing wants something to fail for want of a word, and the server to name it.
+func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string, word string) {
+	setUser(t, server, c.user, slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == word }))
+	server.MustCommand(t, "SCRIPT", "FLUSH")
+	server.MustCommand(t, "FLUSHALL")
+	server.MustCommand(t, "ACL", "LOG", "RESET")
+	drv, err := dial(t, client, c.user, alone(server))
+	if err == nil {
+		err = errors.Join(strategies[c.strategy].run(t, drv, c.prefix, hurry).errs...)
+	}
+	switch {
+	case word == "+publish": // a release does not fail because nobody hears of it
+		if !errors.Is(err, locker.ErrMaxWait) || driver.CodeOf(err) != "" {
+			t.Errorf("got %v; want a waiter who hears of nothing, and no more", err)
+		}
+	case word == "+unsubscribe" && client.Name != "goredis": // the connection goes instead
+		if err != nil {
+			t.Errorf("got %v; want nothing to fail", err)
+		}
+	case word == "+client|tracking": // rueidis.NewClient failed
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("got %v; want NOPERM", err)
+		}
+	default:
+		if driver.CodeOf(err) != "NOPERM" {
+			t.Errorf("got %v; want NOPERM", err)
+		}
+	}
+	want := map[byte]string{'+': "command " + word[1:], '~': "key ", '&': "channel "}[word[0]]
+	poll(t, fmt.Sprintf("the ACL log names %s", want), func() bool {
+		return slices.ContainsFunc(denied(t, server), func(what string) bool { return strings.HasPrefix(what, want) })
+	})
+}
+
+// poll waits until something is so.
+func poll(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); !so(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package security_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// A strategy is what a rule of SECURITY.md is for.
+type strategy struct {
+	new func(drv driver.Driver, prefix string) (lockerInspector, error)
+	// more is what it can do beyond an exclusive lock.
+	more func(c *cycle, name string)
+}
+
+type lockerInspector interface {
+	locker.Locker
+	locker.Inspector
+}
+
+const attemptTimeout = 5 * time.Second
+
+// strategies are by the name of their package, which is the user's in the rule too.
+var strategies = map[string]strategy{
+	"single": {
+		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
+			return single.New(drv, single.Config{Prefix: prefix, AttemptTimeout: attemptTimeout})
+		},
+		more: func(*cycle, string) {},
+	},
+	"reentrant": {
+		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
+			return reentrant.New(drv, reentrant.Config{Prefix: prefix, AttemptTimeout: attemptTimeout})
+		},
+		more: func(c *cycle, name string) { c.crowd(locker.Request{Name: name}) },
+	},
+	"rwhash": {
+		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
+			return rwhash.New(drv, rwhash.Config{Prefix: prefix, AttemptTimeout: attemptTimeout})
+		},
+		more: func(c *cycle, name string) {
+			c.crowd(locker.Request{Name: name + "1", Mode: locker.Shared})
+			c.convert(locker.Request{Name: name + "2", Fenced: true})
+		},
+	},
+}
+
+// cycle is all that can be done with locks of one strategy over one driver. It goes on after errors.
+type cycle struct {
+	ctx      context.Context
+	drv      driver.Driver
+	locks    lockerInspector
+	owner    string
+	note     string
+	new      func(prefix string) (lockerInspector, error)
+	patience time.Duration // of who waits for a release
+	errs     []error
+}
+
+// run does all of it with names that begin with name, and returns what failed.
+func (s strategy) run(t *testing.T, drv driver.Driver, name string, patience time.Duration) *cycle {
+	t.Helper()
+	return s.runAs(t, drv, name, "one", "why", patience)
+}
+
+// runAs is run with an owner and a note.
+func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note string, patience time.Duration) *cycle {
+	t.Helper()
+	c := &cycle{ctx: t.Context(), drv: drv, owner: owner, note: note, patience: patience}
+	c.new = func(prefix string) (lockerInspector, error) { return s.new(drv, prefix) }
+	var err error
+	if c.locks, err = c.new(""); err != nil {
+		t.Fatal(err)
+	}
+	c.hold(locker.Request{Name: name + "plain"})
+	c.hold(locker.Request{Name: name + "fenced", Fenced: true})
+	c.takeOver(locker.Request{Name: name + "resumed", Fenced: true})
+	c.wait(locker.Request{Name: name + "awaited"})
+	c.quorum(name)
+	s.more(c, name+"more")
+	return c
+}
+
+// acquire is one attempt on a bare Locker.
+func (s strategy) acquire(t *testing.T, drv driver.Driver, name string) (*locker.Lock, error) {
+	t.Helper()
+	l, err := s.new(drv, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	return l.Acquire(ctx, locker.Request{Name: name})
+}
+
+func (c *cycle) check(err error, what string) bool {
+	if err != nil {
+		c.errs = append(c.errs, fmt.Errorf("%s: %w", what, err))
+	}
+	return err == nil
+}
+
+// acquire returns nil where it fails.
+func (c *cycle) acquire(l locker.Locker, req locker.Request) *locker.Lock {
+	req.Owner, req.Note = c.owner, c.note
+	lock, err := l.Acquire(c.ctx, req)
+	c.check(err, "acquire")
+	return lock
+}
+
+// refused wants another's attempt to be, and to be told who holds.
+func (c *cycle) refused(name string) {
+	_, err := c.locks.Acquire(c.ctx, locker.Request{Name: name, Owner: c.owner + "'s rival", NoWait: true})
+	if err == nil {
+		err = errors.New("acquired what is held")
+	}
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
+		c.known(held.Owner, held.Note, "refusal")
+		return
+	}
+	c.check(err, "the other's acquire")
+}
+
+// known wants the owner and the note, as they were given.
+func (c *cycle) known(owner, note, what string) {
+	if owner != c.owner || note != c.note {
+		c.check(fmt.Errorf("owner %q and note %q; want %q and %q", owner, note, c.owner, c.note), what)
+	}
+}
+
+// hold acquires, is refused, looks, renews and releases.
+func (c *cycle) hold(req locker.Request) {
+	lock := c.acquire(c.locks, req)
+	if lock == nil {
+		return
+	}
+	c.refused(req.Name)
+	if state, err := c.locks.Inspect(c.ctx, req.Name); c.check(err, "inspect") {
+		c.known(state.Owner, state.Note, "inspect")
+	}
+	c.check(lock.Renew(c.ctx, time.Hour), "renew")
+	c.check(lock.Release(c.ctx), "release")
+}
+
+// takeOver resumes, gives that back, resumes again, raises the fencing token and releases.
+func (c *cycle) takeOver(req locker.Request) {
+	lock := c.acquire(c.locks, req)
+	if lock == nil {
+		return
+	}
+	for _, last := range []bool{false, true} {
+		resumed, err := locker.Resume(c.ctx, c.locks, lock.Handle())
+		if !c.check(err, "resume") {
+			return
+		}
+		var lease locker.Lease
+		locker.WrapLease(resumed, func(l locker.Lease) locker.Lease { lease = l; return l })
+		if !last {
+			_, err = lease.Do(c.ctx, locker.Op{Kind: locker.OpGiveBack})
+			c.check(err, "give back")
+			continue
+		}
+		_, err = lease.Do(c.ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: resumed.Fence() + 1})
+		c.check(err, "raise fence")
+		c.check(resumed.Release(c.ctx), "release")
+	}
+}
+
+// wait waits for a release, of which only a subscription can tell in time.
+func (c *cycle) wait(req locker.Request) {
+	wake, _ := driver.Sibling(req.Name, driver.WakeSuffix)
+	sub, err := c.drv.Subscribe(c.ctx, wake) // what waits shares it, and so subscribes at once
+	if !c.check(err, "subscribe") {
+		return
+	}
+	defer sub.Close()
+	waiting := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }}))
+	lock := c.acquire(c.locks, req)
+	if lock == nil {
+		return
+	}
+	subscribed := make(chan struct{}, 1)
+	ctx := locker.WithTrace(c.ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+		if info.Subscribed {
+			select {
+			case subscribed <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	ended := make(chan error, 1)
+	go func() {
+		second, err := waiting(c.locks).Acquire(ctx, locker.Request{Name: req.Name, Owner: c.owner + "'s rival", MaxWait: c.patience})
+		if err == nil {
+			err = second.Release(ctx)
+		}
+		ended <- err
+	}()
+	select {
+	case <-subscribed:
+		c.check(lock.Release(c.ctx), "release")
+		err = <-ended
+	case err = <-ended:
+		c.check(lock.Release(c.ctx), "release")
+	}
+	c.check(err, "wait")
+}
+
+// watch holds under the watchdog until that has renewed.
+func (c *cycle) watch(req locker.Request) {
+	renewed := make(chan error, 1)
+	ctx := locker.WithTrace(c.ctx, &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) {
+		select {
+		case renewed <- info.Err:
+		default:
+		}
+	}})
+	lock, err := locker.Chain(c.locks, locker.Must(watchdog.New(watchdog.Config{}))).Acquire(ctx, req)
+	if !c.check(err, "acquire under the watchdog") {
+		return
+	}
+	select {
+	case err = <-renewed:
+	case <-lock.Done():
+		err = lock.Err()
+	}
+	c.check(err, "renewal by the watchdog")
+	c.check(lock.Release(ctx), "release")
+}
+
+// quorum holds a fenced lock on three nodes, which here are three keys of one server.
+func (c *cycle) quorum(name string) {
+	nodes := make([]locker.Locker, 3)
+	for i := range nodes {
+		node, err := c.new(fmt.Sprintf("%sn%d.", name, i))
+		if !c.check(err, "new") {
+			return
+		}
+		nodes[i] = node
+	}
+	l := locker.Must(redlock.New(nodes, redlock.Config{AttemptTimeout: attemptTimeout}))
+	lock := c.acquire(l, locker.Request{Name: "quorum", Fenced: true})
+	if lock == nil {
+		return
+	}
+	_, err := l.Inspect(c.ctx, "quorum")
+	c.check(err, "quorum: inspect")
+	c.check(lock.Renew(c.ctx, time.Hour), "quorum: renew")
+	c.check(lock.Release(c.ctx), "quorum: release")
+}
+
+// crowd acquires until holds are many, and releases them.
+func (c *cycle) crowd(req locker.Request) {
+	var all []*locker.Lock
+	for range 17 { // dead holds are looked for at 16
+		if lock := c.acquire(c.locks, req); lock != nil {
+			all = append(all, lock)
+		}
+	}
+	for _, lock := range all {
+		c.check(lock.Release(c.ctx), "release of one of many")
+	}
+}
+
+// convert goes down and up again.
+func (c *cycle) convert(req locker.Request) {
+	lock := c.acquire(c.locks, req)
+	if lock == nil {
+		return
+	}
+	c.check(lock.Downgrade(c.ctx), "downgrade")
+	c.check(lock.Upgrade(c.ctx), "upgrade")
+	c.check(lock.Release(c.ctx), "release")
+}

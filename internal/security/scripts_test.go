@@ -1,0 +1,183 @@
+package security_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// recorder is a driver that notes what is sent.
+type recorder struct {
+	driver.Driver
+
+	mu       sync.Mutex
+	scripts  map[string]string // the sources, by digest
+	keys     [][]string
+	channels []string
+}
+
+func (r *recorder) note(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+func (r *recorder) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	r.note(func() { r.keys = append(r.keys, []string{key}) })
+	return r.Driver.SetNX(ctx, key, value, ttl)
+}
+
+func (r *recorder) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	r.note(func() { r.scripts[s.Digest()] = s.Source(); r.keys = append(r.keys, slices.Clone(keys)) })
+	return r.Driver.Eval(ctx, s, keys, args)
+}
+
+func (r *recorder) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	r.note(func() { r.channels = append(r.channels, channel) })
+	return r.Driver.Subscribe(ctx, channel)
+}
+
+func (r *recorder) Background(f func(context.Context)) bool {
+	return r.Driver.(driver.Backgrounder).Background(f)
+}
+
+// hostile texts would do harm where a text is taken for code, for a command, for a format or for the end of itself.
+var hostile = map[string]string{
+	"Lua":            `'] redis.call('FLUSHALL') --`,
+	"long string":    `]]..redis.call("FLUSHALL")..[[`,
+	"KEYS and ARGV":  `KEYS[1]ARGV[1]`,
+	"RESP":           "\r\n*1\r\n$8\r\nFLUSHALL\r\n",
+	"NUL":            "a\x00b",
+	"line breaks":    "a\nb\rc\u2028d",
+	"invalid UTF-8":  "\xff\xfe\xc0\x80",
+	"quotes":         `"'` + "`" + `\"\'\\`,
+	"formats":        "%s%d%.0f%n$1{0}",
+	"open braces":    "{{{",
+	"a hash tag":     "a{b}c}d",
+	"our separators": "a|b|c 12 3:x",
+	"a number":       "9999999999999999999",
+	"spaces":         " \t ",
+	"a glob":         "*?[a-z]",
+	"1 KiB":          strings.Repeat("\xff", locker.MaxNameLen-24),
+}
+
+// suffixes are what a cycle puts behind a name.
+var suffixes = []string{"plain", "fenced", "resumed", "awaited", "n0.quorum", "n1.quorum", "n2.quorum", "more", "more1", "more2"}
+
+// Whatever a name, an owner and a note contain, the scripts stay the same, byte by byte, and the keys are the name and its
+// fence counter.
+func TestTextsAreData(t *testing.T) {
+	t.Parallel()
+	for name, s := range strategies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			usual, _ := record(t, s, "lock:", "one", "why")
+			if len(usual) < 6 {
+				t.Errorf("%d scripts were run", len(usual))
+			}
+			for digest, source := range usual {
+				if sum := sha1.Sum([]byte(source)); hex.EncodeToString(sum[:]) != digest {
+					t.Errorf("the digest %s is of another source", digest)
+				}
+			}
+			for what, text := range hostile {
+				t.Run(what, func(t *testing.T) {
+					t.Parallel()
+					scripts, keys := record(t, s, text, text, text)
+					if !maps.Equal(scripts, usual) {
+						t.Errorf("%d scripts, want the %d usual ones", len(scripts), len(usual))
+					}
+					for _, suffix := range suffixes {
+						delete(keys, text+suffix)
+					}
+					if len(keys) > 0 {
+						t.Errorf("other keys: %q", slices.Collect(maps.Keys(keys)))
+					}
+				})
+			}
+		})
+	}
+}
+
+// record runs a cycle against a server of its own. It returns the scripts and the locks' keys.
+func record(t *testing.T, s strategy, name, owner, note string) (scripts map[string]string, keys map[string]bool) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	if err := m.Set("canary", "sings"); err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{Driver: clients.All[0].OpenMini(t, m.Addr()), scripts: map[string]string{}}
+	if err := errors.Join(s.runAs(t, r, name, owner, note, patience).errs...); err != nil {
+		t.Error(err)
+	}
+	keys = map[string]bool{}
+	counters := map[string]bool{"canary": true}
+	channels := map[string]bool{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.keys {
+		keys[k[0]] = true
+		counter, _ := driver.Sibling(k[0], driver.FenceSuffix)
+		counters[counter] = true
+		wake, _ := driver.Sibling(k[0], driver.WakeSuffix)
+		channels[wake] = true
+		if len(k) > 2 || len(k) == 2 && k[1] != counter {
+			t.Errorf("keys %q", k)
+		}
+	}
+	for _, channel := range r.channels {
+		if !channels[channel] {
+			t.Errorf("channel %q", channel)
+		}
+	}
+	poll(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind
+		return !slices.ContainsFunc(m.Keys(), func(left string) bool { return !counters[left] })
+	})
+	if sings, err := m.Get("canary"); sings != "sings" {
+		t.Errorf("the canary: %q, %v", sings, err)
+	}
+	return r.scripts, keys
+}
+
+// What cannot be a name is refused before anything is sent.
+func TestNamesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	r := &recorder{scripts: map[string]string{}} // nothing behind it
+	for name, s := range strategies {
+		l, err := s.new(r, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, req := range map[string]locker.Request{
+			"no name":          {},
+			"a long name":      {Name: strings.Repeat("x", locker.MaxNameLen+1)},
+			"a brace":          {Name: "a}b"},
+			"an empty tag":     {Name: "{}x"},
+			"a fence counter":  {Name: "x:fence"},
+			"a channel":        {Name: "x:wake"},
+			"a long owner":     {Name: "x", Owner: strings.Repeat("x", locker.MaxNameLen+1)},
+			"a long note":      {Name: "x", Note: strings.Repeat("x", locker.MaxNameLen+1)},
+			"a counter's name": {Name: "{x}:fence"},
+		} {
+			if _, err := l.Acquire(t.Context(), req); !errors.Is(err, locker.ErrInvalid) {
+				t.Errorf("%s: %s: %v; want ErrInvalid", name, what, err)
+			}
+		}
+	}
+	if len(r.keys) > 0 {
+		t.Errorf("sent for %q", r.keys)
+	}
+}

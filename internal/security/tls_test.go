@@ -1,0 +1,140 @@
+package security_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// With the right certificate all works, as it does without TLS.
+func TestMutualTLS(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			target := alone(server)
+			target.TLS = server.TLSConfig(true)
+			drv, err := client.Dial(t, target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer drv.Close()
+			for name, s := range strategies {
+				done := s.run(t, drv, "lock:"+client.Name+name, patience)
+				if err := errors.Join(done.errs...); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// Who shows no certificate, or one of another CA, gets no lock and no subscription, and hears why, soon. So does who meets a
+// server that it has no reason to trust.
+func TestTLSRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
+	right := server.TLSConfig(true)
+	stranger := right.Clone()
+	stranger.Certificates = []tls.Certificate{foreignCertificate(t)}
+	distrust := right.Clone()
+	distrust.RootCAs = x509.NewCertPool()
+	misnamed := right.Clone()
+	misnamed.ServerName = "redis.example"
+	old := server.TLSConfig(false)
+	old.MaxVersion = tls.VersionTLS12
+	for name, tc := range map[string]struct {
+		config *tls.Config
+		judge  func(err error) bool
+		within time.Duration
+	}{
+		"no certificate":              {server.TLSConfig(false), turnedAway, patience},
+		"a certificate of another CA": {stranger, turnedAway, patience},
+		"no certificate, TLS 1.2":     {old, alerted, patience},
+		"a server of an unknown CA":   {distrust, is[x509.UnknownAuthorityError], patience},
+		"a server of another name":    {misnamed, is[x509.HostnameError], patience},
+		"plain TCP":                   {nil, hungUp, 2 * time.Second}, // a server that hangs up may come back
+	} {
+		for _, client := range clients.All {
+			t.Run(name+"/"+client.Name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), tc.within)
+				defer cancel()
+				target := alone(server)
+				target.TLS = tc.config
+				drv, err := client.Dial(t, target)
+				if err != nil { // rueidis connects at once
+					if !tc.judge(err) {
+						t.Errorf("dial: %v", err)
+					}
+					return
+				}
+				defer drv.Close()
+				l := locker.Must(holdfast.New(drv, holdfast.Config{})) // it waits for what may pass by itself
+				lock, err := l.Acquire(ctx, locker.Request{Name: "lock"})
+				if lock != nil || !tc.judge(err) || errors.Is(err, locker.ErrNotAcquired) {
+					t.Errorf("acquire: %v", err)
+				}
+				if tc.config != nil && ctx.Err() != nil {
+					t.Errorf("acquire: it took %v", tc.within)
+				}
+				ctx, cancel = context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := drv.Subscribe(ctx, "channel"); !tc.judge(err) || ctx.Err() != nil {
+					t.Errorf("subscribe: %v; context: %v", err, ctx.Err())
+				}
+			})
+		}
+	}
+}
+
+// turnedAway tells whether err says that the server refused the certificate. With TLS 1.3 it may hang up before a client that
+// is writing has read why.
+func turnedAway(err error) bool { return alerted(err) || hungUp(err) }
+
+func alerted(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && strings.HasPrefix(op.Err.Error(), "tls: ")
+}
+
+// hungUp tells whether err says that the server closed the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// foreignCertificate is signed by nobody but itself.
+func foreignCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

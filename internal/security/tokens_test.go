@@ -1,0 +1,42 @@
+package security_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// A token is 128 bits as crypto/rand gave them.
+func TestTokens(t *testing.T) { //nolint:paralleltest // it replaces the process's source of randomness
+	source := rand.Reader
+	defer func() { rand.Reader = source }()
+	raw := []byte("sixteen bytes !!")
+	rand.Reader = bytes.NewReader(raw)
+	if got, want := locker.NewToken(), base64.RawURLEncoding.EncodeToString(raw); got != want || len(got) != locker.TokenLen {
+		t.Errorf("the token %q is not made of what crypto/rand gave, which would be %q", got, want)
+	}
+	rand.Reader = source
+
+	var ones, zeros [16]byte
+	seen := map[string]bool{}
+	for range 1000 {
+		text := locker.NewToken()
+		bits, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || len(bits) != len(ones) || seen[text] {
+			t.Fatalf("the token %q: %v; it was seen before: %v", text, err, seen[text])
+		}
+		seen[text] = true
+		for i, b := range bits {
+			ones[i] |= b
+			zeros[i] |= ^b
+		}
+	}
+	all := [16]byte(slices.Repeat([]byte{0xff}, 16))
+	if ones != all || zeros != all {
+		t.Errorf("bits that never change: %x %x", ones, zeros)
+	}
+}
