@@ -331,12 +331,10 @@ func TestWorkThatDoesNotReturn(t *testing.T) {
 		r := record()
 		l := r.middleware(tracing.Config{})(lockertest.New())
 		var wg sync.WaitGroup
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			defer func() { _ = recover() }()
 			_ = locker.Do(t.Context(), l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { end(); return nil })
-		}()
+		})
 		wg.Wait()
 		if len(r.Started()) != 2 || len(r.Ended()) != 2 {
 			t.Errorf("%s: %d spans began, %d ended; want 2", name, len(r.Started()), len(r.Ended()))
