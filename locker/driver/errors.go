@@ -109,8 +109,11 @@ var notExecuted = map[string]struct{ passing bool }{
 }
 
 // NotExecuted tells whether err proves that the command did not run: it never left, or the server refused it. nil and every
-// other error prove nothing of the kind.
+// other error prove nothing of the kind, nor does what became of the WAIT behind a script.
 func NotExecuted(err error) bool {
+	if _, behind := errors.AsType[*WaitError](err); behind {
+		return false
+	}
 	if errors.Is(err, ErrNotSent) {
 		return true
 	}
@@ -120,10 +123,13 @@ func NotExecuted(err error) bool {
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
 // server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
-// errors do not heal, nor does what matches ErrFinal; a closed driver does not reopen.
+// errors do not heal, nor does what matches ErrFinal; a closed driver does not reopen. Of WAIT, any other error may pass.
 func Passing(err error) bool {
 	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
 		return false
+	}
+	if e, behind := errors.AsType[*WaitError](err); behind {
+		return !e.refused()
 	}
 	if code := CodeOf(err); code != "" {
 		return notExecuted[code].passing

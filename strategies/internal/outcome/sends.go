@@ -43,7 +43,8 @@ type Sends struct {
 // doubling to 500 ms. TRYAGAIN (a slot on the move) is passing and is sent again too.
 //
 // The error is nil once a send was answered; the error of the last send, where no send is open; or else one that matches
-// locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it.
+// locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it. A WAIT that the server will not hear of
+// ends it too.
 func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 	patience := s.Patience
 	if patience == nil {
@@ -56,6 +57,9 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			return nil
 		case !driver.NotExecuted(err):
 			s.Open++
+			if driver.WaitRefused(err) {
+				return s.settle(err) // sent again it would only be executed again
+			}
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):
 			return s.settle(err)
 		}
