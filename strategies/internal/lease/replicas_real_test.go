@@ -67,7 +67,7 @@ func (p pair) frozenReplica(t *testing.T, name string, hasty, patient locker.Loc
 	ctx := t.Context()
 	freeze := func() { t.Helper(); wantNone(t, p.replica.Freeze()) }
 	thaw := func() { t.Helper(); wantNone(t, p.replica.Thaw()) }
-	lock, err := patient.Acquire(ctx, locker.Request{Name: name + ".held", TTL: time.Minute, Fenced: true})
+	lock, err := patient.Acquire(ctx, locker.Request{Name: name + ".held", TTL: time.Minute}) // fenced, its counter would be written
 	if err != nil {
 		t.Fatalf("%s: acquire: %v", name, err)
 	}
