@@ -15,7 +15,7 @@ type Config struct {
 	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the hold's TTL, at most 3 s.
 	AttemptTimeout time.Duration
 	// MinReplicas is how many replicas must acknowledge a grant before it counts, by WAIT in the same round trip: an acquire, a
-	// resume, a renewal or an upgrade. See "Replicas". Default: 0, none is asked.
+	// resume, a renewal or an upgrade. See package single. Default: 0, none is asked.
 	MinReplicas int
 	// ReplicaTimeout is how long they have for it; at least 1 ms, less than an attempt, and less than the client waits for a
 	// reply. Default: half of the attempt's timeout.

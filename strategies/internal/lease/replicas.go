@@ -14,7 +14,8 @@ import (
 // What makes a hold, or makes it more, counts once enough replicas have it: acquire, resume, renew, upgrade. What makes it less
 // need not wait: a failover that undoes a release or a downgrade keeps others out for longer than it must, until the lease
 // ends, and never lets two in. Replicas get writes in the order in which the master executes them, so that one which has the
-// next holder's acquire has the release before it too.
+// next holder's acquire has the release before it too. Nor does a fencing token wait that a quorum raises: it stands at other
+// nodes too.
 
 // replicated is command for what replicas are to acknowledge.
 func (h *hold) replicated(script *driver.Script, fenced bool, args ...string) *command {
