@@ -19,7 +19,8 @@ type Acknowledger interface {
 	// WAIT speaks for the writes of its connection: of what another one wrote, by a send whose reply was lost, acked proves
 	// nothing where this script wrote nothing.
 	//
-	// An error is Eval's, or, where the script was answered and WAIT was not, a *[WaitError].
+	// An error is Eval's, or, where the script was answered and WAIT was not, a *[WaitError]. A client that then tells nothing of
+	// the script leaves it open as Eval does.
 	EvalAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
 }
 

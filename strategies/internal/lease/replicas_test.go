@@ -17,11 +17,11 @@ func TestAcquireThatNoReplicaHasIsGivenBack(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "fenced"}[fenced], func(t *testing.T) {
 			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-				b.frozen = true
+				b.frozen.Store(true)
 				_, err := b.Acquire(t.Context(), locker.Request{Name: name, Fenced: fenced})
 				wantShortfall(t, err)
 				b.wantFree(t)
-				b.frozen = false
+				b.frozen.Store(false)
 				lock := b.acquire(t, locker.Request{Fenced: fenced})
 				wantNone(t, lock.Release(t.Context()))
 				b.wantFree(t)
@@ -39,7 +39,7 @@ func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 		for _, frozen := range []bool{true, false} {
 			t.Run(what+map[bool]string{true: ", frozen", false: ""}[frozen], func(t *testing.T) {
 				eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-					b.frozen = frozen
+					b.frozen.Store(frozen)
 					b.drv.Then(plan...)
 					lock, err := b.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
 					if frozen {
@@ -61,11 +61,11 @@ func TestResumeThatNoReplicaHasIsUndone(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 				lock := b.acquire(t, locker.Request{TTL: time.Minute})
-				b.frozen = true
+				b.frozen.Store(true)
 				b.drv.Then(plan...)
 				_, err := locker.Resume(t.Context(), b, lock.Handle())
 				wantShortfall(t, err)
-				b.frozen = false
+				b.frozen.Store(false)
 				time.Sleep(time.Second) //nolint:forbidigo // fake time
 				wantNone(t, lock.Renew(t.Context(), 0))
 				resumed, err := locker.Resume(t.Context(), b, lock.Handle())
@@ -81,12 +81,12 @@ func TestRenewThatNoReplicaHasKeepsTheDeadline(t *testing.T) {
 		lock := b.acquire(t, locker.Request{TTL: time.Minute, Fenced: true})
 		before := lock.Deadline()
 		time.Sleep(10 * time.Second) //nolint:forbidigo // fake time
-		b.frozen = true
+		b.frozen.Store(true)
 		wantShortfall(t, lock.Renew(t.Context(), 0))
 		if lock.Err() != nil || !lock.Deadline().Equal(before) {
 			t.Errorf("after the renewal: %v, Deadline moved by %v", lock.Err(), lock.Deadline().Sub(before))
 		}
-		b.frozen = false
+		b.frozen.Store(false)
 		// Not even one that changes nothing at the server may count unless it was written.
 		wantNone(t, lock.Renew(t.Context(), time.Second))
 		wantNone(t, lock.Renew(t.Context(), 0))
@@ -102,7 +102,7 @@ func TestRenewThatNoReplicaHasKeepsTheDeadline(t *testing.T) {
 
 func TestNoReplicaIsAskedWhereNoneIsWanted(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
-		b.frozen = true
+		b.frozen.Store(true)
 		lock := b.acquire(t, locker.Request{Fenced: true})
 		wantNone(t, lock.Renew(t.Context(), 0))
 		wantNone(t, lock.Release(t.Context()))
@@ -112,7 +112,7 @@ func TestNoReplicaIsAskedWhereNoneIsWanted(t *testing.T) {
 func TestReleaseAndRefusalNeedNoReplica(t *testing.T) {
 	eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 		lock := b.acquire(t, locker.Request{Owner: "first"})
-		b.frozen = true
+		b.frozen.Store(true)
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name, NoWait: true, Owner: "second"})
 		wantIs(t, err, locker.ErrNotAcquired)
 		wantNone(t, lock.Release(t.Context()))
@@ -130,7 +130,7 @@ func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 					return
 				}
 				wantNone(t, err)
-				b.frozen = true
+				b.frozen.Store(true)
 				b.drv.Then(plan...)
 				err = lock.Upgrade(t.Context())
 				wantIs(t, err, locker.ErrUnknownOutcome)
@@ -139,7 +139,7 @@ func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 					t.Errorf("it is held %v, %v", lock.Mode(), lock.Err())
 				}
 				wantNone(t, lock.Downgrade(t.Context()))
-				b.frozen = false
+				b.frozen.Store(false)
 				wantNone(t, lock.Upgrade(t.Context()))
 				if lock.Mode() != locker.Exclusive {
 					t.Error("it is not held exclusively after an upgrade")
@@ -189,7 +189,7 @@ func (r refuses) Background(f func(context.Context)) bool {
 
 func TestReplicasGetHalfOfWhatIsLeft(t *testing.T) {
 	eachStrategy(t, settings{replicas: 1, attempt: 2 * time.Second, within: 1500 * time.Millisecond}, func(t *testing.T, b *bench) {
-		b.frozen = true
+		b.frozen.Store(true)
 		for limit, want := range map[time.Duration]time.Duration{
 			time.Minute: 1500 * time.Millisecond, 2 * time.Second: 1500 * time.Millisecond, time.Second: 500 * time.Millisecond,
 		} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,7 @@ type bench struct {
 	locker.Locker
 	drv    *faulty.Driver
 	m      *miniredis.Miniredis
-	frozen bool
+	frozen atomic.Bool
 }
 
 // eachStrategy runs f for each strategy, in fake time.
@@ -79,7 +80,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{m: m}
 	b.drv = &faulty.Driver{Driver: locker.Must(goredis.New(client)), T: t, Acks: func(r driver.Reply) int {
 		const earlier = 2 // an earlier send did it
-		if status, err := r.Int(0); b.frozen && (err != nil || status != earlier) {
+		if status, err := r.Int(0); b.frozen.Load() && (err != nil || status != earlier) {
 			return 0
 		}
 		return 1
