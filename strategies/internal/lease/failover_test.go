@@ -18,7 +18,7 @@ const failovers = "HOLDFAST_FAILOVERS"
 
 // TestFailoverKeepsWhatIsAcknowledged kills masters right after a grant and makes the replica the next master. What a replica
 // had to acknowledge must be there; what it had not, is lost where the link has any latency. The log has the shares.
-func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) {
+func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // one failover after the other, or the machine is the lag
 	t.Parallel()
 	redistest.Need(t)
 	n := 3

@@ -14,6 +14,7 @@ import (
 var wantsOne = settings{replicas: 1}
 
 func TestAcquireThatNoReplicaHasIsGivenBack(t *testing.T) {
+	t.Parallel()
 	for _, fenced := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "fenced"}[fenced], func(t *testing.T) {
 			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
