@@ -25,7 +25,8 @@ type Config struct {
 
 // New returns a Locker over drv that waits for its turn and renews what it has. A Lock that is never released is renewed for
 // as long as the process lives: use [locker.Do], or bound it by watchdog.Config.MaxHold. The Locker is safe for concurrent use
-// and needs no closing; close drv when no lock is needed any more. Errors: locker.ErrInvalid.
+// and needs no closing; close drv when no lock is needed any more. Errors: locker.ErrInvalid;
+// errors.ErrUnsupported for a Single.MinReplicas that drv cannot wait for.
 func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 	strategy, err := single.New(drv, cfg.Single)
 	if err != nil {

@@ -46,12 +46,13 @@ type Feature string
 const (
 	FeatureSubscribe Feature = "Subscribe" // Driver.Subscribe
 	FeatureBatch     Feature = "Batch"     // driver.Batcher
+	FeatureReplicas  Feature = "Replicas"  // driver.Acknowledger
 	FeatureCluster   Feature = "Cluster"   // dialling Kind Cluster
 	FeatureSentinel  Feature = "Sentinel"  // dialling Kind Sentinel
 	FeatureTLS       Feature = "TLS"       // dialling with Target.TLS
 )
 
-var features = []Feature{FeatureSubscribe, FeatureBatch, FeatureCluster, FeatureSentinel, FeatureTLS}
+var features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureCluster, FeatureSentinel, FeatureTLS}
 
 // Capabilities say what the strategy under test can do beyond an exclusive lock. What it cannot must say
 // errors.ErrUnsupported.

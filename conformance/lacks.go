@@ -3,6 +3,7 @@ package conformance
 import (
 	"crypto/tls"
 	"errors"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -39,6 +40,11 @@ func lacksSaySo(t *caseT) {
 		case FeatureSubscribe:
 			_, err := drv.Subscribe(t.ctx, t.key())
 			t.is(err, errors.ErrUnsupported, "Subscribe, which is declared missing")
+		case FeatureReplicas:
+			if a, ok := drv.(driver.Acknowledger); ok {
+				_, _, err := a.EvalAcked(t.ctx, countScript, []string{t.key()}, nil, 1, time.Millisecond)
+				t.is(err, errors.ErrUnsupported, "EvalAcked, which is declared missing")
+			}
 		case FeatureBatch:
 			if b, ok := drv.(driver.Batcher); ok {
 				for _, r := range b.EvalMany(t.ctx, []driver.Call{{Script: countScript, Keys: []string{t.key()}}}) {

@@ -231,7 +231,7 @@ func TestFlawedDrivers(t *testing.T) { //nolint:tparallel // the cases ran at on
 	t.Parallel()
 	var suspects []suspect
 	for _, f := range flawedDrivers {
-		flawed := &Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb TB, target Target) (driver.Driver, error) {
+		flawed := &Harness{Lacks: []Feature{FeatureBatch, FeatureReplicas}, Dial: func(tb TB, target Target) (driver.Driver, error) {
 			d, err := plain(tb, target)
 			if err != nil {
 				return nil, err

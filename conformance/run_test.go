@@ -84,6 +84,7 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 		FeatureSentinel:  func(c cell, _ *testCase) bool { return c.kind == Sentinel },
 		FeatureSubscribe: func(_ cell, c *testCase) bool { return slices.Contains(c.needs, FeatureSubscribe) },
 		FeatureBatch:     func(_ cell, c *testCase) bool { return slices.Contains(c.needs, FeatureBatch) },
+		FeatureReplicas:  func(_ cell, c *testCase) bool { return slices.Contains(c.needs, FeatureReplicas) },
 		FeatureTLS:       func(_ cell, c *testCase) bool { return slices.Contains(c.needs, FeatureTLS) },
 	} {
 		h := *full

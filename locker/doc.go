@@ -12,6 +12,7 @@
 //
 // An error tells what is known. [ErrNotAcquired] means that the last answer was "held by another", never an outage.
 // [ErrUnknownOutcome] means that the answer did not come, and that what the command may leave behind is cleaned up.
+// [ErrNotReplicated] means that too few replicas acknowledged it, where a strategy was told to ask them.
 //
 // # What is not
 //

@@ -17,7 +17,7 @@ func TestSentinels(t *testing.T) {
 	t.Parallel()
 	all := []error{
 		locker.ErrNotAcquired, locker.ErrMaxWait, locker.ErrNotHeld, locker.ErrLost, locker.ErrReleased, locker.ErrUnknownOutcome,
-		locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported,
+		locker.ErrNotReplicated, locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported,
 	}
 	matches := map[[2]error]bool{
 		{locker.ErrLost, locker.ErrNotHeld}: true, {locker.ErrReleased, locker.ErrNotHeld}: true,
@@ -31,6 +31,7 @@ func TestSentinels(t *testing.T) {
 		}
 	}
 	wantError(t, "a refusal", &locker.ContentionError{}, locker.ErrNotAcquired)
+	wantError(t, "a shortfall", &locker.ReplicaError{}, locker.ErrNotReplicated)
 	wantNotError(t, "a refusal", &locker.ContentionError{}, locker.ErrNotHeld, locker.ErrLost)
 	wantError(t, "an invalid argument", &locker.InvalidError{}, locker.ErrInvalid, driver.ErrInvalid)
 	wantError(t, "ErrClosed", locker.ErrClosed, driver.ErrClosed)

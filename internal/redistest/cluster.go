@@ -9,10 +9,11 @@ import (
 	"sync"
 )
 
-// Cluster is a Redis Cluster of masters without replicas.
+// Cluster is a Redis Cluster of masters, without replicas unless AddReplica adds some.
 type Cluster struct {
-	nodes []*Server
-	ids   []string // node IDs, in the order of nodes
+	nodes    []*Server
+	ids      []string // node IDs, in the order of nodes
+	replicas []*Server
 
 	mu    sync.Mutex
 	owner [Slots]*Server
@@ -121,8 +122,8 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				return err
 			}
 			text, _ := info.(string)
-			if state, known := infoField(text, "cluster_state"), infoField(text, "cluster_known_nodes"); state != "ok" || known != strconv.Itoa(len(c.nodes)) {
-				return fmt.Errorf("cluster_state is %s, known nodes %s of %d", state, known, len(c.nodes))
+			if state, known := infoField(text, "cluster_state"), infoField(text, "cluster_known_nodes"); state != "ok" || known != strconv.Itoa(len(c.nodes)+len(c.replicas)) {
+				return fmt.Errorf("cluster_state is %s, known nodes %s of %d", state, known, len(c.nodes)+len(c.replicas))
 			}
 			return c.compare(ctx, s)
 		})
@@ -201,7 +202,7 @@ func (c *Cluster) NodeForSlot(slot int) *Server {
 func (c *Cluster) NodeForKey(key string) *Server { return c.NodeForSlot(Slot(key)) }
 
 // Close kills the nodes and removes their folders.
-func (c *Cluster) Close() error { return closeAll(c.nodes) }
+func (c *Cluster) Close() error { return closeAll(append(c.Nodes(), c.replicas...)) }
 
 // Log returns the logs of all nodes.
-func (c *Cluster) Log() string { return logAll(c.nodes) }
+func (c *Cluster) Log() string { return logAll(append(c.Nodes(), c.replicas...)) }

@@ -39,25 +39,18 @@ func LaunchSentinel(ctx context.Context, opts Options) (_ *Sentinel, err error) 
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	quick := opts
-	quick.Args = append([]string{"--repl-diskless-sync-delay", "0"}, opts.Args...)
-	master, err := Launch(ctx, quick)
+	master, err := Launch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	s.servers = []*Server{master}
-	copies, err := launchMany(replicas, func() (*Server, error) {
-		return launch(ctx, quick, func(r *Server) ([]string, error) {
-			args, err := quick.common(r)
-			return append(args, "--replicaof", "127.0.0.1", strconv.Itoa(master.port)), err
-		})
-	})
+	copies, err := launchMany(replicas, func() (*Server, error) { return LaunchReplica(ctx, master, master.Addr()) })
 	s.servers = append(s.servers, copies...)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range copies {
-		if err := r.inSync(ctx); err != nil {
+	for _, r := range copies { // each may become the next master
+		if _, err := r.Do(ctx, "CONFIG", "SET", quickSync, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -74,21 +67,6 @@ func LaunchSentinel(ctx context.Context, opts Options) (_ *Sentinel, err error) 
 		}
 	}
 	return s, nil
-}
-
-// inSync waits until the replica has a copy of its master's data.
-func (s *Server) inSync(ctx context.Context) error {
-	return poll(ctx, "replica "+s.Addr()+" is in sync", func(ctx context.Context) error {
-		info, err := s.Do(ctx, "INFO", "replication")
-		if err != nil {
-			return err
-		}
-		text, _ := info.(string)
-		if link := infoField(text, "master_link_status"); link != "up" {
-			return fmt.Errorf("master_link_status is %q", link)
-		}
-		return nil
-	})
 }
 
 // sentinelArgs writes the Sentinel's configuration, in which it will keep its

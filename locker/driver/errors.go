@@ -160,8 +160,12 @@ func untrusted(err error) bool {
 }
 
 // NotExecuted tells whether err proves that the command did not run: it never left, a TLS handshake failed for want of trust,
-// or the server refused it. nil and every other error prove nothing of the kind, nor does one that is [Interrupted].
+// or the server refused it. nil and every other error prove nothing of the kind, nor does one that is [Interrupted],
+// nor what became of the WAIT behind a script.
 func NotExecuted(err error) bool {
+	if _, behind := errors.AsType[*WaitError](err); behind {
+		return false
+	}
 	if errors.Is(err, ErrNotSent) {
 		return true
 	}
@@ -177,11 +181,15 @@ func NotExecuted(err error) bool {
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
 // server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
-// errors do not heal, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not reopen.
+// errors do not heal, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not
+// reopen. Of WAIT, any other error may pass.
 func Passing(err error) bool {
 	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
 		untrusted(err) {
 		return false
+	}
+	if e, behind := errors.AsType[*WaitError](err); behind {
+		return !e.refused()
 	}
 	if code := CodeOf(err); code != "" {
 		return notExecuted[code].passing

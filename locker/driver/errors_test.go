@@ -157,6 +157,14 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{driver.ErrClosed, true, false},
 		{driver.NotSent(driver.ErrClosed), true, false},
 
+		// Of the WAIT behind a script that was executed.
+		{&driver.WaitError{Err: io.EOF}, false, true},
+		{&driver.WaitError{Err: driver.NotSent(io.EOF)}, false, true},
+		{&driver.WaitError{Err: serverError("ERR WAIT cannot be used with replica instances.")}, false, true},
+		{&driver.WaitError{Err: serverError("UNBLOCKED force unblock from blocking operation")}, false, true},
+		{&driver.WaitError{Err: serverError("NOPERM this user has no permissions to run the 'wait' command")}, false, false},
+		{&driver.WaitError{Err: serverError("ERR unknown command 'WAIT'")}, false, false},
+
 		// Ours.
 		{driver.Invalid("what", "got", "allowed"), false, false},
 		{errors.ErrUnsupported, false, false},

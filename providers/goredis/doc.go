@@ -25,6 +25,10 @@
 //   - Hooks of your own that call next twice, or change keys, do so here too.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It has no subscriptions.
 //   - Of a cluster client, fewer errors tell that nothing was sent.
+//   - A script with a WAIT behind it (MinReplicas) goes to a node of a cluster or a Ring directly: hooks of the node see it, those
+//     of the cluster client do not. A node without any slot yet, to which ASK sends it, is not found. A client of your own type
+//     must have Conn, MasterForKey or GetShardClientForKey, as it has where it embeds the client's.
+//   - ReadTimeout must exceed the ReplicaTimeout of such a script.
 //
 // # Which options to set
 //

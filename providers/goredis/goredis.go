@@ -24,6 +24,7 @@ type adapter struct {
 var (
 	_ driver.Driver       = (*adapter)(nil)
 	_ driver.Batcher      = (*adapter)(nil)
+	_ driver.Acknowledger = (*adapter)(nil)
 	_ driver.Backgrounder = (*adapter)(nil)
 )
 

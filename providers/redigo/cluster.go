@@ -33,9 +33,13 @@ func bind(b binder, key string) error {
 	return b.Bind(key)
 }
 
-// do sends one command. In a cluster it follows MOVED and ASK, which prove that the command did not run.
+// do sends one command.
 func (a *adapter) do(ctx context.Context, key, command string, args []any) (any, error) {
-	use := func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) }
+	return follow(ctx, a, key, func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) })
+}
+
+// follow uses a connection to key's node. In a cluster it follows MOVED and ASK, which prove that what use sent did not run.
+func follow[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
 	v, err := call(ctx, a, key, use)
 	if a.cluster == nil {
 		return v, err
@@ -45,7 +49,7 @@ func (a *adapter) do(ctx context.Context, key, command string, args []any) (any,
 		case "MOVED": // the pool has noted the new node
 			v, err = call(ctx, a, key, use)
 		case "ASK":
-			v, err = a.ask(ctx, err, use)
+			v, err = ask(ctx, a, err, use)
 		default:
 			return v, err
 		}
@@ -57,18 +61,19 @@ func (a *adapter) do(ctx context.Context, key, command string, args []any) (any,
 var errVisited = errors.New("visited")
 
 // ask uses a connection of the node that an ASK reply names.
-func (a *adapter) ask(ctx context.Context, asked error, use func(redis.Conn) (any, error)) (any, error) {
+func ask[T any](ctx context.Context, a *adapter, asked error, use func(redis.Conn) (T, error)) (T, error) {
 	reply, _ := errors.AsType[*driver.ServerError](asked)
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
-	asking := func(conn redis.Conn) (any, error) {
+	asking := func(conn redis.Conn) (T, error) {
 		// In a round trip of its own: redigo gives the first error of several replies, and a refused ASKING says nothing of
 		// the command behind it.
 		if _, err := exec(ctx, conn, "ASKING", nil); err != nil {
-			return nil, driver.NotSent(err)
+			var none T
+			return none, driver.NotSent(err)
 		}
 		return use(conn)
 	}
-	return behind(ctx, func(begun *atomic.Bool) (v any, err error) {
+	return behind(ctx, func(begun *atomic.Bool) (v T, err error) {
 		visit := func(addr string, conn redis.Conn) error {
 			if addr != target {
 				return nil

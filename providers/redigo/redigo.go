@@ -39,13 +39,14 @@ type adapter struct {
 var (
 	_ driver.Driver       = (*adapter)(nil)
 	_ driver.Batcher      = (*adapter)(nil)
+	_ driver.Acknowledger = (*adapter)(nil)
 	_ driver.Backgrounder = (*adapter)(nil)
 )
 
 // New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes it. New does not dial.
 // A nil pool, and a *redis.Pool without Dial and DialContext, is a *driver.InvalidError.
 //
-// The driver is a [driver.Batcher] and a [driver.Backgrounder].
+// The driver is a [driver.Batcher], a [driver.Acknowledger] and a [driver.Backgrounder].
 func New(pool Pool) (driver.Driver, error) {
 	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")

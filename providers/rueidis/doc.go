@@ -19,6 +19,8 @@
 //   - A connection that does not answer in time is avoided for ten seconds. rueidis keeps a shared connection until its own
 //     ping fails, eleven seconds with default options; meanwhile the driver's commands go over up to eight connections per
 //     server of the client's pool, which are closed when they fail as well.
+//   - A script with a WAIT behind it (MinReplicas) has a connection of the client's pool for itself: on a shared one it would hold
+//     up everybody. There are up to 64 of them at once.
 //   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the driver is.
 //
 // # What is not
@@ -45,7 +47,7 @@
 //     executed. New cannot see the option behind a wrapper, such as one for tracing.
 //   - DisableAutoPipelining does not concern the driver's commands: without pipelining rueidis does not notice a
 //     cancellation. DisableRetry changes nothing.
-//   - BlockingPoolSize must leave room for the subscriptions and the eight connections above.
+//   - BlockingPoolSize must leave room for the subscriptions, the eight connections above and, with MinReplicas, for 64 more.
 //   - SendToReplicas must be false for scripts and SET, as it is where it asks cmd.IsReadOnly.
 //   - Sentinel.TopologyRefreshInterval of a few seconds heals a client that missed a failover.
 //   - DisableCache, and smaller ReadBufferEachConn and WriteBufferEachConn than half a MiB, suit a client for locks alone.

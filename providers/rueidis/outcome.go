@@ -14,10 +14,19 @@ import (
 // outcome tells what came of a command: nil if it was answered with anything but an error, otherwise an error as package
 // driver means it. closing is what health.closing was before.
 func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
+	if res.NonRedisError() == nil {
+		a.health.answered()
+	} else {
+		a.health.unanswered(ctx)
+	}
+	return a.apart(ctx, res, closing)
+}
+
+// apart is outcome for what went over a connection of its own, and so tells nothing of the shared ones.
+func (a *adapter) apart(ctx context.Context, res rueidis.RedisResult, closing bool) error {
 	if err := res.NonRedisError(); err != nil {
 		return a.unanswered(ctx, err, closing)
 	}
-	a.health.answered()
 	err := res.Error()
 	if err == nil || rueidis.IsRedisNil(err) {
 		return nil
@@ -27,7 +36,6 @@ func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing 
 }
 
 func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error {
-	a.health.answers.Store(0)
 	notSent := driver.DialFailed(err) || errors.Is(err, rueidis.ErrNoSlot)
 	if refusal, ok := rueidis.IsRedisErr(err); ok { // no answer to the command, but to the client's introducing itself
 		notSent = true
@@ -39,12 +47,7 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 		a.health.closing.Store(true)
 		notSent = closing
 	}
-	over := ended(ctx)
-	switch {
-	case errors.Is(over, context.DeadlineExceeded):
-		until := time.Now().Add(avoid)
-		a.health.dead.Store(&until)
-	case over == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	if ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}
 	}
 	if notSent {

@@ -22,11 +22,13 @@ type adapter struct {
 	info   atomic.Pointer[info]
 	health health
 	lanes  chan struct{} // one for each command that goes aside
+	waits  chan struct{} // one for each script with a WAIT behind it
 }
 
 var (
 	_ driver.Driver       = (*adapter)(nil)
 	_ driver.Batcher      = (*adapter)(nil)
+	_ driver.Acknowledger = (*adapter)(nil)
 	_ driver.Backgrounder = (*adapter)(nil)
 )
 
@@ -43,7 +45,7 @@ func New(client rueidis.Client) (driver.Driver, error) {
 		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
-	a := &adapter{client: client, lanes: make(chan struct{}, lanes)}
+	a := &adapter{client: client, lanes: make(chan struct{}, lanes), waits: make(chan struct{}, waits)}
 	a.health.many = client.Mode() == rueidis.ClientModeCluster
 	a.hub = driver.NewHub(a.open)
 	return a, nil

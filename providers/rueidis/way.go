@@ -30,6 +30,7 @@ const (
 	warm  = 64               // answers in a row that make it likely that all shared connections stand
 	avoid = 10 * time.Second // how long the shared connections are not used after one did not answer in time
 	lanes = 8                // commands of a driver that go aside at once
+	waits = 64               // scripts of a driver with a WAIT behind them at once
 
 	lapse = 50 * time.Millisecond // how long a batch waits for the client to notice that its context has ended
 )
@@ -63,6 +64,15 @@ func (h *health) answered() {
 	}
 	if h.closing.Load() {
 		h.closing.Store(false)
+	}
+}
+
+// unanswered notes that no reply came while ctx lasted, or at all.
+func (h *health) unanswered(ctx context.Context) {
+	h.answers.Store(0)
+	if errors.Is(ended(ctx), context.DeadlineExceeded) {
+		until := time.Now().Add(avoid)
+		h.dead.Store(&until)
 	}
 }
 

@@ -24,8 +24,8 @@
 //
 // The note is that of the acquire that began the tenure, or of a resume that gave one. A TTL under 3 ms is refused. There is
 // no shared mode (errors.ErrUnsupported). It neither waits nor renews: put middleware/retry and strategies/watchdog around
-// it. A failover to a replica that did not get the key yet lets a second owner in. Other libraries that lock by SET NX find
-// a key of another type, and the other way round.
+// it. A failover to a replica that did not get the key yet lets a second owner in, unless Config.MinReplicas guards
+// against it (see package single). Other libraries that lock by SET NX find a key of another type, and the other way round.
 //
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow, beside what package single needs, the commands
 // exists, hdel, hget, hgetall, hlen, hmget, hrandfield, hset and pexpireat.

@@ -47,8 +47,9 @@
 //
 // There is no order among readers, nor among writers that retry without middleware/retry. A TTL under 3 ms is refused. It
 // neither waits nor renews: put middleware/retry and strategies/watchdog around it. A failover to a replica that did not get
-// the last writes yet may let a writer in beside others. Other libraries that lock by SET NX find a key of another type, and
-// the other way round.
+// the last writes yet may let a writer in beside others, unless Config.MinReplicas guards against it (see package single). An
+// upgrade that falls short there is one of unknown outcome; a downgrade, like a release, needs no acknowledgement. Other
+// libraries that lock by SET NX find a key of another type, and the other way round.
 //
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow what package reentrant needs.
 package rwhash

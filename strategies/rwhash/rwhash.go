@@ -19,7 +19,8 @@ var (
 	_ locker.Inspector = (*Locker)(nil)
 )
 
-// New returns a Locker that locks through drv. Errors: ErrInvalid.
+// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a Config.MinReplicas that drv
+// cannot wait for.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	turn, err := cfg.writerTurn()
 	if err != nil {
@@ -27,7 +28,9 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	}
 	own := layout
 	own.Extra = []string{strconv.FormatInt(turn.Milliseconds(), 10)}
-	leases, err := lease.New(drv, lease.Config{Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout}, &own)
+	leases, err := lease.New(drv, lease.Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout,
+	}, &own)
 	if err != nil {
 		return nil, err
 	}

@@ -11,4 +11,10 @@ type Config struct {
 	TTL time.Duration
 	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the lock's TTL, at most 3 s.
 	AttemptTimeout time.Duration
+	// MinReplicas is how many replicas must acknowledge a grant before it counts, by WAIT in the same round trip: an acquire, a
+	// resume or a renewal. See "Replicas". Default: 0, none is asked.
+	MinReplicas int
+	// ReplicaTimeout is how long they have for it; at least 1 ms, less than an attempt, and less than the client waits for a
+	// reply. Default: half of the attempt's timeout.
+	ReplicaTimeout time.Duration
 }

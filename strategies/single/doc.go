@@ -27,5 +27,25 @@
 //
 // It is not reentrant, whoever the owner is, and it has no shared mode (errors.ErrUnsupported). It does not wait; put
 // middleware/retry around it. It does not renew; put strategies/watchdog around it. A failover to a replica that did not
-// get the key yet lets a second holder in: use fencing tokens where that matters, or strategies/redlock.
+// get the key yet lets a second holder in: use fencing tokens where that matters, Config.MinReplicas, or strategies/redlock.
+//
+// # Replicas
+//
+// With Config.MinReplicas a grant counts only once so many replicas have acknowledged it: WAIT
+// (https://redis.io/docs/latest/commands/wait/) travels right behind the script, on its connection. An acquire or a resume that
+// falls short is given back, as one is that comes too late, and ends in a *locker.ReplicaError (locker.ErrNotReplicated, an
+// outage and no contention, so that middleware/retry tries again). A renewal that falls short ends in the same; the lock is
+// held until its old Deadline, and strategies/watchdog tries again until then. A release needs no acknowledgement: a failover
+// that undoes it keeps others out until the lease ends, and lets nobody in.
+//
+// So the lock outlives a failover to any replica that is up to date with those that acknowledged it, and a master that is cut
+// off from its replicas neither grants nor renews. It does not outlive one to another replica: Sentinel promotes the one that
+// has most, and a Cluster prefers it, but nothing forces it to be one that acknowledged while MinReplicas is less than the
+// number of replicas. With all of them, one that is down stops all locking. An acknowledgement means that the replica has the
+// write in memory, not on disk.
+//
+// It costs a round trip from master to replica for each acquire, renewal and refusal (Redis counts a refusal's WAIT from the
+// last write of anybody), and up to ReplicaTimeout while too few replicas follow. An unfenced acquire is a script then, no SET,
+// and renewals do not travel together. A server or a proxy that refuses WAIT makes every acquire fail. The fencing token that a
+// quorum raises (strategies/redlock) is not waited for.
 package single

@@ -18,7 +18,8 @@ var (
 	_ locker.Inspector = (*Locker)(nil)
 )
 
-// New returns a Locker that locks through drv. Errors: ErrInvalid.
+// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a Config.MinReplicas that drv
+// cannot wait for.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	leases, err := lease.New(drv, lease.Config(cfg), &layout)
 	if err != nil {

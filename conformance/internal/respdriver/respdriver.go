@@ -28,7 +28,7 @@ type Config struct {
 	TLS                *tls.Config
 }
 
-// Driver is a driver.Driver and a driver.Batcher.
+// Driver is a driver.Driver, a driver.Batcher and a driver.Acknowledger.
 type Driver struct {
 	driver.Base
 	cfg Config
@@ -55,17 +55,38 @@ func (d *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration
 // Eval implements driver.Driver.
 func (d *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	return driver.EvalOnce(s, func(command, body string) (driver.Reply, error) {
-		words := []any{command, body, len(keys)}
-		for _, list := range [][]string{keys, args} {
-			for _, word := range list {
-				words = append(words, word)
-			}
-		}
-		reply, err := d.do(ctx, keys, words...)
+		reply, err := d.do(ctx, keys, scriptWords(command, body, keys, args)...)
 		if err != nil {
 			return driver.Reply{}, err
 		}
 		return driver.NewReply(reply)
+	})
+}
+
+// scriptWords are the words of EVAL and EVALSHA.
+func scriptWords(command, body string, keys, args []string) []any {
+	words := []any{command, body, len(keys)}
+	for _, list := range [][]string{keys, args} {
+		for _, word := range list {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// EvalAcked implements driver.Acknowledger.
+func (d *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+	return driver.EvalAckedOnce(s, func(command, body string) (driver.Reply, int, error) {
+		wait := driver.WaitArgs(replicas, timeout)
+		replies, err := d.follow(ctx, keys, scriptWords(command, body, keys, args), []any{"WAIT", wait[0], wait[1]})
+		if err != nil {
+			return driver.Reply{}, 0, err
+		}
+		var waitErr error
+		if text, refused := replies[1].(resp.Error); refused {
+			waitErr = driver.NewServerError(string(text), text)
+		}
+		return driver.NewAcked(replies[0], nil, replies[1], waitErr)
 	})
 }
 
@@ -109,16 +130,26 @@ func (d *Driver) Close() error {
 
 // do sends a command once, and again only where MOVED or ASK say that it was not executed.
 func (d *Driver) do(ctx context.Context, keys []string, words ...any) (any, error) {
+	replies, err := d.follow(ctx, keys, words)
+	if err != nil {
+		return nil, err
+	}
+	return replies[0], nil
+}
+
+// follow is do for several commands, sent together on one connection, of which the first decides. The others' error replies are
+// among the replies.
+func (d *Driver) follow(ctx context.Context, keys []string, commands ...[]any) ([]any, error) {
 	if err := d.Guard(); err != nil {
 		return nil, err
 	}
 	addr := d.home(keys)
 	var asking bool
 	for {
-		reply, err := d.send(ctx, addr, asking, words)
+		replies, err := d.send(ctx, addr, asking, commands)
 		var text resp.Error
 		if !errors.As(err, &text) {
-			return reply, err
+			return replies, err
 		}
 		code, rest, _ := strings.Cut(string(text), " ")
 		slot, to, _ := strings.Cut(rest, " ")
@@ -155,8 +186,8 @@ func (d *Driver) home(keys []string) string {
 	return d.cfg.Addrs[0]
 }
 
-// send sends a command on one connection, which it closes if ctx ends first.
-func (d *Driver) send(ctx context.Context, addr string, asking bool, words []any) (any, error) {
+// send sends commands on one connection, which it closes if ctx ends first.
+func (d *Driver) send(ctx context.Context, addr string, asking bool, commands [][]any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, driver.NotSent(err)
 	}
@@ -168,9 +199,9 @@ func (d *Driver) send(ctx context.Context, addr string, asking bool, words []any
 	if asking {
 		_, err = c.Do("ASKING")
 	}
-	var reply any
+	var replies []any
 	if err == nil {
-		reply, err = c.Do(words...)
+		replies, err = exchange(c, commands)
 	}
 	var text resp.Error
 	if answered := err == nil || errors.As(err, &text); !stop() || !answered {
@@ -178,15 +209,36 @@ func (d *Driver) send(ctx context.Context, addr string, asking bool, words []any
 		if !answered {
 			return nil, ctxOr(ctx, err)
 		}
-		return reply, err
+		return replies, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Guard() != nil {
-		return reply, errors.Join(err, c.Close())
+		return replies, errors.Join(err, c.Close())
 	}
 	d.idle[addr] = append(d.idle[addr], c)
-	return reply, err
+	return replies, err
+}
+
+// exchange reads as many replies as it sends commands. The error is the first one's, or the connection's.
+func exchange(c *resp.Conn, commands [][]any) (replies []any, err error) {
+	for _, words := range commands {
+		if err := c.Send(words...); err != nil {
+			return nil, err
+		}
+	}
+	for i := range commands {
+		v, broken := c.Receive()
+		if broken != nil {
+			return nil, broken
+		}
+		reply := v.Any()
+		if text, refused := reply.(resp.Error); refused && i == 0 {
+			err = text
+		}
+		replies = append(replies, reply)
+	}
+	return replies, err
 }
 
 // ctxOr returns ctx's error where there is one: it closed the connection.

@@ -20,6 +20,7 @@ var sentinels = []struct {
 }{
 	{locker.ErrLost, "lost"},
 	{locker.ErrUnknownOutcome, "unknown_outcome"},
+	{locker.ErrNotReplicated, "not_replicated"},
 	{locker.ErrClosed, "closed"},
 	{locker.ErrInvalid, "invalid_argument"},
 	{errors.ErrUnsupported, "unsupported"},

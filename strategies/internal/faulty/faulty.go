@@ -28,6 +28,8 @@ type Driver struct {
 	driver.Driver
 	// T is told where the plan cannot be kept.
 	T testing.TB
+	// Acks, where it is not nil, says how many replicas acknowledge a script, of which reply was the answer.
+	Acks func(reply driver.Reply) int
 
 	mu    sync.Mutex
 	plan  []Fault
@@ -111,4 +113,23 @@ func (f *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration
 func (f *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	keys, args = append([]string(nil), keys...), append([]string(nil), args...)
 	return through(ctx, f, func(ctx context.Context) (driver.Reply, error) { return f.Driver.Eval(ctx, s, keys, args) })
+}
+
+// EvalAcked implements driver.Acknowledger.
+func (f *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+	keys, args = append([]string(nil), keys...), append([]string(nil), args...)
+	type result struct {
+		reply driver.Reply
+		acked int
+	}
+	r, err := through(ctx, f, func(ctx context.Context) (r result, err error) {
+		if f.Acks != nil {
+			r.reply, err = f.Driver.Eval(ctx, s, keys, args)
+			r.acked = f.Acks(r.reply)
+			return r, err
+		}
+		r.reply, r.acked, err = f.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout) //nolint:errcheck // a test's
+		return r, err
+	})
+	return r.reply, r.acked, err
 }

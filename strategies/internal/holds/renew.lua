@@ -1,4 +1,5 @@
--- Extends the lease of a hold. Never shortens it, never brings it back. Needs holds and open.
+-- Extends the lease of a hold. Never shortens it, never brings it back. Writes whenever it answers 1, also where nothing
+-- changes: a WAIT behind it then speaks for all that was written before. Needs holds and open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the hold's token

@@ -25,6 +25,7 @@ type attempt struct {
 	last     time.Time // when the last command was sent
 	scripted bool      // the answer is in reply
 	reply    driver.Reply
+	answered *command // by a script; nil where by SET NX
 
 	won     time.Time // when the command was sent from which the lease counts; zero: not won
 	own     bool      // an earlier send was found to have won
@@ -48,6 +49,7 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 	a.layout, a.drv, a.name, a.key, a.value = l.layout, l.drv, req.Name, key, l.layout.Value(owner, note)
 	a.ttl = l.cfg.ttl(ttl)
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
+	a.replicas, a.within = l.cfg.MinReplicas, l.cfg.replicaTimeout(a.timeout)
 	if req.Fenced || req.Resume.Fence() != 0 {
 		a.fenceKey = fencing.Key(key)
 	}
@@ -90,12 +92,13 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		err = locker.ErrNotHeld // a resume of what is gone
 	case err == nil:
 		a.deadline = deadline(a.won, a.ttl)
-		if time.Now().Before(a.deadline) {
-			return nil
+		if err = a.late(); err == nil {
+			err = cmp.Or(a.acknowledged(ctx, a.answered, a.own), a.late())
 		}
-		a.giveBack(a.abort(a.channel()))
-		return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
-			locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
+		if err != nil {
+			a.giveBack(a.abort(a.channel()))
+		}
+		return err
 	}
 	if a.open > 0 {
 		a.cleanUp(a.open, a.abort(a.channel()))
@@ -105,7 +108,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 
 // Send implements outcome.Command.
 func (a *attempt) Send(ctx context.Context) error {
-	if a.layout.SetNX && a.over == "" && !a.fenced() && a.sends.N == 1 {
+	if a.layout.SetNX && a.replicas == 0 && a.over == "" && !a.fenced() && a.sends.N == 1 {
 		a.mark()
 		set, err := a.drv.SetNX(ctx, a.key, a.value, a.ttl)
 		if err != nil {
@@ -118,7 +121,7 @@ func (a *attempt) Send(ctx context.Context) error {
 	}
 	a.mark()
 	a.scripted = true
-	cmd := a.command(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), a.kept(a.ttl))
+	cmd := a.replicated(a.layout.Acquire, a.fenced(), a.value, millis(a.ttl), a.kept(a.ttl))
 	if a.over != "" {
 		cmd.script, cmd.args = a.layout.Resume, append(cmd.args, a.over)
 	}
@@ -137,8 +140,17 @@ func (a *attempt) Send(ctx context.Context) error {
 		cmd.args = append(cmd.args, a.owner, a.note)
 	}
 	err := cmd.Send(ctx)
-	a.reply = cmd.reply
+	a.reply, a.answered = cmd.reply, cmd
 	return err
+}
+
+// late is the error of an answer that came too late for the lease; nil where it came in time.
+func (a *attempt) late() error {
+	if time.Now().Before(a.deadline) {
+		return nil
+	}
+	return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
+		locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 }
 
 // patience is for how many ms more the caller may wait, at least 1; "" where that has no end.

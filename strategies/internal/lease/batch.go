@@ -17,9 +17,9 @@ type batch struct {
 	timeout time.Duration
 }
 
-// Batch implements locker.Batched.
+// Batch implements locker.Batched. WAIT speaks for one call of a connection, so that what waits for replicas travels alone.
 func (h *hold) Batch() any {
-	if _, ok := h.drv.(driver.Batcher); !ok || !reflect.TypeOf(h.drv).Comparable() {
+	if _, ok := h.drv.(driver.Batcher); !ok || h.replicas > 0 || !reflect.TypeOf(h.drv).Comparable() {
 		return nil
 	}
 	return batch{h.drv, h.batchTimeout()}

@@ -1,7 +1,9 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -13,6 +15,8 @@ type Config struct {
 	Prefix         string
 	TTL            time.Duration
 	AttemptTimeout time.Duration
+	MinReplicas    int
+	ReplicaTimeout time.Duration
 }
 
 // maxAttemptTimeout is the default's upper bound.
@@ -28,6 +32,15 @@ func (c Config) validate(strategy string) error {
 	}
 	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
 		return driver.Invalid(strategy+".Config.AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a third of the TTL, at most 3s")
+	}
+	if c.MinReplicas < 0 {
+		return driver.Invalid(strategy+".Config.MinReplicas", strconv.Itoa(c.MinReplicas), "1 or more, or 0 to ask for none")
+	}
+	if c.ReplicaTimeout < 0 || c.ReplicaTimeout > 0 && c.ReplicaTimeout < time.Millisecond {
+		return driver.Invalid(strategy+".Config.ReplicaTimeout", c.ReplicaTimeout.String(), "1ms or more, or 0 for half of the attempt's timeout")
+	}
+	if attempt := c.attemptTimeout(c.ttl(0)); !c.fits(attempt) {
+		return driver.Invalid(strategy+".Config.ReplicaTimeout", c.replicaTimeout(attempt).String(), "1ms or more, and shorter than an attempt, which has "+attempt.String())
 	}
 	if len(c.Prefix) > locker.MaxNameLen {
 		return driver.Invalid(strategy+".Config.Prefix", fmt.Sprintf("%d bytes", len(c.Prefix)), "at most 1024 bytes")
@@ -52,4 +65,15 @@ func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
 		return c.AttemptTimeout
 	}
 	return max(min(ttl/3, maxAttemptTimeout), time.Millisecond)
+}
+
+// replicaTimeout is how long replicas have to acknowledge what an attempt wrote, in whole milliseconds.
+func (c Config) replicaTimeout(attempt time.Duration) time.Duration {
+	return cmp.Or(c.ReplicaTimeout, attempt/2).Truncate(time.Millisecond)
+}
+
+// fits tells whether an attempt leaves the replicas time, and itself for more than them. WAIT 0 would be for ever.
+func (c Config) fits(attempt time.Duration) bool {
+	within := c.replicaTimeout(attempt)
+	return c.MinReplicas == 0 || within >= time.Millisecond && within < attempt
 }

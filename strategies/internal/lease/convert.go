@@ -17,7 +17,7 @@ var errOvertaken = errors.New("a later conversion of the same lock overtook it")
 // convert changes the mode of the hold. It is repeated until it is answered, while ctx and the lease last. Each conversion
 // has a number, by which the server refuses what arrives behind a later one.
 func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, error) {
-	cmd := h.command(h.layout.Convert, h.fenced(), h.value, mode.String(), strconv.FormatInt(h.nextConversion(), 10))
+	cmd := h.conversion(mode, h.fenced(), h.value, mode.String(), strconv.FormatInt(h.nextConversion(), 10))
 	cmd.args = append(append(cmd.args, h.channel(), h.kept(h.ttl)), h.layout.Extra...)
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
@@ -30,7 +30,15 @@ func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, erro
 	switch status {
 	case replyYes, replyAlready:
 		fence, err := readFence(cmd.reply)
-		return locker.Term{Deadline: h.until(), Fence: fence}, err
+		if err != nil {
+			return locker.Term{}, err
+		}
+		if mode == locker.Exclusive {
+			if err := h.acknowledged(ctx, cmd, status == replyAlready); err != nil {
+				return locker.Term{}, unproven(err)
+			}
+		}
+		return locker.Term{Deadline: h.until(), Fence: fence}, nil
 	case replyNo:
 		return locker.Term{}, locker.ErrLost
 	case replyRefused:

@@ -23,8 +23,10 @@ type hold struct {
 	fenceKey                string // "": not fenced
 	over                    string // the value that a resume replaced; "" where the hold was acquired
 	ttl, timeout            time.Duration
-	open                    int       // sends of the acquire that may still be executed
-	openUntil               time.Time // until when they are reckoned with
+	replicas                int           // must acknowledge what the hold rests on
+	within                  time.Duration // that they have for it
+	open                    int           // sends of the acquire that may still be executed
+	openUntil               time.Time     // until when they are reckoned with
 
 	mu          sync.Mutex
 	deadline    time.Time // the latest that an answer gave
@@ -88,12 +90,19 @@ type command struct {
 	args   []string
 	reply  driver.Reply
 
+	replicas int           // that are to acknowledge it; 0: none is asked
+	within   time.Duration // that they have; less where ctx ends sooner
+	acked    int           // that did, in the last send
+
 	key [2]string
 	arg [5]string
 }
 
 // Send implements outcome.Command.
 func (c *command) Send(ctx context.Context) (err error) {
+	if c.replicas > 0 {
+		return c.sendAcked(ctx)
+	}
 	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
 	return err
 }
@@ -129,10 +138,13 @@ func gone(err error) error {
 
 // renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
-	cmd := h.command(h.layout.Renew, h.fenced(), h.value, millis(ttl), h.kept(ttl))
+	cmd := h.replicated(h.layout.Renew, h.fenced(), h.value, millis(ttl), h.kept(ttl))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
+	}
+	if extended, err := cmd.reply.Int(0); err == nil && extended == replyYes && cmd.acked < cmd.replicas {
+		return locker.Term{}, cmd.shortfall() // a failover may bring the old lease back, so the old Deadline stays
 	}
 	return h.renewed(cmd.reply, cmd.Last, ttl)
 }

@@ -34,11 +34,11 @@ type Layout struct {
 	Resume *driver.Script
 	// UndoResume gets the new value and the one that it replaced. Its reply: 1 undone, 0 nothing to undo.
 	UndoResume *driver.Script
-	// Renew gets what Acquire gets. Its reply: 1 extended, 0 not held.
+	// Renew gets what Acquire gets. Its reply: 1 extended, 0 not held. It never shortens, and writes whenever it answers 1.
 	Renew *driver.Script
 	// Release gets value and the channel to publish on; "": none. Its reply: 1 released, 0 not held.
 	Release *driver.Script
-	// Convert, where it is not nil, gets value, the mode to change to, the conversion's number among those of the hold, the
+	// Convert, where it is not nil, writes whenever it answers {1, ...}. It gets value, the mode to change to, the conversion's number among those of the hold, the
 	// channel to publish on, and the counter's TTL in ms. Its reply: {1, fence} done, {2, fence} done by an earlier call, {0}
 	// not held, {3, ...} refused because of another, whom Holder reads, {4} a later conversion was there before, {-1, text}.
 	// Where it is there, the replies of acquire and resume have the number of the last conversion behind the fence.

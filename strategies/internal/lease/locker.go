@@ -19,13 +19,18 @@ type Locker struct {
 	layout *Layout
 }
 
-// New returns a Locker that locks through drv. Errors: ErrInvalid.
+// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for MinReplicas with a driver that
+// has no driver.Acknowledger.
 func New(drv driver.Driver, cfg Config, layout *Layout) (*Locker, error) {
 	if drv == nil {
 		return nil, driver.Invalid(layout.Strategy+".New driver", "nil", "a driver, such as goredis.New returns")
 	}
 	if err := cfg.validate(layout.Strategy); err != nil {
 		return nil, err
+	}
+	if _, ok := drv.(driver.Acknowledger); cfg.MinReplicas > 0 && !ok {
+		return nil, fmt.Errorf("%s.Config.MinReplicas is %d, but the driver (%s) cannot wait for replicas: %w",
+			layout.Strategy, cfg.MinReplicas, cmp.Or(drv.Info().Client, fmt.Sprintf("%T", drv)), errors.ErrUnsupported)
 	}
 	return &Locker{drv: drv, cfg: cfg, layout: layout}, nil
 }
@@ -106,8 +111,13 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 	if req.Mode != locker.Exclusive && !l.layout.Shared {
 		return "", fmt.Errorf("%s has no %v mode, rwhash does: %w", l.layout.Strategy, req.Mode, errors.ErrUnsupported)
 	}
-	if ttl := cmp.Or(req.TTL, req.Resume.Grant().TTL); ttl != 0 && ttl < minTTL {
+	ttl := cmp.Or(req.TTL, req.Resume.Grant().TTL)
+	if ttl != 0 && ttl < minTTL {
 		return "", driver.Invalid("Request.TTL", ttl.String(), "3ms or more: the allowance for drift uses up a shorter lease")
+	}
+	if attempt := l.cfg.attemptTimeout(l.cfg.ttl(ttl)); !l.cfg.fits(attempt) {
+		return "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("one whose attempts take longer than the replicas have: %v of %v",
+			l.cfg.replicaTimeout(attempt), attempt))
 	}
 	if key, err = l.key(req.Name); err != nil {
 		return "", err

@@ -44,7 +44,7 @@ type Sends struct {
 //
 // The error is nil once a send was answered; the error of the last send, where no send is open; or else one that matches
 // locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it. What is driver.Interrupted matches
-// locker.ErrUnknownOutcome too, and is not sent again.
+// locker.ErrUnknownOutcome too, and is not sent again, as after a WAIT that the server will not hear of.
 func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 	patience := s.Patience
 	if patience == nil {
@@ -59,6 +59,9 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 		case !driver.NotExecuted(err):
 			s.Open++
+			if driver.WaitRefused(err) {
+				return s.settle(err) // sent again it would only be executed again
+			}
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):
 			return s.settle(err)
 		}

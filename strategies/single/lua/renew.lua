@@ -1,4 +1,5 @@
--- Extends the lease of a hold. Never shortens it, never brings it back.
+-- Extends the lease of a hold. Never shortens it, never brings it back. Writes whenever it answers 1, also where nothing
+-- changes: a WAIT behind it then speaks for all that was written before.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  our value
@@ -13,14 +14,9 @@ if held ~= ARGV[1] then
   return 0
 end
 local counter = KEYS[2] and redis.pcall('GET', KEYS[2])
-local keys = {KEYS[1]}
-if type(counter) == 'string' and string.match(counter, '^%d+$') then
-  keys[2] = KEYS[2] -- what else stands there is not ours
-end
-for i = 1, #keys do
-  local ttl = ARGV[i + 1]
-  if redis.call('PTTL', keys[i]) < tonumber(ttl) then
-    redis.call('PEXPIRE', keys[i], ttl)
-  end
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2]))))
+if type(counter) == 'string' and string.match(counter, '^%d+$') -- what else stands there is not ours
+    and redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
 return 1

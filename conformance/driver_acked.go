@@ -1,0 +1,318 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var acks = []Feature{FeatureReplicas}
+
+var driverAckedCases = []testCase{
+	{
+		name: "a script is answered with its acknowledgements", on: anywhere, needs: acks,
+		why: "a grant counts only once replicas have it, and the script's own answer must not be lost behind it",
+		run: scriptIsAnsweredWithAcks,
+	},
+	{
+		name: "a frozen replica acknowledges nothing", on: realOne, own: true, needs: acks,
+		why: "an acknowledgement that nobody gave is a lock that a failover loses",
+		run: frozenReplicaAcksNothing,
+	},
+	{
+		name: "a WAIT holds nobody else up", on: realOne, own: true, needs: acks,
+		why: "on a connection that others share, a replica that is slow once would stop all locks of the process",
+		run: waitHoldsNobodyUp,
+	},
+	{
+		name: "a script with a WAIT is sent once", on: proxied, needs: acks,
+		why: "EOF does not tell whether the script ran, and a resend runs it twice",
+		run: scriptWithWaitIsSentOnce,
+	},
+	{
+		name: "a lost acknowledgement leaves the script open", on: proxied, needs: acks,
+		why: "what replicas have is then unknown, and the script has run: nobody may take it for refused",
+		run: lostAckLeavesOpen,
+	},
+	{
+		name: "a WAIT obeys its context", on: proxied, needs: acks,
+		why: "replicas that are silent must not keep a caller for longer than it asked for",
+		run: waitObeysItsContext,
+	},
+	{
+		name: "a refused WAIT is told", on: realOne, needs: acks,
+		why: "a user who may not WAIT has run the script all the same: \"NOPERM, nothing was done\" leaves its key behind",
+		run: refusedWaitIsTold,
+	},
+	{
+		name: "a refused script has no acknowledgement", on: everywhere, needs: acks,
+		why: "the answer to the WAIT behind it must become neither its own nor the next command's",
+		run: refusedScriptHasNoAck,
+	},
+	{
+		name: "a WAIT follows its script to the new node", on: realCluster, own: true, needs: acks,
+		why: "after MOVED or ASK the old node still answers WAIT, with replicas that never get the key",
+		run: waitFollowsItsScript,
+	},
+}
+
+func (t *caseT) acknowledger(drv driver.Driver) driver.Acknowledger {
+	t.Helper()
+	a, ok := drv.(driver.Acknowledger)
+	if !ok {
+		t.Fatalf("%T is no driver.Acknowledger; if the provider has none, Harness.Lacks must name FeatureReplicas", drv)
+	}
+	return a
+}
+
+// acked counts a key up with a WAIT behind it, and demands the counter and the acknowledgements.
+func (t *caseT) acked(drv driver.Driver, key string, replicas int, within time.Duration, count int64, acked int) {
+	t.Helper()
+	reply, got, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{key}, nil, replicas, within)
+	t.ok(err, "EvalAcked")
+	if n, err := reply.Int(0); n != count || err != nil {
+		t.Errorf("the script was answered %d (%v), want %d", n, err, count)
+	}
+	if got != acked {
+		t.Errorf("%d replicas acknowledged, want %d", got, acked)
+	}
+}
+
+func scriptIsAnsweredWithAcks(t *caseT) {
+	drv, key, want := t.driver(), t.key(), 0
+	if t.srv.sentinel != nil {
+		want = len(t.srv.sentinel.Servers()) - 1
+	}
+	within := 20 * time.Millisecond // there are none, so that it takes so long
+	if want > 0 {
+		within = t.patience
+	}
+	for count := range int64(3) { // the first one of them with a script that the server may not know
+		t.acked(drv, key, max(want, 1), within, count+1, want)
+	}
+	t.ok(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.key(), "behind it"), "Eval behind a WAIT")
+}
+
+// replicated starts a server with a replica.
+func (t *caseT) replicated() (replica *redistest.Server) {
+	t.Helper()
+	t.srv = startReal(t.TB, redistest.Options{})
+	return redistest.StartReplica(t.TB, t.srv.real, t.srv.real.Addr())
+}
+
+func frozenReplicaAcksNothing(t *caseT) {
+	replica := t.replicated()
+	drv, key := t.driver(), t.key()
+	t.acked(drv, key, 1, t.patience, 1, 1)
+	t.ok(replica.Freeze(), "freeze the replica")
+	t.acked(drv, key, 1, shortly, 2, 0)
+	t.acked(t.driver(), key, 1, shortly, 3, 0) // over connections that wrote nothing before
+	t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
+	t.acked(drv, key, 1, shortly, 4, 0)
+	t.ok(replica.Thaw(), "let the replica go on")
+	t.acked(drv, key, 1, t.patience, 5, 1)
+	t.acked(drv, key, 2, shortly, 6, 1) // more than there are
+}
+
+func waitHoldsNobodyUp(t *caseT) {
+	replica := t.replicated()
+	drv := t.driver()
+	t.acked(drv, t.key(), 1, t.patience, 1, 1)
+	for range 100 { // an adapter may trust shared connections only then
+		t.warm(drv, countScript)
+	}
+	t.ok(replica.Freeze(), "freeze the replica")
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	waits := make([]<-chan error, 4)
+	key := t.key()
+	for i := range waits {
+		waits[i] = background(func() error {
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, caseLimit)
+			return err
+		})
+	}
+	t.eventually("all of them wait", func() bool { v, _ := t.stored(key); return v == "4" })
+	t.promptly("other commands", func() {
+		for range 20 {
+			t.warm(drv, countScript)
+			_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
+			t.ok(err, "SetNX while others WAIT")
+		}
+	})
+	for _, w := range waits {
+		select {
+		case err := <-w:
+			t.Errorf("a WAIT was over before its time: %v", err)
+		default:
+		}
+	}
+	cancel()
+	for _, w := range waits {
+		t.is(t.result(w, "EvalAcked"), context.Canceled, "EvalAcked that was cancelled")
+	}
+	t.ok(replica.Thaw(), "let the replica go on")
+}
+
+func scriptWithWaitIsSentOnce(t *caseT) {
+	for _, fault := range []faultproxy.Fault{faultproxy.DropReply, faultproxy.Cut, faultproxy.CutBefore} {
+		p, drv := t.proxied()
+		t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+		ctx, cancel := context.WithTimeout(t.ctx, 5*shortly)
+		_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+		cancel()
+		t.event(trap.Hit(), "the fault happens")
+		t.open(err, "EvalAcked whose reply is lost")
+		t.sentOnce(p, key, "EvalAcked")
+		want := 1
+		if fault == faultproxy.CutBefore {
+			want = 0
+		}
+		if n := commands[1].ran(t, key); n != want {
+			t.Errorf("the script ran %d times, want %d", n, want)
+		}
+	}
+}
+
+func lostAckLeavesOpen(t *caseT) {
+	for _, fault := range []faultproxy.Fault{faultproxy.DropReply, faultproxy.Cut} {
+		p, drv := t.proxied()
+		t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: fault})
+		ctx, cancel := context.WithTimeout(t.ctx, 5*shortly)
+		_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+		cancel()
+		t.event(trap.Hit(), "the fault happens")
+		t.open(err, "EvalAcked whose WAIT has no answer")
+		t.sentOnce(p, key, "EvalAcked")
+		if n := commands[1].ran(t, key); n != 1 {
+			t.Errorf("the script ran %d times, want once", n)
+		}
+		t.eventually("it works again", func() bool {
+			_, _, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{t.key()}, nil, 1, time.Millisecond)
+			return err == nil
+		})
+	}
+}
+
+func waitObeysItsContext(t *caseT) {
+	p, drv := t.proxied()
+	t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
+	over, cancel := context.WithCancel(t.ctx)
+	cancel()
+	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.key()}, nil, 1, time.Millisecond)
+	t.is(err, driver.ErrNotSent, "EvalAcked under a context that is over")
+	for what, newContext := range map[error]func() (context.Context, func()){
+		context.DeadlineExceeded: func() (context.Context, func()) {
+			b := driver.Bound(context.Background(), shortly)
+			return b, b.Stop
+		},
+		context.Canceled: func() (context.Context, func()) {
+			ctx, cancel := context.WithCancel(t.ctx)
+			time.AfterFunc(shortly, cancel)
+			return ctx, cancel
+		},
+	} {
+		key := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: faultproxy.Stall})
+		ctx, stop := newContext()
+		t.promptly("EvalAcked whose WAIT is withheld", func() {
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+			t.is(err, what, "EvalAcked whose WAIT is withheld")
+			t.open(err, "EvalAcked whose WAIT is withheld")
+		})
+		stop()
+		trap.Release()
+		for i := range 5 {
+			t.ok(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.key(), string(rune('a'+i))), "Eval behind a late WAIT")
+		}
+		if n := commands[1].ran(t, key); n != 1 {
+			t.Errorf("the script ran %d times, want once", n)
+		}
+	}
+}
+
+func refusedWaitIsTold(t *caseT) {
+	user := "u" + t.key()
+	t.do("", "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", "-wait")
+	target := t.srv.target
+	target.Username, target.Password = user, "secret"
+	drv, key := t.dial(target), t.key()
+	for range 2 {
+		_, _, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+		if !driver.WaitRefused(err) || driver.NotExecuted(err) || driver.Passing(err) {
+			t.Errorf("got error %v, want one that says that WAIT is refused for good, and nothing of the script", err)
+		}
+	}
+	if n := commands[1].ran(t, key); n != 2 {
+		t.Errorf("the script ran %d times, want twice", n)
+	}
+	_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
+	t.ok(err, "SetNX behind it")
+}
+
+func refusedScriptHasNoAck(t *caseT) {
+	drv, key := t.driver(), t.key()
+	failing := script(`return redis.error_reply('MYCODE of ' .. KEYS[1])`)
+	for i := range 5 {
+		_, acked, err := t.acknowledger(drv).EvalAcked(t.ctx, failing, []string{key}, nil, 1, time.Millisecond)
+		t.refused(err, "MYCODE of "+key, "a failing script")
+		if acked != 0 || errors.As(err, new(*driver.WaitError)) {
+			t.Errorf("a failing script was acknowledged %d times, with %v", acked, err)
+		}
+		t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
+		t.ok(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), key, string(rune('a'+i))), "Eval behind it")
+	}
+}
+
+func waitFollowsItsScript(t *caseT) {
+	cluster := t.srv.cluster
+	nodes := cluster.Nodes()
+	_, err := cluster.AddReplica(t.ctx, nodes[0])
+	t.ok(err, "add a replica to the first node")
+	drv := t.driver()
+	keyAt := func(n *redistest.Server) string {
+		for {
+			if key := t.key(); cluster.NodeForKey(key) == n {
+				return key
+			}
+		}
+	}
+	const few, ample = 20 * time.Millisecond, 2 * time.Second // it is lost at a node that has no replica, before MOVED is followed
+	for _, move := range []struct {
+		from, to  *redistest.Server
+		was, acks int
+	}{{nodes[0], nodes[1], 1, 0}, {nodes[1], nodes[0], 0, 1}} {
+		within := func(acks int) time.Duration {
+			if acks == 0 {
+				return few
+			}
+			return ample
+		}
+		key := keyAt(move.from)
+		t.acked(drv, key, 1, within(move.was), 1, move.was)
+		t.ok(cluster.MoveSlot(t.ctx, redistest.Slot(key), move.to), "move a slot")
+		t.acked(drv, key, 1, within(move.acks), 2, move.acks)
+		t.acked(t.driver(), key, 1, within(move.acks), 3, move.acks)
+
+		tag := "{" + keyAt(move.from) + "}"
+		stays, moves := tag+"stays", tag+"moves"
+		for _, key := range []string{stays, moves} {
+			t.acked(drv, key, 1, within(move.was), 1, move.was)
+		}
+		moving, err := cluster.BeginMove(t.ctx, redistest.Slot(tag), move.to)
+		t.ok(err, "begin to move a slot")
+		t.ok(moving.Migrate(t.ctx, moves), "migrate one key")
+		t.acked(drv, moves, 1, within(move.acks), 2, move.acks)
+		t.acked(drv, stays, 1, within(move.was), 2, move.was)
+		t.ok(moving.Finish(t.ctx), "finish the move")
+		t.acked(drv, stays, 1, within(move.acks), 3, move.acks)
+	}
+}

@@ -1,0 +1,144 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// maxRedirects is how many redirections a script with a WAIT behind it follows.
+const maxRedirects = 5
+
+// node is where a pipeline goes to, on one connection: one server.
+type node interface{ Pipeline() redis.Pipeliner }
+
+// EvalAcked implements driver.Acknowledger: a pipeline of two. Of a cluster client or a Ring it takes the node of the first
+// key by itself: in a pipeline of theirs a WAIT, which has no key, may go elsewhere.
+//
+// A client of a type of your own must show that it is one server (Conn), a cluster (MasterForKey) or a Ring
+// (GetShardClientForKey), as one does that embeds the client; else the error matches errors.ErrUnsupported.
+func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+	words := scriptWords(keys, args)
+	key := ""
+	if len(keys) > 0 {
+		key = keys[0]
+	}
+	wait := driver.WaitArgs(replicas, timeout)
+	type result struct {
+		reply driver.Reply
+		acked int
+	}
+	r, err := call(ctx, a, func() (r result, err error) {
+		r.reply, r.acked, err = driver.EvalAckedOnce(s, func(command, body string) (driver.Reply, int, error) {
+			words[0], words[1] = command, body
+			return a.pair(ctx, key, words, []any{"WAIT", wait[0], wait[1]})
+		})
+		return r, err
+	})
+	return r.reply, r.acked, err
+}
+
+// masters is what *redis.ClusterClient has.
+type masters interface {
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	ForEachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) error
+}
+
+// pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which prove that the script did
+// not run; what WAIT said then is of no account.
+func (a *adapter) pair(ctx context.Context, key string, script, wait []any) (driver.Reply, int, error) {
+	switch c := a.client.(type) {
+	case masters:
+		n, err := c.MasterForKey(ctx, key)
+		if err != nil {
+			return driver.Reply{}, 0, classify(ctx, err, false)
+		}
+		asking := false
+		for redirects := 0; ; redirects++ {
+			reply, acked, err := exchange(ctx, n, asking, script, wait)
+			to := redirect(err)
+			if to == "" || redirects == maxRedirects {
+				return reply, acked, err
+			}
+			asking = driver.CodeOf(err) == "ASK"
+			if n = named(ctx, c, to); n == nil && !asking { // the cluster has several names for it
+				n, _ = c.MasterForKey(ctx, key)
+			}
+			if n == nil {
+				return reply, acked, err
+			}
+		}
+	case interface {
+		GetShardClientForKey(key string) (*redis.Client, error)
+	}:
+		n, err := c.GetShardClientForKey(key)
+		if err != nil {
+			return driver.Reply{}, 0, driver.NotSent(err)
+		}
+		return exchange(ctx, n, false, script, wait)
+	case interface {
+		node
+		Conn() *redis.Conn
+	}:
+		return exchange(ctx, c, false, script, wait)
+	}
+	return driver.Reply{}, 0, driver.NotSent(fmt.Errorf("goredis: WAIT over a %T, of which it is not known where it sends: %w",
+		a.client, errors.ErrUnsupported))
+}
+
+// redirect is the address in a MOVED or ASK, "" for any other err.
+func redirect(err error) string {
+	if reply, ok := errors.AsType[*driver.ServerError](err); ok && (reply.Code() == "MOVED" || reply.Code() == "ASK") {
+		return reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // MOVED 3999 127.0.0.1:6381
+	}
+	return ""
+}
+
+// named finds the master at addr; it asks the cluster anew for its masters. nil: there is none.
+func named(ctx context.Context, c masters, addr string) (found *redis.Client) {
+	visited := make(chan *redis.Client, 1)
+	_ = c.ForEachMaster(ctx, func(_ context.Context, n *redis.Client) error { // what it cannot reach, it does not name
+		if n.Options().Addr == addr {
+			select {
+			case visited <- n:
+			default:
+			}
+		}
+		return nil
+	})
+	select {
+	case found = <-visited:
+	default:
+	}
+	return found
+}
+
+// exchange sends a script and a WAIT in one pipeline to one server.
+func exchange(ctx context.Context, n node, asking bool, script, wait []any) (driver.Reply, int, error) {
+	pipe := n.Pipeline()
+	if asking {
+		_ = pipe.Process(ctx, newCommand(ctx, []any{"ASKING"})) // refused, the script is too
+	}
+	first, second := newCommand(ctx, script), newCommand(ctx, wait)
+	_ = pipe.Process(ctx, first) // only queues
+	_ = pipe.Process(ctx, second)
+	_, err := pipe.Exec(ctx)
+	reply, err1 := first.reply(ctx, own(first, second, err))
+	acked, err2 := second.reply(ctx, own(second, first, err))
+	return driver.NewAcked(reply, err1, acked, err2)
+}
+
+// own is what became of a command of a pipeline whose other one is given. The pipeline's error is that of its first command
+// that failed, or that of all where none has one.
+func own(c, other *command, err error) error {
+	if c.Err() == nil && other.Err() == nil {
+		return err
+	}
+	return c.Err()
+}
