@@ -20,10 +20,10 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help test bench $(STEPS)
+.PHONY: help test test-matrix bench $(STEPS)
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 8
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
 
 test: ## Run every check below except bench, cheap ones first
 	@for step in $(STEPS); do \
@@ -56,6 +56,10 @@ race: ## Run all tests with the race detector, in random order
 	@echo "==> race: go test -race -shuffle=on"
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
 	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+
+test-matrix: redis ## Run the tests on Valkey and newer Redis too, unpacked from Debian's packages (needs apt-get)
+	@echo "==> test-matrix: one server after another"
+	@TESTFLAGS="-parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)" scripts/matrix.sh
 
 bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"

@@ -123,7 +123,7 @@ func grants(rule []string) []string {
 }
 
 // noise is what clients send by themselves and can do without.
-var noise = []string{"command ping", "command cluster|slots", "command client|setinfo"}
+var noise = []string{"command ping", "command cluster|slots", "command cluster|shards", "command client|setinfo"}
 
 // A case is a rule of SECURITY.md and how to use it.
 type ruleCase struct {

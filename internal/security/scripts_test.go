@@ -143,6 +143,11 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 			t.Errorf("channel %q", channel)
 		}
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("keys: %q", m.Keys())
+		}
+	})
 	poll(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind
 		return !slices.ContainsFunc(m.Keys(), func(left string) bool { return !counters[left] })
 	})

@@ -88,20 +88,20 @@ func (e *ServerError) Error() string { return "server error: " + e.Text }
 // Unwrap returns the client's own error.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// Code is the first word of the reply, such as "WRONGTYPE". Up to Redis 7.0 the ACL's refusal of what a script does has no
-// code of its own; it is "NOPERM" all the same.
+// Code is the first word of the reply, such as "WRONGTYPE". The ACL's refusal of what a script does has no code of its own; it
+// is "NOPERM" all the same.
 func (e *ServerError) Code() string {
-	code, _, _ := strings.Cut(e.Text, " ")
-	if code == "ERR" && strings.Contains(e.Text, oldRefusal) {
-		return noPerm
+	if e.interrupted() {
+		return "NOPERM"
 	}
+	code, _, _ := strings.Cut(e.Text, " ")
 	return code
 }
 
+// How the ACL refuses what a script does: Redis 7.2 and later and Valkey; Redis 7.0; Redis 6.2 puts more before it.
 const (
-	noPerm     = "NOPERM"
+	refusal    = "ERR ACL failure in script"
 	oldRefusal = "The user executing the script can't "
-	refusal    = noPerm + " ACL failure in script"
 )
 
 // Interrupted tells whether err says that the ACL stopped a script in its middle. What the script wrote before is written, and
@@ -112,7 +112,7 @@ func Interrupted(err error) bool {
 }
 
 func (e *ServerError) interrupted() bool {
-	return e.Code() == noPerm && (strings.HasPrefix(e.Text, refusal) || strings.Contains(e.Text, oldRefusal))
+	return strings.HasPrefix(e.Text, refusal) || strings.HasPrefix(e.Text, "ERR ") && strings.Contains(e.Text, oldRefusal)
 }
 
 // CodeOf returns the code of the server error in err's chain, or "".

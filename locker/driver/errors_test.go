@@ -19,7 +19,7 @@ func serverError(text string) error {
 
 // What the ACL says of a command inside a script: Redis 7.2 and later and Valkey, Redis 7.0, Redis 6.2.
 const (
-	refusedInScript   = "NOPERM ACL failure in script: User app has no permissions to run the 'pexpireat' command"
+	refusedInScript   = "ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command"
 	refusedInScript70 = "ERR The user executing the script can't run this command or subcommand script: ec22, on @user_script:1."
 	refusedInScript62 = "ERR Error running script (call to f_ec22): @user_script:1: The user executing the script can't run this command or subcommand"
 )
@@ -38,7 +38,7 @@ func TestInterrupted(t *testing.T) {
 		{wrap(serverError(refusedInScript)), true},
 		{serverError("NOPERM this user has no permissions to run the 'eval' command"), false},
 		{serverError("NOPERM User app has no permissions to access the 'ACL failure in script' key"), false},
-		{serverError("ERR ACL failure in script"), false},
+		{serverError("ERR unknown ACL failure in script"), false},
 		{errors.New(refusedInScript), false},
 	} {
 		if got := driver.Interrupted(tt.err); got != tt.want {
@@ -58,6 +58,7 @@ func TestServerError(t *testing.T) {
 		{"MOVED 3999 127.0.0.1:6381", "MOVED 3999 127.0.0.1:6381", "MOVED"},
 		{"NOAUTH", "NOAUTH", "NOAUTH"},
 		{"MY_CODE2 text", "MY_CODE2 text", "MY_CODE2"},
+		{refusedInScript, refusedInScript, "NOPERM"},
 		{refusedInScript70, refusedInScript70, "NOPERM"},
 		{refusedInScript70[len("ERR "):], refusedInScript70, "NOPERM"},
 		{refusedInScript62, refusedInScript62, "NOPERM"},

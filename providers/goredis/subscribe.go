@@ -26,7 +26,7 @@ type feed struct {
 }
 
 // open implements what driver.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now, under ctx, and in a cluster
-// to any node, since messages reach them all; its answer proves the connection.
+// to any node, since messages reach them all; its answer proves the connection. Valkey 8.0 answers with the error NOSUB.
 func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 	pubsub := a.client.Subscribe(ctx)
 	var over atomic.Bool // for the dialing, or for the one who waited for it: who comes second cleans up
@@ -40,7 +40,11 @@ func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 		if err := pubsub.Unsubscribe(ctx); err != nil {
 			return nil, err
 		}
-		return pubsub.Receive(ctx)
+		got, err := pubsub.Receive(ctx)
+		if redis.HasErrorPrefix(err, "NOSUB") {
+			err = nil
+		}
+		return got, err
 	})
 	if err != nil {
 		finish()

@@ -45,7 +45,7 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	noperm, loading, again := serverError("NOPERM no"), serverError("LOADING wait"), serverError("TRYAGAIN moving")
 	odd := serverError("ERR odd")
-	halfway := serverError("NOPERM ACL failure in script: User app has no permissions to run the 'pexpireat' command")
+	halfway := serverError("ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command")
 	tests := []struct {
 		name     string
 		answers  []error
