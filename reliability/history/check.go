@@ -33,7 +33,7 @@ type Result struct {
 	info   porcupine.LinearizationInfo
 }
 
-// Names splits a history by name. Losses of all names go to each.
+// Names splits a history by name. Losses and notes of all names go to each.
 func Names(events []Event) map[string][]Event {
 	byName := map[string][]Event{}
 	for _, e := range events {
@@ -59,13 +59,13 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		if e.Name != "" {
 			res.Name = e.Name
 		}
-		if e.Kind != Lose && e.Kind != Abandon {
+		if e.Kind != Lose && e.Kind != Abandon && e.Kind != Note {
 			res.Operations++
 		}
 	}
 	model := r.model()
 	all := leases(events, r)
-	fences := outOfOrder(events, r)
+	fences := outOfOrder(events, all, r)
 	strict := operations(events, all, r)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
 	if verdict == porcupine.Illegal && markShaky(events, all) {
@@ -144,7 +144,7 @@ func inOrder(all map[string]*lease) []*lease {
 // proves tells whether the model is to see an event.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
 	switch o.Kind {
-	case Lose, Abandon:
+	case Lose, Abandon, Note:
 		return false
 	case Write: // also by a hold that is shaky: the store lost nothing
 		return o.lease != nil

@@ -250,6 +250,7 @@ func TestLosses(t *testing.T) {
 		{"two get in before a loss could be felt", begin().acquire("a", 0, 2).leave("a", 3).acquire("b", 8, 9).leave("b", 10).lose(400, 401), broken},
 		{"a write is rejected through a loss", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6).write("a", 12, 5, refused), loss},
 		{"a write of the one behind the loss is rejected", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6, refused), broken},
+		{"a token falls", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(5)), broken},
 		{"a release is lost", begin().acquire("a", 0, 2).release("a", 3, 4).lose(5, 6).refuse("b", 8, 9), loss},
 	})
 }
@@ -266,4 +267,19 @@ func TestTimeout(t *testing.T) {
 	if res.Verdict != history.Unknown || res.Reason == "" {
 		t.Errorf("%s: %s", res.Verdict, res.Reason)
 	}
+}
+
+// Behind a failover the old master may serve those that it knows for a while.
+func TestTwoMasters(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
+		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
+		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
+	})
+	check(t, history.Rules{Model: history.ReadWrite}, []example{
+		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
+		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
+	})
 }
