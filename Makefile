@@ -67,4 +67,5 @@ bench: redis ## Print the benchmarks, each beside the bare client
 
 torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and check every answer
 	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"
-	@cd reliability && go build -o /dev/null ./torture && go run ./torture -seconds $(SECONDS) -seed $(SEED)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd reliability && go build -o "$$dir" ./torture) && \
+		"$$dir/torture" -seconds $(SECONDS) -seed $(SEED)
