@@ -211,6 +211,21 @@ func TestReentrant(t *testing.T) {
 	})
 }
 
+// A quorum of reentrant locks may be won at other nodes when it is entered again.
+func TestReentrantQuorum(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	outer := func() *script { return begin().acquire("a", 0, 2, x, fence(5)) }
+	check(t, history.Rules{Model: history.Reentrant, Crowd: true}, []example{
+		{"a higher token inside", outer().acquire("b", 5, 6, x, fence(7)), kept},
+		{"a lower one beside that", outer().acquire("b", 5, 6, x, fence(7)).acquire("c", 8, 9, x, fence(5)), kept},
+		{"a lower token inside", outer().acquire("b", 5, 6, x, fence(4)), broken},
+		{"the outer one writes behind the inner one", outer().acquire("b", 5, 6, x, fence(7)).write("b", 7, 7).write("a", 8, 5, refused), kept},
+		{"the inner one writes", outer().acquire("b", 5, 6, x, fence(7)).write("a", 7, 5).write("b", 8, 7, refused), broken},
+		{"the next tenure has the token of an inner one", outer().acquire("b", 5, 6, x, fence(7)).release("b", 7, 8, x).release("a", 9, 10, x).acquire("c", 11, 12, y, fence(7)), broken},
+	})
+}
+
 func TestReadWrite(t *testing.T) {
 	t.Parallel()
 	check(t, history.Rules{Model: history.ReadWrite}, []example{
