@@ -29,6 +29,9 @@ func (w *worker) run(until time.Time) {
 	}
 }
 
+// looks is how often a holder looks whether it holds, between two steps.
+const looks = 3
+
 func (w *worker) turn(t Turn) {
 	name := w.world.plan.Names[t.Name]
 	req := locker.Request{Name: name.Name, Fenced: name.Fenced, TTL: t.TTL, Owner: t.Owner, NoWait: t.NoWait, MaxWait: t.MaxWait}
@@ -51,7 +54,10 @@ func (w *worker) turn(t Turn) {
 	}
 	w.client.sleep(0)
 	for _, s := range t.Steps {
-		w.client.sleep(s.Pause)
+		for range looks {
+			hold.Held()
+			w.client.sleep(s.Pause / looks)
+		}
 		w.step(hold, s)
 	}
 	w.finish(hold, t.End)
