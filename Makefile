@@ -20,7 +20,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help test bench $(STEPS)
+.PHONY: help test bench simulate $(STEPS)
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 8
@@ -60,3 +60,7 @@ race: ## Run all tests with the race detector, in random order
 bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"
 	@cd bench && go test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+
+simulate: ## Run locks through schedules of faults in fake time (SECONDS=60, SEED=n, SCHEDULES=n, REPEAT=n)
+	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && cd reliability && go test -c -o "$$bin" ./simulate && \
+	"$$bin" -seconds $(if $(SCHEDULES),0,$(or $(SECONDS),60)) -seed $(or $(SEED),0) -schedules $(or $(SCHEDULES),0) -repeat $(or $(REPEAT),1)

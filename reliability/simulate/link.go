@@ -49,11 +49,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	for {
 		l.mu.Lock()
 		next := later(l.held.send, later(l.held.up, l.held.down))
-		wait := time.Until(next)
-		if wait < 0 {
-			wait = 0
-		}
-		wait += c.latency()
+		wait := max(time.Until(next), 0) + c.latency()
 		l.mu.Unlock()
 		timer := time.NewTimer(wait)
 		select {
