@@ -11,6 +11,11 @@ TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
 
+# How long these run, and from which seed; 0: a random one, which they print.
+torture: SECONDS ?= 600
+simulate: SECONDS ?= 60
+SEED ?= 0
+
 # Cheap steps first; the first that fails ends the run.
 STEPS := redis fmt tidy vet lint race
 
@@ -20,7 +25,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help test bench simulate $(STEPS)
+.PHONY: help test bench torture simulate $(STEPS)
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 8
@@ -61,6 +66,10 @@ bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"
 	@cd bench && go test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
 
+torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and check every answer
+	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"
+	@cd reliability && go build -o /dev/null ./torture && go run ./torture -seconds $(SECONDS) -seed $(SEED)
+
 simulate: ## Run locks through schedules of faults in fake time (SECONDS=60, SEED=n, SCHEDULES=n, REPEAT=n)
 	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && cd reliability && go test -c -o "$$bin" ./simulate && \
-	"$$bin" -seconds $(if $(SCHEDULES),0,$(or $(SECONDS),60)) -seed $(or $(SEED),0) -schedules $(or $(SCHEDULES),0) -repeat $(or $(REPEAT),1)
+	"$$bin" -seconds $(if $(SCHEDULES),0,$(SECONDS)) -seed $(SEED) -schedules $(or $(SCHEDULES),0) -repeat $(or $(REPEAT),1)

@@ -33,7 +33,7 @@ type Result struct {
 	info   porcupine.LinearizationInfo
 }
 
-// Names splits a history by name. Losses of all names go to each.
+// Names splits a history by name. Losses and notes of all names go to each.
 func Names(events []Event) map[string][]Event {
 	byName := map[string][]Event{}
 	for _, e := range events {
@@ -59,13 +59,13 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		if e.Name != "" {
 			res.Name = e.Name
 		}
-		if e.Kind != Lose && e.Kind != Abandon {
+		if e.Kind != Lose && e.Kind != Abandon && e.Kind != Note {
 			res.Operations++
 		}
 	}
 	model := r.model()
 	all := leases(events, r)
-	fences := outOfOrder(events, r)
+	fences := outOfOrder(events, all, r)
 	strict := operations(events, all, r)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
 	if verdict == porcupine.Illegal && markShaky(events, all) {
@@ -144,17 +144,17 @@ func inOrder(all map[string]*lease) []*lease {
 // proves tells whether the model is to see an event.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
 	switch o.Kind {
-	case Lose, Abandon:
+	case Lose, Abandon, Note:
 		return false
 	case Write: // also by a hold that is shaky: the store lost nothing
 		return o.lease != nil
 	case Acquire:
 		switch o.Outcome {
 		case OK:
-			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events)
+			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideShaky(all, o, o.Owner)
 			return !o.lease.shaky
 		case Refused:
-			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o)
+			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o, "")
 		}
 		return false
 	case Renew, Held:
@@ -162,7 +162,7 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	case Release:
 		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost)
 	case Upgrade:
-		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o)) {
+		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o, "")) {
 			return false
 		}
 	}
@@ -179,10 +179,10 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 	return false
 }
 
-// besideShaky tells whether a hold that a server may have lost, or may have brought back, was in the way.
-func besideShaky(all map[string]*lease, o *op) bool {
+// besideShaky tells whether a hold of an owner, or of any, that a server may have lost, or may have brought back, was there.
+func besideShaky(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
-		if l.shaky && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
+		if l.shaky && (owner == "" || l.owner == owner) && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
 			return true
 		}
 	}

@@ -211,6 +211,17 @@ func TestReentrant(t *testing.T) {
 	})
 }
 
+// A hold that was asked for before a loss, and granted behind it, keeps its tenure.
+func TestReentrantLoss(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	around := func() *script { return begin().acquire("a", 0, 8, x, fence(5)).lose(2, 2) }
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"entered twice", around().acquire("b", 10, 11, x, fence(5)).release("b", 12, 13, x).acquire("b2", 14, 15, x, fence(5)).renew("a", 16, 17, lost), loss},
+		{"entered by another", around().acquire("b", 10, 11, x, fence(5)).release("b", 12, 13, x).acquire("c", 14, 15, y, fence(5)), broken},
+	})
+}
+
 // A quorum of reentrant locks may be won at other nodes when it is entered again.
 func TestReentrantQuorum(t *testing.T) {
 	t.Parallel()
@@ -267,6 +278,7 @@ func TestLosses(t *testing.T) {
 		{"two get in before a loss could be felt", begin().acquire("a", 0, 2).leave("a", 3).acquire("b", 8, 9).leave("b", 10).lose(400, 401), broken},
 		{"a write is rejected through a loss", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6).write("a", 12, 5, refused), loss},
 		{"a write of the one behind the loss is rejected", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6, refused), broken},
+		{"a token falls", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(5)), broken},
 		{"a release is lost", begin().acquire("a", 0, 2).release("a", 3, 4).lose(5, 6).refuse("b", 8, 9), loss},
 	})
 }
@@ -283,4 +295,19 @@ func TestTimeout(t *testing.T) {
 	if res.Verdict != history.Unknown || res.Reason == "" {
 		t.Errorf("%s: %s", res.Verdict, res.Reason)
 	}
+}
+
+// Behind a failover the old master may serve those that it knows for a while.
+func TestTwoMasters(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
+		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
+		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
+	})
+	check(t, history.Rules{Model: history.ReadWrite}, []example{
+		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
+		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
+	})
 }

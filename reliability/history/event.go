@@ -24,6 +24,7 @@ const (
 	Write     Kind = "write"     // to the fenced store
 	Abandon   Kind = "abandon"   // the holder does nothing more: it let the lease end, or died
 	Lose      Kind = "lose"      // from Call to Return a server may lose its state
+	Note      Kind = "note"      // something to show in the picture, such as a fault; the check passes it by
 )
 
 // Outcome says what the client was told.

@@ -50,26 +50,44 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 }
 
 // outOfOrder looks for fencing tokens that do not follow each other, whatever the servers lost: "" if there are none.
-func outOfOrder(events []Event, r Rules) string {
+//
+// It is about tokens that are minted. Of two masters, of which one does not know yet that it is none any more, each hands out
+// the token that it knows to those who enter its tenure again, and to readers after its last writer. That token is behind the
+// other master's, as it is to be: the store rejects it.
+func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
+	left := leftovers(events, all, r)
 	var minted []Event
 	for _, e := range events {
-		if e.Outcome == OK && e.Fence != 0 && (e.Kind == Acquire || e.Kind == Upgrade) {
+		if e.Outcome == OK && e.Fence != 0 && (e.Kind == Acquire || e.Kind == Upgrade) && r.mints(e, minted, events, left) {
 			minted = append(minted, e)
 		}
 	}
 	for _, a := range minted {
 		for _, b := range minted {
-			if a.Return >= b.Call || a.Hold == b.Hold {
-				continue
-			}
-			same := r.Model == Reentrant && a.Owner == b.Owner || r.Model == ReadWrite && b.Kind == Acquire && b.Shared
-			if same && r.Crowd && r.Model == Reentrant {
+			if r.Crowd && r.Model == Reentrant && a.Owner == b.Owner {
 				continue // of nested holds only the outermost has the lowest
 			}
-			if b.Fence < a.Fence || b.Fence == a.Fence && !same {
+			if a.Return < b.Call && a.Hold != b.Hold && b.Fence <= a.Fence {
 				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
 			}
 		}
 	}
 	return ""
+}
+
+// mints tells whether the token of e was minted for it, after those that were.
+func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool {
+	switch r.Model {
+	case ReadWrite:
+		return e.Kind == Upgrade || !e.Shared
+	case Reentrant:
+		for _, b := range before {
+			if b.Owner == e.Owner && b.Fence == e.Fence {
+				return false
+			}
+		}
+		o := &op{Event: e}
+		return !o.explained(left, func(other Event) bool { return other.Owner == e.Owner }, events)
+	}
+	return true
 }

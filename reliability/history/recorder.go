@@ -58,6 +58,11 @@ func (r *Recorder) Lose(name string, from, to int64) {
 	r.Add(Event{ID: fmt.Sprintf("lose/%s/%d", name, from), Client: -1, Name: name, Kind: Lose, Outcome: OK, Call: from, Return: to})
 }
 
+// Note records what happened to all names between two times, for the picture.
+func (r *Recorder) Note(text string, from, to int64) {
+	r.Add(Event{ID: fmt.Sprintf("note/%s/%d", text, from), Client: -1, Kind: Note, Outcome: OK, Call: from, Return: to, Error: text})
+}
+
 // Client is one client, which makes one call at a time. Its number is its own in the history.
 func (r *Recorder) Client(number int) *Client { return &Client{r: r, number: number} }
 

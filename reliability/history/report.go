@@ -53,11 +53,14 @@ func plain(r rune) rune {
 func (res Result) annotations() []porcupine.Annotation {
 	var list []porcupine.Annotation
 	for _, e := range res.events {
-		if e.Kind == Lose {
+		switch e.Kind {
+		case Lose:
 			list = append(list, porcupine.Annotation{
-				Tag: "servers", Start: e.Call, End: e.Return,
+				Tag: "losses", Start: e.Call, End: e.Return,
 				Description: "state may be lost", BackgroundColor: "#efaefc",
 			})
+		case Note:
+			list = append(list, porcupine.Annotation{Tag: "notes", Start: e.Call, End: e.Return, Description: e.Error})
 		}
 	}
 	if len(res.events) > 0 {

@@ -86,7 +86,8 @@ const address = "127.0.0.1:6379"
 
 func openGoredis(l *link, number int) (driver.Driver, func() error, error) {
 	c := goredisclient.NewClient(&goredisclient.Options{
-		Addr: address,
+		Addr:     address,
+		PoolSize: 1000, // where callers have to queue, it takes timers from a pool that all bubbles share
 		// Its handshake fails under a mutex that other dials wait for, and fake time would stand still.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		ContextTimeoutEnabled:    number%2 == 0,

@@ -120,8 +120,8 @@ func (c *client) acquire(ctx context.Context, req locker.Request) *history.Hold 
 		time.AfterFunc(c.upTo(20*time.Millisecond), cancel)
 	}
 	hold, err := c.h.Acquire(ctx, c.l, req)
-	if err != nil {
-		return nil
+	if err != nil && history.OutcomeOf(err) != history.Refused {
+		pause(ctx, c.upTo(50*time.Millisecond)) // what fails at once fails often
 	}
 	return hold
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -44,21 +42,19 @@ var serverFaults = []fault{
 		return err
 	})},
 	{kind: "failover on demand", loses: true, at: sentinel, do: func(ctx context.Context, d *disturber) error {
-		return d.failover(ctx, func(ctx context.Context, old *redistest.Server) error {
-			_, err := d.stage.sentinel.Failover(ctx)
-			return err
-		})
+		_, err := d.stage.sentinel.Failover(context.WithoutCancel(ctx))
+		return err
 	}},
 	{kind: "failover after a kill", loses: true, at: sentinel, do: func(ctx context.Context, d *disturber) error {
-		return d.failover(ctx, func(ctx context.Context, old *redistest.Server) error {
-			if err := old.Kill(); err != nil {
-				return err
-			}
-			if _, err := d.stage.sentinel.WaitMaster(ctx, old); err != nil {
-				return err
-			}
-			return old.Restart(ctx)
-		})
+		behind := context.WithoutCancel(ctx)
+		old, err := d.stage.sentinel.KillMaster(behind)
+		if err != nil {
+			return err
+		}
+		if _, err := d.stage.sentinel.WaitMaster(behind, old); err != nil {
+			return err
+		}
+		return old.Restart(behind)
 	}},
 }
 
@@ -110,33 +106,6 @@ func (d *disturber) restart(ctx context.Context, s *redistest.Server, start func
 
 // losing records that servers may have lost state from a time until now.
 func (d *disturber) losing(from time.Time) { d.rec.Lose("", d.rec.At(from), d.rec.Now()) }
-
-// unreplicated is how long before a failover what was acknowledged may not have reached a replica.
-const unreplicated = time.Second
-
-// failover changes the master. The window of the loss ends when the old one serves no client any more.
-func (d *disturber) failover(ctx context.Context, change func(context.Context, *redistest.Server) error) error {
-	defer d.losing(time.Now().Add(-unreplicated))
-	behind := context.WithoutCancel(ctx)
-	old, err := d.stage.sentinel.Master(behind)
-	if err != nil {
-		return err
-	}
-	if err := change(behind, old); err != nil {
-		return err
-	}
-	limit, cancel := context.WithTimeout(behind, time.Minute)
-	defer cancel()
-	for {
-		role, err := old.Do(limit, "ROLE")
-		if err == nil && fmt.Sprint(role)[:6] == "[slave" {
-			return nil
-		}
-		if !pause(limit, 20*time.Millisecond) {
-			return errors.Join(fmt.Errorf("the old master has the role %v", role), err)
-		}
-	}
-}
 
 // moveSlot moves the slot of a name that is in use, key by key, with pauses.
 func moveSlot(ctx context.Context, d *disturber) error {

@@ -112,6 +112,19 @@ func (j *judge) census(r *round, complaint string) {
 	}
 }
 
+// logs keeps the logs of servers where there was a violation.
+func (j *judge) logs(s *stage) error {
+	j.pending.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.violations == 0 {
+		return nil
+	}
+	path := filepath.Join(j.dir, "servers-"+strings.ReplaceAll(s.topology, " ", "-")+".log")
+	fmt.Fprintln(j.out, "  written:", path)
+	return os.WriteFile(path, []byte(s.log()), 0o600)
+}
+
 func (j *judge) progress(since time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -6,10 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +47,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	seconds := flags.Int("seconds", 60, "how long to run")
 	seed := flags.Uint64("seed", 0, "of the rounds, the faults and the clients; 0: a random one")
 	dir := flags.String("out", "", "folder for the histories of violations; default: a new one among temporary files")
+	on := flags.String("on", "", "topologies, separated by commas, that take turns; default: all, in two strands at once")
 	check := flags.String("check", "", "a history to check again, instead of a run")
 	if err := flags.Parse(args); err != nil {
 		return statusFailed
@@ -51,10 +55,20 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	if *check != "" {
 		return checkFile(*check, out)
 	}
+	strands := everywhere
+	if *on != "" {
+		strands = [][]string{strings.Split(*on, ",")}
+		for _, topology := range strands[0] {
+			if starters[topology] == nil {
+				fmt.Fprintf(out, "torture: -on %q: want %v\n", topology, slices.Sorted(maps.Keys(starters)))
+				return statusFailed
+			}
+		}
+	}
 	for *seed == 0 {
 		*seed = rand.Uint64() >> 1 //nolint:gosec // no secret
 	}
-	r, err := newRun(out, *seed, *dir, defaultLanes)
+	r, err := newRun(out, *seed, *dir, strands)
 	if err == nil {
 		err = r.play(ctx, time.Duration(*seconds)*time.Second)
 	}
@@ -96,7 +110,7 @@ type run struct {
 	kinds func(*stage) []string
 }
 
-var defaultLanes = [][]string{{"one server", "cluster"}, {"five masters", "sentinels"}}
+var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels"}}
 
 func usualKinds(s *stage) []string {
 	if s.topology == "five masters" {
@@ -169,7 +183,7 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 	stages := map[string]*stage{}
 	defer func() {
 		for _, s := range stages {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, r.judge.logs(s), s.close())
 		}
 	}()
 	random := rand.New(rand.NewPCG(r.seed, uint64(i)))

@@ -94,6 +94,10 @@ func (r *round) possible(all []fault) []fault {
 func (r *round) play(ctx context.Context, length time.Duration) error {
 	r.rec = history.NewRecorder(r.run.epoch, nil)
 	r.plan()
+	watched, err := r.watch(ctx)
+	if err != nil {
+		return err
+	}
 	start := r.rec.Now() + int64(beginIn)
 	r.task = task{
 		Kind: r.stage.kind, Master: r.stage.master, Groups: r.groups, Clients: clientsEach,
@@ -103,18 +107,21 @@ func (r *round) play(ctx context.Context, length time.Duration) error {
 		p, err := r.start(i)
 		if err != nil {
 			r.stop()
+			watched()
 			return err
 		}
 		r.crew = append(r.crew, p)
 	}
-	err := r.disturb(ctx)
+	err = r.disturb(ctx)
 	for _, p := range r.stage.proxies {
 		p.Forget()
 	}
 	events, ended := r.gather()
+	watched()
 	if err = errors.Join(err, ended); err != nil {
 		return err
 	}
+	events = append(events, r.rec.Events()...)
 	complaint, err := r.stage.census(ctx)
 	if err != nil {
 		return err
@@ -122,6 +129,24 @@ func (r *round) play(ctx context.Context, length time.Duration) error {
 	r.judge.census(r, complaint)
 	r.judge.take(r, events)
 	return nil
+}
+
+// watch looks for failovers where there may be some, until the function that it returns is called.
+func (r *round) watch(ctx context.Context) (stop func(), err error) {
+	if r.stage.sentinel == nil {
+		return func() {}, nil
+	}
+	master, err := r.stage.settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.watchMaster(ctx, master)
+	}()
+	return func() { cancel(); <-done }, nil
 }
 
 // start starts the process with index i.
@@ -181,11 +206,13 @@ func (r *round) disturb(ctx context.Context) error {
 func (d *disturber) lane(ctx context.Context, l lane) error {
 	for len(l.faults) > 0 && pause(ctx, time.Duration(d.random.Int64N(int64(500*time.Millisecond)))) {
 		f := l.faults[d.random.IntN(len(l.faults))]
+		from := d.rec.Now()
 		switch err := f.do(ctx, d); {
 		case errors.Is(err, errNothing):
 		case err != nil:
 			return fmt.Errorf("fault %q at %s: %w", f.kind, d.stage.topology, err)
 		default:
+			d.rec.Note(f.kind, from, d.rec.Now())
 			d.judge.fault(f.kind)
 		}
 	}
@@ -200,7 +227,7 @@ func (d *disturber) nameInUse() string {
 
 // gather waits for the processes, and returns what all told, the dead ones too.
 func (r *round) gather() ([]history.Event, error) {
-	events := r.rec.Events()
+	var events []history.Event
 	var errs []error
 	for _, p := range append(r.past, r.crew...) {
 		told, err := p.end(r.rec, workerLimit)

@@ -124,6 +124,9 @@ func threeSentinels(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := patient(s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return &stage{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}, nil
 }
 
@@ -144,13 +147,29 @@ func (s *stage) targets(i int) [][]string {
 	return all
 }
 
+// log is what the servers have logged.
+func (s *stage) log() string {
+	var b strings.Builder
+	all := s.servers
+	if s.sentinel != nil {
+		all = append(s.sentinel.Sentinels(), all...)
+	}
+	for _, srv := range all {
+		fmt.Fprintf(&b, "--- %s\n%s", srv.Addr(), srv.Log())
+	}
+	return b.String()
+}
+
 // keepers are the servers that keep the locks now.
 func (s *stage) keepers(ctx context.Context) ([]*redistest.Server, error) {
 	if s.sentinel == nil {
 		return s.servers, nil
 	}
 	m, err := s.sentinel.Master(ctx)
-	return []*redistest.Server{m}, err
+	if err != nil {
+		return nil, err
+	}
+	return []*redistest.Server{m}, nil
 }
 
 // fenceSuffix is how the keys of fencing counters end.
@@ -162,6 +181,11 @@ const censusLimit = 20 * time.Second
 // census waits until no key is left but fencing counters, which must have a TTL, and returns the keys that stay, as a
 // complaint. Then it empties the servers.
 func (s *stage) census(ctx context.Context) (complaint string, err error) {
+	if s.sentinel != nil {
+		if _, err := s.settle(ctx); err != nil {
+			return "", err
+		}
+	}
 	servers, err := s.keepers(ctx)
 	if err != nil {
 		return "", err
