@@ -124,7 +124,7 @@ type planner struct {
 func NewPlan(seed uint64) *Plan {
 	p := &planner{rand.New(rand.NewPCG(seed, 1)), &Plan{Seed: seed}}
 	p.Strategy = one(p, strategies)
-	p.Quorum = p.chance(4)
+	p.Quorum = p.chance(5)
 	p.Watchdog = p.chance(3)
 	p.Retry = p.IntN(3) > 0
 	for range 2 + p.IntN(2) {
