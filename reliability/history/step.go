@@ -97,14 +97,15 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s
 	}
-	if !told(s, o) {
+	late := o.Outcome == Lost && o.Return >= o.lease.deadline // the lease ended meanwhile: it may have been executed before
+	if !late && !told(s, o) {
 		return false, s
 	}
-	if o.Outcome == Lost || !s.has(o.number) {
+	if o.Outcome == Lost && !late || !s.has(o.number) {
 		return true, s
 	}
 	if o.Kind == Downgrade {
-		if o.Outcome != OK && !o.Shared {
+		if o.Outcome == Unsettled && !o.Shared {
 			return true, s
 		}
 		return true, s.without(o.number).with(o.number, true)

@@ -46,7 +46,7 @@ func (w wire) append(c net.Conn, text string) {
 	if _, err := fmt.Fprintf(c, "*4\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n0\r\n$%d\r\n%s\r\n", len(script), script, len(text), text); err != nil {
 		w.t.Errorf("send: %v", err)
 	}
-	c.(*endpoint).commands = true //nolint:errcheck // it is one
+	c.(*endpoint).commands = true
 }
 
 // reply reads a reply, for so long.
@@ -189,14 +189,14 @@ func TestLink(t *testing.T) {
 			w.heal()
 			w.fails(c, s, syscall.ECONNRESET)
 		},
-		"server down": func(w wire, c net.Conn) {
+		"server down": func(w wire, _ net.Conn) {
 			w.server.stop(true)
 			w.cut(false)
 			if _, err := w.dial(w.t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 				w.t.Errorf("dial: %v", err)
 			}
 			w.server.stop(false)
-			c = w.open()
+			c := w.open()
 			w.append(c, "a")
 			w.answered(c, 0)
 		},
