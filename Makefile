@@ -68,7 +68,8 @@ bench: redis ## Print the benchmarks, each beside the bare client
 
 torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and check every answer
 	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"
-	@cd reliability && go build -o /dev/null ./torture && go run ./torture -seconds $(SECONDS) -seed $(SEED)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd reliability && go build -o "$$dir" ./torture) && \
+		"$$dir/torture" -seconds $(SECONDS) -seed $(SEED)
 
 simulate: ## Run locks through schedules of faults in fake time (SECONDS=60, SEED=n, SCHEDULES=n, REPEAT=n)
 	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && cd reliability && go test -c -o "$$bin" ./simulate && \

@@ -62,7 +62,7 @@ func (c *client) run(ctx context.Context, drivers [][]driver.Driver) error {
 	for now := c.rec.Now(); now < c.End; now = c.rec.Now() {
 		part := time.Duration(now-c.Start) / c.Part
 		c.cycle(ctx, partName(c.Name, int(part)))
-		pause(ctx, c.upTo(30*time.Millisecond))
+		pause(ctx, c.upTo(20*time.Millisecond))
 	}
 	return nil
 }
@@ -167,12 +167,15 @@ func (c *client) write(h *history.Hold) {
 
 // leave ends a hold: by a release, most often, or by letting the lease end.
 func (c *client) leave(ctx context.Context, h *history.Hold) {
-	if !c.watched && c.oneIn(6) {
-		for h.Held() {
+	if !c.watched && c.oneIn(5) {
+		for h.Held() && c.rec.Now() < c.End {
 			pause(ctx, min(c.upTo(100*time.Millisecond), max(time.Until(h.Deadline()), 1)))
 		}
+		if c.oneIn(2) { // as one who was held up
+			pause(ctx, c.upTo(300*time.Millisecond))
+		}
 		c.write(h)
-		if c.oneIn(2) {
+		if c.oneIn(3) {
 			h.Abandon()
 			return
 		}

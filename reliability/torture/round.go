@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	roundTime     = 6 * time.Second // for which clients work
+	roundTime     = 8 * time.Second // for which clients work
 	shortestRound = 2 * time.Second
-	partTime      = 3 * time.Second
+	partTime      = 2 * time.Second
+	groupsEach    = 2                // of each strategy
 	clientsEach   = 2                // of each process in each group
 	workerLimit   = 60 * time.Second // for a worker to end after its time
 	beginIn       = 300 * time.Millisecond
@@ -69,13 +70,16 @@ func (r *round) plan() {
 		}
 		r.name = f.kind
 	}
-	for _, kind := range r.run.kinds(s) {
+	for _, kind := range r.suiting(s) {
 		st := strategies[kind]
 		rules := history.Rules{Model: st.model, Linger: linger, Crowd: st.quorum}
 		if st.model == history.ReadWrite {
 			rules.Intent = rest + rest
 		}
-		r.groups = append(r.groups, group{fmt.Sprintf("%s-%s-%d", kind, strings.ReplaceAll(s.topology, " ", "-"), r.number), kind, rules})
+		for n := range groupsEach {
+			name := fmt.Sprintf("%s-%s-%d-%d", kind, strings.ReplaceAll(s.topology, " ", "-"), r.number, n)
+			r.groups = append(r.groups, group{name, kind, rules})
+		}
 	}
 }
 

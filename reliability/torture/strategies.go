@@ -13,7 +13,8 @@ import (
 // strategy is a kind of lock under test. It gets a driver for each server.
 type strategy struct {
 	model  history.Model
-	quorum bool
+	quorum bool // over several servers
+	flawed bool // tried only where it is asked for
 	open   func([]driver.Driver) (locker.Locker, error)
 }
 
