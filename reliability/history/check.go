@@ -158,9 +158,9 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 		}
 		return false
 	case Renew, Held:
-		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled
+		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled && !o.late()
 	case Release:
-		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost)
+		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost && !o.late())
 	case Upgrade:
 		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o, "")) {
 			return false
@@ -168,6 +168,9 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	}
 	return o.lease != nil && !o.lease.shaky
 }
+
+// late tells whether the hold was lost when it was to be: its client knows that by itself, whatever is left at the server.
+func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
 
 // explained tells whether something of another call may have been in the way.
 func (o *op) explained(left map[string]span, of func(Event) bool, events []Event) bool {

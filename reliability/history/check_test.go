@@ -146,6 +146,9 @@ func TestExclusive(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"refused after a renewal that ended with the lease", begin().acquire("a", 0, 2).renew("a", 90, 100, lost).refuse("b", 130, 131), kept},
+		{"refused after a release that ended behind the lease", begin().acquire("a", 0, 2).release("a", 90, 110, lost).refuse("b", 130, 131), kept},
+		{"refused long after such a release", begin().acquire("a", 0, 2).release("a", 90, 110, lost).refuse("b", 400, 401), broken},
 		{"while held", begin().acquire("a", 0, 2).refuse("b", 8, 9), kept},
 		{"while somebody acquires", begin().acquire("a", 5, 10).refuse("b", 4, 6), kept},
 		{"while free", begin().refuse("b", 8, 9), broken},
