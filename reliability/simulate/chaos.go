@@ -64,13 +64,12 @@ func (w *world) strike(f Fault, s *server, r *history.Recorder) {
 		s.step(f.By)
 		w.loss(r)
 	case Crash, Exile:
-		s.stop(true)
+		s.stop(f.For)
 		s.forgetScripts()
 		w.each(f, func(l *link) { l.cut(f.Lose) })
 		if f.Kind == Exile {
 			s.empty()
 		}
-		time.AfterFunc(f.For, func() { s.stop(false) })
 	case Wipe:
 		s.empty()
 		w.loss(r)

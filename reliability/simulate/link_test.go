@@ -190,12 +190,17 @@ func TestLink(t *testing.T) {
 			w.fails(c, s, syscall.ECONNRESET)
 		},
 		"server down": func(w wire, _ net.Conn) {
-			w.server.stop(true)
+			w.server.stop(s)
+			w.server.stop(s / 2)
 			w.cut(false)
 			if _, err := w.dial(w.t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 				w.t.Errorf("dial: %v", err)
 			}
-			w.server.stop(false)
+			sleep(3 * s / 4)
+			if _, err := w.dial(w.t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+				w.t.Errorf("dial before it is back: %v", err)
+			}
+			sleep(s / 4)
 			c := w.open()
 			w.append(c, "a")
 			w.answered(c, 0)

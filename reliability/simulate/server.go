@@ -20,7 +20,7 @@ type server struct {
 	mu      sync.Mutex
 	offset  time.Duration // of its clock
 	refusal string        // the error reply to every command that locks; "": none
-	down    bool          // it accepts no connections
+	down    time.Time     // until when it accepts no connections
 }
 
 func newServer() (*server, error) {
@@ -60,7 +60,7 @@ func (s *server) tick() { s.m.SetTime(time.Now().Add(s.offset)) }
 func (s *server) serve(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.down {
+	if s.down.After(time.Now()) {
 		return false
 	}
 	s.m.Server().ServeConn(c)
@@ -87,11 +87,18 @@ func (s *server) refuse(text string) {
 	s.refusal = text
 }
 
-// stop makes the server accept no connections, or accept them again.
-func (s *server) stop(down bool) {
+// stop makes the server accept no connections for so long, or for longer where it was told so before.
+func (s *server) stop(lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.down = down
+	s.down = later(s.down, time.Now().Add(lasts))
+}
+
+// start makes it accept connections again.
+func (s *server) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = time.Time{}
 }
 
 // run runs a command as its administrator.

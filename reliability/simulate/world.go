@@ -119,7 +119,7 @@ func (w *world) calm() {
 	w.each(Fault{Client: -1, Server: -1}, (*link).heal)
 	for _, s := range w.servers {
 		s.refuse("")
-		s.stop(false)
+		s.start()
 	}
 }
 
