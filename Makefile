@@ -11,8 +11,9 @@ TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
 
-# How long `make torture` runs, and its seed; 0: a random one, which it prints.
-SECONDS ?= 600
+# How long these run, and from which seed; 0: a random one, which they print.
+torture: SECONDS ?= 600
+simulate: SECONDS ?= 60
 SEED ?= 0
 
 # Cheap steps first; the first that fails ends the run.
@@ -24,7 +25,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-matrix bench torture $(STEPS)
+.PHONY: help test test-matrix bench torture simulate $(STEPS)
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
@@ -73,3 +74,7 @@ torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and ch
 	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd reliability && go build -o "$$dir" ./torture) && \
 		"$$dir/torture" -seconds $(SECONDS) -seed $(SEED)
+
+simulate: ## Run locks through schedules of faults in fake time (SECONDS=60, SEED=n, SCHEDULES=n, REPEAT=n)
+	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && cd reliability && go test -c -o "$$bin" ./simulate && \
+	"$$bin" -seconds $(if $(SCHEDULES),0,$(SECONDS)) -seed $(SEED) -schedules $(or $(SCHEDULES),0) -repeat $(or $(REPEAT),1)

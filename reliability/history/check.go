@@ -151,23 +151,26 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	case Acquire:
 		switch o.Outcome {
 		case OK:
-			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events)
+			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideShaky(all, o, o.Owner)
 			return !o.lease.shaky
 		case Refused:
-			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o)
+			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o, "")
 		}
 		return false
 	case Renew, Held:
-		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled
+		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled && !o.late()
 	case Release:
-		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost)
+		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost && !o.late())
 	case Upgrade:
-		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o)) {
+		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o, "")) {
 			return false
 		}
 	}
 	return o.lease != nil && !o.lease.shaky
 }
+
+// late tells whether the hold was lost when it was to be: its client knows that by itself, whatever is left at the server.
+func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
 
 // explained tells whether something of another call may have been in the way.
 func (o *op) explained(left map[string]span, of func(Event) bool, events []Event) bool {
@@ -179,10 +182,10 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 	return false
 }
 
-// besideShaky tells whether a hold that a server may have lost, or may have brought back, was in the way.
-func besideShaky(all map[string]*lease, o *op) bool {
+// besideShaky tells whether a hold of an owner, or of any, that a server may have lost, or may have brought back, was there.
+func besideShaky(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
-		if l.shaky && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
+		if l.shaky && (owner == "" || l.owner == owner) && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
 			return true
 		}
 	}

@@ -146,6 +146,9 @@ func TestExclusive(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"refused after a renewal that ended with the lease", begin().acquire("a", 0, 2).renew("a", 90, 100, lost).refuse("b", 130, 131), kept},
+		{"refused after a release that ended behind the lease", begin().acquire("a", 0, 2).release("a", 90, 110, lost).refuse("b", 130, 131), kept},
+		{"refused long after such a release", begin().acquire("a", 0, 2).release("a", 90, 110, lost).refuse("b", 400, 401), broken},
 		{"while held", begin().acquire("a", 0, 2).refuse("b", 8, 9), kept},
 		{"while somebody acquires", begin().acquire("a", 5, 10).refuse("b", 4, 6), kept},
 		{"while free", begin().refuse("b", 8, 9), broken},
@@ -211,6 +214,32 @@ func TestReentrant(t *testing.T) {
 	})
 }
 
+// A hold that was asked for before a loss, and granted behind it, keeps its tenure.
+func TestReentrantLoss(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	around := func() *script { return begin().acquire("a", 0, 8, x, fence(5)).lose(2, 2) }
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"entered twice", around().acquire("b", 10, 11, x, fence(5)).release("b", 12, 13, x).acquire("b2", 14, 15, x, fence(5)).renew("a", 16, 17, lost), loss},
+		{"entered by another", around().acquire("b", 10, 11, x, fence(5)).release("b", 12, 13, x).acquire("c", 14, 15, y, fence(5)), broken},
+	})
+}
+
+// A quorum of reentrant locks may be won at other nodes when it is entered again.
+func TestReentrantQuorum(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	outer := func() *script { return begin().acquire("a", 0, 2, x, fence(5)) }
+	check(t, history.Rules{Model: history.Reentrant, Crowd: true}, []example{
+		{"a higher token inside", outer().acquire("b", 5, 6, x, fence(7)), kept},
+		{"a lower one beside that", outer().acquire("b", 5, 6, x, fence(7)).acquire("c", 8, 9, x, fence(5)), kept},
+		{"a lower token inside", outer().acquire("b", 5, 6, x, fence(4)), broken},
+		{"the outer one writes behind the inner one", outer().acquire("b", 5, 6, x, fence(7)).write("b", 7, 7).write("a", 8, 5, refused), kept},
+		{"the inner one writes", outer().acquire("b", 5, 6, x, fence(7)).write("a", 7, 5).write("b", 8, 7, refused), broken},
+		{"the next tenure has the token of an inner one", outer().acquire("b", 5, 6, x, fence(7)).release("b", 7, 8, x).release("a", 9, 10, x).acquire("c", 11, 12, y, fence(7)), broken},
+	})
+}
+
 func TestReadWrite(t *testing.T) {
 	t.Parallel()
 	check(t, history.Rules{Model: history.ReadWrite}, []example{
@@ -222,11 +251,17 @@ func TestReadWrite(t *testing.T) {
 		{"a reader refuses a reader", begin().acquire("a", 0, 2, shared).refuse("b", 5, 6, shared), broken},
 		{"a reader refuses a writer", begin().acquire("a", 0, 2, shared).refuse("b", 5, 6), kept},
 		{"a reader claims to write", begin().acquire("a", 0, 2, shared).held("a", 5), broken},
-		{"a downgrade lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).acquire("b", 6, 7, shared).held("a", 8, shared), kept},
-		{"a downgrade lets no writer in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).acquire("b", 6, 7), broken},
-		{"writes after a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).held("a", 8), broken},
-		{"a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).acquire("b", 6, 7, shared), kept},
-		{"a downgrade without an answer, not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).refuse("b", 6, 7, shared), kept},
+		{"a downgrade lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared).acquire("b", 6, 7, shared).held("a", 8, shared), kept},
+		{"a downgrade lets no writer in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared).acquire("b", 6, 7), broken},
+		{"writes after a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared).held("a", 8), broken},
+		{"a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared, unknown).acquire("b", 6, 7, shared), kept},
+		{"a downgrade without an answer, not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared, unknown).refuse("b", 6, 7, shared), kept},
+		{"writes after a downgrade that was surely not executed", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).held("a", 8), kept},
+		{"a reader beside a writer that was not downgraded", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).acquire("b", 6, 7, shared), broken},
+		{"a downgrade during which the lease ends", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 10, 100, lost).acquire("b", 20, 21, shared), kept},
+		{"a reader before a downgrade during which the lease ends", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 10, 100, lost).acquire("b", 5, 6, shared), broken},
+		{"a downgrade that is lost before the lease ends", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 10, 11, lost).acquire("b", 20, 21, shared), broken},
+		{"a reader refused while the lease ends during an upgrade", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 10, 100, lost).refuse("b", 20, 21, shared), kept},
 		{"an upgrade", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 5).held("a", 6).refuse("b", 6, 7, shared), kept},
 		{"an upgrade beside a reader", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5), broken},
 		{"an upgrade refused beside a reader", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5, refused), kept},

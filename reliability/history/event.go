@@ -64,10 +64,11 @@ type Event struct {
 	Call    int64   `json:"call"`
 	Return  int64   `json:"return"`
 	// Hold names the hold, by the ID of its acquire.
-	Hold   string        `json:"hold,omitempty"`
-	Owner  string        `json:"owner,omitempty"`
-	Shared bool          `json:"shared,omitempty"` // the mode asked for
-	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire and Renew: what was asked for
+	Hold  string `json:"hold,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Shared is the mode asked for; of a conversion, the one that the lock claims to be held in afterwards.
+	Shared bool          `json:"shared,omitempty"`
+	TTL    time.Duration `json:"ttl,omitempty"` // of Acquire and Renew: what was asked for
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`
 	// Deadline is the lock's as it stood afterwards; 0: there was no lock.

@@ -61,14 +61,22 @@ func (h *Hold) Release(ctx context.Context) error {
 
 // Downgrade makes a reader of a writer.
 func (h *Hold) Downgrade(ctx context.Context) error {
-	e := h.begin(Downgrade)
-	return h.end(e, h.Lock.Downgrade(ctx))
+	e := h.event(Downgrade)
+	e.Shared = true // unless it is known that it was not executed
+	e = h.c.begin(e)
+	return h.converted(e, h.Lock.Downgrade(ctx))
 }
 
 // Upgrade makes a writer of a reader.
 func (h *Hold) Upgrade(ctx context.Context) error {
 	e := h.begin(Upgrade)
-	return h.end(e, h.Lock.Upgrade(ctx))
+	return h.converted(e, h.Lock.Upgrade(ctx))
+}
+
+// converted ends a conversion, with the mode in which the lock claims to be held from then on.
+func (h *Hold) converted(e Event, err error) error {
+	e.Shared = h.Mode() == locker.Shared
+	return h.end(e, err)
 }
 
 // Abandon records that nothing more will be done with the lock.

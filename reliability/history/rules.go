@@ -91,7 +91,7 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
 		case e.Kind == Acquire && r.Intent > 0:
 			found[e.ID] = span{e.Call, e.Return + int64(r.Intent)}
-		case (e.Kind == Downgrade || e.Kind == Upgrade) && e.Outcome == Unsettled && all[e.Hold] != nil:
+		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
 		}
 	}

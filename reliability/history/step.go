@@ -28,7 +28,7 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	case Downgrade, Upgrade:
 		return r.convert(s, o)
 	case Write:
-		return write(s, o)
+		return r.write(s, o)
 	}
 	return true, s
 }
@@ -65,7 +65,10 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	next := s.with(o.number, o.Shared && r.Model == ReadWrite)
 	next.owner = o.Owner
 	if o.Fence != 0 {
-		next.fence, next.tenure = o.Fence, o.Fence
+		next.fence = max(s.fence, o.Fence)
+		if next.tenure = s.tenure; s.tenure == 0 {
+			next.tenure = o.Fence
+		}
 	}
 	return true, next
 }
@@ -79,7 +82,7 @@ func (r Rules) follows(s state, o *op) bool {
 		}
 	case Reentrant:
 		if s.tenure != 0 {
-			return o.Fence == s.tenure
+			return o.Fence == s.tenure || r.Crowd && o.Fence > s.tenure // it may be won at other nodes
 		}
 		if o.mayGo && s.owner == o.Owner {
 			return o.Fence >= s.fence
@@ -88,19 +91,23 @@ func (r Rules) follows(s state, o *op) bool {
 	return o.Fence > s.fence
 }
 
-// convert: one without an answer leaves its client a reader, whatever the server did. Which that is only those notice who are
-// refused, and leftovers explains them.
+// convert: one without an answer leaves its client a reader, whatever the server did, unless it was surely not executed. Which
+// that is only those notice who are refused, and leftovers explains them.
 func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s
 	}
-	if !told(s, o) {
+	late := o.late() // it may have been executed before
+	if !late && !told(s, o) {
 		return false, s
 	}
-	if o.Outcome == Lost || !s.has(o.number) {
+	if o.Outcome == Lost && !late || !s.has(o.number) {
 		return true, s
 	}
 	if o.Kind == Downgrade {
+		if o.Outcome == Unsettled && !o.Shared {
+			return true, s
+		}
 		return true, s.without(o.number).with(o.number, true)
 	}
 	if o.Outcome != OK || s.writes(o.number) {
@@ -114,7 +121,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	return true, next
 }
 
-func write(s state, o *op) (bool, state) {
+func (r Rules) write(s state, o *op) (bool, state) {
 	switch o.Outcome {
 	case OK:
 		if o.Fence < s.written {
@@ -123,7 +130,8 @@ func write(s state, o *op) (bool, state) {
 		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
 		return true, s
 	case Refused:
-		return o.Fence < s.maybe && (o.lease.shaky || !s.writes(o.number)), s
+		nested := r.Model == Reentrant && r.Crowd && o.Fence < s.fence // a hold inside of it may have a higher token
+		return o.Fence < s.maybe && (o.lease.shaky || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)
 	return true, s

@@ -1,0 +1,154 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds of faults. Most concern one link, between a client and a server.
+const (
+	DropReplies Kind = "replies dropped"              // and the connection broken later, or never
+	Garble      Kind = "replies replaced by an error" // of which nobody knows what it means
+	Cut         Kind = "connections reset"
+	HalfOpen    Kind = "connections half-open" // nothing arrives any more, and nobody is told, or late
+	Freeze      Kind = "link frozen"           // both ways; then all arrives
+	Delay       Kind = "link slow"
+	Overtake    Kind = "connections slow"  // the present ones, so that later ones overtake them
+	Pause       Kind = "client paused"     // its packets and its own progress, as by SIGSTOP
+	Stall       Kind = "server frozen"     // as by SIGSTOP
+	Crash       Kind = "server restarted"  // with its keys, without its scripts
+	Refuse      Kind = "server refuses"    // error replies: out of memory, read-only ...
+	Forget      Kind = "scripts forgotten" // SCRIPT FLUSH
+	StepClock   Kind = "clock stepped"     // within the drift
+	Leap        Kind = "clock leapt"       // further: leases end early; a loss
+	Wipe        Kind = "server emptied"    // a loss; of a quorum's node only where it comes back too soon
+	Exile       Kind = "server emptied and away for the longest TTL"
+)
+
+// Fault is one fault.
+type Fault struct {
+	At     time.Duration // from the start
+	Kind   Kind
+	Client int           // -1: all
+	Server int           //
+	For    time.Duration // how long it lasts
+	By     time.Duration // of Delay, Overtake, StepClock, Leap
+	N      int           // how many replies
+	Lose   bool          // Cut: with what is under way to the server
+	Text   string        // Refuse: the error
+}
+
+// String is the fault in a line.
+func (f Fault) String() string {
+	s := fmt.Sprintf("%v %s, client %d, server %d, for %v", f.At, f.Kind, f.Client, f.Server, f.For)
+	if f.By != 0 {
+		s += fmt.Sprintf(", by %v", f.By)
+	}
+	if f.N != 0 {
+		s += fmt.Sprintf(", %d replies", f.N)
+	}
+	if f.Text != "" {
+		s += ", " + f.Text
+	}
+	return s
+}
+
+// refusals are error replies that say that nothing was executed.
+var refusals = []string{
+	"OOM command not allowed when used memory > 'maxmemory'.",
+	"READONLY You can't write against a read only replica.",
+	"LOADING Redis is loading the dataset in memory",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+	"NOREPLICAS Not enough good replicas to write.",
+	"BUSY Redis is busy running a script.",
+	"TRYAGAIN Multiple keys request during rehashing of slot",
+}
+
+// maxHold is the longest that the network or a server holds anything back: less than the clean-up of an open acquire lasts.
+const maxHold = 10 * time.Second
+
+// disturb draws the faults.
+func (p *planner) disturb() {
+	common := []Kind{DropReplies, DropReplies, Garble, Cut, HalfOpen, Freeze, Delay, Overtake, Overtake, Pause, Stall, Crash, Refuse, Forget, StepClock}
+	lossy := p.chance(10)
+	switch {
+	case p.Quorum && p.chance(4):
+		common = append(common, Exile, Exile)
+		clear(p.Offsets) // a node that lost its counter mints by its clock
+		common = slices.DeleteFunc(common, func(k Kind) bool { return k == StepClock })
+	case lossy && p.chance(2):
+		common = append(common, Wipe)
+		common = slices.DeleteFunc(common, func(k Kind) bool { return k == StepClock })
+		clear(p.Offsets)
+	case lossy:
+		common = append(common, Leap)
+	}
+	if p.chance(10) {
+		return // none
+	}
+	few := []Kind{one(p, common), one(p, common), one(p, common)} // a history of few kinds is easier to understand
+	if p.chance(2) {
+		few = common
+	}
+	at, stepped := time.Duration(0), make([]time.Duration, p.servers())
+	gap := p.longest() * time.Duration(1+p.IntN(4)) / 2
+	for range 4 + p.IntN(24) {
+		at += p.between(0, gap)
+		f := p.fault(one(p, few))
+		f.At = at
+		if f.Kind == StepClock {
+			if at < stepped[f.Server] {
+				continue // the drift is of a whole lease
+			}
+			stepped[f.Server] = at + 2*p.longest() + maxHold
+		}
+		p.Faults = append(p.Faults, f)
+		if f.Kind == Exile {
+			at += f.For // one node at a time
+		}
+	}
+}
+
+func (p *planner) fault(kind Kind) Fault {
+	long := p.longest()
+	f := Fault{Kind: kind, Client: p.IntN(len(p.Clients)), Server: p.IntN(p.servers()), For: min(p.between(0, 2*long), maxHold)}
+	if p.chance(3) {
+		f.Client = -1
+	}
+	switch kind {
+	case DropReplies, Garble:
+		f.N = 1 + p.IntN(3)
+		if p.chance(3) {
+			f.For = 0 // nobody is told
+		}
+	case Cut:
+		f.Lose = p.chance(2)
+	case HalfOpen:
+		if f.For > keepAlive || p.chance(3) {
+			f.For = keepAlive
+		}
+	case Delay:
+		f.By = p.between(0, long/4)
+	case Overtake:
+		f.By = p.between(0, long+long/2)
+	case Refuse:
+		f.Text = one(p, refusals)
+	case StepClock:
+		f.By = p.between(-p.drift(), p.drift())
+	case Leap:
+		f.By = p.between(p.drift(), 2*long)
+	case Exile:
+		f.For = long + long/10 + p.drift() + p.between(0, long)
+	}
+	switch kind {
+	case Pause:
+		f.Client, f.Server = p.IntN(len(p.Clients)), -1
+	case Stall, Crash, Refuse, Forget, StepClock, Leap, Wipe, Exile:
+		f.Client = -1
+	}
+	return f
+}

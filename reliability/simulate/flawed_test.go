@@ -1,0 +1,122 @@
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/reliability/simulate"
+)
+
+// flaws are locks that are known to be wrong.
+var flaws = map[string]simulate.Strategy{
+	"delete":  func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, del, false, true}, nil },
+	"forever": func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, true, true}, nil },
+	"drift":   func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, false, false}, nil },
+}
+
+var (
+	del              = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
+	compareAndDelete = driver.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	setnx            = driver.NewScript(`return redis.call('SETNX', KEYS[1], ARGV[1])`)
+	expire           = driver.NewScript(`return redis.call('PEXPIRE', KEYS[1], ARGV[1])`)
+	extend           = driver.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
+)
+
+// patience is how long a flawed lock waits for an answer: that at least it does right.
+const patience = 3 * time.Second
+
+// flaw is a lock as many have written it.
+type flaw struct {
+	drv    driver.Driver
+	end    *driver.Script // what releases it
+	twice  bool           // SETNX, then EXPIRE
+	before bool           // its lease counts from before the send, less the drift; else from the answer
+}
+
+// Acquire implements locker.Locker.
+func (f flaw) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := f.acquire(ctx, req)
+	if err != nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
+	}
+	return lock, nil
+}
+
+func (f flaw) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	token := locker.NewToken()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	from := time.Now()
+	set, err := f.set(ctx, req, token)
+	switch {
+	case err != nil:
+		return nil, err
+	case !set:
+		return nil, &locker.ContentionError{Name: req.Name}
+	}
+	if !f.before {
+		from = time.Now()
+	}
+	g := locker.Grant{Name: req.Name, Owner: req.Owner, Token: token, TTL: req.TTL, Deadline: f.deadline(from, req.TTL)}
+	return locker.NewLock(ctx, g, flawedLease{f, req.Name, token}), nil
+}
+
+func (f flaw) set(ctx context.Context, req locker.Request, token string) (bool, error) {
+	if !f.twice {
+		return f.drv.SetNX(ctx, req.Name, token, req.TTL)
+	}
+	reply, err := f.drv.Eval(ctx, setnx, []string{req.Name}, []string{token})
+	if err != nil {
+		return false, err
+	}
+	if n, err := reply.Int(0); n != 1 || err != nil {
+		return false, err
+	}
+	_, err = f.drv.Eval(ctx, expire, []string{req.Name}, []string{ms(req.TTL)})
+	return true, err
+}
+
+func (f flaw) deadline(from time.Time, ttl time.Duration) time.Time {
+	if f.before {
+		ttl -= ttl/100 + 2*time.Millisecond
+	}
+	return from.Add(ttl)
+}
+
+func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+type flawedLease struct {
+	flaw
+	name, token string
+}
+
+// Do implements locker.Lease.
+func (l flawedLease) Do(ctx context.Context, op locker.Op) (term locker.Term, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	from := time.Now()
+	var reply driver.Reply
+	switch op.Kind {
+	case locker.OpRenew:
+		reply, err = l.drv.Eval(ctx, extend, []string{l.name}, []string{l.token, ms(op.TTL)})
+		if !l.before {
+			from = time.Now()
+		}
+		term.Deadline = l.deadline(from, op.TTL)
+	case locker.OpRelease:
+		reply, err = l.drv.Eval(ctx, l.end, []string{l.name}, []string{l.token})
+	default:
+		return term, errors.ErrUnsupported
+	}
+	if err != nil {
+		return term, err
+	}
+	if n, err := reply.Int(0); n != 1 || err != nil {
+		return term, errors.Join(locker.ErrLost, err)
+	}
+	return term, nil
+}

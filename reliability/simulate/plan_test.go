@@ -1,0 +1,107 @@
+package simulate_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/simulate"
+)
+
+func ExampleNewPlan() {
+	p := simulate.NewPlan(5)
+	fmt.Println(p)
+	fmt.Println(p.Faults[0])
+	// Output:
+	// rwhash, retry, clients rueidis goredis goredis, 7 workers, 2 names, TTLs [200ms]
+	// 27.378534ms replies dropped, client 2, server 0, for 0s, 2 replies
+}
+
+func TestASeedGivesOnePlan(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		if a, b := simulate.NewPlan(seed), simulate.NewPlan(seed); !reflect.DeepEqual(a, b) {
+			t.Errorf("seed %d gives %v and %v", seed, a, b)
+		}
+	}
+	if a, b := simulate.NewPlan(1), simulate.NewPlan(2); reflect.DeepEqual(a.Workers, b.Workers) {
+		t.Error("two seeds give the same plan")
+	}
+}
+
+// Everything that a plan can have comes within some hundred seeds.
+func TestPlansHaveEverything(t *testing.T) {
+	t.Parallel()
+	missing := map[string]bool{}
+	for _, want := range []any{
+		"single", "reentrant", "rwhash", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "fenced", "calm",
+		simulate.Look, simulate.Write, simulate.Renew, simulate.Downgrade, simulate.Upgrade, simulate.Nest,
+		simulate.Release, simulate.Hasty, simulate.Overstay, simulate.Abandon,
+		simulate.DropReplies, simulate.Garble, simulate.Cut, simulate.HalfOpen, simulate.Freeze, simulate.Delay, simulate.Overtake,
+		simulate.Pause, simulate.Stall, simulate.Crash, simulate.Refuse, simulate.Forget, simulate.StepClock, simulate.Leap,
+		simulate.Wipe, simulate.Exile,
+	} {
+		missing[fmt.Sprint(want)] = true
+	}
+	for seed := range uint64(400) {
+		p := simulate.NewPlan(seed)
+		for what, has := range map[string]bool{
+			p.Strategy: true, "quorum": p.Quorum, "watchdog": p.Watchdog, "retry": p.Retry, "fenced": p.Names[0].Fenced, "calm": len(p.Faults) == 0,
+		} {
+			if has {
+				delete(missing, what)
+			}
+		}
+		for _, provider := range p.Clients {
+			delete(missing, provider)
+		}
+		for _, f := range p.Faults {
+			delete(missing, string(f.Kind))
+		}
+		for _, w := range p.Workers {
+			for _, turn := range w.Turns {
+				delete(missing, string(turn.End))
+				for _, s := range turn.Steps {
+					delete(missing, string(s.Do))
+				}
+			}
+		}
+	}
+	for what := range missing {
+		t.Errorf("no plan has %q", what)
+	}
+}
+
+// A plan keeps to what is assumed of servers, but where it says that a loss is to be reckoned with.
+func TestPlansKeepToTheAssumptions(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(400) {
+		p := simulate.NewPlan(seed)
+		drift := slices.Min(p.TTLs)/100 + 2*time.Millisecond
+		last := make([]time.Duration, len(p.Offsets))
+		var until time.Duration // until when a server is in exile
+		for _, f := range p.Faults {
+			switch f.Kind {
+			case simulate.StepClock:
+				if f.By.Abs() > drift {
+					t.Errorf("seed %d: a step of %v, the drift is %v", seed, f.By, drift)
+				}
+				if last[f.Server] != 0 && f.At < last[f.Server]+slices.Max(p.TTLs) {
+					t.Errorf("seed %d: two steps in a lease, at %v and %v", seed, last[f.Server], f.At)
+				}
+				last[f.Server] = f.At
+			case simulate.Exile:
+				if f.At < until || f.For < slices.Max(p.TTLs) {
+					t.Errorf("seed %d: %v, while another was away until %v", seed, f, until)
+				}
+				until = f.At + f.For
+			case simulate.Leap, simulate.Wipe:
+				if p.Quorum && f.Kind == simulate.Wipe && p.Offsets[0] != 0 {
+					t.Errorf("seed %d: servers lose counters, and have different clocks", seed)
+				}
+			}
+		}
+	}
+}

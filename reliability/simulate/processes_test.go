@@ -1,0 +1,132 @@
+package simulate_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sum is what came of many schedules.
+type sum struct {
+	mu                                                sync.Mutex
+	schedules, operations, faults, losses, violations int
+	undecided                                         int
+}
+
+// line is the closing line.
+func (s *sum) line() string {
+	return fmt.Sprintf("operations=%d faults=%d violations=%d seed=%d", s.operations, s.faults, s.violations, *firstSeed)
+}
+
+func (s *sum) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d schedules, %d operations, %d faults, %d losses, %d violations", s.schedules, s.operations, s.faults, s.losses, s.violations)
+}
+
+// mark begins the lines by which a process reports.
+const mark = "@schedule "
+
+// add takes in a line of a process, if it is a report.
+func (s *sum) add(line string) bool {
+	text, ours := strings.CutPrefix(line, mark)
+	if !ours {
+		return false
+	}
+	var operations, faults, losses, violations, undecided int
+	if _, err := fmt.Sscan(text, &operations, &faults, &losses, &violations, &undecided); err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schedules++
+	s.operations += operations
+	s.faults += faults
+	s.losses += losses
+	s.violations += violations
+	s.undecided += undecided
+	return true
+}
+
+// simulateAll runs schedules in one process for each core. In each one goroutine runs at a time, so that a seed is repeated as
+// exactly as can be.
+func simulateAll() (*sum, error) {
+	s := &sum{}
+	n := runtime.NumCPU()
+	if *schedules > 0 {
+		n = min(n, *schedules)
+	}
+	errs := make([]error, n)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = s.process(i, n) })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	progress := time.NewTicker(10 * time.Second)
+	defer progress.Stop()
+	for running := true; running; {
+		select {
+		case <-progress.C:
+		case <-done:
+			running = false
+		}
+		took := time.Since(start)
+		fmt.Printf("%v: %v, %.0f operations a second\n", took.Round(time.Second), s, float64(s.operations)/took.Seconds())
+	}
+	err := errors.Join(errs...)
+	if s.undecided > 0 {
+		err = errors.Join(err, fmt.Errorf("%d checks ran out of time", s.undecided))
+	}
+	return s, err
+}
+
+// process runs the i-th of n processes.
+func (s *sum) process(i, n int) error {
+	args := []string{
+		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(*seconds),
+		"-seed=" + strconv.FormatUint(*firstSeed+uint64(i), 10), "-repeat=" + strconv.Itoa(*repeat), "-flawed=" + *flawed, "-dir=" + results(),
+	}
+	if *schedules > 0 {
+		args = append(args, "-schedules="+strconv.Itoa((*schedules+n-1-i)/n))
+	}
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	before := s.violations
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if line := lines.Text(); !s.add(line) && line != "PASS" && line != "FAIL" {
+			fmt.Println(line)
+		}
+	}
+	if err := cmd.Wait(); err != nil && s.violations == before {
+		return fmt.Errorf("a process failed: %w", err)
+	}
+	return nil
+}
+
+// results is where histories of violations go.
+func results() string {
+	if *folder != "" {
+		return *folder
+	}
+	return filepath.Join(os.TempDir(), "holdfast-simulate")
+}

@@ -1,0 +1,122 @@
+package simulate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// Outcome is what came of a schedule.
+type Outcome struct {
+	Plan       *Plan
+	Operations int // calls that were checked
+	Faults     int // that happened
+	Losses     int // holds that a server lost that may
+	Names      []history.Result
+	Leftover   error // what stayed at the servers, or did not end
+}
+
+// Violated tells whether a promise was broken.
+func (o *Outcome) Violated() bool {
+	return o.Leftover != nil || slices.ContainsFunc(o.Names, func(r history.Result) bool { return r.Verdict == history.Violation })
+}
+
+// Undecided tells whether a check ran out of time.
+func (o *Outcome) Undecided() bool {
+	return slices.ContainsFunc(o.Names, func(r history.Result) bool { return r.Verdict == history.Unknown })
+}
+
+// checkTime bounds the check of one history.
+const checkTime = 20 * time.Second
+
+// Run makes a plan happen in a bubble of its own, and checks the history. All goroutines of it have ended then: else t fails.
+func Run(t *testing.T, p *Plan, strategy Strategy) *Outcome {
+	t.Helper()
+	o := &Outcome{Plan: p}
+	var events []history.Event
+	var rules history.Rules
+	synctest.Test(t, func(*testing.T) {
+		events, rules = o.happen(strategy)
+	})
+	byName := history.Names(events)
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		res := history.Check(byName[name], rules, checkTime)
+		o.Operations += res.Operations
+		o.Losses += res.Losses
+		o.Names = append(o.Names, res)
+	}
+	return o
+}
+
+// patience is how many of the longest leases the workers have time for.
+const patience = 40
+
+// openFor is how long the library cleans up after a command without an answer, at least.
+const openFor = 30 * time.Second
+
+func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
+	p := o.Plan
+	if strategy == nil {
+		strategy = Strategies[p.Strategy]
+	}
+	w, err := build(p, strategy)
+	if err != nil {
+		o.Leftover = errors.Join(err, w.close())
+		return nil, history.Rules{}
+	}
+	r := history.NewRecorder(time.Now(), nil)
+	store := &history.Store{}
+	stop, struck := make(chan struct{}), make(chan int)
+	go func() { struck <- w.chaos(r, stop) }()
+	var wg sync.WaitGroup
+	until := time.Now().Add(patience * p.longest())
+	for i, plan := range p.Workers {
+		one := &worker{w, plan, w.clients[plan.Client], w.lockers[plan.Client], r.Client(i), store}
+		wg.Go(func() { one.run(until) })
+	}
+	wg.Wait()
+	close(stop)
+	o.Faults = <-struck
+	ended := r.Now()
+	w.calm()
+	sleep(maxHold + p.longest() + openFor + maxHold)
+	o.Leftover = w.census()
+	if err := w.close(); err != nil {
+		o.Leftover = errors.Join(o.Leftover, err)
+	}
+	return history.Settle(r.Events(), ended), w.rules()
+}
+
+// rules are what the plan's locks promise in this network.
+func (w *world) rules() history.Rules {
+	models := map[string]history.Model{"single": history.Exclusive, "reentrant": history.Reentrant, "rwhash": history.ReadWrite}
+	r := history.Rules{
+		Model: models[w.plan.Strategy], Crowd: w.plan.Quorum,
+		Linger: w.slowest() + dialTimeout + time.Second,
+	}
+	if w.plan.Strategy == "rwhash" {
+		r.Intent = time.Second + w.slowest()
+	}
+	return r
+}
+
+// Report says what was violated, and how to repeat it.
+func (o *Outcome) Report(dir string) error {
+	errs := []error{o.Leftover}
+	for _, res := range o.Names {
+		if res.Verdict != history.Violation && res.Verdict != history.Unknown {
+			continue
+		}
+		paths, err := res.Save(dir)
+		errs = append(errs, err, fmt.Errorf("%s: %s: %s, see %v", cmp.Or(res.Name, "all"), res.Verdict, res.Reason, paths))
+	}
+	return errors.Join(errs...)
+}

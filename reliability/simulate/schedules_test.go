@@ -1,0 +1,80 @@
+package simulate_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/simulate"
+)
+
+// TestSchedules runs schedules: a few seconds of them as a test, as many as the flags say in a process of `make simulate`.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	if *stride > 0 {
+		many(t, *firstSeed, *stride, time.Duration(*seconds)*time.Second, *schedules)
+		return
+	}
+	lasts := 10 * time.Second
+	if testing.Short() {
+		lasts = 2 * time.Second
+	}
+	lanes := runtime.GOMAXPROCS(0)
+	for lane := range lanes {
+		t.Run(strconv.Itoa(lane), func(t *testing.T) {
+			t.Parallel()
+			many(t, uint64(1+lane), uint64(lanes), lasts, 0)
+		})
+	}
+}
+
+// many runs every step-th schedule from a seed on.
+func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
+	t.Helper()
+	start := time.Now()
+	for done := 0; n == 0 || done < n; done++ {
+		if lasts > 0 && time.Since(start) > lasts {
+			return
+		}
+		for range *repeat {
+			one(t, simulate.NewPlan(seed))
+		}
+		seed += step
+	}
+}
+
+// stuck is the longest that a schedule may take. Fake time stands still where a goroutine waits for a mutex for ever.
+const stuck = 3 * time.Minute
+
+func one(t *testing.T, p *simulate.Plan) {
+	t.Helper()
+	if *flawed != "" && !isSingle(p) {
+		return
+	}
+	alarm := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("the schedule of seed %d is stuck; it is %v", p.Seed, p)) })
+	defer alarm.Stop()
+	o := simulate.Run(t, p, flaws[*flawed])
+	violations, undecided := 0, 0
+	if o.Violated() {
+		violations = 1
+	}
+	if o.Undecided() {
+		undecided = 1
+	}
+	if violations+undecided > 0 {
+		t.Fail()
+		fmt.Printf("seed %d: %v\n%v\n", p.Seed, p, o.Report(filepath.Join(results(), strconv.FormatUint(p.Seed, 10))))
+		fmt.Printf("%s\n", replay(p.Seed))
+	}
+	if *stride > 0 {
+		fmt.Printf("%s%d %d %d %d %d\n", mark, o.Operations, o.Faults, o.Losses, violations, undecided)
+	}
+}
+
+// replay is the command that repeats a schedule.
+func replay(seed uint64) string {
+	return fmt.Sprintf("run it again by: make simulate SEED=%d SCHEDULES=1", seed)
+}

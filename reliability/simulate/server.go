@@ -1,0 +1,130 @@
+package simulate
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	redis "github.com/alicebob/miniredis/v2/server"
+)
+
+// server is a miniredis whose clock can be set, and which can fail.
+type server struct {
+	m *miniredis.Miniredis
+
+	mu      sync.Mutex
+	offset  time.Duration // of its clock
+	refusal string        // the error reply to every command that locks; "": none
+	down    time.Time     // until when it accepts no connections
+}
+
+func newServer() (*server, error) {
+	s := &server{m: miniredis.NewMiniRedis()}
+	s.m.ClockTTL(true)
+	first, err := s.m.Dial() // that starts it
+	if err != nil {
+		return nil, err
+	}
+	if err := first.Close(); err != nil {
+		return nil, err
+	}
+	s.m.Server().SetPreHook(s.before)
+	return s, nil
+}
+
+// before is called before each command, those in scripts too.
+func (s *server) before(peer *redis.Peer, cmd string, args ...string) bool {
+	nx := cmd == "SET" && len(args) > 2 && strings.EqualFold(args[2], "NX")
+	if !nx && cmd != "EVALSHA" && cmd != "EVAL" { // no script of Holdfast has these: this is a command of its own
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusal != "" {
+		peer.WriteError(s.refusal)
+		return true
+	}
+	s.tick()
+	return false
+}
+
+// tick sets the clock. The mutex is held.
+func (s *server) tick() { s.m.SetTime(time.Now().Add(s.offset)) }
+
+// serve serves one connection, unless the server is down.
+func (s *server) serve(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down.After(time.Now()) {
+		return false
+	}
+	s.m.Server().ServeConn(c)
+	return true
+}
+
+// step steps the clock. As in Redis, what expires does so at a time by that clock.
+func (s *server) step(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick()
+	s.m.Exists("") // what ended until now has ended
+	s.offset += by
+	s.tick()
+	if by < 0 {
+		s.m.FastForward(by) // else miniredis would let it end no later than before
+	}
+}
+
+// refuse answers the commands that lock by an error until it is given "".
+func (s *server) refuse(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusal = text
+}
+
+// stop makes the server accept no connections for so long, or for longer where it was told so before.
+func (s *server) stop(lasts time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = later(s.down, time.Now().Add(lasts))
+}
+
+// start makes it accept connections again.
+func (s *server) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = time.Time{}
+}
+
+// run runs a command as its administrator.
+func (s *server) run(args ...string) {
+	s.m.Server().Dispatch(redis.NewPeer(bufio.NewWriter(io.Discard)), args)
+}
+
+// empty forgets all keys.
+func (s *server) empty() { s.m.FlushAll() }
+
+// forgetScripts forgets all scripts, as a restart does.
+func (s *server) forgetScripts() { s.run("SCRIPT", "FLUSH") }
+
+// census returns what should not be left once every lease and every intent has ended: each key but fence counters, and
+// counters that would stay for good.
+func (s *server) census() (left []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick()
+	for _, key := range s.m.Keys() {
+		switch {
+		case !strings.HasSuffix(key, ":fence"):
+			left = append(left, fmt.Sprintf("%s, for another %v", key, s.m.TTL(key)))
+		case s.m.TTL(key) <= 0:
+			left = append(left, key+", a fence counter that never expires")
+		}
+	}
+	return left
+}

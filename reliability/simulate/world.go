@@ -1,0 +1,159 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// Strategy makes the Locker under test over one server.
+type Strategy func(drv driver.Driver) (locker.Locker, error)
+
+// as is a constructor of a strategy with its zero Config.
+func as[L locker.Locker, C any](of func(driver.Driver, C) (L, error)) Strategy {
+	return func(drv driver.Driver) (locker.Locker, error) {
+		var none C
+		return of(drv, none)
+	}
+}
+
+// Strategies are those that a [Plan] names.
+var Strategies = map[string]Strategy{
+	"single": as(single.New), "reentrant": as(reentrant.New), "rwhash": as(rwhash.New),
+}
+
+// world is servers, clients and the network between them.
+type world struct {
+	plan    *Plan
+	servers []*server
+	clients []*client
+	links   [][]*link // by client, then server
+	lockers []locker.Locker
+}
+
+func build(p *Plan, strategy Strategy) (*world, error) {
+	w := &world{plan: p}
+	for _, offset := range p.Offsets {
+		s, err := newServer()
+		if err != nil {
+			return w, err
+		}
+		s.step(offset)
+		w.servers = append(w.servers, s)
+	}
+	for i, provider := range p.Clients {
+		c := &client{}
+		w.clients = append(w.clients, c)
+		w.links = append(w.links, nil)
+		var nodes []locker.Locker
+		for j, s := range w.servers {
+			l := &link{seed: p.Seed, client: i, number: j, server: s}
+			w.links[i] = append(w.links[i], l)
+			if err := c.connect(provider, l, i); err != nil {
+				return w, fmt.Errorf("connect %s: %w", provider, err)
+			}
+			node, err := strategy(c.drivers[j])
+			if err != nil {
+				return w, err
+			}
+			nodes = append(nodes, node)
+		}
+		l, err := chain(p, nodes)
+		if err != nil {
+			return w, err
+		}
+		w.lockers = append(w.lockers, l)
+	}
+	return w, nil
+}
+
+// chain is what a client of the plan locks with.
+func chain(p *Plan, nodes []locker.Locker) (locker.Locker, error) {
+	l := nodes[0]
+	if p.Quorum {
+		quorum, err := redlock.New(nodes, redlock.Config{})
+		if err != nil {
+			return nil, err
+		}
+		l = quorum
+	}
+	if p.Watchdog {
+		watch, err := watchdog.New(watchdog.Config{})
+		if err != nil {
+			return nil, err
+		}
+		l = watch(l)
+	}
+	if p.Retry {
+		wait, err := retry.New(retry.Config{})
+		if err != nil {
+			return nil, err
+		}
+		l = wait(l)
+	}
+	return l, nil
+}
+
+// each calls f for the links that a fault concerns.
+func (w *world) each(f Fault, do func(*link)) {
+	for i, links := range w.links {
+		for j, l := range links {
+			if (f.Client < 0 || f.Client == i) && (f.Server < 0 || f.Server == j) {
+				do(l)
+			}
+		}
+	}
+}
+
+// calm ends what disturbs, but for what ends by itself.
+func (w *world) calm() {
+	w.each(Fault{Client: -1, Server: -1}, (*link).heal)
+	for _, s := range w.servers {
+		s.refuse("")
+		s.start()
+	}
+}
+
+// slowest is the longest that anything was under way.
+func (w *world) slowest() (most time.Duration) {
+	w.each(Fault{Client: -1, Server: -1}, func(l *link) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		most = max(most, l.slowest)
+	})
+	return most
+}
+
+// census lists what is left at the servers.
+func (w *world) census() error {
+	var errs []error
+	for i, s := range w.servers {
+		for _, key := range s.census() {
+			errs = append(errs, fmt.Errorf("server %d has key %s", i, key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// close ends all.
+func (w *world) close() error {
+	var errs []error
+	for i, c := range w.clients {
+		if err := c.close(); err != nil {
+			errs = append(errs, fmt.Errorf("close client %d, %s: %w", i, w.plan.Clients[i], err))
+		}
+	}
+	for _, s := range w.servers {
+		s.m.Close()
+	}
+	return errors.Join(errs...)
+}
