@@ -184,7 +184,7 @@ func (m *machine) renew(t *rapid.T) {
 		if !is(s.err, before) {
 			m.Fatalf("renewing %s, which is over: %v, want %v", h.id, s.err, before)
 		}
-		if s.sent > 0 && !m.watched {
+		if s.sent > 0 {
 			m.Fatalf("renewing %s, which is over, sent %d commands", h.id, s.sent)
 		}
 	case s.err == nil:
@@ -228,7 +228,7 @@ func (m *machine) release(t *rapid.T) {
 	s := m.perform(t, "release "+h.id, func(ctx context.Context) error { return h.lock.Release(ctx) })
 	switch {
 	case h.released:
-		if !errors.Is(s.err, locker.ErrReleased) || s.sent > 0 && !m.watched {
+		if !errors.Is(s.err, locker.ErrReleased) || s.sent > 0 {
 			m.Fatalf("releasing %s again: %v, %d commands", h.id, s.err, s.sent)
 		}
 		return
@@ -303,7 +303,7 @@ func (m *machine) convert(t *rapid.T) {
 func (m *machine) resume(t *rapid.T) {
 	h := m.one(t)
 	handle := h.handle[rapid.IntRange(0, len(h.handle)-1).Draw(t, "handle")]
-	before, among := m.srv.fence(m.T), m.live()
+	before := m.srv.fence(m.T)
 	var lock *locker.Lock
 	s := m.perform(t, fmt.Sprintf("%s := resume %s by its %v handle", m.nextID(), h.id, handle.Mode()), func(ctx context.Context) (err error) {
 		lock, err = locker.Resume(ctx, m.l, handle)
@@ -311,18 +311,19 @@ func (m *machine) resume(t *rapid.T) {
 	})
 	wrong := (handle.Mode() == locker.Exclusive) != h.writer && !h.unsure
 	switch {
-	case s.err == nil && (!h.may(s.start) || wrong):
+	case s.err == nil && (!h.may(s.start) && !m.haunted.After(s.start) || wrong):
 		m.Fatalf("resumed %s, which is not there as a %v one", h.id, handle.Mode())
 	case s.err == nil:
 		ttl := lock.TTL()
 		from, to := h.from, h.to
 		h.gone = true
+		if late := m.srv.drv.lastLate(); late.After(s.start) && m.hash { // its acquire may enter beside the new hold, for its TTL
+			h.gone, h.unsure, h.from, h.to = false, true, s.start, latest(h.to, late.Add(h.lock.TTL()))
+		}
 		was := h.writer
 		g := m.granted(s, lock, ttl, handle.Fence() != 0)
 		g.from, g.to, g.writer = latest(g.from, from), latest(g.to, to), was
-		m.tenure = 0 // it is minted anew, for one that writes
 		m.fencedAs(g, before, false)
-		_ = among
 	case errors.Is(s.err, locker.ErrLost):
 		if s.end.Sub(s.start) < left(handle.Grant().TTL) {
 			m.Fatalf("resuming %s: lost before it was had, after %v: %v", h.id, s.end.Sub(s.start), s.err)
@@ -405,11 +406,22 @@ func (m *machine) takenAway() {
 	now := time.Now()
 	for _, h := range m.holds {
 		if late := m.srv.drv.lastLate(); late.After(now) && !h.released { // a command of its acquire may yet bring it back
-			h.unsure, h.from, h.to = true, now, latest(h.to, late.Add(h.lock.TTL()))
+			h.gone, h.unsure, h.from, h.to = false, true, now, latest(h.to, late.Add(h.lock.TTL()))
 			continue
 		}
 		h.gone = true
 	}
+}
+
+// outage is a step: for a while nothing reaches the server.
+func (m *machine) outage(t *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}).Draw(t, "time")
+	m.note("for %v nothing reaches the server", d)
+	m.srv.drv.cut(true)
+	pass(d)
+	m.srv.drv.cut(false)
+	m.haunt(time.Now())
+	m.outlasted = d
 }
 
 // foreigner is a step: a library that knows no tokens takes the key, takes it by force, or deletes it.

@@ -69,14 +69,30 @@ func (p plan) String() string {
 }
 
 // faulty is a driver whose commands fail by plan. It batches nothing, so that the plan is about single commands.
+//
+// A plan is for the commands of a step, not for what goes on in the background at the same instant: who comes first there is
+// left to chance, and a walk must repeat itself.
 type faulty struct {
 	driver.Driver
 	late sync.WaitGroup
 
 	mu    sync.Mutex
 	plan  plan
-	sent  int
+	sent  int       // in the step
 	until time.Time // when the last late command is executed
+	down  bool      // nothing reaches the server
+}
+
+type stepKey struct{}
+
+// inStep marks the commands of a step.
+func inStep(ctx context.Context) context.Context { return context.WithValue(ctx, stepKey{}, true) }
+
+// cut lets nothing reach the server from now on, or all again.
+func (f *faulty) cut(down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = down
 }
 
 // then begins a plan.
@@ -100,9 +116,15 @@ func (f *faulty) lastLate() time.Time {
 	return f.until
 }
 
-func (f *faulty) next() (what fault) {
+func (f *faulty) next(ctx context.Context) (what fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.down {
+		return drop
+	}
+	if ctx.Value(stepKey{}) == nil {
+		return none
+	}
 	f.sent++
 	if len(f.plan.faults) == 0 {
 		return none
@@ -125,7 +147,7 @@ func (f *faulty) Background(run func(context.Context)) bool {
 
 func through[T any](ctx context.Context, f *faulty, call func(context.Context) (T, error)) (T, error) {
 	var zero T
-	switch f.next() {
+	switch f.next(ctx) {
 	case lose:
 		if _, err := call(ctx); err != nil && driver.NotExecuted(err) {
 			return zero, err

@@ -40,6 +40,8 @@ type machine struct {
 	fence   int64     // the highest fencing token that anybody had
 	tenure  int64     // the last one
 	longest time.Duration
+
+	outlasted time.Duration // how long the outage lasted that is just over
 }
 
 // walk checks walks over a strategy.
@@ -70,6 +72,7 @@ func walk(t *testing.T, k kind) {
 				"wait too":    m.wait,
 				"restart":     m.restart,
 				"foreign":     m.foreigner,
+				"outage":      m.outage,
 			})
 			m.end()
 			done = true
@@ -99,10 +102,10 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	s := step{plan: p, start: time.Now()}
 	m.srv.drv.then(p)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
-	s.err = op(ctx)
+	s.err = op(inStep(ctx))
 	cancel()
 	s.end, s.sent = time.Now(), m.srv.drv.commands()
-	synctest.Wait() // what it began in the background fails too
+	synctest.Wait() // for what it began in the background
 	m.srv.drv.then(plan{})
 	took := ""
 	if d := s.end.Sub(s.start); d > 0 {
@@ -113,12 +116,14 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	}
 	m.note("%s%v: %s%s", what, p, say(s.err), took)
 	if s.faulted() {
-		m.haunted = latest(m.haunted, s.end, m.srv.drv.lastLate()).Add(1100 * time.Millisecond)
-		if s.lasts {
-			m.haunted = m.haunted.Add(3 * time.Second) // a clean-up that hangs
-		}
+		m.haunt(latest(s.end, m.srv.drv.lastLate()))
 	}
 	return s
+}
+
+// haunt notes until when what failed until now may be cleaned up: it is tried each second.
+func (m *machine) haunt(now time.Time) {
+	m.haunted = latest(m.haunted, now.Add(1100*time.Millisecond))
 }
 
 // say is an error without what differs between runs.

@@ -86,6 +86,9 @@ func is(err, want error) bool {
 
 // fenced compares a new hold's fencing token. nested: it came into a tenure of its own owner; before is what the counter was.
 func (m *machine) fencedAs(h *hold, before int64, nested bool) {
+	if !nested {
+		m.tenure = 0
+	}
 	got := h.lock.Fence()
 	haunted := !m.haunted.Before(time.Now())
 	switch {
