@@ -368,7 +368,7 @@ func (m *machine) wait(t *rapid.T) {
 	}
 	d := rapid.SampledFrom(times).Draw(t, "time")
 	m.note("%v pass", d)
-	pass(d)
+	m.pass(d)
 }
 
 // restart is a step: the server comes back empty.
@@ -378,7 +378,7 @@ func (m *machine) restart(*rapid.T) {
 	m.foreign, m.intents = time.Time{}, time.Time{}
 	m.takenAway()
 	m.reconnect()
-	pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
+	m.pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
 }
 
 // reconnect uses the client until it has no connection left to the server that was: what is not repeated fails on those.
@@ -418,7 +418,7 @@ func (m *machine) outage(t *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}).Draw(t, "time")
 	m.note("for %v nothing reaches the server", d)
 	m.srv.drv.cut(true)
-	pass(d)
+	m.pass(d)
 	m.srv.drv.cut(false)
 	m.haunt(time.Now())
 	m.outlasted = d

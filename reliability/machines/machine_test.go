@@ -121,6 +121,12 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	return s
 }
 
+// pass lets time pass, and all happen that is due then: what comes at the same instant has no order.
+func (m *machine) pass(d time.Duration) {
+	pass(d)
+	synctest.Wait()
+}
+
 // haunt notes until when what failed until now may be cleaned up: it is tried each second.
 func (m *machine) haunt(now time.Time) {
 	m.haunted = latest(m.haunted, now.Add(1100*time.Millisecond))
