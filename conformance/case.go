@@ -37,6 +37,7 @@ type testCase struct {
 	on       []Kind
 	own      bool                    // it does things to the server as a whole: real ones are started for it alone
 	quorum   bool                    // on five servers that share nothing
+	leaves   bool                    // what holds at its end cannot be released
 	needs    []Feature               // of the provider
 	can      func(Capabilities) bool // nil: every strategy can
 	run      func(*caseT)

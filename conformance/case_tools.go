@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -26,6 +27,10 @@ type caseT struct {
 	srv *server
 	ctx context.Context // ends with the case, or at its limit
 
+	made    census
+	leaves  bool         // the case leaves keys
+	drivers atomic.Int32 // that are open
+
 	patience time.Duration // for what happens sooner or later
 	prompt   time.Duration // tells an answer from none
 	poll     time.Duration // between two looks
@@ -38,11 +43,21 @@ func newCaseT(tb TB, h *Harness, srv *server) *caseT {
 	if srv.nodes != nil {
 		t.poll *= 10 // a look at five servers is dear
 	}
+	tb.Cleanup(func() {
+		t.leavesNoKey()
+		if srv.mini != nil {
+			leavesNoConnection(tb, srv)
+		}
+	})
 	return t
 }
 
 // key returns a key that no other case uses, with a form that clusters spread.
-func (t *caseT) key() string { return "conformance." + locker.NewToken() }
+func (t *caseT) key() string {
+	key := "conformance." + locker.NewToken()
+	t.made.made(key)
+	return key
+}
 
 // driver dials the server. The driver is closed at the end, before its client.
 func (t *caseT) driver() driver.Driver {
@@ -59,9 +74,13 @@ func (t *caseT) dial(target Target) driver.Driver {
 	if t.h.client != nil {
 		t.h.client.CompareAndSwap(nil, drv.Info().Client)
 	}
+	t.drivers.Add(1)
 	t.Cleanup(func() {
 		if err := drv.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Driver.Close: %v", err)
+		}
+		if t.drivers.Add(-1) == 0 {
+			t.leavesNoSubscription()
 		}
 	})
 	return drv
@@ -84,6 +103,9 @@ func (t *caseT) through(p *faultproxy.Proxy) Target {
 // do sends a command to the node that has key, around the driver. An error fails the case.
 func (t *caseT) do(key string, args ...any) any {
 	t.Helper()
+	if key != "" && writes[fmt.Sprint(args[0])] {
+		t.made.wrote(key)
+	}
 	reply, err := t.srv.do(t.ctx, key, args...)
 	if err != nil {
 		t.Fatalf("%v: %v", args[0], err)

@@ -90,6 +90,7 @@ func oneWinnerAmongMany(t *caseT) {
 				lock, err := lockers[i%2].Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: i%3 == 0})
 				switch {
 				case err == nil && lock != nil:
+					t.endsLater(lock)
 					won.Add(1)
 				case !errors.Is(err, locker.ErrNotAcquired):
 					t.Errorf("Acquire: %v", err)

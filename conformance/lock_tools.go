@@ -83,8 +83,14 @@ func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
 	lock, err := l.Acquire(t.ctx, req)
 	t.ok(err, "Acquire")
+	t.endsLater(lock)
 	t.held(lock)
 	return lock
+}
+
+// endsLater releases a lock at the end of the case, before its driver is closed.
+func (t *caseT) endsLater(lock *locker.Lock) {
+	t.Cleanup(func() { _ = lock.Release(context.WithoutCancel(t.ctx)) })
 }
 
 // lapsing acquires a lock whose lease then ends by itself: where locks are renewed, the holder's driver is closed.

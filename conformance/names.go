@@ -42,7 +42,7 @@ var nameCases = []testCase{
 		run: badArgumentsLeaveHoldAlone,
 	},
 	{
-		name: "a closed driver ends the use of its locks", contract: 5, on: everywhere,
+		name: "a closed driver ends the use of its locks", contract: 5, on: everywhere, leaves: true,
 		why: "use after Close is told as what it is: no contention, no loss",
 		run: closedDriverEndsUse,
 	},

@@ -90,8 +90,9 @@ func resumeOfWhatIsGone(t *caseT) {
 			t.acquire(l, locker.Request{Name: lock.Name(), TTL: long})
 		},
 		"resumed": func(lock *locker.Lock) {
-			_, err := locker.Resume(t.ctx, l, lock.Handle())
+			resumed, err := locker.Resume(t.ctx, l, lock.Handle())
 			t.ok(err, "Resume")
+			t.endsLater(resumed)
 		},
 	} {
 		for _, fenced := range []bool{false, true} {

@@ -61,6 +61,10 @@ func runKind(t *testing.T, h *Harness, kind Kind, m *matrix) {
 		m.skip(kind)
 	}
 	shared := startShared(t, kind, todo) // skips or fails t where there is no server
+	t.Cleanup(func() {
+		leavesNoConnection(t, shared.one)
+		leavesNoConnection(t, shared.quorum)
+	})
 	for _, c := range todo {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,8 +87,10 @@ func runCase(tb TB, h *Harness, c *testCase, kind Kind, shared pool) {
 	}
 	if srv == nil || c.own {
 		srv = c.start(tb, kind)
+		tb.Cleanup(func() { leavesNoConnection(tb, srv) })
 	}
 	t := newCaseT(tb, h, srv)
+	t.leaves = c.leaves || c.contract == 0 // the driver's own cases write what they like
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Logf("why this case: %s (contract %d)", c.why, c.contract)

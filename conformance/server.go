@@ -112,7 +112,7 @@ func startReal(tb TB, opts redistest.Options) *server {
 func (s *server) do(ctx context.Context, key string, args ...any) (any, error) {
 	switch {
 	case s.mini != nil:
-		return doAt(ctx, s.mini.Addr(), args...)
+		return doAt(ctx, s.target.Addrs[0], args...) // it forgets its address when it is closed
 	case s.cluster != nil:
 		return s.cluster.NodeForKey(key).Do(ctx, args...)
 	default:

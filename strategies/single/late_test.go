@@ -255,3 +255,16 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 		match(t, b.acquire(t, locker.Request{TTL: 3 * time.Millisecond}).Release(t.Context()), nil, nil)
 	})
 }
+
+// What is found at the key tells that the hold is gone, whatever became of an earlier send: the outcome is known.
+func TestLossIsNoUnknownOutcome(t *testing.T) {
+	run(t, single.Config{}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{})
+		b.m.Del(name)
+		if _, err := b.m.Push(name, "theirs"); err != nil {
+			t.Fatal(err)
+		}
+		b.drv.Then(fault{Err: errCut})
+		match(t, lock.Renew(t.Context(), 0), []error{locker.ErrLost}, []error{locker.ErrUnknownOutcome})
+	})
+}

@@ -128,10 +128,11 @@ func (h *hold) kept(ttl time.Duration) string {
 
 func (h *hold) fenced() bool { return h.fenceKey != "" }
 
-// gone makes of an error that shows that the key is not ours any more the error of a lost lock.
+// gone makes of an error that shows that the key is not ours any more the error of a lost lock. Then the outcome is known,
+// whatever became of earlier sends.
 func gone(err error) error {
-	if driver.CodeOf(err) == "WRONGTYPE" {
-		return fmt.Errorf("%w: %w", locker.ErrLost, err)
+	if found, ok := errors.AsType[*driver.ServerError](err); ok && found.Code() == "WRONGTYPE" {
+		return fmt.Errorf("%w: %w", locker.ErrLost, found)
 	}
 	return err
 }

@@ -1,0 +1,179 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// census is what a case has made, and what must be gone when it is over.
+type census struct {
+	mu      sync.Mutex
+	keys    []string        // each is in the names of all that belongs to it
+	foreign map[string]bool // those that the case itself may have written
+}
+
+// writes are the commands by which cases write keys around the driver.
+var writes = map[string]bool{"SET": true, "HSET": true, "LPUSH": true, "RPUSH": true, "SADD": true, "ZADD": true, "XADD": true, "SETEX": true, "PSETEX": true}
+
+// made notes a key that the case uses.
+func (c *census) made(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = append(c.keys, key)
+}
+
+// wrote notes a key that the case itself may have written, around the driver.
+func (c *census) wrote(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.foreign == nil {
+		c.foreign = map[string]bool{}
+	}
+	c.foreign[key] = true
+}
+
+// stray picks out of the names found at a server those that belong to the case and should not be there.
+func (c *census) stray(found []string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(found, func(name string) bool {
+		return c.foreign[name] || !slices.ContainsFunc(c.keys, func(key string) bool { return strings.Contains(name, key) })
+	})
+}
+
+// leavesNoKey demands, when the drivers of a case are closed, that the locks that were released or given up have left no key but
+// the fence counters, which expire.
+func (t *caseT) leavesNoKey() {
+	t.Helper()
+	if t.leaves || t.Failed() {
+		return
+	}
+	left := t.finally(func(ctx context.Context, s *server) ([]string, error) {
+		found, err := s.list(ctx, "KEYS", "*conformance.*")
+		if err != nil {
+			return nil, err
+		}
+		var stray []string
+		for _, key := range t.made.stray(found) {
+			if strings.HasSuffix(key, driver.FenceSuffix) {
+				if ms, err := s.do(ctx, key, "PTTL", key); err == nil && ms == int64(-1) {
+					stray = append(stray, key+", a fence counter that never expires")
+				}
+				continue
+			}
+			stray = append(stray, key)
+		}
+		return stray, nil
+	})
+	if len(left) > 0 {
+		t.Errorf("the case is over, and leaves the keys %q", left)
+	}
+}
+
+// leavesNoSubscription demands, when the last driver of a case is closed and clients are not yet, that nothing is subscribed to.
+func (t *caseT) leavesNoSubscription() {
+	t.Helper()
+	left := t.finally(func(ctx context.Context, s *server) ([]string, error) {
+		found, err := s.list(ctx, "PUBSUB", "CHANNELS", "*conformance.*")
+		return t.made.stray(found), err
+	})
+	if len(left) > 0 {
+		t.Errorf("the drivers are closed, and the server has subscribers to %q", left)
+	}
+}
+
+// leavesNoConnection demands, when all clients of a server are closed, that none is connected, and that nothing is subscribed to.
+func leavesNoConnection(tb TB, s *server) {
+	tb.Helper()
+	if s == nil || tb.Failed() {
+		return
+	}
+	left := finally(context.WithoutCancel(tb.Context()), s, 10*time.Second, connections)
+	if len(left) > 0 {
+		tb.Errorf("the clients are closed, and the server at %v has %q", s.target.Addrs, left)
+	}
+}
+
+// connections lists who is connected but for this connection, replicas and Sentinels, and what is subscribed to.
+func connections(ctx context.Context, s *server) (left []string, err error) {
+	if left, err = s.list(ctx, "PUBSUB", "CHANNELS"); err != nil {
+		return nil, err
+	}
+	left = slices.DeleteFunc(left, func(channel string) bool { return strings.HasPrefix(channel, "__") }) // the Sentinels'
+	if s.mini != nil {
+		if n := s.mini.CurrentConnectionCount(); n > 0 {
+			left = append(left, fmt.Sprintf("%d connections", n))
+		}
+		return left, nil
+	}
+	lines, err := s.list(ctx, "CLIENT", "LIST")
+	for line := range strings.Lines(strings.Join(lines, "")) {
+		switch {
+		case strings.Contains(line, " cmd=client"), strings.Contains(line, " flags=S"), strings.Contains(line, " flags=M"),
+			strings.Contains(line, " name=sentinel-"), strings.Contains(line, " cmd=restore"): // the last is of a slot on the move
+		default:
+			left = append(left, strings.TrimSpace(line))
+		}
+	}
+	return left, err
+}
+
+// finally waits until look finds nothing more at any server of the case, and returns what stays.
+func (t *caseT) finally(look func(context.Context, *server) ([]string, error)) []string {
+	return finally(context.WithoutCancel(t.ctx), t.srv, t.patience, look)
+}
+
+// finally waits until look finds nothing more at s and its nodes, and returns what stays. A server that was ended has nothing.
+func finally(ctx context.Context, s *server, patience time.Duration, look func(context.Context, *server) ([]string, error)) (left []string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	servers := s.nodes
+	if servers == nil {
+		servers = []*server{s}
+	}
+	for {
+		left = nil
+		for _, s := range servers {
+			if found, err := look(ctx, s); err == nil {
+				left = append(left, found...)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-time.After(10 * pollEvery):
+		}
+	}
+}
+
+// list asks every node for names.
+func (s *server) list(ctx context.Context, args ...any) (names []string, err error) {
+	take := func(reply any, err error) error {
+		list, ok := reply.([]any)
+		if text, one := reply.(string); !ok && one {
+			list = []any{text}
+		}
+		for _, name := range list {
+			names = append(names, fmt.Sprint(name))
+		}
+		return err
+	}
+	if s.cluster == nil {
+		return names, take(s.do(ctx, "", args...))
+	}
+	for _, n := range s.cluster.Nodes() {
+		if err := take(n.Do(ctx, args...)); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}

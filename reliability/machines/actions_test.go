@@ -1,0 +1,451 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var (
+	ttls    = []time.Duration{2 * time.Second, 20 * time.Second, 300 * time.Millisecond, 50 * time.Millisecond, 3 * time.Millisecond}
+	watches = []time.Duration{2 * time.Second, 20 * time.Second}
+	owners  = []string{"", "ann", "bob"}
+)
+
+func (m *machine) ttl(t *rapid.T) time.Duration {
+	if m.watched {
+		return rapid.SampledFrom(watches).Draw(t, "ttl")
+	}
+	return rapid.SampledFrom(ttls).Draw(t, "ttl")
+}
+
+// acquire is a step.
+func (m *machine) acquire(t *rapid.T) {
+	req := locker.Request{Name: name, TTL: m.ttl(t), NoWait: true}
+	what := fmt.Sprintf("%s := acquire for %v", m.nextID(), req.TTL)
+	req.Owner = rapid.SampledFrom(owners).Draw(t, "owner")
+	if req.Owner != "" {
+		what += " as " + req.Owner
+	}
+	if req.Fenced = rapid.Bool().Draw(t, "fenced"); req.Fenced {
+		what += ", fenced"
+	}
+	waited := time.Duration(0)
+	if m.shared {
+		if rapid.Bool().Draw(t, "shared") {
+			req.Mode = locker.Shared
+			what += ", shared"
+		}
+		if req.NoWait = !rapid.Bool().Draw(t, "waits"); !req.NoWait {
+			waited = rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(t, "waited")
+			what += fmt.Sprintf(", having waited for %v", waited)
+		}
+	}
+	before, among := m.srv.fence(m.T), m.live()
+	m.longest = max(m.longest, req.TTL)
+	var lock *locker.Lock
+	s := m.perform(t, what, func(ctx context.Context) (err error) {
+		if waited > 0 {
+			ctx = locker.WithWaiting(ctx, time.Now().Add(-waited))
+		}
+		lock, err = m.l.Acquire(ctx, req)
+		return err
+	})
+	may, must := m.kept(s, nil, req.Owner, req.Mode)
+	blocked := m.foreign.After(s.start) && m.hash
+	switch {
+	case s.err == nil && must:
+		m.Fatalf("acquired beside another")
+	case s.err == nil:
+		h := m.granted(s, lock, req.TTL, req.Fenced)
+		m.fencedAs(h, before, m.reentrant && among)
+		if req.Mode == locker.Shared {
+			m.intents = latest(m.intents, s.end.Add(500*time.Millisecond)) // it may begin a long turn
+		}
+	case errors.Is(s.err, locker.ErrNotAcquired):
+		if !may {
+			m.Fatalf("refused, and nobody holds it: %v", s.err)
+		}
+		m.refused(s)
+		if !req.NoWait {
+			m.intents = latest(m.intents, s.end.Add(time.Second))
+		}
+	case errors.Is(s.err, locker.ErrLost):
+		if s.end.Sub(s.start) < left(req.TTL) {
+			m.Fatalf("lost before it was had, after %v: %v", s.end.Sub(s.start), s.err)
+		}
+	case s.faulted():
+	case !blocked:
+		m.Fatalf("nothing failed, and yet: %v", s.err)
+	case driver.Passing(s.err) || errors.Is(s.err, locker.ErrUnknownOutcome):
+		m.Fatalf("a key of another type is an error that lasts: %v", s.err)
+	}
+}
+
+// nextID is the name of the next lock in scripts: a to z, then a1 and so on.
+func (m *machine) nextID() string {
+	id := string(rune('a' + m.named%26))
+	if n := m.named / 26; n > 0 {
+		id += fmt.Sprint(n)
+	}
+	return id
+}
+
+// granted takes a new lock into the model.
+func (m *machine) granted(s step, lock *locker.Lock, ttl time.Duration, fenced bool) *hold {
+	handle := lock.Handle()
+	h := &hold{
+		id: m.nextID(), lock: lock, token: handle.Grant().Token, owner: lock.Owner(), mode: lock.Mode(), writer: lock.Mode() == locker.Exclusive,
+		fenced: fenced, handle: []locker.Handle{handle}, deadline: lock.Deadline(), from: s.start.Add(ttl), to: s.end.Add(ttl),
+	}
+	if m.open(s) {
+		h.to = latest(h.to, m.srv.drv.lastLate().Add(ttl))
+	}
+	m.named++
+	if !within(h.deadline, s.start.Add(left(ttl)), s.end.Add(left(ttl))) {
+		m.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, h.deadline.Sub(s.start), s.end.Sub(s.start), left(ttl))
+	}
+	m.holds = append(m.holds, h)
+	if len(m.holds) > 6 {
+		m.forget()
+	}
+	return h
+}
+
+// open tells whether a command of the step may yet come.
+func (m *machine) open(s step) bool { return s.faulted() && m.srv.drv.lastLate().After(s.end) }
+
+// forget lets go of the first hold that is over for all.
+func (m *machine) forget() {
+	for i, h := range m.holds {
+		if h.released && h.gone && !h.unsure {
+			m.holds = append(m.holds[:i:i], m.holds[i+1:]...)
+			return
+		}
+	}
+}
+
+// live tells whether somebody holds, as far as the model knows.
+func (m *machine) live() bool {
+	for _, h := range m.holds {
+		if h.must(time.Now()) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused compares what a refusal says.
+func (m *machine) refused(s step) {
+	held, ok := errors.AsType[*locker.ContentionError](s.err)
+	if !ok {
+		m.Fatalf("a refusal that says nothing: %v", s.err)
+	}
+	if m.haunted.After(s.start) || m.intents.After(s.start) {
+		return
+	}
+	last, known := m.foreign, held.Owner == "" && !m.hash
+	for _, h := range m.holds {
+		if h.may(s.start) {
+			last, known = latest(last, h.to), known || h.owner == held.Owner
+		}
+	}
+	if !known {
+		m.Fatalf("refused because of %q, who does not hold", held.Owner)
+	}
+	if held.RetryAfter <= 0 || held.RetryAfter > last.Sub(s.start)+time.Millisecond {
+		m.Fatalf("refused, try again in %v; the last hold ends in %v", held.RetryAfter, last.Sub(s.start))
+	}
+}
+
+// renew is a step.
+func (m *machine) renew(t *rapid.T) {
+	h := m.one(t)
+	ttl := rapid.SampledFrom([]time.Duration{0, 50 * time.Millisecond, time.Second, time.Minute}).Draw(t, "ttl")
+	if m.watched {
+		ttl = 0
+	}
+	before := h.err(time.Now())
+	s := m.perform(t, fmt.Sprintf("renew %s for %v", h.id, ttl), func(ctx context.Context) error { return h.lock.Renew(ctx, ttl) })
+	if ttl == 0 {
+		ttl = h.lock.TTL()
+	}
+	m.longest = max(m.longest, ttl)
+	switch {
+	case before != nil:
+		if !is(s.err, before) {
+			m.Fatalf("renewing %s, which is over: %v, want %v", h.id, s.err, before)
+		}
+		if s.sent > 0 {
+			m.Fatalf("renewing %s, which is over, sent %d commands", h.id, s.sent)
+		}
+	case s.err == nil:
+		if !h.may(s.start) {
+			m.Fatalf("renewed %s, which is not at the server", h.id)
+		}
+		got := h.lock.Deadline()
+		if !within(got, latest(h.deadline, s.start.Add(left(ttl))), latest(h.deadline, s.end.Add(left(ttl)))) && !m.watched {
+			m.Fatalf("the Deadline of %s is in %v, after a step of %v; want %v", h.id, got.Sub(s.start), s.end.Sub(s.start), left(ttl))
+		}
+		h.deadline = got
+		h.from, h.to = latest(h.from, s.start.Add(ttl)), latest(h.to, s.end.Add(ttl))
+	default:
+		m.failed(s, h, "renewing")
+		h.to = latest(h.to, s.end.Add(ttl))
+	}
+	if m.open(s) {
+		h.to = latest(h.to, m.srv.drv.lastLate().Add(ttl))
+	}
+}
+
+// failed compares the error of an operation on a hold that was not over before.
+func (m *machine) failed(s step, h *hold, what string) {
+	switch {
+	case errors.Is(s.err, locker.ErrLost):
+		if h.must(s.end) && s.end.Before(h.deadline) {
+			m.Fatalf("%s %s, which is at the server: %v", what, h.id, s.err)
+		}
+		h.over = locker.ErrLost
+	case errors.Is(s.err, locker.ErrNotHeld):
+		m.Fatalf("%s %s: %v, want that it is lost", what, h.id, s.err)
+	case !s.faulted():
+		m.Fatalf("%s %s: %v, and nothing failed", what, h.id, s.err)
+	}
+}
+
+// release is a step.
+func (m *machine) release(t *rapid.T) {
+	h := m.one(t)
+	before := h.err(time.Now())
+	s := m.perform(t, "release "+h.id, func(ctx context.Context) error { return h.lock.Release(ctx) })
+	switch {
+	case h.released:
+		if !errors.Is(s.err, locker.ErrReleased) || s.sent > 0 {
+			m.Fatalf("releasing %s again: %v, %d commands", h.id, s.err, s.sent)
+		}
+		return
+	case before != nil:
+		if !is(s.err, before) {
+			m.Fatalf("releasing %s, which is over: %v, want %v", h.id, s.err, before)
+		}
+	case s.err == nil:
+		if !h.may(s.start) && !s.faulted() {
+			m.Fatalf("released %s, which is not at the server", h.id)
+		}
+	default:
+		m.failed(s, h, "releasing")
+	}
+	if h.over == nil || before == nil {
+		h.over = locker.ErrReleased
+	}
+	h.released, h.gone = true, true
+}
+
+// convert is a step.
+func (m *machine) convert(t *rapid.T) {
+	h := m.one(t)
+	to, what, do := locker.Exclusive, "upgrade ", h.lock.Upgrade
+	if rapid.Bool().Draw(t, "down") {
+		to, what, do = locker.Shared, "downgrade ", h.lock.Downgrade
+	}
+	before, wrote := h.err(time.Now()), h.writer
+	s := m.perform(t, what+h.id, func(ctx context.Context) error { return do(ctx) })
+	may, must := m.kept(s, h, h.owner, to)
+	switch {
+	case before != nil:
+		if !is(s.err, before) {
+			m.Fatalf("converting %s, which is over: %v, want %v", h.id, s.err, before)
+		}
+		return
+	case !m.shared:
+		if !errors.Is(s.err, errors.ErrUnsupported) && !(errors.Is(s.err, locker.ErrLost) && !s.end.Before(h.deadline)) {
+			m.Fatalf("%s%s: %v, and there is no such thing", what, h.id, s.err)
+		}
+		return
+	case s.err == nil:
+		if !h.may(s.start) {
+			m.Fatalf("converted %s, which is not at the server", h.id)
+		}
+		if to == locker.Exclusive && must {
+			m.Fatalf("upgraded %s beside another", h.id)
+		}
+		h.mode, h.writer = to, to == locker.Exclusive
+		if got := h.lock.Fence(); h.fenced && h.writer && !wrote && !h.unsure && got <= m.fence && !s.faulted() {
+			m.Fatalf("upgraded %s with the fencing token %d after %d", h.id, got, m.fence)
+		}
+		m.fence = max(m.fence, h.lock.Fence())
+		h.handle = append(h.handle, h.lock.Handle())
+	case errors.Is(s.err, locker.ErrNotAcquired):
+		if to == locker.Shared || !may {
+			m.Fatalf("%s%s: refused, and nobody else holds it: %v", what, h.id, s.err)
+		}
+	default:
+		m.failed(s, h, what)
+		if to == locker.Shared && errors.Is(s.err, locker.ErrUnknownOutcome) {
+			h.mode = locker.Shared
+		}
+	}
+	if s.faulted() {
+		h.unsure = true
+	}
+	m.intents = latest(m.intents, s.end.Add(500*time.Millisecond))
+}
+
+// resume is a step.
+func (m *machine) resume(t *rapid.T) {
+	h := m.one(t)
+	handle := h.handle[rapid.IntRange(0, len(h.handle)-1).Draw(t, "handle")]
+	before := m.srv.fence(m.T)
+	var lock *locker.Lock
+	s := m.perform(t, fmt.Sprintf("%s := resume %s by its %v handle", m.nextID(), h.id, handle.Mode()), func(ctx context.Context) (err error) {
+		lock, err = locker.Resume(ctx, m.l, handle)
+		return err
+	})
+	wrong := (handle.Mode() == locker.Exclusive) != h.writer && !h.unsure
+	switch {
+	case s.err == nil && (!h.may(s.start) && !m.haunted.After(s.start) || wrong):
+		m.Fatalf("resumed %s, which is not there as a %v one", h.id, handle.Mode())
+	case s.err == nil:
+		ttl := lock.TTL()
+		from, to := h.from, h.to
+		h.gone = true
+		if late := m.srv.drv.lastLate(); late.After(s.start) && m.hash { // its acquire may enter beside the new hold, for its TTL
+			h.gone, h.unsure, h.from, h.to = false, true, s.start, latest(h.to, late.Add(h.lock.TTL()))
+		}
+		was := h.writer
+		g := m.granted(s, lock, ttl, handle.Fence() != 0)
+		g.from, g.to, g.writer = latest(g.from, from), latest(g.to, to), was
+		m.fencedAs(g, before, false)
+	case errors.Is(s.err, locker.ErrLost):
+		if s.end.Sub(s.start) < left(handle.Grant().TTL) {
+			m.Fatalf("resuming %s: lost before it was had, after %v: %v", h.id, s.end.Sub(s.start), s.err)
+		}
+		h.unsure = true
+	case errors.Is(s.err, locker.ErrNotHeld):
+		if h.must(s.end) && !wrong {
+			m.Fatalf("resuming %s, which is there: %v", h.id, s.err)
+		}
+	case s.faulted():
+		h.unsure = true
+		h.to = latest(h.to, s.end, m.srv.drv.lastLate()).Add(handle.Grant().TTL)
+	case m.foreign.After(s.start) && m.hash:
+	default:
+		m.Fatalf("resuming %s: %v, and nothing failed", h.id, s.err)
+	}
+}
+
+// markLost is a step.
+func (m *machine) markLost(t *rapid.T) {
+	h := m.one(t)
+	if h.err(time.Now()) == nil {
+		h.over = locker.ErrLost
+	}
+	locker.MarkLost(h.lock, errCut)
+	m.note("mark %s as lost", h.id)
+}
+
+// wait is a step: time passes, often to an instant at which something ends.
+func (m *machine) wait(t *rapid.T) {
+	times := []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
+	if !m.watched {
+		times = append(times, 25*time.Hour)
+	}
+	now := time.Now()
+	for _, h := range m.holds {
+		for _, end := range []time.Time{h.deadline, h.from} {
+			if d := end.Sub(now); d > 0 && !h.gone {
+				times = append(times, (d - time.Millisecond).Truncate(time.Millisecond), (d + time.Millisecond - 1).Truncate(time.Millisecond))
+			}
+		}
+	}
+	d := rapid.SampledFrom(times).Draw(t, "time")
+	m.note("%v pass", d)
+	m.pass(d)
+}
+
+// restart is a step: the server comes back empty.
+func (m *machine) restart(*rapid.T) {
+	m.note("the server restarts empty")
+	m.srv.restart(m.T)
+	m.foreign, m.intents = time.Time{}, time.Time{}
+	m.takenAway()
+	m.reconnect()
+	m.pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
+}
+
+// reconnect uses the client until it has no connection left to the server that was: what is not repeated fails on those.
+func (m *machine) reconnect() {
+	for range 10 {
+		var wg sync.WaitGroup
+		var failed atomic.Bool
+		for range 4 {
+			wg.Go(func() {
+				if _, err := m.srv.drv.Eval(context.Background(), ping, nil, nil); err != nil {
+					failed.Store(true)
+				}
+			})
+		}
+		if wg.Wait(); !failed.Load() {
+			return
+		}
+	}
+	m.Fatalf("the client does not find the server again")
+}
+
+var ping = driver.NewScript(`return 1`)
+
+func (m *machine) takenAway() {
+	now := time.Now()
+	for _, h := range m.holds {
+		if late := m.srv.drv.lastLate(); late.After(now) && !h.released { // a command of its acquire may yet bring it back
+			h.gone, h.unsure, h.from, h.to = false, true, now, latest(h.to, late.Add(h.lock.TTL()))
+			continue
+		}
+		h.gone = true
+	}
+}
+
+// outage is a step: for a while nothing reaches the server.
+func (m *machine) outage(t *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}).Draw(t, "time")
+	m.note("for %v nothing reaches the server", d)
+	m.srv.drv.cut(true)
+	m.pass(d)
+	m.srv.drv.cut(false)
+	m.haunt(time.Now())
+	m.outlasted = d
+}
+
+// foreigner is a step: a library that knows no tokens takes the key, takes it by force, or deletes it.
+func (m *machine) foreigner(t *rapid.T) {
+	switch rapid.SampledFrom([]string{"takes", "seizes", "deletes"}).Draw(t, "what") {
+	case "takes":
+		if m.srv.Exists(name) {
+			t.Skip("taken")
+		}
+	case "seizes":
+		m.takenAway()
+	default:
+		m.note("a foreign library deletes the key")
+		m.srv.Del(name)
+		m.foreign, m.intents = time.Time{}, time.Time{}
+		m.takenAway()
+		return
+	}
+	ttl := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second}).Draw(t, "ttl")
+	m.note("a foreign library takes the key for %v", ttl)
+	m.srv.Del(name)
+	if err := m.srv.Set(name, "theirs"); err != nil {
+		m.Fatalf("set: %v", err)
+	}
+	m.srv.SetTTL(name, ttl)
+	m.foreign, m.intents = time.Now().Add(ttl), time.Time{}
+}

@@ -1,0 +1,104 @@
+package machines
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// flaws are what can be wrong with a lock: a script in place of the one that has a mark. The shrunk script has at most so many
+// steps, and the last one shows what is wrong.
+var flaws = map[string]struct {
+	mark, script string
+	most         int
+	last         *regexp.Regexp
+}{
+	"a release that does not compare": {
+		"-- Releases a hold", `return redis.call('DEL', KEYS[1])`,
+		4, regexp.MustCompile(`^(release a|b := acquire .* while)`), // what is given back is not compared either
+	},
+	"a renewal that shortens": {
+		"-- Extends the lease", `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], ARGV[2])`,
+		2, regexp.MustCompile(`^renew a `),
+	},
+	"a fencing token that stays": {
+		"-- Acquires, or finds", `
+			if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) == false then
+				return {0, redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}
+			end
+			if KEYS[2] then redis.call('SET', KEYS[2], '7', 'PX', ARGV[3]) return {1, '7'} end
+			return {1, '0'}`,
+		4, regexp.MustCompile(`^b := `),
+	},
+}
+
+// flawVariable names the environment variable that makes TestFlawed do its work.
+const flawVariable = "HOLDFAST_MACHINES_FLAW"
+
+// flawed replaces one script.
+type flawed struct {
+	driver.Driver
+	mark   string
+	script *driver.Script
+}
+
+func (f flawed) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	if strings.Contains(s.Source(), f.mark) {
+		s = f.script
+	}
+	return f.Driver.Eval(ctx, s, keys, args)
+}
+
+func (f flawed) Background(run func(context.Context)) bool {
+	b, ok := f.Driver.(driver.Backgrounder)
+	return ok && b.Background(run)
+}
+
+// TestFlawed fails, in a process that TestScriptsAreShort starts.
+func TestFlawed(t *testing.T) {
+	flaw, ok := flaws[os.Getenv(flawVariable)]
+	if !ok {
+		t.Skip("run by TestScriptsAreShort in a process of its own")
+	}
+	t.Parallel()
+	walk(t, kind{make: func(d driver.Driver) (locker.Locker, error) {
+		return single.New(flawed{d, flaw.mark, driver.NewScript(flaw.script)}, single.Config{})
+	}})
+}
+
+// A walk finds what is wrong with a lock, and shows it as a script that is short and says what was done.
+func TestScriptsAreShort(t *testing.T) {
+	t.Parallel()
+	line := regexp.MustCompile(`(?m)^ +\d+\. (.*)$`)
+	for name, flaw := range flaws {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestFlawed$", "-rapid.nofailfile",
+				"-rapid.steps", "8", "-rapid.checks", "5000", "-rapid.shrinktime", "20s")
+			cmd.Env = append(os.Environ(), flawVariable+"="+name)
+			text, err := cmd.CombinedOutput()
+			out := string(text)
+			if err == nil {
+				t.Fatalf("the walk found nothing wrong:\n%s", out)
+			}
+			_, script, _ := strings.Cut(out, "the script:")
+			var steps []string
+			for _, found := range line.FindAllStringSubmatch(script, -1) {
+				steps = append(steps, found[1])
+			}
+			steps = slices.DeleteFunc(steps, func(step string) bool { return step == "the end" })
+			if len(steps) == 0 || len(steps) > flaw.most || !flaw.last.MatchString(steps[len(steps)-1]) {
+				t.Errorf("%d steps, want up to %d, and the last to match %q:\n%s", len(steps), flaw.most, flaw.last, out)
+			}
+			t.Logf("the script:\n%s", strings.Join(steps, "\n"))
+		})
+	}
+}

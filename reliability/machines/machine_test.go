@@ -1,0 +1,170 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// kind is a strategy, and what it can do.
+type kind struct {
+	hash      bool // its key is a hash
+	shared    bool // it has a shared mode, and converts
+	reentrant bool
+	watched   bool // its locks are renewed until they are released
+	make      func(driver.Driver) (locker.Locker, error)
+}
+
+// machine is one walk: a server, what was done to it, and the model of what that should have brought about.
+type machine struct {
+	*kind
+	*rapid.T
+	srv    *server
+	l      locker.Locker
+	script []string
+
+	holds   []*hold
+	named   int
+	foreign time.Time // until when a foreign value is at the key
+	haunted time.Time // until when what failed may come, or be cleaned up
+	intents time.Time // until when those may matter who were refused and wait
+	fence   int64     // the highest fencing token that anybody had
+	tenure  int64     // the last one
+	longest time.Duration
+
+	outlasted time.Duration // how long the outage lasted that is just over
+}
+
+// walk checks walks over a strategy.
+func walk(t *testing.T, k kind) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		rapid.SyncTest(t, func(t *rapid.T) {
+			provider := rapid.SampledFrom(providers).Draw(t, "client")
+			m := &machine{kind: &k, T: t, script: []string{"client " + provider}}
+			m.srv = newServer(t, provider)
+			m.l = locker.Must(k.make(m.srv.drv))
+			done := false
+			defer func() {
+				if !done {
+					t.Logf("the script:\n%s", strings.Join(m.script, "\n"))
+				}
+			}()
+			t.Repeat(map[string]func(*rapid.T){
+				"":            func(*rapid.T) { m.check() },
+				"acquire":     m.acquire,
+				"acquire too": m.acquire, // twice as often
+				"renew":       m.renew,
+				"release":     m.release,
+				"convert":     m.convert,
+				"resume":      m.resume,
+				"mark lost":   m.markLost,
+				"wait":        m.wait,
+				"wait too":    m.wait,
+				"restart":     m.restart,
+				"foreign":     m.foreigner,
+				"outage":      m.outage,
+			})
+			m.end()
+			done = true
+		})
+	})
+}
+
+// note adds a line to the script.
+func (m *machine) note(format string, args ...any) {
+	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
+}
+
+// step is one operation that was done.
+type step struct {
+	plan
+	start, end time.Time
+	sent       int
+	err        error
+}
+
+// faulted tells whether something happened to its commands.
+func (s step) faulted() bool { return s.bad() && s.sent > 0 }
+
+// perform does op while faults happen to its commands, and notes it.
+func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) error) step {
+	p := rapid.SampledFrom(plans).Draw(t, "faults")
+	s := step{plan: p, start: time.Now()}
+	m.srv.drv.then(p)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	s.err = op(inStep(ctx))
+	cancel()
+	s.end, s.sent = time.Now(), m.srv.drv.commands()
+	synctest.Wait() // for what it began in the background
+	m.srv.drv.then(plan{})
+	took := ""
+	if d := s.end.Sub(s.start); d > 0 {
+		took = fmt.Sprintf(", after %v", d)
+	}
+	if s.sent == 0 {
+		p = plan{}
+	}
+	m.note("%s%v: %s%s", what, p, say(s.err), took)
+	if s.faulted() {
+		m.haunt(latest(s.end, m.srv.drv.lastLate()))
+	}
+	return s
+}
+
+// pass lets time pass, and all happen that is due then: what comes at the same instant has no order.
+func (m *machine) pass(d time.Duration) {
+	pass(d)
+	synctest.Wait()
+}
+
+// haunt notes until when what failed until now may be cleaned up: it is tried each second.
+func (m *machine) haunt(now time.Time) {
+	m.haunted = latest(m.haunted, now.Add(1100*time.Millisecond))
+}
+
+// say is an error without what differs between runs.
+func say(err error) string {
+	var words []string
+	for _, known := range []struct {
+		err  error
+		text string
+	}{
+		{locker.ErrNotAcquired, "held by another"}, {locker.ErrReleased, "released"}, {locker.ErrLost, "lost"},
+		{locker.ErrUnknownOutcome, "unknown"}, {errors.ErrUnsupported, "unsupported"},
+	} {
+		if errors.Is(err, known.err) {
+			words = append(words, known.text)
+		}
+	}
+	switch {
+	case err == nil:
+		return "ok"
+	case len(words) == 0 && errors.Is(err, locker.ErrNotHeld):
+		return "not held"
+	case len(words) == 0:
+		return err.Error()
+	}
+	return strings.Join(words, ", ")
+}
+
+// one chooses a hold.
+func (m *machine) one(t *rapid.T) *hold {
+	if len(m.holds) == 0 {
+		t.Skip("nothing is held")
+	}
+	ids := make([]string, len(m.holds))
+	for i, h := range m.holds {
+		ids[i] = h.id
+	}
+	return m.holds[rapid.IntRange(0, len(ids)-1).Draw(t, "hold")]
+}

@@ -1,0 +1,118 @@
+package machines
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// hold is one that was acquired or resumed, as the model knows it.
+type hold struct {
+	id     string // in scripts
+	lock   *locker.Lock
+	token  string
+	owner  string
+	mode   locker.Mode // the Lock's
+	writer bool        // what it is at the server
+	fenced bool
+	handle []locker.Handle // of all modes that it had
+
+	deadline time.Time
+	from, to time.Time // it ends at the server in between; they differ only while a command may come late
+	gone     bool      // the server has it no more, whether or not the Lock knows
+	unsure   bool      // a step of unknown outcome was about it: the server is asked which
+	over     error     // locker.ErrReleased or locker.ErrLost, once the Lock knows
+	released bool      // Release was called
+}
+
+// err is what the Lock has to say at now.
+func (h *hold) err(now time.Time) error {
+	if h.over == nil && !now.Before(h.deadline) {
+		h.over = locker.ErrLost
+	}
+	return h.over
+}
+
+// may tells whether the server may have had it after t; must, whether it surely had it until t.
+func (h *hold) may(t time.Time) bool  { return !h.gone && h.to.After(t) }
+func (h *hold) must(t time.Time) bool { return !h.gone && !h.unsure && h.from.After(t) }
+
+// excludes tells whether h keeps an acquire by owner out.
+func (k *kind) excludes(h *hold, owner string, mode locker.Mode) bool {
+	switch {
+	case k.reentrant:
+		return owner == "" || h.owner != owner
+	case k.shared:
+		return h.writer || h.unsure || mode == locker.Exclusive
+	default:
+		return true
+	}
+}
+
+// kept tells whether somebody may, and whether somebody must, have kept such a request out at some time of a step.
+func (m *machine) kept(s step, except *hold, owner string, mode locker.Mode) (may, must bool) {
+	for _, h := range m.holds {
+		if h == except || !m.excludes(h, owner, mode) {
+			continue
+		}
+		may = may || h.may(s.start)
+		must = must || h.must(s.end)
+	}
+	if m.foreign.After(s.start) && !m.hash {
+		may, must = true, must || m.foreign.After(s.end)
+	}
+	return may || m.haunted.After(s.start) || m.intents.After(s.start), must
+}
+
+// left is the drift that a Deadline leaves, for a lease of ttl.
+func left(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
+
+// within tells whether t is from first to last, but for a millisecond, in which the server counts.
+func within(t, first, last time.Time) bool {
+	return !t.Before(first.Add(-time.Millisecond)) && !t.After(last.Add(time.Millisecond))
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// is demands that err is what the model says; nil: none.
+func is(err, want error) bool {
+	if want == nil {
+		return err == nil
+	}
+	return errors.Is(err, want)
+}
+
+// fenced compares a new hold's fencing token. nested: it came into a tenure of its own owner; before is what the counter was.
+func (m *machine) fencedAs(h *hold, before int64, nested bool) {
+	if !nested {
+		m.tenure = 0
+	}
+	got := h.lock.Fence()
+	haunted := !m.haunted.Before(time.Now())
+	switch {
+	case !h.fenced:
+		if got != 0 {
+			m.Fatalf("%s has the fencing token %d, but asked for none", h.id, got)
+		}
+		return
+	case got <= 0:
+		m.Fatalf("%s asked for a fencing token and has %d", h.id, got)
+	case haunted && got >= m.fence:
+	case nested && m.tenure != 0:
+		if got != m.tenure {
+			m.Fatalf("%s entered a tenure whose fencing token is %d with %d", h.id, m.tenure, got)
+		}
+	case h.mode == locker.Shared && before != 0:
+		if got != before {
+			m.Fatalf("%s is a reader after the writer with the fencing token %d, and has %d", h.id, before, got)
+		}
+	case got <= m.fence:
+		m.Fatalf("%s has the fencing token %d, there was %d before", h.id, got, m.fence)
+	}
+	m.fence, m.tenure = max(m.fence, got), got
+	if now := m.srv.fence(m.T); now < got {
+		m.Fatalf("%s has the fencing token %d, the counter is %d", h.id, got, now)
+	}
+}
