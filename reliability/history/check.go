@@ -166,7 +166,7 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 			return false
 		}
 	}
-	return o.lease != nil && !o.lease.shaky
+	return o.lease != nil && !o.lease.shaky && o.Outcome != Failed
 }
 
 // explained tells whether something of another call may have been in the way.

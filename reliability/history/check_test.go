@@ -35,6 +35,7 @@ func deadline(at int64) edit   { return func(e *history.Event) { e.Deadline = at
 func shared(e *history.Event)  { e.Shared = true }
 func lost(e *history.Event)    { e.Outcome = history.Lost }
 func refused(e *history.Event) { e.Outcome = history.Refused }
+func failed(e *history.Event)  { e.Outcome = history.Failed }
 func unknown(e *history.Event) { e.Outcome = history.Unsettled }
 
 // call is a call about a hold, which is named by a letter, its client's, and perhaps more.
@@ -227,6 +228,9 @@ func TestReadWrite(t *testing.T) {
 		{"writes after a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).held("a", 8), broken},
 		{"a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).acquire("b", 6, 7, shared), kept},
 		{"a downgrade without an answer, not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).refuse("b", 6, 7, shared), kept},
+		{"a downgrade that was not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, failed).held("a", 6).refuse("b", 6, 7, shared), kept},
+		{"a downgrade that was not done lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, failed).acquire("b", 6, 7, shared), broken},
+		{"writes after a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).held("a", 8), broken},
 		{"an upgrade", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 5).held("a", 6).refuse("b", 6, 7, shared), kept},
 		{"an upgrade beside a reader", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5), broken},
 		{"an upgrade refused beside a reader", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5, refused), kept},

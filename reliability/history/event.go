@@ -36,6 +36,7 @@ const (
 	OK        Outcome = "ok"        //
 	Refused   Outcome = "refused"   // held by another; of a Write: a higher fencing token was seen
 	Lost      Outcome = "lost"      // the hold is gone
+	Failed    Outcome = "failed"    // of a Downgrade: the server said that it did nothing
 	Unsettled Outcome = "unsettled" // any other error: it may have taken effect, now or later
 )
 

@@ -62,7 +62,14 @@ func (h *Hold) Release(ctx context.Context) error {
 // Downgrade makes a reader of a writer.
 func (h *Hold) Downgrade(ctx context.Context) error {
 	e := h.begin(Downgrade)
-	return h.end(e, h.Lock.Downgrade(ctx))
+	err := h.Lock.Downgrade(ctx)
+	if OutcomeOf(err) == Unsettled && h.Mode() == locker.Exclusive {
+		// A lock that does not know what became of a downgrade calls itself shared. This one knows.
+		e.Return, e.Outcome, e.Error = h.c.r.Now(), Failed, err.Error()
+		h.c.r.Add(e)
+		return err
+	}
+	return h.end(e, err)
 }
 
 // Upgrade makes a writer of a reader.
