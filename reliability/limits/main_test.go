@@ -139,6 +139,11 @@ func report(t *testing.T, before usage, n int) {
 	most := before.goroutines + n + spare
 	eventually(t, "waiters have no goroutine but their own", func() bool { return runtime.NumGoroutine() <= most })
 	now := measure()
+	for range 5 { // commands in flight come and go
+		if again := measure(); again.heap < now.heap {
+			now = again
+		}
+	}
 	t.Logf("%d waiters: %d bytes of heap and %d of stack each; %d goroutines more",
 		n, (now.heap-before.heap)/n, (now.stack-before.stack)/n, now.goroutines-before.goroutines)
 }
