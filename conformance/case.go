@@ -37,7 +37,7 @@ type testCase struct {
 	on       []Kind
 	own      bool                    // it does things to the server as a whole: real ones are started for it alone
 	quorum   bool                    // on five servers that share nothing
-	leaves   bool                    // what holds at its end cannot be released
+	leaves   bool                    // keys, that nobody can release at its end, or that what was held back brings then
 	needs    []Feature               // of the provider
 	can      func(Capabilities) bool // nil: every strategy can
 	run      func(*caseT)
@@ -60,6 +60,9 @@ var cases = slices.Concat(
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
 	waitCases, modeCases, convertCases, quorumCases, connectCases,
 )
+
+// leavesKeys tells whether what c leaves is no matter: the driver's own cases write what they like.
+func (c *testCase) leavesKeys() bool { return c.leaves || c.contract == 0 }
 
 // featureOf is what a provider needs to be dialled at a kind of server.
 func featureOf(k Kind) (Feature, bool) {

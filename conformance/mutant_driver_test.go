@@ -75,6 +75,11 @@ type silent struct{ driver.Subscription }
 
 func (silent) Wake() <-chan struct{} { return nil }
 
+// kept is never given up.
+type kept struct{ driver.Subscription }
+
+func (kept) Close() error { return nil }
+
 var flawedDrivers = []struct {
 	name   string
 	flaw   flawedDriver
@@ -218,6 +223,20 @@ var flawedDrivers = []struct {
 			return d.Subscribe(ctx, channel+"else")
 		}},
 		[]string{"subscribe returns confirmed", "a release is published"},
+	},
+	{
+		"leaves a subscription",
+		flawedDriver{
+			subscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
+				sub, err := d.Subscribe(ctx, channel)
+				if err != nil {
+					return nil, err
+				}
+				return kept{sub}, nil
+			},
+			close: func(driver.Driver) error { return nil },
+		},
+		[]string{"messages of one channel wake its listeners only", "a release is published", "a release wakes a waiter"},
 	},
 	{
 		"stays open",

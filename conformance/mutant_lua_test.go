@@ -196,3 +196,7 @@ if redis.call('HINCRBY', KEYS[1], 'count', -1) <= 0 then
 end
 return 1`
 )
+
+// luaLogs keeps who held last in a key of its own.
+const luaLogs = `redis.call('SET', KEYS[1] .. ':last', ARGV[1], 'PX', ARGV[2])
+` + luaStringAcquire

@@ -186,6 +186,11 @@ var mutants = []struct {
 		[]string{"what is given back wakes nobody"},
 	},
 	{
+		"a lock that leaves a key", oneKey,
+		func(a *algorithm) { a.acquire = luaLogs },
+		[]string{"one winner among many", "the next holder is left alone"},
+	},
+	{
 		"fencing tokens that only count", oneKey,
 		func(a *algorithm) { a.acquire = luaCounted },
 		[]string{"fencing tokens outlive their counter"},

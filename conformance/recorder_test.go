@@ -156,7 +156,7 @@ func failing(h *Harness, names []string) map[string]*recorder {
 			defer func() { <-slots }()
 			r := record(c.name, func(tb TB) {
 				t := newCaseT(tb, h, c.start(tb, Miniredis))
-				t.patience, t.prompt = impatient, impatient
+				t.patience, t.prompt, t.leaves = impatient, impatient, c.leavesKeys()
 				c.run(t)
 			})
 			if r.Failed() {
