@@ -96,20 +96,35 @@ func (j *judge) add(r *round, res history.Result, events []history.Event) {
 
 // census counts a complaint about keys that stayed as a violation.
 func (j *judge) census(r *round, complaint string) {
-	if complaint == "" {
-		return
+	if complaint != "" {
+		j.complain(r, fmt.Sprintf("census-%d.txt", r.number), complaint)
 	}
+}
+
+// workers counts a worker that hung, or broke down, as a violation.
+func (j *judge) workers(r *round, err error) {
+	if err != nil {
+		j.complain(r, fmt.Sprintf("worker-%d.txt", r.number), err.Error())
+	}
+}
+
+// complain counts a violation that no history shows.
+func (j *judge) complain(r *round, file, complaint string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.violations++
-	path := filepath.Join(j.dir, fmt.Sprintf("census-%d.txt", r.number))
-	fmt.Fprintf(j.out, "VIOLATION: round %d (%s): %s\n  written: %s\n", r.number, r.name, complaint, path)
-	if err := os.MkdirAll(j.dir, 0o750); err == nil {
+	first, _, _ := strings.Cut(complaint, "\n")
+	fmt.Fprintf(j.out, "VIOLATION: round %d at %s (%s): %s\n", r.number, r.stage.topology, r.name, first)
+	path := filepath.Join(j.dir, file)
+	err := os.MkdirAll(j.dir, 0o750)
+	if err == nil {
 		err = os.WriteFile(path, []byte(complaint+"\n"), 0o600)
-		if err != nil {
-			fmt.Fprintln(j.out, "  not written:", err)
-		}
 	}
+	if err != nil {
+		fmt.Fprintln(j.out, "  not written:", err)
+		return
+	}
+	fmt.Fprintln(j.out, "  written:", path)
 }
 
 // logs keeps the logs of servers where there was a violation.

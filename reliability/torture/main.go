@@ -57,7 +57,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 		return statusFailed
 	}
 	for *seed == 0 {
-		*seed = rand.Uint64() >> 1 //nolint:gosec // no secret
+		*seed = rand.Uint64() >> 1
 	}
 	r.seed = *seed
 	if err := r.play(ctx, time.Duration(*seconds)*time.Second); err != nil {

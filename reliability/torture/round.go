@@ -96,7 +96,7 @@ func (r *round) possible(all []fault) []fault {
 
 // play runs the round until its end, and gives its histories to the judge.
 func (r *round) play(ctx context.Context, length time.Duration) error {
-	r.rec = history.NewRecorder(r.run.epoch, nil)
+	r.rec = history.NewRecorder(r.epoch, nil)
 	r.plan()
 	watched, err := r.watch(ctx)
 	if err != nil {
@@ -122,8 +122,9 @@ func (r *round) play(ctx context.Context, length time.Duration) error {
 	}
 	events, ended := r.gather()
 	watched()
-	if err = errors.Join(err, ended); err != nil {
-		return err
+	r.judge.workers(r, ended)
+	if err != nil || ended != nil {
+		return err // what is known of the round is not enough to judge it by
 	}
 	events = append(events, r.rec.Events()...)
 	complaint, err := r.stage.census(ctx)

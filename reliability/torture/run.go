@@ -29,6 +29,9 @@ type run struct {
 	kinds []string
 }
 
+// mostFailed is how many rounds of a strand may fail, since a fault could not be made or undone, before the run does.
+const mostFailed = 3
+
 var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels"}}
 
 // only restricts the run to some topologies.
@@ -89,7 +92,7 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	if r.store, err = serveStore(tmp); err != nil {
 		return err
 	}
@@ -139,6 +142,7 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 	}()
 	random := r.random(i)
 	turn := random.IntN(len(topologies))
+	failed := 0
 	for n := 0; ctx.Err() == nil; n++ {
 		topology := topologies[(turn+n)%len(topologies)]
 		if stages[topology] == nil {
@@ -157,9 +161,20 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 			break
 		}
 		round := r.round(i, n, len(topologies), stages[topology], random)
-		if err := round.play(ctx, length); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("round %d at %s: %w", round.number, topology, err)
+		err := round.play(ctx, length)
+		if err == nil || ctx.Err() != nil {
+			continue
 		}
+		// The servers cannot be trusted any more, so others take their place.
+		err = fmt.Errorf("round %d at %s (%s): %w", round.number, topology, round.name, err)
+		fmt.Fprintln(r.out, "FAILED:", err)
+		if failed++; failed > mostFailed {
+			return err
+		}
+		if err := stages[topology].close(); err != nil {
+			return err
+		}
+		delete(stages, topology)
 	}
 	return nil
 }

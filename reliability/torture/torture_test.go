@@ -57,13 +57,13 @@ func TestTorture(t *testing.T) {
 // kept is a folder for histories that outlives a test that fails.
 func kept(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "torture-")
+	dir, err := os.MkdirTemp("", "torture-") //nolint:usetesting // it stays after a failure
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
-			os.RemoveAll(dir)
+			_ = os.RemoveAll(dir)
 		}
 	})
 	return dir

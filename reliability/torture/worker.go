@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,10 +104,11 @@ func (w *work) run() error {
 	defer cancel()
 	tb := &scope{}
 	defer tb.end()
-	drivers, err := w.dial(ctx, tb)
-	if err != nil {
-		return err
+	drivers := w.dial(ctx, tb)
+	if drivers == nil {
+		return nil // it came too late to do anything
 	}
+	var err error
 	var wg sync.WaitGroup
 	errs := make(chan error, len(w.Groups)*w.Clients)
 	number := w.First
@@ -130,8 +132,9 @@ func (w *work) run() error {
 	return err
 }
 
-// dial opens a driver by each provider at each target. Servers may be down: it tries until the end of the task.
-func (w *work) dial(ctx context.Context, tb *scope) ([][]driver.Driver, error) {
+// dial opens a driver by each provider at each target. Servers may be down: it tries until the end of the task, and then
+// returns nil.
+func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 	drivers := make([][]driver.Driver, len(w.Targets))
 	for i, addrs := range w.Targets {
 		for _, c := range clients.All {
@@ -139,7 +142,7 @@ func (w *work) dial(ctx context.Context, tb *scope) ([][]driver.Driver, error) {
 			d, err := c.Dial(tb, target)
 			for err != nil {
 				if w.rec.Now() > w.End {
-					return nil, fmt.Errorf("%s at %v: %w", c.Name, addrs, err)
+					return nil
 				}
 				pause(ctx, 20*time.Millisecond)
 				d, err = c.Dial(tb, target)
@@ -147,7 +150,7 @@ func (w *work) dial(ctx context.Context, tb *scope) ([][]driver.Driver, error) {
 			drivers[i] = append(drivers[i], d)
 		}
 	}
-	return drivers, nil
+	return drivers
 }
 
 // scope is what dialing needs of a test.
@@ -163,7 +166,7 @@ func (*scope) Helper() {}
 func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
 func (s *scope) end() {
-	for i := len(s.cleanups) - 1; i >= 0; i-- {
-		s.cleanups[i]()
+	for _, f := range slices.Backward(s.cleanups) {
+		f()
 	}
 }
