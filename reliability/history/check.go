@@ -166,7 +166,7 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 			return false
 		}
 	}
-	return o.lease != nil && !o.lease.shaky
+	return o.lease != nil && !o.lease.shaky && o.Outcome != Failed
 }
 
 // late tells whether the hold was lost when it was to be: its client knows that by itself, whatever is left at the server.

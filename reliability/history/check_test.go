@@ -35,6 +35,7 @@ func deadline(at int64) edit   { return func(e *history.Event) { e.Deadline = at
 func shared(e *history.Event)  { e.Shared = true }
 func lost(e *history.Event)    { e.Outcome = history.Lost }
 func refused(e *history.Event) { e.Outcome = history.Refused }
+func failed(e *history.Event)  { e.Outcome = history.Failed }
 func unknown(e *history.Event) { e.Outcome = history.Unsettled }
 
 // call is a call about a hold, which is named by a letter, its client's, and perhaps more.
@@ -251,13 +252,14 @@ func TestReadWrite(t *testing.T) {
 		{"a reader refuses a reader", begin().acquire("a", 0, 2, shared).refuse("b", 5, 6, shared), broken},
 		{"a reader refuses a writer", begin().acquire("a", 0, 2, shared).refuse("b", 5, 6), kept},
 		{"a reader claims to write", begin().acquire("a", 0, 2, shared).held("a", 5), broken},
-		{"a downgrade lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared).acquire("b", 6, 7, shared).held("a", 8, shared), kept},
-		{"a downgrade lets no writer in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared).acquire("b", 6, 7), broken},
-		{"writes after a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared).held("a", 8), broken},
-		{"a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared, unknown).acquire("b", 6, 7, shared), kept},
-		{"a downgrade without an answer, not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, shared, unknown).refuse("b", 6, 7, shared), kept},
-		{"writes after a downgrade that was surely not executed", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).held("a", 8), kept},
-		{"a reader beside a writer that was not downgraded", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).acquire("b", 6, 7, shared), broken},
+		{"a downgrade lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).acquire("b", 6, 7, shared).held("a", 8, shared), kept},
+		{"a downgrade lets no writer in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).acquire("b", 6, 7), broken},
+		{"writes after a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).held("a", 8), broken},
+		{"a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).acquire("b", 6, 7, shared), kept},
+		{"a downgrade without an answer, not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).refuse("b", 6, 7, shared), kept},
+		{"a downgrade that was not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, failed).held("a", 6).refuse("b", 6, 7, shared), kept},
+		{"a downgrade that was not done lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, failed).acquire("b", 6, 7, shared), broken},
+		{"writes after a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).held("a", 8), broken},
 		{"a downgrade during which the lease ends", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 10, 100, lost).acquire("b", 20, 21, shared), kept},
 		{"a reader before a downgrade during which the lease ends", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 10, 100, lost).acquire("b", 5, 6, shared), broken},
 		{"a downgrade that is lost before the lease ends", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 10, 11, lost).acquire("b", 20, 21, shared), broken},

@@ -36,6 +36,7 @@ const (
 	OK        Outcome = "ok"        //
 	Refused   Outcome = "refused"   // held by another; of a Write: a higher fencing token was seen
 	Lost      Outcome = "lost"      // the hold is gone
+	Failed    Outcome = "failed"    // of a Downgrade: the server said that it did nothing
 	Unsettled Outcome = "unsettled" // any other error: it may have taken effect, now or later
 )
 
@@ -64,11 +65,10 @@ type Event struct {
 	Call    int64   `json:"call"`
 	Return  int64   `json:"return"`
 	// Hold names the hold, by the ID of its acquire.
-	Hold  string `json:"hold,omitempty"`
-	Owner string `json:"owner,omitempty"`
-	// Shared is the mode asked for; of a conversion, the one that the lock claims to be held in afterwards.
-	Shared bool          `json:"shared,omitempty"`
-	TTL    time.Duration `json:"ttl,omitempty"` // of Acquire and Renew: what was asked for
+	Hold   string        `json:"hold,omitempty"`
+	Owner  string        `json:"owner,omitempty"`
+	Shared bool          `json:"shared,omitempty"` // the mode asked for
+	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire and Renew: what was asked for
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`
 	// Deadline is the lock's as it stood afterwards; 0: there was no lock.

@@ -61,22 +61,21 @@ func (h *Hold) Release(ctx context.Context) error {
 
 // Downgrade makes a reader of a writer.
 func (h *Hold) Downgrade(ctx context.Context) error {
-	e := h.event(Downgrade)
-	e.Shared = true // unless it is known that it was not executed
-	e = h.c.begin(e)
-	return h.converted(e, h.Lock.Downgrade(ctx))
+	e := h.begin(Downgrade)
+	err := h.Lock.Downgrade(ctx)
+	if OutcomeOf(err) == Unsettled && h.Mode() == locker.Exclusive {
+		// A lock that does not know what became of a downgrade calls itself shared. This one knows.
+		e.Return, e.Outcome, e.Error = h.c.r.Now(), Failed, err.Error()
+		h.c.r.Add(e)
+		return err
+	}
+	return h.end(e, err)
 }
 
 // Upgrade makes a writer of a reader.
 func (h *Hold) Upgrade(ctx context.Context) error {
 	e := h.begin(Upgrade)
-	return h.converted(e, h.Lock.Upgrade(ctx))
-}
-
-// converted ends a conversion, with the mode in which the lock claims to be held from then on.
-func (h *Hold) converted(e Event, err error) error {
-	e.Shared = h.Mode() == locker.Shared
-	return h.end(e, err)
+	return h.end(e, h.Lock.Upgrade(ctx))
 }
 
 // Abandon records that nothing more will be done with the lock.

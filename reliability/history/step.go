@@ -91,8 +91,8 @@ func (r Rules) follows(s state, o *op) bool {
 	return o.Fence > s.fence
 }
 
-// convert: one without an answer leaves its client a reader, whatever the server did, unless it was surely not executed. Which
-// that is only those notice who are refused, and leftovers explains them.
+// convert: one without an answer leaves its client a reader, whatever the server did. Which that is only those notice who are
+// refused, and leftovers explains them.
 func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s
@@ -105,9 +105,6 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 		return true, s
 	}
 	if o.Kind == Downgrade {
-		if o.Outcome == Unsettled && !o.Shared {
-			return true, s
-		}
 		return true, s.without(o.number).with(o.number, true)
 	}
 	if o.Outcome != OK || s.writes(o.number) {

@@ -88,8 +88,9 @@ const (
 func (p *Plan) longest() time.Duration  { return slices.Max(p.TTLs) }
 func (p *Plan) shortest() time.Duration { return slices.Min(p.TTLs) }
 
-// drift is by how much a server's clock may be off while a lease lasts.
-func (p *Plan) drift() time.Duration { return p.shortest()/100 + 2*time.Millisecond }
+// drift is by how much a server's clock may be off while a lease lasts: what a Deadline allows for, less the millisecond by
+// which reentrant and rwhash, which count in whole ones, may end a lease too soon.
+func (p *Plan) drift() time.Duration { return p.shortest()/100 + time.Millisecond }
 
 // String is the plan in a line.
 func (p *Plan) String() string {

@@ -27,6 +27,9 @@
 // it. A failover to a replica that did not get the key yet lets a second owner in, unless Config.MinReplicas guards
 // against it (see package single). Other libraries that lock by SET NX find a key of another type, and the other way round.
 //
+// Leases count in whole milliseconds of the server's clock, and one may end up to 1 ms before its TTL: of the drift for which a
+// Deadline allows, so much is used up.
+//
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow, beside what package single needs, the commands
 // exists, hdel, hget, hgetall, hlen, hmget, hrandfield, hset and pexpireat.
 package reentrant

@@ -51,5 +51,8 @@
 // upgrade that falls short there is one of unknown outcome; a downgrade, like a release, needs no acknowledgement. Other
 // libraries that lock by SET NX find a key of another type, and the other way round.
 //
+// Leases count in whole milliseconds of the server's clock, and one may end up to 1 ms before its TTL: of the drift for which a
+// Deadline allows, so much is used up.
+//
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow what package reentrant needs.
 package rwhash
