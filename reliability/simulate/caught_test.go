@@ -1,7 +1,6 @@
 package simulate_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,41 +21,42 @@ func TestFlawsAreCaught(t *testing.T) {
 	for flaw := range flaws {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
-			seed := caught(t, flaw)
 			dir := t.TempDir()
-			cmd := exec.Command(os.Args[0], "-schedules=1", fmt.Sprintf("-seed=%d", seed), "-repeat=3", "-flawed="+flaw, "-dir="+dir)
-			out, err := cmd.CombinedOutput()
-			if code := cmd.ProcessState.ExitCode(); code != 1 {
-				t.Errorf("seed %d: exit status %d, %v", seed, code, err)
+			out := violates(t, 1, "-schedules=120", "-flawed="+flaw, "-dir="+dir)
+			found := regexp.MustCompile(`make simulate SEED=(\d+) SCHEDULES=1`).FindStringSubmatch(out)
+			if found == nil {
+				t.Fatalf("no seed is named:\n%s", out)
 			}
-			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-			closing := regexp.MustCompile(fmt.Sprintf(`^operations=[1-9]\d* faults=\d+ violations=[1-9]\d* seed=%d$`, seed))
-			if !closing.MatchString(lines[len(lines)-1]) || !bytes.Contains(out, []byte(replay(seed))) {
-				t.Errorf("seed %d again:\n%s", seed, out)
-			}
-			if flaw == "forever" {
-				return // it is found at the servers, not in the history
-			}
-			for _, pattern := range []string{"*.json", "*.html"} {
-				if found, _ := filepath.Glob(filepath.Join(dir, fmt.Sprint(seed), pattern)); len(found) == 0 {
-					t.Errorf("seed %d: no %s was written:\n%s", seed, pattern, out)
+			if flaw != "forever" { // that is found at the servers, not in the history
+				for _, pattern := range []string{"*.json", "*.html"} {
+					if files, _ := filepath.Glob(filepath.Join(dir, found[1], pattern)); len(files) == 0 {
+						t.Errorf("no %s was written:\n%s", pattern, out)
+					}
 				}
 			}
+			var seed uint64
+			if _, err := fmt.Sscan(found[1], &seed); err != nil {
+				t.Fatal(err)
+			}
+			violates(t, seed, "-schedules=1", "-repeat=20", "-flawed="+flaw, "-dir="+dir)
 		})
 	}
 }
 
-// caught returns the first seed by which a flaw is found out.
-func caught(t *testing.T, flaw string) uint64 {
+// violates runs what `make simulate` runs, demands that it finds a violation, and returns what it prints.
+func violates(t *testing.T, seed uint64, args ...string) string {
 	t.Helper()
-	for seed := uint64(1); seed < 1000; seed++ {
-		p := simulate.NewPlan(seed)
-		if isSingle(p) && simulate.Run(t, p, flaws[flaw]).Violated() {
-			return seed
-		}
+	cmd := exec.Command(os.Args[0], append(args, fmt.Sprintf("-seed=%d", seed))...)
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("%q: exit status %d, %v", args, code, err)
 	}
-	t.Fatalf("%s: not found", flaw)
-	return 0
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	closing := regexp.MustCompile(fmt.Sprintf(`^operations=[1-9]\d* faults=\d+ violations=[1-9]\d* seed=%d$`, seed))
+	if !closing.MatchString(lines[len(lines)-1]) {
+		t.Errorf("%q from seed %d:\n%s", args, seed, out)
+	}
+	return string(out)
 }
 
 // isSingle tells whether the flawed locks, which are of one key at one server, can stand in.
