@@ -100,12 +100,8 @@ func leavesNoConnection(tb TB, s *server) {
 	}
 }
 
-// connections lists who is connected but for this connection, replicas and Sentinels, and what is subscribed to.
+// connections lists who is connected but for this connection, replicas and Sentinels. Who is not connected subscribes to nothing.
 func connections(ctx context.Context, s *server) (left []string, err error) {
-	if left, err = s.list(ctx, "PUBSUB", "CHANNELS"); err != nil {
-		return nil, err
-	}
-	left = slices.DeleteFunc(left, func(channel string) bool { return strings.HasPrefix(channel, "__") }) // the Sentinels'
 	if s.mini != nil {
 		if n := s.mini.CurrentConnectionCount(); n > 0 {
 			left = append(left, fmt.Sprintf("%d connections", n))
