@@ -133,14 +133,17 @@ func finally(ctx context.Context, s *server, patience time.Duration, look func(c
 	if servers == nil {
 		servers = []*server{s}
 	}
-	for {
+	for failures := 0; ; {
 		left = nil
+		failed := false
 		for _, s := range servers {
-			if found, err := look(ctx, s); err == nil {
-				left = append(left, found...)
-			}
+			found, err := look(ctx, s)
+			left, failed = append(left, found...), failed || err != nil
 		}
-		if len(left) == 0 {
+		if failed {
+			failures++
+		}
+		if len(left) == 0 && (!failed || failures == 3) {
 			return nil
 		}
 		select {
