@@ -90,7 +90,11 @@ func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 
 // endsLater releases a lock at the end of the case, before its driver is closed.
 func (t *caseT) endsLater(lock *locker.Lock) {
-	t.Cleanup(func() { _ = lock.Release(context.WithoutCancel(t.ctx)) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.prompt)
+		defer cancel()
+		_ = lock.Release(ctx)
+	})
 }
 
 // lapsing acquires a lock whose lease then ends by itself: where locks are renewed, the holder's driver is closed.

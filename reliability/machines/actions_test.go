@@ -266,7 +266,7 @@ func (m *machine) convert(t *rapid.T) {
 		}
 		return
 	case !m.shared:
-		if !errors.Is(s.err, errors.ErrUnsupported) && !(errors.Is(s.err, locker.ErrLost) && !s.end.Before(h.deadline)) {
+		if !errors.Is(s.err, errors.ErrUnsupported) && (!errors.Is(s.err, locker.ErrLost) || s.end.Before(h.deadline)) {
 			m.Fatalf("%s%s: %v, and there is no such thing", what, h.id, s.err)
 		}
 		return
@@ -349,7 +349,7 @@ func (m *machine) markLost(t *rapid.T) {
 		h.over = locker.ErrLost
 	}
 	locker.MarkLost(h.lock, errCut)
-	m.note("mark %s as lost", h.id)
+	m.notef("mark %s as lost", h.id)
 }
 
 // wait is a step: time passes, often to an instant at which something ends.
@@ -367,13 +367,13 @@ func (m *machine) wait(t *rapid.T) {
 		}
 	}
 	d := rapid.SampledFrom(times).Draw(t, "time")
-	m.note("%v pass", d)
+	m.notef("%v pass", d)
 	m.pass(d)
 }
 
 // restart is a step: the server comes back empty.
 func (m *machine) restart(*rapid.T) {
-	m.note("the server restarts empty")
+	m.notef("the server restarts empty")
 	m.srv.restart(m.T)
 	m.foreign, m.intents = time.Time{}, time.Time{}
 	m.takenAway()
@@ -416,7 +416,7 @@ func (m *machine) takenAway() {
 // outage is a step: for a while nothing reaches the server.
 func (m *machine) outage(t *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}).Draw(t, "time")
-	m.note("for %v nothing reaches the server", d)
+	m.notef("for %v nothing reaches the server", d)
 	m.srv.drv.cut(true)
 	m.pass(d)
 	m.srv.drv.cut(false)
@@ -434,14 +434,14 @@ func (m *machine) foreigner(t *rapid.T) {
 	case "seizes":
 		m.takenAway()
 	default:
-		m.note("a foreign library deletes the key")
+		m.notef("a foreign library deletes the key")
 		m.srv.Del(name)
 		m.foreign, m.intents = time.Time{}, time.Time{}
 		m.takenAway()
 		return
 	}
 	ttl := rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second}).Draw(t, "ttl")
-	m.note("a foreign library takes the key for %v", ttl)
+	m.notef("a foreign library takes the key for %v", ttl)
 	m.srv.Del(name)
 	if err := m.srv.Set(name, "theirs"); err != nil {
 		m.Fatalf("set: %v", err)

@@ -35,7 +35,7 @@ func (m *machine) checkServer() {
 		case h.gone && there && calm:
 			m.Fatalf("%s is over, yet at the server for %v", h.id, till.Sub(now))
 		case h.gone:
-		case !there && h.must(now) && !(m.watched && m.outlasted > 0):
+		case !there && h.must(now) && (!m.watched || m.outlasted == 0):
 			m.Fatalf("%s is not at the server, where it ends in %v", h.id, h.from.Sub(now))
 		case !there:
 			h.gone = true
@@ -212,7 +212,7 @@ func (m *machine) checkInspect() {
 
 // end lets all that is left end, and demands that nothing stays at the server.
 func (m *machine) end() {
-	m.note("the end")
+	m.notef("the end")
 	for _, h := range m.holds {
 		if !h.released && m.watched {
 			_ = h.lock.Release(context.Background())

@@ -3,7 +3,6 @@ package machines
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -65,7 +64,7 @@ func (p plan) String() string {
 	if p.lasts {
 		text += ", and so on"
 	}
-	return fmt.Sprint(text)
+	return text
 }
 
 // faulty is a driver whose commands fail by plan. It batches nothing, so that the plan is about single commands.

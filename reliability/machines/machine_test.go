@@ -80,8 +80,8 @@ func walk(t *testing.T, k kind) {
 	})
 }
 
-// note adds a line to the script.
-func (m *machine) note(format string, args ...any) {
+// notef adds a line to the script.
+func (m *machine) notef(format string, args ...any) {
 	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
 }
 
@@ -114,7 +114,7 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	if s.sent == 0 {
 		p = plan{}
 	}
-	m.note("%s%v: %s%s", what, p, say(s.err), took)
+	m.notef("%s%v: %s%s", what, p, say(s.err), took)
 	if s.faulted() {
 		m.haunt(latest(s.end, m.srv.drv.lastLate()))
 	}
