@@ -11,6 +11,10 @@ TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
 
+# How long `make torture` runs, and its seed; 0: a random one, which it prints.
+SECONDS ?= 600
+SEED ?= 0
+
 # Cheap steps first; the first that fails ends the run.
 STEPS := redis fmt tidy vet lint race
 
@@ -20,7 +24,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help test bench $(STEPS)
+.PHONY: help test bench torture $(STEPS)
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 8
@@ -60,3 +64,8 @@ race: ## Run all tests with the race detector, in random order
 bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"
 	@cd bench && go test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+
+torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and check every answer
+	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd reliability && go build -o "$$dir" ./torture) && \
+		"$$dir/torture" -seconds $(SECONDS) -seed $(SEED)

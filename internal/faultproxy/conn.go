@@ -17,6 +17,7 @@ type conn struct {
 	client net.Conn
 	dead   event // the connection is closed on both sides
 	gone   event // the client has closed its side
+	deaf   event // the connection is half-open
 
 	mu     sync.Mutex
 	server net.Conn // nil until dialed
@@ -27,7 +28,7 @@ type conn struct {
 }
 
 func newConn(p *Proxy, client net.Conn) *conn {
-	return &conn{p: p, client: client, dead: newEvent(), gone: newEvent(), queued: make(chan struct{}, 1)}
+	return &conn{p: p, client: client, dead: newEvent(), gone: newEvent(), deaf: newEvent(), queued: make(chan struct{}, 1)}
 }
 
 // run serves the connection until both sides are closed.
@@ -140,7 +141,7 @@ func (c *conn) sendRequests() {
 			}
 		}
 		c.replies.sent(req)
-		if err := c.p.pass(func() error { _, err := c.server.Write(req.raw); return err }); err != nil {
+		if err := c.write(c.server, req.raw); err != nil {
 			c.kill()
 			return
 		}
@@ -170,7 +171,7 @@ func (c *conn) passReplies() {
 		if mute {
 			continue
 		}
-		if err := c.p.pass(func() error { _, err := c.client.Write(v.Raw); return err }); err != nil {
+		if err := c.write(c.client, v.Raw); err != nil {
 			mute = true // the client has gone; the server may still answer
 		}
 	}

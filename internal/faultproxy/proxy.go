@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/resp"
@@ -20,6 +21,7 @@ type Proxy struct {
 	wg     sync.WaitGroup
 
 	gate     sync.RWMutex // read-locked by what passes, locked while frozen
+	pause    atomic.Int64 // between the pieces of what is slow
 	freezing sync.Mutex   // guards frozen
 	frozen   bool
 
@@ -94,7 +96,7 @@ func (p *Proxy) received(v resp.Value) *request {
 }
 
 // Count returns how many matching requests clients have sent, whatever became of
-// them. All requests are kept for it, so a proxy is not for endless loads.
+// them. All requests are kept for it until Forget.
 func (p *Proxy) Count(m Match) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

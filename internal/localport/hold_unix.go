@@ -3,6 +3,7 @@
 package localport
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 )
@@ -20,7 +21,13 @@ func Hold(port int) (*Held, error) {
 		_ = syscall.Close(fd)
 		return nil, fmt.Errorf("localport: hold port %d: %w", port, err)
 	}
-	return &Held{drop: func() error { return syscall.Close(fd) }}, nil
+	return &Held{drop: func() error { return drop(fd) }}, nil
+}
+
+// drop lets others bind even if a process that is being started has a copy still, until it executes its program.
+func drop(fd int) error {
+	err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	return errors.Join(err, syscall.Close(fd))
 }
 
 // socket returns a socket of which no process that is started has a copy.

@@ -65,6 +65,45 @@ func TestCloseWhileProcessesStart(t *testing.T) {
 	}
 }
 
+func TestDropWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("ports are not held here")
+	}
+	folder := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	var starters sync.WaitGroup
+	defer starters.Wait()
+	defer stop()
+	for range 2 {
+		starters.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = os.StartProcess(folder, nil, &os.ProcAttr{}) // a folder: it fails, though not before the copy is made
+			}
+		})
+	}
+	l, err := localport.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 {
+		if err := localport.Close(l); err != nil {
+			t.Fatal(err)
+		}
+		held, err := localport.Hold(localport.Of(l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := held.Drop(); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = net.Listen("tcp", l.Addr().String()); err != nil {
+			t.Fatalf("a dropped port cannot be had: %v", err)
+		}
+	}
+	l.Close()
+}
+
 func TestFree(t *testing.T) {
 	t.Parallel()
 	const n = 50

@@ -1,0 +1,85 @@
+package faultproxy
+
+import (
+	"net"
+	"slices"
+	"time"
+)
+
+// ResetAll closes all connections with a reset (RST) on both sides, as a host does that was restarted.
+func (p *Proxy) ResetAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.mu.Lock()
+		for _, side := range []net.Conn{c.client, c.server} {
+			if tcp, ok := side.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0)
+			}
+		}
+		c.mu.Unlock()
+		c.kill()
+	}
+	clear(p.conns)
+}
+
+// HalfOpen makes all open connections half-open for good: what is sent on them in either direction is lost, and neither side
+// is told. A client that closes its side ends the connection. New connections pass.
+func (p *Proxy) HalfOpen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.deaf.fire()
+	}
+}
+
+// pieceLen is how many bytes pass at once of what is slow.
+const pieceLen = 16
+
+// Slow passes on each message in pieces of 16 bytes with a pause behind each, from the next message on, in both directions;
+// 0: at once.
+func (p *Proxy) Slow(pause time.Duration) { p.pause.Store(int64(pause)) }
+
+// write passes bytes on to one side, unless the connection is half-open.
+func (c *conn) write(to net.Conn, raw []byte) error {
+	pause := time.Duration(c.p.pause.Load())
+	for len(raw) > 0 {
+		n := len(raw)
+		if pause > 0 {
+			n = min(n, pieceLen)
+		}
+		if err := c.p.pass(func() error { return c.deliver(to, raw[:n]) }); err != nil {
+			return err
+		}
+		raw = raw[n:]
+		if pause <= 0 {
+			continue
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-c.dead.ch:
+		}
+		t.Stop()
+	}
+	return nil
+}
+
+func (c *conn) deliver(to net.Conn, raw []byte) error {
+	if c.deaf.fired() {
+		return nil
+	}
+	_, err := to.Write(raw)
+	return err
+}
+
+// Forget drops the requests noted so far, and the rules that disturb nothing any more: a proxy under an endless load keeps
+// all of them otherwise.
+func (p *Proxy) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = nil
+	p.traps = slices.DeleteFunc(p.traps, func(t *Trap) bool {
+		return t.released.fired() || !t.rule.Every && t.seen >= max(t.rule.Nth, 1)
+	})
+}

@@ -1,0 +1,126 @@
+//go:build unix
+
+package death_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+const (
+	ttl = time.Second
+	// slack is for a busy machine: what waits for longer hangs.
+	slack = 10 * time.Second
+)
+
+// ends are the ways in which a holder stops being one.
+var ends = []struct {
+	name string
+	end  func(*holder)
+	// after is checked when another holds.
+	after func(*testing.T, *holder)
+}{
+	{
+		name: "killed",
+		end:  func(h *holder) { h.signal(syscall.SIGKILL) },
+	},
+	{
+		name: "frozen",
+		end:  func(h *holder) { h.signal(syscall.SIGSTOP) },
+		after: func(t *testing.T, h *holder) {
+			h.signal(syscall.SIGCONT)
+			if got := h.tell("state"); !strings.Contains(got, "lost") {
+				t.Errorf("the holder that was frozen past its lease says %q", got)
+			}
+			if got := h.tell("release"); got != "released true" {
+				t.Errorf("its release says %q, want that the lock was lost", got)
+			}
+		},
+	},
+	{
+		name: "forgetful",
+		end: func(h *holder) {
+			if got := h.tell("abandon"); got != "abandoned" {
+				h.t.Fatalf("the holder says %q", got)
+			}
+		},
+	},
+}
+
+// Whatever becomes of the holder, waiters in other processes get the lock within its TTL, each in turn, and with higher
+// fencing tokens. A watchdog dies with its process.
+func TestWaitersGetTheLockOfTheDead(t *testing.T) {
+	t.Parallel()
+	addr := server.Get(t).Addr()
+	for _, client := range clients.All {
+		for _, strategy := range slices.Sorted(maps.Keys(strategies)) {
+			for _, end := range ends {
+				for _, watched := range []bool{false, true} {
+					if watched && end.name == "forgetful" {
+						continue // as documented, it renews for as long as the process lives
+					}
+					title := strings.Join([]string{client.Name, strategy, end.name}, "/")
+					if watched {
+						title += "/watched"
+					}
+					t.Run(title, func(t *testing.T) {
+						t.Parallel()
+						h := start(t, client.Name, strategy, addr, t.Name(), ttl.String(), strconv.FormatBool(watched))
+						if watched {
+							for range 3 { // to the end of the first lease
+								h.tell("renewed")
+							}
+						}
+						bare, err := strategies[strategy](client.Open(t, addr))
+						if err != nil {
+							t.Fatal(err)
+						}
+						waiting := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
+						if _, err := bare.Acquire(t.Context(), locker.Request{Name: t.Name(), TTL: ttl}); err == nil && h.tell("state") == "held" {
+							t.Fatal("two hold")
+						}
+						died := time.Now()
+						end.end(h)
+						last := h.fence
+						for range 3 {
+							last = next(t, waiting, died.Add(ttl+slack), last)
+						}
+						if end.after != nil {
+							end.after(t, h)
+						}
+						// What the dead one left, and the living one's late release, harm nobody.
+						next(t, waiting, time.Now().Add(slack), last)
+					})
+				}
+			}
+		}
+	}
+}
+
+// next is one more waiter, which must get the lock until a time, and gives it back.
+func next(t *testing.T, l locker.Locker, until time.Time, last int64) (fence int64) {
+	t.Helper()
+	ctx, cancel := context.WithDeadline(t.Context(), until)
+	defer cancel()
+	lock, err := l.Acquire(ctx, locker.Request{Name: t.Name(), TTL: time.Minute, Fenced: true})
+	if err != nil {
+		t.Fatalf("not within its TTL: %v", err)
+	}
+	if lock.Fence() <= last {
+		t.Errorf("fencing token %d after %d", lock.Fence(), last)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	return lock.Fence()
+}

@@ -1,0 +1,169 @@
+package death_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// holderVariable in the environment makes this executable a holder.
+const holderVariable = "HOLDFAST_DEATH_HOLDER"
+
+// strategies are those that keep state in Redis.
+var strategies = map[string]func(driver.Driver) (locker.Locker, error){
+	"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) },
+	"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) },
+	"rwhash":    func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) },
+}
+
+// scope is what dialing needs of a test, in the holder's process.
+type scope struct{ conformance.TB }
+
+// Helper implements conformance.TB.
+func (scope) Helper() {}
+
+// Cleanup implements conformance.TB; the end of the process cleans up.
+func (scope) Cleanup(func()) {}
+
+// hold is the holder: args are the provider, the strategy, the address, the name, the TTL, and whether a watchdog renews. It
+// takes the lock and says "held", with the fencing token. Then it does what each line of in says, and says what came of it:
+//
+//	renewed    wait for a renewal that no such line waited for yet
+//	state      "held" or what Err says
+//	abandon    forget the lock, and live on
+//	release    release it
+func hold(args []string, in io.Reader, out io.Writer) error {
+	provider, strategy, addr, name, watched := args[0], args[1], args[2], args[3], args[5] == "true"
+	ttl, err := time.ParseDuration(args[4])
+	if err != nil {
+		return err
+	}
+	c := clients.All[slices.IndexFunc(clients.All, func(c clients.Client) bool { return c.Name == provider })]
+	drv, err := c.Dial(scope{}, conformance.Target{Kind: conformance.Single, Addrs: []string{addr}})
+	if err != nil {
+		return err
+	}
+	l, err := strategies[strategy](drv)
+	if err != nil {
+		return err
+	}
+	if watched {
+		l = locker.Chain(l, locker.Must(watchdog.New(watchdog.Config{})))
+	}
+	renewed := make(chan struct{}, 1000)
+	ctx := locker.WithTrace(context.Background(), &locker.Trace{Renewed: func(_ context.Context, i locker.RenewedInfo) {
+		if i.Err == nil {
+			renewed <- struct{}{}
+		}
+	}})
+	lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: ttl, Fenced: true})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "held", lock.Fence())
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		switch lines.Text() {
+		case "renewed":
+			<-renewed
+			fmt.Fprintln(out, "renewed")
+		case "state":
+			if err := lock.Err(); err != nil {
+				fmt.Fprintln(out, err)
+			} else {
+				fmt.Fprintln(out, "held")
+			}
+		case "abandon":
+			lock = nil
+			fmt.Fprintln(out, "abandoned")
+		case "release":
+			fmt.Fprintln(out, "released", errors.Is(lock.Release(ctx), locker.ErrLost))
+		}
+	}
+	return nil
+}
+
+// holder is a holder's process as a test sees it.
+type holder struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.Writer
+	lines *bufio.Scanner
+	fence int64
+}
+
+// start starts a holder, which holds when start returns.
+func start(t *testing.T, args ...string) *holder {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{t: t, cmd: exec.Command(self, args...)}
+	h.cmd.Env = append(os.Environ(), holderVariable+"=1")
+	h.cmd.Stderr = os.Stderr
+	in, err := h.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.in = in
+	out, err := h.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = h.cmd.Process.Kill()
+		_ = h.cmd.Wait()
+	})
+	h.lines = bufio.NewScanner(out)
+	word, fence, _ := strings.Cut(h.hear(), " ")
+	if h.fence, err = strconv.ParseInt(fence, 10, 64); word != "held" || err != nil {
+		t.Fatalf("the holder says %q %q", word, fence)
+	}
+	return h
+}
+
+// hear returns the next line of the holder.
+func (h *holder) hear() string {
+	h.t.Helper()
+	if !h.lines.Scan() {
+		h.t.Fatalf("the holder ended: %v", h.lines.Err())
+	}
+	return h.lines.Text()
+}
+
+// tell tells the holder something, and returns what it says to that.
+func (h *holder) tell(line string) string {
+	h.t.Helper()
+	if _, err := fmt.Fprintln(h.in, line); err != nil {
+		h.t.Fatal(err)
+	}
+	return h.hear()
+}
+
+func (h *holder) signal(s os.Signal) {
+	h.t.Helper()
+	if err := h.cmd.Process.Signal(s); err != nil {
+		h.t.Fatal(err)
+	}
+}

@@ -1,0 +1,214 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Verdict is what a check found.
+type Verdict string
+
+// The verdicts.
+const (
+	Kept      Verdict = "kept"      // the promises were kept
+	Loss      Verdict = "loss"      // but for what a server lost that may lose its state
+	Violation Verdict = "violation" // a promise was broken
+	Unknown   Verdict = "unknown"   // the check ran out of time
+)
+
+// Result is what the check of one name's history found.
+type Result struct {
+	Name       string
+	Verdict    Verdict
+	Operations int    // calls that were checked
+	Losses     int    // holds that a server is known to have lost
+	Reason     string // of a violation
+
+	rules  Rules
+	events []Event
+	info   porcupine.LinearizationInfo
+}
+
+// Names splits a history by name. Losses and notes of all names go to each.
+func Names(events []Event) map[string][]Event {
+	byName := map[string][]Event{}
+	for _, e := range events {
+		if e.Name != "" {
+			byName[e.Name] = append(byName[e.Name], e)
+		}
+	}
+	for _, e := range events {
+		if e.Name == "" {
+			for name := range byName {
+				byName[name] = append(byName[name], e)
+			}
+		}
+	}
+	return byName
+}
+
+// Check checks the history of one name, as [Settle] returns it, for at most about three times the timeout; 0: for as long
+// as it takes.
+func Check(events []Event, r Rules, timeout time.Duration) Result {
+	res := Result{rules: r, events: events, Verdict: Kept}
+	for _, e := range events {
+		if e.Name != "" {
+			res.Name = e.Name
+		}
+		if e.Kind != Lose && e.Kind != Abandon && e.Kind != Note {
+			res.Operations++
+		}
+	}
+	model := r.model()
+	all := leases(events, r)
+	fences := outOfOrder(events, all, r)
+	strict := operations(events, all, r)
+	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
+	if verdict == porcupine.Illegal && markShaky(events, all) {
+		// Without the holds that a server may have lost there must be nothing wrong.
+		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
+		res.Verdict = Loss
+		res.Losses = max(1, lost(events, all, r))
+	}
+	switch {
+	case verdict == porcupine.Illegal || fences != "":
+		res.Verdict, res.Losses = Violation, 0
+		if res.info = explain(model, operations(events, all, r), timeout); fences != "" {
+			res.Reason = fences
+		} else {
+			res.Reason = reason(res.info)
+		}
+	case verdict == porcupine.Unknown:
+		res.Verdict, res.Losses = Unknown, 0
+		res.Reason = fmt.Sprintf("the check ran out of its %v", timeout)
+	}
+	return res
+}
+
+func (r Rules) model() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return state{} },
+		Step: func(s, input, _ any) (bool, any) {
+			before, o := s.(state), input.(*op)
+			return r.step(before, o)
+		},
+		DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+		DescribeState:     func(s any) string { return fmt.Sprint(s) },
+	}
+}
+
+// operations translates events for porcupine. What is explained by leftovers, or proves nothing, is left out.
+func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Operation {
+	left := leftovers(events, all, r)
+	rows := map[int]int{} // of the picture, by client
+	row := func(client int) int {
+		if _, ok := rows[client]; !ok {
+			rows[client] = len(rows)
+		}
+		return rows[client]
+	}
+	var ops []porcupine.Operation
+	add := func(o *op, row int, from, to int64) {
+		ops = append(ops, porcupine.Operation{ClientId: row, Input: o, Call: from, Return: max(from, to)})
+	}
+	for _, e := range events {
+		o := &op{Event: e, number: -1, lease: all[e.Hold]}
+		if o.lease != nil {
+			o.number = o.lease.number
+		}
+		if o.proves(events, all, left, r) {
+			add(o, row(e.Client), e.Call, e.Return)
+		}
+	}
+	for _, l := range inOrder(all) {
+		if !l.shaky && (l.released == nil || l.released.Outcome != OK) {
+			s := l.end()
+			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, ends: true, lease: l}, len(rows), s.from, min(s.to, never))
+		}
+	}
+	return ops
+}
+
+func inOrder(all map[string]*lease) []*lease {
+	list := make([]*lease, len(all))
+	for _, l := range all {
+		list[l.number] = l
+	}
+	return list
+}
+
+// proves tells whether the model is to see an event.
+func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
+	switch o.Kind {
+	case Lose, Abandon, Note:
+		return false
+	case Write: // also by a hold that is shaky: the store lost nothing
+		return o.lease != nil
+	case Acquire:
+		switch o.Outcome {
+		case OK:
+			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events)
+			return !o.lease.shaky
+		case Refused:
+			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o)
+		}
+		return false
+	case Renew, Held:
+		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled
+	case Release:
+		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost)
+	case Upgrade:
+		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o)) {
+			return false
+		}
+	}
+	return o.lease != nil && !o.lease.shaky && o.Outcome != Failed
+}
+
+// explained tells whether something of another call may have been in the way.
+func (o *op) explained(left map[string]span, of func(Event) bool, events []Event) bool {
+	for _, e := range events {
+		if s, ok := left[e.ID]; ok && e.ID != o.ID && (of == nil || of(e)) && s.meets(o.Call, o.Return) {
+			return true
+		}
+	}
+	return false
+}
+
+// besideShaky tells whether a hold that a server may have lost, or may have brought back, was in the way.
+func besideShaky(all map[string]*lease, o *op) bool {
+	for _, l := range all {
+		if l.shaky && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain repeats the check for a picture.
+func explain(model porcupine.Model, ops []porcupine.Operation, timeout time.Duration) porcupine.LinearizationInfo {
+	if timeout == 0 {
+		timeout = math.MaxInt64
+	}
+	_, info := porcupine.CheckOperationsVerbose(model, ops, timeout)
+	return info
+}
+
+// reason names the operation at which the longest explanation of a history ends: of those that it leaves out, the one that
+// returned first.
+func reason(info porcupine.LinearizationInfo) string {
+	partitions := info.PartialLinearizationsOperations()
+	if len(partitions) == 0 || len(partitions[0]) == 0 {
+		return "no order of the calls explains their answers"
+	}
+	longest := slices.MaxFunc(partitions[0], func(a, b []porcupine.Operation) int { return len(a) - len(b) })
+	if len(longest) == 0 {
+		return "the first call cannot have had its answer"
+	}
+	last := longest[len(longest)-1]
+	return fmt.Sprintf("no order of the calls explains their answers; the longest one explains %d and ends with %v", len(longest), last.Input)
+}

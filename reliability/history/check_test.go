@@ -1,0 +1,289 @@
+package history_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// The clock of the histories written here counts in units; leases last 100, and all is gone 50 later.
+const (
+	ttl    = 100
+	linger = 50
+)
+
+// script writes a history by hand.
+type script struct{ events []history.Event }
+
+func (s *script) add(e history.Event) *script {
+	e.Name = "n"
+	e.ID = fmt.Sprintf("e%d", len(s.events))
+	s.events = append(s.events, e)
+	return s
+}
+
+func client(hold string) int { return int(hold[0] - 'a') }
+
+type edit func(*history.Event)
+
+func fence(f int64) edit       { return func(e *history.Event) { e.Fence = f } }
+func owner(o string) edit      { return func(e *history.Event) { e.Owner = o } }
+func deadline(at int64) edit   { return func(e *history.Event) { e.Deadline = at } }
+func shared(e *history.Event)  { e.Shared = true }
+func lost(e *history.Event)    { e.Outcome = history.Lost }
+func refused(e *history.Event) { e.Outcome = history.Refused }
+func failed(e *history.Event)  { e.Outcome = history.Failed }
+func unknown(e *history.Event) { e.Outcome = history.Unsettled }
+
+// call is a call about a hold, which is named by a letter, its client's, and perhaps more.
+func (s *script) call(kind history.Kind, hold string, from, to int64, edits ...edit) *script {
+	e := history.Event{Kind: kind, Hold: hold, Owner: hold, Client: client(hold), Call: from, Return: to, Outcome: history.OK}
+	for _, edit := range edits {
+		edit(&e)
+	}
+	return s.add(e)
+}
+
+func (s *script) acquire(hold string, from, to int64, edits ...edit) *script {
+	promise := func(e *history.Event) { e.TTL, e.Deadline = ttl, from+ttl }
+	return s.call(history.Acquire, hold, from, to, append([]edit{promise}, edits...)...)
+}
+
+func (s *script) refuse(hold string, from, to int64, edits ...edit) *script {
+	e := append([]edit{deadline(0), refused}, edits...)
+	return s.acquire(hold, from, to, e...)
+}
+
+func (s *script) renew(hold string, from, to int64, edits ...edit) *script {
+	promise := func(e *history.Event) {
+		if e.TTL = ttl; e.Outcome == history.OK {
+			e.Deadline = from + ttl
+		}
+	}
+	return s.call(history.Renew, hold, from, to, append(edits, promise)...)
+}
+
+func (s *script) release(hold string, from, to int64, edits ...edit) *script {
+	return s.call(history.Release, hold, from, to, edits...)
+}
+
+// leave lets a lease end.
+func (s *script) leave(hold string, at int64) *script {
+	return s.call(history.Abandon, hold, at, at)
+}
+
+func (s *script) held(hold string, at int64, edits ...edit) *script {
+	return s.call(history.Held, hold, at, at, edits...)
+}
+
+func (s *script) write(hold string, at, f int64, edits ...edit) *script {
+	return s.call(history.Write, hold, at, at, append([]edit{fence(f)}, edits...)...)
+}
+
+func (s *script) lose(from, to int64) *script {
+	return s.add(history.Event{Kind: history.Lose, Outcome: history.OK, Call: from, Return: to, Client: -1})
+}
+
+// begin begins one.
+func begin() *script { return &script{} }
+
+type example struct {
+	name string
+	s    *script
+	want history.Verdict
+}
+
+func check(t *testing.T, r history.Rules, examples []example) {
+	t.Helper()
+	r.Linger = linger
+	for _, ex := range examples {
+		t.Run(strings.ReplaceAll(ex.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			res := history.Check(history.Settle(ex.s.events, 1000), r, time.Minute)
+			if res.Verdict != ex.want {
+				t.Errorf("%s: %s, want %s", res.Verdict, res.Reason, ex.want)
+			}
+			if (res.Reason != "") != (ex.want == history.Violation) {
+				t.Errorf("reason %q", res.Reason)
+			}
+		})
+	}
+}
+
+const (
+	kept   = history.Kept
+	broken = history.Violation
+	loss   = history.Loss
+)
+
+func TestExclusive(t *testing.T) {
+	t.Parallel()
+	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"one after another", begin().acquire("a", 0, 2).release("a", 5, 7).acquire("b", 8, 9), kept},
+		{"while a release is under way", begin().acquire("a", 0, 2).release("a", 5, 20).acquire("b", 8, 9), kept},
+		{"two hold", begin().acquire("a", 0, 2).acquire("b", 8, 9), broken},
+		{"two acquire at once", begin().acquire("a", 0, 9).acquire("b", 1, 8), broken},
+		{"after the deadline", begin().acquire("a", 0, 2).acquire("b", 99, 101), kept},
+		{"just before the deadline", begin().acquire("a", 0, 2).acquire("b", 95, 99), broken},
+		{"after a renewal's deadline", begin().acquire("a", 0, 2).renew("a", 50, 52).acquire("b", 149, 151), kept},
+		{"before a renewal's deadline", begin().acquire("a", 0, 2).renew("a", 50, 52).acquire("b", 120, 130), broken},
+		{"before a deadline that was only seen", begin().acquire("a", 0, 2).held("a", 60, deadline(160)).acquire("b", 120, 130), broken},
+		{"a renewal without an answer promises nothing", begin().acquire("a", 0, 2).renew("a", 50, 52, unknown).acquire("b", 120, 130), kept},
+		{"held after another acquired", begin().acquire("a", 0, 2).release("a", 3, 60).acquire("b", 8, 9).held("a", 10), broken},
+		{"held while released", begin().acquire("a", 0, 2).release("a", 3, 4).held("a", 10), broken},
+		{"a renewal after the release", begin().acquire("b", 0, 2).release("b", 3, 4).renew("b", 10, 12), broken},
+		{"lost before the deadline", begin().acquire("a", 0, 2).renew("a", 50, 52, lost), broken},
+		{"lost after the deadline", begin().acquire("a", 0, 2).renew("a", 98, 101, lost), kept},
+		{"a release finds nothing before the deadline", begin().acquire("a", 0, 2).release("a", 50, 52, lost), broken},
+		{"a release finds nothing after the deadline", begin().acquire("a", 0, 2).release("a", 50, 101, lost), kept},
+		{"a release without an answer", begin().acquire("a", 0, 2).release("a", 5, 7, unknown).acquire("b", 8, 9), kept},
+		{"a release without an answer, done late", begin().acquire("a", 0, 2).release("a", 5, 7, unknown).refuse("c", 40, 42).acquire("b", 48, 49), kept},
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"while held", begin().acquire("a", 0, 2).refuse("b", 8, 9), kept},
+		{"while somebody acquires", begin().acquire("a", 5, 10).refuse("b", 4, 6), kept},
+		{"while free", begin().refuse("b", 8, 9), broken},
+		{"after the release", begin().acquire("a", 0, 2).release("a", 3, 5).refuse("b", 8, 9), broken},
+		{"a key that goes late", begin().acquire("a", 0, 2).leave("a", 100).refuse("b", 240, 249), kept},
+		{"a key that stays", begin().acquire("a", 0, 2).leave("a", 100).refuse("b", 251, 259), broken},
+		{"a key that stays after its client died", begin().acquire("a", 0, 2).renew("a", 90, 0, unknown, pending).refuse("b", 2000, 2001), broken},
+		{"beside an acquire without an answer", begin().acquire("a", 0, 2, unknown).refuse("b", 8, 9), kept},
+		{"long after an acquire without an answer", begin().acquire("a", 0, 2, unknown).refuse("b", 153, 155), broken},
+		{"after one that was sent again", begin().acquire("a", 0, 40).release("a", 41, 42).refuse("b", 50, 51), kept},
+		{"long after one that was sent again", begin().acquire("a", 0, 40).release("a", 41, 42).refuse("b", 191, 192), broken},
+		{"after one answered too late", begin().acquire("a", 0, 2, lost).refuse("b", 50, 51), kept},
+	})
+	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
+		{"in a crowd", begin().refuse("b", 8, 9), kept},
+	})
+	check(t, history.Rules{Model: history.ReadWrite, Intent: 20}, []example{
+		{"beside an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9), kept},
+		{"long after an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 23, 24), broken},
+	})
+}
+
+func pending(e *history.Event) { e.Outcome = history.Pending }
+
+func TestFences(t *testing.T) {
+	t.Parallel()
+	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"grow", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9, fence(6)), kept},
+		{"stay", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9, fence(5)), broken},
+		{"fall", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9, fence(4)), broken},
+		{"fall where the order is known by the holds alone", begin().acquire("a", 0, 20, fence(5)).release("a", 21, 24).acquire("b", 8, 25, fence(4)).held("b", 26), broken},
+		{"fall after an expiry", begin().acquire("a", 0, 2, fence(5)).acquire("b", 110, 112, fence(4)), broken},
+		{"are not asked for", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 8, 9), kept},
+		{"fall through a loss", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(4)), broken},
+		{"a write by the holder", begin().acquire("a", 0, 2, fence(5)).write("a", 5, 5), kept},
+		{"a write by the holder is rejected", begin().acquire("a", 0, 2, fence(5)).write("a", 5, 5, refused), broken},
+		{"a late write is rejected", begin().acquire("a", 0, 2, fence(5)).acquire("b", 110, 112, fence(6)).write("b", 113, 6).write("a", 115, 5, refused), kept},
+		{"a late write comes before the holder's", begin().acquire("a", 0, 2, fence(5)).acquire("b", 110, 112, fence(6)).write("a", 113, 5).write("b", 115, 6), kept},
+		{"a late write is accepted", begin().acquire("a", 0, 2, fence(5)).acquire("b", 110, 112, fence(6)).write("b", 113, 6).write("a", 115, 5), broken},
+		{"a late write may have been rejected", begin().acquire("a", 0, 2, fence(5)).acquire("b", 110, 112, fence(6)).write("b", 113, 6, unknown).write("a", 115, 5, refused), kept},
+	})
+}
+
+func TestReentrant(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"nested", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, x).release("a", 7, 8, x).held("b", 9, x).release("b", 10, 11, x).acquire("c", 12, 13, y), kept},
+		{"another gets in", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, y), broken},
+		{"another gets in after one of two releases", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, x).release("a", 7, 8, x).acquire("c", 12, 13, y), broken},
+		{"another gets in after the first of two leases", begin().acquire("a", 0, 2, x).acquire("b", 50, 52, x).acquire("c", 120, 122, y), broken},
+		{"another gets in after both leases", begin().acquire("a", 0, 2, x).acquire("b", 50, 52, x).acquire("c", 151, 152, y), kept},
+		{"a release ends both", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, x).release("a", 7, 8, x).release("b", 10, 11, x, lost), broken},
+		{"refused by itself", begin().acquire("a", 0, 2, x).refuse("b", 5, 6, x), broken},
+		{"refused by another", begin().acquire("a", 0, 2, x).refuse("b", 5, 6, y), kept},
+		{"one token for a tenure", begin().acquire("a", 0, 2, x, fence(5)).acquire("b", 5, 6, x, fence(5)), kept},
+		{"a token for a nested hold", begin().acquire("a", 0, 2, x, fence(5)).acquire("b", 5, 6, x, fence(6)), broken},
+		{"a tenure that begins to be fenced", begin().acquire("a", 0, 2, x).acquire("b", 5, 6, x, fence(6)), kept},
+		{"the next tenure of an owner", begin().acquire("a", 0, 2, x, fence(5)).release("a", 3, 4, x).acquire("b", 5, 6, x, fence(6)), kept},
+		{"the token of the last tenure", begin().acquire("a", 0, 2, x, fence(5)).release("a", 3, 4, x).acquire("b", 5, 6, x, fence(5)), broken},
+		{"a tenure kept by an acquire without an answer", begin().acquire("a", 0, 2, x, fence(5)).acquire("c", 0, 2, x, unknown).release("a", 3, 4, x).acquire("b", 5, 6, x, fence(5)), kept},
+		{"the token of another's tenure", begin().acquire("a", 0, 2, x, fence(5)).release("a", 3, 4, x).acquire("b", 5, 6, y, fence(5)), broken},
+	})
+}
+
+func TestReadWrite(t *testing.T) {
+	t.Parallel()
+	check(t, history.Rules{Model: history.ReadWrite}, []example{
+		{"two read", begin().acquire("a", 0, 2, shared).acquire("b", 5, 6, shared).held("a", 7, shared).held("b", 7, shared), kept},
+		{"one reads as another writes", begin().acquire("a", 0, 2).acquire("b", 5, 6, shared), broken},
+		{"one writes as another reads", begin().acquire("a", 0, 2, shared).acquire("b", 5, 6), broken},
+		{"one of two readers leaves", begin().acquire("a", 0, 2, shared).acquire("b", 5, 6, shared).release("a", 7, 8).acquire("c", 9, 10), broken},
+		{"both readers leave", begin().acquire("a", 0, 2, shared).acquire("b", 5, 6, shared).release("a", 7, 8).release("b", 7, 8).acquire("c", 9, 10), kept},
+		{"a reader refuses a reader", begin().acquire("a", 0, 2, shared).refuse("b", 5, 6, shared), broken},
+		{"a reader refuses a writer", begin().acquire("a", 0, 2, shared).refuse("b", 5, 6), kept},
+		{"a reader claims to write", begin().acquire("a", 0, 2, shared).held("a", 5), broken},
+		{"a downgrade lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).acquire("b", 6, 7, shared).held("a", 8, shared), kept},
+		{"a downgrade lets no writer in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).acquire("b", 6, 7), broken},
+		{"writes after a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5).held("a", 8), broken},
+		{"a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).acquire("b", 6, 7, shared), kept},
+		{"a downgrade without an answer, not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).refuse("b", 6, 7, shared), kept},
+		{"a downgrade that was not done", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, failed).held("a", 6).refuse("b", 6, 7, shared), kept},
+		{"a downgrade that was not done lets readers in", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, failed).acquire("b", 6, 7, shared), broken},
+		{"writes after a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 5, unknown).held("a", 8), broken},
+		{"an upgrade", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 5).held("a", 6).refuse("b", 6, 7, shared), kept},
+		{"an upgrade beside a reader", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5), broken},
+		{"an upgrade refused beside a reader", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5, refused), kept},
+		{"an upgrade refused alone", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 5, refused), broken},
+		{"an upgrade lets a reader in", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 5).acquire("b", 6, 7, shared), broken},
+		{"readers share a token", begin().acquire("a", 0, 2, shared, fence(5)).acquire("b", 5, 6, shared, fence(5)), kept},
+		{"a reader has an old token", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).acquire("b", 5, 6, shared, fence(4)), broken},
+		{"a writer has its readers' token", begin().acquire("a", 0, 2, shared, fence(5)).release("a", 3, 4).acquire("b", 5, 6, fence(5)), broken},
+		{"an upgrade mints", begin().acquire("a", 0, 2, shared, fence(5)).call(history.Upgrade, "a", 3, 4, fence(6)).write("a", 5, 6), kept},
+		{"an upgrade does not mint", begin().acquire("a", 0, 2, shared, fence(5)).call(history.Upgrade, "a", 3, 4, fence(5)), broken},
+	})
+}
+
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"another gets in through a loss", begin().acquire("a", 0, 2).lose(5, 6).acquire("b", 8, 9), loss},
+		{"a holder is told of the loss", begin().acquire("a", 0, 2).lose(5, 6).renew("a", 8, 9, lost), loss},
+		{"a loss that harms nobody", begin().acquire("a", 0, 2).lose(5, 6).renew("a", 8, 9), kept},
+		{"two get in after a loss", begin().acquire("a", 0, 2).lose(5, 6).acquire("b", 8, 9).acquire("c", 10, 11), broken},
+		{"two get in before a loss could be felt", begin().acquire("a", 0, 2).leave("a", 3).acquire("b", 8, 9).leave("b", 10).lose(400, 401), broken},
+		{"a write is rejected through a loss", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6).write("a", 12, 5, refused), loss},
+		{"a write of the one behind the loss is rejected", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6, refused), broken},
+		{"a token falls", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(5)), broken},
+		{"a release is lost", begin().acquire("a", 0, 2).release("a", 3, 4).lose(5, 6).refuse("b", 8, 9), loss},
+	})
+}
+
+// A history that is too hard is not taken for a good one.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	s := begin()
+	for i := range 60 {
+		s.acquire(fmt.Sprintf("a%d", i), 0, 1000, shared, fence(int64(1000-i)))
+	}
+	s.acquire("b", 1001, 1002).acquire("c", 1003, 1004)
+	res := history.Check(history.Settle(s.events, 5000), history.Rules{Model: history.Exclusive}, time.Millisecond)
+	if res.Verdict != history.Unknown || res.Reason == "" {
+		t.Errorf("%s: %s", res.Verdict, res.Reason)
+	}
+}
+
+// Behind a failover the old master may serve those that it knows for a while.
+func TestTwoMasters(t *testing.T) {
+	t.Parallel()
+	x, y := owner("x"), owner("y")
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
+		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
+		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
+	})
+	check(t, history.Rules{Model: history.ReadWrite}, []example{
+		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
+		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
+	})
+}

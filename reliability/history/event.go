@@ -1,0 +1,114 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Kind says what a client did.
+type Kind string
+
+// The kinds of events.
+const (
+	Acquire   Kind = "acquire"
+	Held      Kind = "held"      // the client looked: Err was nil, and the Deadline ahead
+	Renew     Kind = "renew"     //
+	Release   Kind = "release"   //
+	Downgrade Kind = "downgrade" // from writer to reader
+	Upgrade   Kind = "upgrade"   // from reader to writer
+	Write     Kind = "write"     // to the fenced store
+	Abandon   Kind = "abandon"   // the holder does nothing more: it let the lease end, or died
+	Lose      Kind = "lose"      // from Call to Return a server may lose its state
+	Note      Kind = "note"      // something to show in the picture, such as a fault; the check passes it by
+)
+
+// Outcome says what the client was told.
+type Outcome string
+
+// The outcomes.
+const (
+	Pending   Outcome = ""          // it was not told yet
+	OK        Outcome = "ok"        //
+	Refused   Outcome = "refused"   // held by another; of a Write: a higher fencing token was seen
+	Lost      Outcome = "lost"      // the hold is gone
+	Failed    Outcome = "failed"    // of a Downgrade: the server said that it did nothing
+	Unsettled Outcome = "unsettled" // any other error: it may have taken effect, now or later
+)
+
+// OutcomeOf tells what an error of a lock says about the call.
+func OutcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, locker.ErrNotAcquired):
+		return Refused
+	case errors.Is(err, locker.ErrNotHeld):
+		return Lost
+	}
+	return Unsettled
+}
+
+// Event is one call of a client and its answer. Times are nanoseconds on a clock that all clients of a history share.
+type Event struct {
+	// ID names the event. Of two with the same ID the later one counts: a call is recorded when it begins, and again
+	// when it ends, so that it is known if its process dies in between.
+	ID      string  `json:"id"`
+	Client  int     `json:"client"`
+	Name    string  `json:"name"` // of the lock; of Lose: empty for all
+	Kind    Kind    `json:"kind"`
+	Outcome Outcome `json:"outcome"`
+	Call    int64   `json:"call"`
+	Return  int64   `json:"return"`
+	// Hold names the hold, by the ID of its acquire.
+	Hold   string        `json:"hold,omitempty"`
+	Owner  string        `json:"owner,omitempty"`
+	Shared bool          `json:"shared,omitempty"` // the mode asked for
+	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire and Renew: what was asked for
+	// Fence is the fencing token that the client got, or wrote with; 0: none.
+	Fence int64 `json:"fence,omitempty"`
+	// Deadline is the lock's as it stood afterwards; 0: there was no lock.
+	Deadline int64  `json:"deadline,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+// Settle returns the events with one for each ID, in the order of their calls. A call that is still pending, since its client
+// died, ends unsettled at the time at; so do the holds of dead clients.
+func Settle(events []Event, at int64) []Event {
+	last := map[string]int{}
+	var out []Event
+	for _, e := range events {
+		if i, ok := last[e.ID]; ok {
+			out[i] = e
+			continue
+		}
+		last[e.ID] = len(out)
+		out = append(out, e)
+	}
+	ended := map[string]bool{}
+	for i := range out {
+		e := &out[i]
+		if e.Outcome == Pending {
+			e.Outcome, e.Return, e.Error = Unsettled, max(at, e.Call), "no answer: the client is gone"
+		}
+		if e.Kind == Release || e.Kind == Abandon {
+			ended[e.Hold] = true
+		}
+	}
+	for _, e := range out {
+		if e.Kind == Acquire && e.Outcome == OK && !ended[e.Hold] {
+			gone := Event{ID: e.ID + "/gone", Client: e.Client, Name: e.Name, Kind: Abandon, Outcome: OK, Hold: e.Hold, Owner: e.Owner}
+			gone.Call, gone.Return = max(at, e.Return), max(at, e.Return)
+			out = append(out, gone)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Compare(a.Call, b.Call) })
+	return out
+}
+
+// never is later than every event.
+const never = math.MaxInt64 / 4

@@ -1,0 +1,104 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Hold is a Lock whose use is recorded. It is for its Client's goroutine.
+type Hold struct {
+	*locker.Lock
+	c     *Client
+	id    string
+	owner string
+}
+
+// event is an event of this hold, as the lock stands.
+func (h *Hold) event(kind Kind) Event {
+	return Event{
+		Name: h.Name(), Kind: kind, Hold: h.id, Owner: h.owner, Shared: h.Mode() == locker.Shared,
+		Deadline: h.c.r.At(h.Deadline()), Fence: h.Fence(),
+	}
+}
+
+func (h *Hold) begin(kind Kind) Event { return h.c.begin(h.event(kind)) }
+
+func (h *Hold) end(e Event, err error) error {
+	e.Deadline, e.Fence = h.c.r.At(h.Deadline()), h.Fence()
+	h.c.end(e, err)
+	return err
+}
+
+// Held tells whether the lock says that it is held, and records it if so: the claim is for one instant before the Deadline.
+func (h *Hold) Held() bool {
+	from := time.Now()
+	e := h.event(Held) // what it claims stands no later than Err looks
+	ended := h.Err()
+	e.Call, e.Return, e.Outcome = h.c.r.At(from), min(h.c.r.Now(), e.Deadline), OK
+	if ended != nil || e.Return < e.Call {
+		return false
+	}
+	h.c.r.Add(h.c.numbered(e))
+	return true
+}
+
+// Renew renews for ttl.
+func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
+	e := h.event(Renew)
+	e.TTL = ttl
+	e = h.c.begin(e)
+	return h.end(e, h.Lock.Renew(ctx, ttl))
+}
+
+// Release releases.
+func (h *Hold) Release(ctx context.Context) error {
+	e := h.begin(Release)
+	return h.end(e, h.Lock.Release(ctx))
+}
+
+// Downgrade makes a reader of a writer.
+func (h *Hold) Downgrade(ctx context.Context) error {
+	e := h.begin(Downgrade)
+	err := h.Lock.Downgrade(ctx)
+	if OutcomeOf(err) == Unsettled && h.Mode() == locker.Exclusive {
+		// A lock that does not know what became of a downgrade calls itself shared. This one knows.
+		e.Return, e.Outcome, e.Error = h.c.r.Now(), Failed, err.Error()
+		h.c.r.Add(e)
+		return err
+	}
+	return h.end(e, err)
+}
+
+// Upgrade makes a writer of a reader.
+func (h *Hold) Upgrade(ctx context.Context) error {
+	e := h.begin(Upgrade)
+	return h.end(e, h.Lock.Upgrade(ctx))
+}
+
+// Abandon records that nothing more will be done with the lock.
+func (h *Hold) Abandon() {
+	e := h.begin(Abandon)
+	_ = h.end(e, nil)
+}
+
+var errRejected = errors.New("a higher fencing token was seen")
+
+// Write writes with the lock's fencing token. accept is [Store.Accept], or reaches one.
+func (h *Hold) Write(accept func(name string, fence int64) (bool, error)) error {
+	e := h.begin(Write)
+	accepted, err := accept(e.Name, e.Fence)
+	e.Return = h.c.r.Now()
+	switch {
+	case err != nil:
+		e.Outcome, e.Error = Unsettled, err.Error()
+	case accepted:
+		e.Outcome = OK
+	default:
+		e.Outcome, err = Refused, errRejected
+	}
+	h.c.r.Add(e)
+	return err
+}

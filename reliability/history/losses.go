@@ -1,0 +1,90 @@
+package history
+
+import "fmt"
+
+// markShaky marks the holds that were under way when a server may have lost its state, and tells whether there are any.
+func markShaky(events []Event, all map[string]*lease) bool {
+	found := false
+	for _, e := range events {
+		if e.Kind != Lose {
+			continue
+		}
+		for _, l := range all {
+			if (span{l.acquired.Call, l.until}).meets(e.Call, e.Return) {
+				l.shaky, found = true, true
+			}
+		}
+	}
+	return found
+}
+
+// lost counts the shaky holds of which it shows: their holder was told before the Deadline, or somebody else got in.
+func lost(events []Event, all map[string]*lease, r Rules) int {
+	n := 0
+	for _, l := range all {
+		if l.shaky && l.shows(events, all, r) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
+	end := l.deadline
+	if l.released != nil {
+		end = min(end, l.released.Call)
+	}
+	for _, e := range events {
+		other := all[e.Hold]
+		switch {
+		case other == l && e.Outcome == Lost && e.Return < l.deadline:
+			return true
+		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
+		case r.Model == Reentrant && e.Owner == l.owner:
+		case r.Model == ReadWrite && e.Shared && l.acquired.Shared:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// outOfOrder looks for fencing tokens that do not follow each other, whatever the servers lost: "" if there are none.
+//
+// It is about tokens that are minted. Of two masters, of which one does not know yet that it is none any more, each hands out
+// the token that it knows to those who enter its tenure again, and to readers after its last writer. That token is behind the
+// other master's, as it is to be: the store rejects it.
+func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
+	left := leftovers(events, all, r)
+	var minted []Event
+	for _, e := range events {
+		if e.Outcome == OK && e.Fence != 0 && (e.Kind == Acquire || e.Kind == Upgrade) && r.mints(e, minted, events, left) {
+			minted = append(minted, e)
+		}
+	}
+	for _, a := range minted {
+		for _, b := range minted {
+			if a.Return < b.Call && a.Hold != b.Hold && b.Fence <= a.Fence {
+				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
+			}
+		}
+	}
+	return ""
+}
+
+// mints tells whether the token of e was minted for it, after those that were.
+func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool {
+	switch r.Model {
+	case ReadWrite:
+		return e.Kind == Upgrade || !e.Shared
+	case Reentrant:
+		for _, b := range before {
+			if b.Owner == e.Owner && b.Fence == e.Fence {
+				return false
+			}
+		}
+		o := &op{Event: e}
+		return !o.explained(left, func(other Event) bool { return other.Owner == e.Owner }, events)
+	}
+	return true
+}

@@ -1,0 +1,119 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Recorder writes down what its clients do. It is safe for concurrent use.
+type Recorder struct {
+	epoch time.Time
+	sink  func(Event)
+
+	mu     sync.Mutex
+	events []Event
+}
+
+// NewRecorder returns a Recorder whose clock counts from epoch. Where sink is not nil, it gets each event, twice where
+// Event.ID says so, from any goroutine; else the Recorder keeps them.
+func NewRecorder(epoch time.Time, sink func(Event)) *Recorder {
+	return &Recorder{epoch: epoch, sink: sink}
+}
+
+// At is a time on the Recorder's clock. The zero time, a lease without end, is later than all others.
+func (r *Recorder) At(t time.Time) int64 {
+	if t.IsZero() {
+		return never
+	}
+	return int64(t.Sub(r.epoch))
+}
+
+// Now is the time on the Recorder's clock.
+func (r *Recorder) Now() int64 { return r.At(time.Now()) }
+
+// Add records an event.
+func (r *Recorder) Add(e Event) {
+	if r.sink != nil {
+		r.sink(e)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// Events returns what was kept.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Event(nil), r.events...)
+}
+
+// Lose records that the server of a name may lose its state between two times; an empty name means all.
+func (r *Recorder) Lose(name string, from, to int64) {
+	r.Add(Event{ID: fmt.Sprintf("lose/%s/%d", name, from), Client: -1, Name: name, Kind: Lose, Outcome: OK, Call: from, Return: to})
+}
+
+// Note records what happened to all names between two times, for the picture.
+func (r *Recorder) Note(text string, from, to int64) {
+	r.Add(Event{ID: fmt.Sprintf("note/%s/%d", text, from), Client: -1, Kind: Note, Outcome: OK, Call: from, Return: to, Error: text})
+}
+
+// Client is one client, which makes one call at a time. Its number is its own in the history.
+func (r *Recorder) Client(number int) *Client { return &Client{r: r, number: number} }
+
+// Client records the calls of one goroutine.
+type Client struct {
+	r      *Recorder
+	number int
+	calls  int
+}
+
+// numbered gives an event of this client its ID.
+func (c *Client) numbered(e Event) Event {
+	c.calls++
+	e.ID = fmt.Sprintf("%d/%d", c.number, c.calls)
+	e.Client = c.number
+	if e.Kind == Acquire {
+		e.Hold = e.ID
+	}
+	return e
+}
+
+// begin records a call.
+func (c *Client) begin(e Event) Event {
+	e = c.numbered(e)
+	e.Call = c.r.Now()
+	c.r.Add(e)
+	return e
+}
+
+// end records its answer.
+func (c *Client) end(e Event, err error) {
+	e.Return = c.r.Now()
+	e.Outcome = OutcomeOf(err)
+	if err != nil {
+		e.Error = err.Error()
+	}
+	c.r.Add(e)
+}
+
+// Acquire acquires through l. Request.TTL must be set: the check needs it.
+func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
+	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL})
+	lock, err := l.Acquire(ctx, req)
+	if err != nil {
+		c.end(e, err)
+		return nil, err
+	}
+	e.Deadline, e.Fence = c.r.At(lock.Deadline()), lock.Fence()
+	if e.Owner == "" {
+		e.Owner = lock.Owner()
+	}
+	c.end(e, nil)
+	return &Hold{Lock: lock, c: c, id: e.Hold, owner: e.Owner}, nil
+}

@@ -1,0 +1,99 @@
+package history
+
+import "time"
+
+// Model is a kind of lock.
+type Model string
+
+// The models.
+const (
+	Exclusive Model = "exclusive" // one hold
+	Reentrant Model = "reentrant" // any number of holds of one owner
+	ReadWrite Model = "readwrite" // any number of readers, or one writer
+)
+
+// Rules say what is promised.
+type Rules struct {
+	Model Model `json:"model"`
+	// Linger is how long a request may be held up before the server executes it, and how long the library cleans up after
+	// one: what is not released is gone one TTL and Linger after the last that was heard of it.
+	Linger time.Duration `json:"linger"`
+	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
+	Crowd bool `json:"crowd,omitempty"`
+	// Intent is for how long after an attempt those of others may be refused, since a lock keeps turns among those who wait.
+	Intent time.Duration `json:"intent,omitempty"`
+}
+
+// attempt is how long one send of a command with this TTL may take: a call that took longer may have been sent again, and
+// what was sent first may be executed last.
+func attempt(ttl time.Duration) int64 { return int64(min(ttl/3, 3*time.Second)) }
+
+// span is a part of the history's time.
+type span struct{ from, to int64 }
+
+func (s span) meets(from, to int64) bool { return s.from <= to && from <= s.to }
+
+// lease is what a history tells about one hold.
+type lease struct {
+	number   int
+	owner    string
+	acquired Event
+	deadline int64  // the last that was promised
+	until    int64  // the server has let go by then
+	released *Event // nil: it was not
+	shaky    bool   // a server may have lost it
+}
+
+// leases finds the holds.
+func leases(events []Event, r Rules) map[string]*lease {
+	all := map[string]*lease{}
+	for _, e := range events {
+		if e.Kind == Acquire && e.Outcome == OK {
+			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e}
+		}
+	}
+	ttl := map[*lease]int64{}
+	for i, e := range events {
+		l := all[e.Hold]
+		if l == nil {
+			continue
+		}
+		ttl[l] = max(ttl[l], int64(e.TTL))
+		l.deadline = max(l.deadline, e.Deadline)
+		l.until = max(l.until, e.Deadline, e.Return)
+		if e.Kind == Release {
+			l.released = &events[i]
+		}
+	}
+	for _, l := range all {
+		l.until = min(l.until+ttl[l]+int64(r.Linger), never)
+	}
+	return all
+}
+
+// end is the span in which the server lets go of a hold whose release did not succeed. A release without an answer may have
+// done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody.
+func (l *lease) end() span {
+	s := span{l.deadline, l.until}
+	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline) {
+		s.from = min(e.Call, l.deadline)
+	}
+	return s
+}
+
+// leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
+// brought about, or one that was sent more than once; a conversion without an answer; an attempt whose turn is kept.
+func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
+	found := map[string]span{}
+	for _, e := range events {
+		switch {
+		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Return-e.Call >= attempt(e.TTL)):
+			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
+		case e.Kind == Acquire && r.Intent > 0:
+			found[e.ID] = span{e.Call, e.Return + int64(r.Intent)}
+		case (e.Kind == Downgrade || e.Kind == Upgrade) && e.Outcome == Unsettled && all[e.Hold] != nil:
+			found[e.ID] = span{e.Call, all[e.Hold].until}
+		}
+	}
+	return found
+}

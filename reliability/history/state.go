@@ -1,0 +1,85 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+)
+
+// state is what a lock and the store behind it would know. It is a value: a step makes a new one.
+type state struct {
+	holds   string // of each hold its number and mode, see add
+	owner   string // who holds, or held last
+	fence   int64  // the highest token handed out
+	tenure  int64  // the token of the tenure, once one was handed out
+	written int64  // the highest token of a write that was accepted
+	maybe   int64  // or that may have been
+}
+
+const holdBytes = 4
+
+func encode(number int, shared bool) string {
+	mode := byte('x')
+	if shared {
+		mode = 's'
+	}
+	return string([]byte{byte(number >> 16), byte(number >> 8), byte(number), mode})
+}
+
+// find returns where a hold stands in s.holds, or -1.
+func (s state) find(number int) int {
+	want := encode(number, false)[:holdBytes-1]
+	for i := 0; i < len(s.holds); i += holdBytes {
+		if s.holds[i:i+holdBytes-1] == want {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s state) has(number int) bool { return s.find(number) >= 0 }
+
+// writes tells whether a hold is there, and exclusive.
+func (s state) writes(number int) bool {
+	i := s.find(number)
+	return i >= 0 && s.holds[i+holdBytes-1] == 'x'
+}
+
+func (s state) count() int { return len(s.holds) / holdBytes }
+
+// exclusive tells whether the hold that is there, or any of its owner's, is exclusive.
+func (s state) exclusive() bool { return strings.HasSuffix(s.holds, "x") }
+
+// with returns s with a hold. Holds are in the order of their numbers: that in which they came makes no difference.
+func (s state) with(number int, shared bool) state {
+	one := encode(number, shared)
+	at := 0
+	for at < len(s.holds) && s.holds[at:at+holdBytes] < one {
+		at += holdBytes
+	}
+	s.holds = s.holds[:at] + one + s.holds[at:]
+	return s
+}
+
+func (s state) without(number int) state {
+	if i := s.find(number); i >= 0 {
+		s.holds = s.holds[:i] + s.holds[i+holdBytes:]
+	}
+	if s.holds == "" {
+		s.tenure = 0
+	}
+	return s
+}
+
+func (s state) String() string {
+	if s.holds == "" {
+		return fmt.Sprintf("free, last fence %d", s.fence)
+	}
+	var b strings.Builder
+	b.WriteString("held by")
+	for i := 0; i < len(s.holds); i += holdBytes {
+		number := int(s.holds[i])<<16 | int(s.holds[i+1])<<8 | int(s.holds[i+2])
+		fmt.Fprintf(&b, " #%d%c", number, s.holds[i+3])
+	}
+	fmt.Fprintf(&b, ", last fence %d", s.fence)
+	return b.String()
+}

@@ -1,0 +1,152 @@
+package history
+
+import "fmt"
+
+// op is an event as the model sees it.
+type op struct {
+	Event
+	number int  // of the hold
+	ends   bool // not an event: the server lets go
+	mayGo  bool // its tenure may have begun before its owner was told so
+	lease  *lease
+}
+
+// step tells whether a lock that keeps its promises could do o in s, and what is then.
+func (r Rules) step(s state, o *op) (bool, state) {
+	if o.ends {
+		return s.has(o.number), s.without(o.number)
+	}
+	switch o.Kind {
+	case Acquire:
+		return r.acquire(s, o)
+	case Held:
+		return s.has(o.number) && (o.Shared || s.writes(o.number)), s
+	case Renew:
+		return told(s, o), s
+	case Release:
+		return told(s, o), s.without(o.number)
+	case Downgrade, Upgrade:
+		return r.convert(s, o)
+	case Write:
+		return write(s, o)
+	}
+	return true, s
+}
+
+// told checks the answer of an operation that needs the hold.
+func told(s state, o *op) bool {
+	switch o.Outcome {
+	case OK:
+		return s.has(o.number)
+	case Lost:
+		return !s.has(o.number)
+	}
+	return true
+}
+
+// admits tells whether the hold of o may begin beside those that are there.
+func (r Rules) admits(s state, o *op) bool {
+	switch r.Model {
+	case Reentrant:
+		return s.holds == "" || s.owner == o.Owner
+	case ReadWrite:
+		return s.holds == "" || o.Shared && !s.exclusive()
+	}
+	return s.holds == ""
+}
+
+func (r Rules) acquire(s state, o *op) (bool, state) {
+	if o.Outcome == Refused {
+		return !r.admits(s, o), s
+	}
+	if !r.admits(s, o) || o.Fence != 0 && !r.follows(s, o) {
+		return false, s
+	}
+	next := s.with(o.number, o.Shared && r.Model == ReadWrite)
+	next.owner = o.Owner
+	if o.Fence != 0 {
+		next.fence, next.tenure = o.Fence, o.Fence
+	}
+	return true, next
+}
+
+// follows tells whether a fencing token may come after those that were handed out.
+func (r Rules) follows(s state, o *op) bool {
+	switch r.Model {
+	case ReadWrite:
+		if o.Shared { // the last writer's
+			return o.Fence >= s.fence
+		}
+	case Reentrant:
+		if s.tenure != 0 {
+			return o.Fence == s.tenure
+		}
+		if o.mayGo && s.owner == o.Owner {
+			return o.Fence >= s.fence
+		}
+	}
+	return o.Fence > s.fence
+}
+
+// convert: one without an answer leaves its client a reader, whatever the server did. Which that is only those notice who are
+// refused, and leftovers explains them.
+func (r Rules) convert(s state, o *op) (bool, state) {
+	if o.Outcome == Refused {
+		return s.has(o.number) && s.count() > 1, s
+	}
+	if !told(s, o) {
+		return false, s
+	}
+	if o.Outcome == Lost || !s.has(o.number) {
+		return true, s
+	}
+	if o.Kind == Downgrade {
+		return true, s.without(o.number).with(o.number, true)
+	}
+	if o.Outcome != OK || s.writes(o.number) {
+		return true, s
+	}
+	if s.count() > 1 || o.Fence != 0 && o.Fence <= s.fence {
+		return false, s
+	}
+	next := s.without(o.number).with(o.number, false)
+	next.fence = max(s.fence, o.Fence)
+	return true, next
+}
+
+func write(s state, o *op) (bool, state) {
+	switch o.Outcome {
+	case OK:
+		if o.Fence < s.written {
+			return false, s
+		}
+		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
+		return true, s
+	case Refused:
+		return o.Fence < s.maybe && (o.lease.shaky || !s.writes(o.number)), s
+	}
+	s.maybe = max(s.maybe, o.Fence)
+	return true, s
+}
+
+func (o *op) String() string {
+	who := fmt.Sprintf("#%d", o.number)
+	if o.ends {
+		return "lease of " + who + " ends"
+	}
+	text := fmt.Sprintf("%s %s", o.Kind, who)
+	if o.number < 0 {
+		text = string(o.Kind)
+	}
+	if o.Shared {
+		text += " shared"
+	}
+	if o.Fence != 0 {
+		text += fmt.Sprintf(" fence %d", o.Fence)
+	}
+	text += ": " + string(o.Outcome)
+	if o.Error != "" {
+		text += " (" + o.Error + ")"
+	}
+	return text
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// process is a worker process as its parent sees it.
+type process struct {
+	task   task
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr bytes.Buffer
+	told   chan struct{} // closed when it has told all and is gone
+
+	events []history.Event // once told is closed
+	err    error
+	gone   time.Time
+
+	mu     sync.Mutex
+	killed bool
+}
+
+// startProcess starts this program once more as a worker.
+func startProcess(t task) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{task: t, cmd: exec.Command(self), told: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), workerVariable+"=1")
+	p.cmd.Stderr = &p.stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := p.stdin.Write(append(text, '\n')); err != nil {
+		return nil, errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
+	}
+	go p.listen(out)
+	return p, nil
+}
+
+// listen collects what the process tells until it is gone.
+func (p *process) listen(out io.Reader) {
+	defer close(p.told)
+	lines := bufio.NewReader(out)
+	var bad error
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil { // a line that was cut off by the kill was not told
+			break
+		}
+		var e history.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			bad = fmt.Errorf("a worker said %q: %w", line, err)
+			break
+		}
+		p.events = append(p.events, e)
+	}
+	err := p.cmd.Wait()
+	p.gone = time.Now()
+	p.stdin.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.killed {
+		err = nil
+	} else if err != nil {
+		err = fmt.Errorf("a worker: %w\n%s", err, p.stderr.Bytes())
+	}
+	p.err = errors.Join(bad, err)
+}
+
+// kill ends the process at once, and returns when it is gone.
+func (p *process) kill() {
+	p.mu.Lock()
+	p.killed = true
+	_ = p.cmd.Process.Kill()
+	p.mu.Unlock()
+	<-p.told
+}
+
+// freeze stops the process until thaw.
+func (p *process) freeze() error { return ignoreGone(p.cmd.Process.Signal(syscall.SIGSTOP)) }
+
+func (p *process) thaw() error { return ignoreGone(p.cmd.Process.Signal(syscall.SIGCONT)) }
+
+// starve keeps its goroutines from running.
+func (p *process) starve(d time.Duration) {
+	_, _ = fmt.Fprintln(p.stdin, d) // it may be gone
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// end waits for the process until limit, and settles what it told. One that does not end is asked for its goroutines.
+func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Event, error) {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-p.told:
+	case <-t.C:
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+		<-p.told
+		return nil, fmt.Errorf("a worker did not end within %v after its time: %w", limit, p.err)
+	}
+	return history.Settle(p.events, rec.At(p.gone)), p.err
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// longest is how long a fault lasts at most: longer than any lease.
+const longest = maxTTL + maxTTL/4
+
+// fault is something that goes wrong, and passes: it lasts until do returns.
+type fault struct {
+	kind string
+	// brief says that nothing is held up by it.
+	brief bool
+	// loses says that a server may lose state by it.
+	loses bool
+	// at tells whether the topology can have it.
+	at func(*stage) bool
+	do func(context.Context, *disturber) error
+}
+
+// lane is what faults of one kind happen to. Within a lane they come one by one.
+type lane struct {
+	name   string
+	faults []fault
+}
+
+var lanes = []lane{
+	{"network", networkFaults},
+	{"server", serverFaults},
+	{"process", processFaults},
+}
+
+// disturber is what faults of one lane have at hand in a round.
+type disturber struct {
+	*round
+	random *rand.Rand
+}
+
+// lasting is how long a fault is to last this time.
+func (d *disturber) lasting() time.Duration {
+	if d.random.IntN(2) == 0 {
+		return 10*time.Millisecond + time.Duration(d.random.Int64N(int64(minTTL)))
+	}
+	return 10*time.Millisecond + time.Duration(d.random.Int64N(int64(longest)))
+}
+
+// wait waits for as long as a fault is to last, or until the round ends.
+func (d *disturber) wait(ctx context.Context) { pause(ctx, d.lasting()) }
+
+// server picks a server that keeps locks.
+func (d *disturber) server(ctx context.Context) (*redistest.Server, error) {
+	all, err := d.stage.keepers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return all[d.random.IntN(len(all))], nil
+}
+
+func anywhere(*stage) bool     { return true }
+func proxied(s *stage) bool    { return len(s.proxies) > 0 }
+func noSentinel(s *stage) bool { return s.sentinel == nil }
+func sentinel(s *stage) bool   { return s.sentinel != nil }
+func clustered(s *stage) bool  { return s.cluster != nil }
+func standalone(s *stage) bool { return s.cluster == nil && s.sentinel == nil }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var serverFaults = []fault{
+	{kind: "server killed and restarted", at: noSentinel, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+		return d.restart(ctx, s, s.Restart)
+	})},
+	{kind: "server frozen", at: noSentinel, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+		if err := s.Freeze(); err != nil {
+			return err
+		}
+		d.wait(ctx)
+		return s.Thaw()
+	})},
+	{kind: "out of memory", at: anywhere, do: configured("maxmemory", "1", "0")},
+	{kind: "read-only by min-replicas-to-write", at: anywhere, do: configured("min-replicas-to-write", "9", "0")},
+	{kind: "read-only as a replica of nobody", at: standalone, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+		if _, err := s.Command("REPLICAOF", "127.0.0.1", 1); err != nil {
+			return err
+		}
+		d.wait(ctx)
+		_, err := s.Command("REPLICAOF", "NO", "ONE")
+		return err
+	})},
+	{kind: "scripts flushed", brief: true, at: anywhere, do: sent("SCRIPT", "FLUSH")},
+	{kind: "clients killed", brief: true, at: anywhere, do: sent("CLIENT", "KILL", "TYPE", "normal")},
+	{kind: "subscribers killed", brief: true, at: anywhere, do: sent("CLIENT", "KILL", "TYPE", "pubsub")},
+	{kind: "slot moved", at: clustered, do: moveSlot},
+	{kind: "server restarted empty", loses: true, at: noSentinel, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+		defer d.losing(time.Now())
+		return d.restart(ctx, s, s.RestartEmpty)
+	})},
+	{kind: "all keys deleted", loses: true, at: anywhere, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+		defer d.losing(time.Now())
+		_, err := s.Command("FLUSHALL")
+		return err
+	})},
+	{kind: "failover on demand", loses: true, at: sentinel, do: func(ctx context.Context, d *disturber) error {
+		_, err := d.stage.sentinel.Failover(context.WithoutCancel(ctx))
+		return err
+	}},
+	{kind: "failover after a kill", loses: true, at: sentinel, do: func(ctx context.Context, d *disturber) error {
+		behind := context.WithoutCancel(ctx)
+		old, err := d.stage.sentinel.KillMaster(behind)
+		if err != nil {
+			return err
+		}
+		if _, err := d.stage.sentinel.WaitMaster(behind, old); err != nil {
+			return err
+		}
+		return old.Restart(behind)
+	}},
+}
+
+func onServer(do func(context.Context, *disturber, *redistest.Server) error) func(context.Context, *disturber) error {
+	return func(ctx context.Context, d *disturber) error {
+		s, err := d.server(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		return do(ctx, d, s)
+	}
+}
+
+// sent is a fault that is one command.
+func sent(words ...any) func(context.Context, *disturber) error {
+	return onServer(func(_ context.Context, _ *disturber, s *redistest.Server) error {
+		_, err := s.Command(words...)
+		return err
+	})
+}
+
+// configured is a fault that lasts while a setting has a value.
+func configured(name, bad, good string) func(context.Context, *disturber) error {
+	return onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+		if _, err := s.Command("CONFIG", "SET", name, bad); err != nil {
+			return err
+		}
+		d.wait(ctx)
+		_, err := s.Command("CONFIG", "SET", name, good)
+		return err
+	})
+}
+
+// restart kills a server, and starts it again after a while.
+func (d *disturber) restart(ctx context.Context, s *redistest.Server, start func(context.Context) error) error {
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	d.wait(ctx)
+	behind := context.WithoutCancel(ctx) // the end of the round does not leave a server down
+	if err := start(behind); err != nil {
+		return err
+	}
+	if d.stage.cluster != nil {
+		return d.stage.cluster.WaitReady(behind)
+	}
+	return nil
+}
+
+// losing records that servers may have lost state from a time until now.
+func (d *disturber) losing(from time.Time) { d.rec.Lose("", d.rec.At(from), d.rec.Now()) }
+
+// moveSlot moves the slot of a name that is in use, key by key, with pauses.
+func moveSlot(ctx context.Context, d *disturber) error {
+	behind := context.WithoutCancel(ctx)
+	name := d.nameInUse()
+	c := d.stage.cluster
+	slot := redistest.Slot(name)
+	to := c.Nodes()[d.random.IntN(clusterOf)]
+	for to == c.NodeForSlot(slot) {
+		to = c.Nodes()[d.random.IntN(clusterOf)]
+	}
+	m, err := c.BeginMove(behind, slot, to)
+	if err != nil {
+		return err
+	}
+	keys := []string{name, "{" + name + "}" + fenceSuffix}
+	if d.random.IntN(2) == 0 {
+		keys[0], keys[1] = keys[1], keys[0]
+	}
+	for _, key := range keys {
+		pause(ctx, d.lasting()/4)
+		if err := m.Migrate(behind, key); err != nil {
+			return err
+		}
+	}
+	pause(ctx, d.lasting()/4)
+	return m.Finish(behind)
+}

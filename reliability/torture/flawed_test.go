@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// Locks that are wrong, as they are often written.
+func init() {
+	strategies["flawed: deletes without comparing"] = strategy{model: history.Exclusive, flawed: true, open: overOne(func(d driver.Driver) (locker.Locker, error) {
+		return flawed{d, func(ttl time.Duration) time.Duration { return ttl }}, nil
+	})}
+	strategies["flawed: ignores that leases end"] = strategy{model: history.Exclusive, flawed: true, open: overOne(func(d driver.Driver) (locker.Locker, error) {
+		return flawed{d, func(time.Duration) time.Duration { return time.Hour }}, nil
+	})}
+}
+
+// flawed sets a key and deletes it, whosever it is by then.
+type flawed struct {
+	driver.Driver
+	believes func(time.Duration) time.Duration
+}
+
+// Acquire implements locker.Locker.
+func (f flawed) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	g := locker.Grant{Name: req.Name, Owner: "somebody", Token: locker.NewToken(), TTL: req.TTL, Deadline: time.Now().Add(f.believes(req.TTL))}
+	set, err := f.SetNX(ctx, req.Name, g.Token, req.TTL)
+	if err != nil {
+		return nil, err
+	}
+	if !set {
+		return nil, &locker.ContentionError{Name: req.Name}
+	}
+	return locker.NewLock(ctx, g, flawedLease{f, req.Name}), nil
+}
+
+type flawedLease struct {
+	flawed
+	name string
+}
+
+var deletes = driver.NewScript("return redis.call('DEL', KEYS[1])")
+
+// Do implements locker.Lease.
+func (l flawedLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind != locker.OpRelease {
+		return locker.Term{}, errors.ErrUnsupported
+	}
+	_, err := l.Eval(ctx, deletes, []string{l.name}, nil)
+	return locker.Term{}, err
+}

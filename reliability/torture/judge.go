@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// checkLimit bounds the check of one name's history.
+const checkLimit = 30 * time.Second
+
+// judge checks histories beside the rounds, and counts.
+type judge struct {
+	out     io.Writer // for people
+	dir     string    // for histories
+	pending sync.WaitGroup
+	slots   chan struct{}
+
+	mu         sync.Mutex
+	faults     map[string]int
+	operations int
+	histories  int
+	holds      int
+	violations int
+	losses     int
+	lossy      int // histories with losses
+	timeouts   int
+	rounds     int
+}
+
+func newJudge(out io.Writer, dir string) *judge {
+	return &judge{out: out, dir: dir, slots: make(chan struct{}, 2), faults: map[string]int{}}
+}
+
+func (j *judge) fault(kind string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.faults[kind]++
+}
+
+// take checks the histories of a round.
+func (j *judge) take(r *round, events []history.Event) {
+	j.mu.Lock()
+	j.rounds++
+	j.mu.Unlock()
+	for name, part := range history.Names(events) {
+		of, _, _ := strings.Cut(name, ".")
+		i := slices.IndexFunc(r.groups, func(g group) bool { return g.Name == of })
+		j.pending.Go(func() {
+			j.slots <- struct{}{}
+			defer func() { <-j.slots }()
+			j.add(r, history.Check(history.Settle(part, r.rec.Now()), r.groups[i].Rules, checkLimit), part)
+		})
+	}
+}
+
+func (j *judge) add(r *round, res history.Result, events []history.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.operations += res.Operations
+	j.histories++
+	j.losses += res.Losses
+	for _, e := range events {
+		if e.Kind == history.Acquire && e.Outcome == history.OK {
+			j.holds++
+		}
+	}
+	switch res.Verdict {
+	case history.Loss:
+		j.lossy++
+		return
+	case history.Kept:
+		return
+	case history.Unknown:
+		j.timeouts++
+	case history.Violation:
+		j.violations++
+	}
+	fmt.Fprintf(j.out, "%s: %s (round %d at %s, %s): %s\n", strings.ToUpper(string(res.Verdict)), res.Name, r.number, r.stage.topology, r.name, res.Reason)
+	paths, err := res.Save(j.dir)
+	for _, p := range paths {
+		fmt.Fprintln(j.out, "  written:", p)
+	}
+	if err != nil {
+		fmt.Fprintln(j.out, "  not written:", err)
+	}
+}
+
+// census counts a complaint about keys that stayed as a violation.
+func (j *judge) census(r *round, complaint string) {
+	if complaint != "" {
+		j.complain(r, fmt.Sprintf("census-%d.txt", r.number), complaint)
+	}
+}
+
+// workers counts a worker that hung, or broke down, as a violation.
+func (j *judge) workers(r *round, err error) {
+	if err != nil {
+		j.complain(r, fmt.Sprintf("worker-%d.txt", r.number), err.Error())
+	}
+}
+
+// complain counts a violation that no history shows.
+func (j *judge) complain(r *round, file, complaint string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.violations++
+	first, _, _ := strings.Cut(complaint, "\n")
+	fmt.Fprintf(j.out, "VIOLATION: round %d at %s (%s): %s\n", r.number, r.stage.topology, r.name, first)
+	path := filepath.Join(j.dir, file)
+	err := os.MkdirAll(j.dir, 0o750)
+	if err == nil {
+		err = os.WriteFile(path, []byte(complaint+"\n"), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(j.out, "  not written:", err)
+		return
+	}
+	fmt.Fprintln(j.out, "  written:", path)
+}
+
+// logs keeps the logs of servers where there was a violation.
+func (j *judge) logs(s *stage) error {
+	j.pending.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.violations == 0 {
+		return nil
+	}
+	path := filepath.Join(j.dir, "servers-"+strings.ReplaceAll(s.topology, " ", "-")+".log")
+	fmt.Fprintln(j.out, "  written:", path)
+	return os.WriteFile(path, []byte(s.log()), 0o600)
+}
+
+func (j *judge) progress(since time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	fmt.Fprintf(j.out, "%5s  rounds=%d histories=%d operations=%d faults=%d losses=%d violations=%d timeouts=%d\n",
+		since.Round(time.Second), j.rounds, j.histories, j.operations, j.all(), j.losses, j.violations, j.timeouts)
+}
+
+// all is how many faults there were. The mutex is held.
+func (j *judge) all() int {
+	n := 0
+	for _, k := range j.faults {
+		n += k
+	}
+	return n
+}
+
+// sum says what came of all.
+func (j *judge) sum(seed uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	fmt.Fprintln(j.out, "faults by kind:")
+	for _, kind := range slices.Sorted(maps.Keys(j.faults)) {
+		fmt.Fprintf(j.out, "  %6d  %s\n", j.faults[kind], kind)
+	}
+	fmt.Fprintf(j.out, "rounds=%d histories=%d holds=%d\n", j.rounds, j.histories, j.holds)
+	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
+	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
+	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)
+}

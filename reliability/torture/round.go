@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+const (
+	roundTime     = 8 * time.Second // for which clients work
+	shortestRound = 2 * time.Second
+	partTime      = 2 * time.Second
+	groupsEach    = 2                // of each strategy
+	clientsEach   = 2                // of each process in each group
+	workerLimit   = 60 * time.Second // for a worker to end after its time
+	beginIn       = 300 * time.Millisecond
+	rest          = time.Second // for clean-up that repeats up to once in this time, and for a slow machine
+)
+
+var errNothing = errors.New("no command came that could be disturbed")
+
+// round is clients of several processes at one stage, and what disturbs them.
+type round struct {
+	*run
+	number int
+	turn   int // how often the stage was there before
+	name   string
+	stage  *stage
+	groups []group
+	task   task
+	random *rand.Rand
+	chosen []lane
+	lossy  bool
+
+	mu    sync.Mutex
+	crew  []*process
+	past  []*process // that were killed
+	first int        // the next client's number
+	rec   *history.Recorder
+}
+
+// plan fixes what a round will be like.
+func (r *round) plan() {
+	s := r.stage
+	sequences := r.turn%2 == 0
+	r.lossy = s.sentinel != nil || r.random.IntN(4) == 0
+	linger := rest
+	if sequences {
+		for _, l := range lanes {
+			l.faults = r.possible(l.faults)
+			r.chosen = append(r.chosen, l)
+		}
+		linger += roundTime + longest
+		r.name = "sequences"
+	} else {
+		var all []fault
+		for _, l := range lanes {
+			all = append(all, r.possible(l.faults)...)
+		}
+		f := all[r.random.IntN(len(all))]
+		r.chosen = []lane{{f.kind, []fault{f}}}
+		if !f.brief {
+			linger += longest
+		}
+		r.name = f.kind
+	}
+	for _, kind := range r.suiting(s) {
+		st := strategies[kind]
+		rules := history.Rules{Model: st.model, Linger: linger, Crowd: st.quorum}
+		if st.model == history.ReadWrite {
+			rules.Intent = rest + rest
+		}
+		for n := range groupsEach {
+			name := fmt.Sprintf("%s-%s-%d-%d", kind, strings.ReplaceAll(s.topology, " ", "-"), r.number, n)
+			r.groups = append(r.groups, group{name, kind, rules})
+		}
+	}
+}
+
+// possible are the faults that the stage can have. Each lane keeps at least those that lose nothing.
+func (r *round) possible(all []fault) []fault {
+	var some []fault
+	for _, f := range all {
+		if f.at(r.stage) && (r.lossy || !f.loses) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+// play runs the round until its end, and gives its histories to the judge.
+func (r *round) play(ctx context.Context, length time.Duration) error {
+	r.rec = history.NewRecorder(r.epoch, nil)
+	r.plan()
+	watched, err := r.watch(ctx)
+	if err != nil {
+		return err
+	}
+	start := r.rec.Now() + int64(beginIn)
+	r.task = task{
+		Kind: r.stage.kind, Master: r.stage.master, Groups: r.groups, Clients: clientsEach,
+		Start: start, End: start + int64(length), Part: partTime, Store: r.store.addr(),
+	}
+	for i := range processes {
+		p, err := r.start(i)
+		if err != nil {
+			r.stop()
+			watched()
+			return err
+		}
+		r.crew = append(r.crew, p)
+	}
+	err = r.disturb(ctx)
+	for _, p := range r.stage.proxies {
+		p.Forget()
+	}
+	events, ended := r.gather()
+	watched()
+	r.judge.workers(r, ended)
+	if err != nil || ended != nil {
+		return err // what is known of the round is not enough to judge it by
+	}
+	events = append(events, r.rec.Events()...)
+	complaint, err := r.stage.census(ctx)
+	if err != nil {
+		return err
+	}
+	r.judge.census(r, complaint)
+	r.judge.take(r, events)
+	return nil
+}
+
+// watch looks for failovers where there may be some, until the function that it returns is called.
+func (r *round) watch(ctx context.Context) (stop func(), err error) {
+	if r.stage.sentinel == nil {
+		return func() {}, nil
+	}
+	master, err := r.stage.settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.watchMaster(ctx, master)
+	}()
+	return func() { cancel(); <-done }, nil
+}
+
+// start starts the process with index i.
+func (r *round) start(i int) (*process, error) {
+	t := r.task
+	t.Seed, t.Targets, t.First = r.random.Uint64(), r.stage.targets(i), r.first
+	r.first += clientsEach * len(r.groups)
+	return startProcess(t)
+}
+
+func (r *round) process(i int) *process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.crew[i]
+}
+
+// replace kills a process and starts another in its place.
+func (r *round) replace(i int) error {
+	old := r.process(i)
+	old.kill()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := r.start(i)
+	if err != nil {
+		return err
+	}
+	r.past = append(r.past, old)
+	r.crew[i] = p
+	return nil
+}
+
+// stop ends all processes.
+func (r *round) stop() {
+	for _, p := range r.crew {
+		p.kill()
+	}
+}
+
+// disturb lets faults happen in each lane until the clients' time is over.
+func (r *round) disturb(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.task.End-r.rec.Now()))
+	defer cancel()
+	errs := make(chan error, len(r.chosen))
+	for _, l := range r.chosen {
+		d := &disturber{r, rand.New(rand.NewPCG(r.random.Uint64(), 0))}
+		go func() { errs <- d.lane(ctx, l) }()
+	}
+	var err error
+	for range r.chosen {
+		err = errors.Join(err, <-errs)
+	}
+	<-ctx.Done() // where no fault is possible
+	return err
+}
+
+// lane lets one fault after the other happen.
+func (d *disturber) lane(ctx context.Context, l lane) error {
+	for len(l.faults) > 0 && pause(ctx, time.Duration(d.random.Int64N(int64(500*time.Millisecond)))) {
+		f := l.faults[d.random.IntN(len(l.faults))]
+		from := d.rec.Now()
+		switch err := f.do(ctx, d); {
+		case errors.Is(err, errNothing):
+		case err != nil:
+			return fmt.Errorf("fault %q at %s: %w", f.kind, d.stage.topology, err)
+		default:
+			d.rec.Note(f.kind, from, d.rec.Now())
+			d.judge.fault(f.kind)
+		}
+	}
+	return nil
+}
+
+// nameInUse is a name for which clients contend now.
+func (d *disturber) nameInUse() string {
+	g := d.groups[d.random.IntN(len(d.groups))]
+	return partName(g.Name, int(time.Duration(max(d.rec.Now()-d.task.Start, 0))/partTime))
+}
+
+// gather waits for the processes, and returns what all told, the dead ones too.
+func (r *round) gather() ([]history.Event, error) {
+	var events []history.Event
+	var errs []error
+	for _, p := range append(r.past, r.crew...) {
+		told, err := p.end(r.rec, workerLimit)
+		errs = append(errs, err)
+		events = append(events, told...)
+	}
+	return events, errors.Join(errs...)
+}

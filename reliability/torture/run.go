@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// run is one run of the program.
+type run struct {
+	out   io.Writer
+	seed  uint64
+	dir   string // for the histories of violations; empty: one among temporary files
+	epoch time.Time
+	store *storeServer
+	judge *judge
+	// strands are topologies that take turns; the strands run at once.
+	strands [][]string
+	// kinds are the strategies that are tried; empty: all that suit a stage.
+	kinds []string
+}
+
+// mostFailed is how many rounds of a strand may fail, since a fault could not be made or undone, before the run does.
+const mostFailed = 3
+
+var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels"}}
+
+// only restricts the run to some topologies.
+func (r *run) only(list string) error {
+	if list == "" {
+		return nil
+	}
+	r.strands = [][]string{strings.Split(list, ",")}
+	for _, topology := range r.strands[0] {
+		if starters[topology] == nil {
+			return fmt.Errorf("-on %q: want some of %q", topology, slices.Sorted(maps.Keys(starters)))
+		}
+	}
+	return nil
+}
+
+// with restricts the run to some strategies.
+func (r *run) with(list string) error {
+	if list == "" {
+		return nil
+	}
+	r.kinds = strings.Split(list, ",")
+	for _, kind := range r.kinds {
+		if _, ok := strategies[kind]; !ok {
+			return fmt.Errorf("-strategies %q: want some of %q", kind, slices.Sorted(maps.Keys(strategies)))
+		}
+	}
+	return nil
+}
+
+// suiting are the strategies to try at a stage.
+func (r *run) suiting(s *stage) []string {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(strategies)) {
+		st := strategies[kind]
+		if st.quorum != (len(s.targets(0)) > 1) {
+			continue
+		}
+		if slices.Contains(r.kinds, kind) || len(r.kinds) == 0 && !st.flawed {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// play plays rounds for a time.
+func (r *run) play(ctx context.Context, length time.Duration) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.epoch, err = bootEpoch(); err != nil {
+		return err
+	}
+	if r.dir == "" {
+		r.dir = filepath.Join(os.TempDir(), fmt.Sprintf("torture-%d", r.seed))
+	}
+	r.judge = newJudge(r.out, r.dir)
+	tmp, err := os.MkdirTemp("", "torture-store-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	if r.store, err = serveStore(tmp); err != nil {
+		return err
+	}
+	defer r.store.close()
+	start := time.Now()
+	end := start.Add(length)
+	fmt.Fprintf(r.out, "seed %d, histories of violations go to %s\n", r.seed, r.dir)
+
+	var strands sync.WaitGroup
+	errs := make([]error, len(r.strands))
+	for i, topologies := range r.strands {
+		strands.Go(func() {
+			if errs[i] = r.strand(ctx, i, topologies, end); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	over := make(chan struct{})
+	var progress sync.WaitGroup
+	progress.Go(func() {
+		tick := time.NewTicker(5 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.judge.progress(time.Since(start))
+			case <-over:
+				return
+			}
+		}
+	})
+	strands.Wait()
+	r.judge.pending.Wait()
+	close(over)
+	progress.Wait()
+	r.judge.sum(r.seed)
+	return errors.Join(errs...)
+}
+
+// strand plays rounds at some topologies by turns.
+func (r *run) strand(ctx context.Context, i int, topologies []string, end time.Time) (err error) {
+	stages := map[string]*stage{}
+	defer func() {
+		for _, s := range stages {
+			err = errors.Join(err, r.judge.logs(s), s.close())
+		}
+	}()
+	random := r.random(i)
+	turn := random.IntN(len(topologies))
+	failed := 0
+	for n := 0; ctx.Err() == nil; n++ {
+		topology := topologies[(turn+n)%len(topologies)]
+		if stages[topology] == nil {
+			s, err := starters[topology](ctx)
+			if err != nil {
+				return err
+			}
+			s.topology = topology
+			stages[topology] = s
+			if len(r.suiting(s)) == 0 {
+				return fmt.Errorf("none of the strategies %q suits %s", r.kinds, topology)
+			}
+		}
+		length := min(roundTime, time.Until(end))
+		if length < shortestRound {
+			break
+		}
+		round := r.round(i, n, len(topologies), stages[topology], random)
+		err := round.play(ctx, length)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		// The servers cannot be trusted any more, so others take their place.
+		err = fmt.Errorf("round %d at %s (%s): %w", round.number, topology, round.name, err)
+		fmt.Fprintln(r.out, "FAILED:", err)
+		if failed++; failed > mostFailed {
+			return err
+		}
+		if err := stages[topology].close(); err != nil {
+			return err
+		}
+		delete(stages, topology)
+	}
+	return nil
+}
+
+// random is what a strand draws from.
+func (r *run) random(strand int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(strand))) }
+
+// round is the nth round of a strand that goes around some topologies.
+func (r *run) round(strand, n, topologies int, s *stage, random *rand.Rand) *round {
+	return &round{
+		run: r, number: strand + len(r.strands)*n, turn: n / topologies, stage: s,
+		random: rand.New(rand.NewPCG(random.Uint64(), uint64(n))),
+	}
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// stage is the servers of one topology, with the proxies before them.
+type stage struct {
+	topology string
+	servers  []*redistest.Server // that keep locks; of Sentinels: master and replicas
+	proxies  []*faultproxy.Proxy
+	cluster  *redistest.Cluster  // nil: none
+	sentinel *redistest.Sentinel // nil: none
+	kind     conformance.Kind
+	master   string
+	close    func() error
+}
+
+// starters start what a round takes place on.
+var starters = map[string]func(context.Context) (*stage, error){
+	"one server":   oneServer,
+	"five masters": fiveMasters,
+	"cluster":      threeNodes,
+	"sentinels":    threeSentinels,
+}
+
+// durable servers lose nothing that they acknowledged, unless they are told to.
+var durable = redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always", "--hz", "50"}}
+
+const (
+	processes = 3
+	clusterOf = 3
+	mastersOf = 5
+)
+
+func oneServer(ctx context.Context) (*stage, error) {
+	s, err := redistest.Launch(ctx, durable)
+	if err != nil {
+		return nil, err
+	}
+	// A proxy for each process: their networks fail apart.
+	st := &stage{servers: []*redistest.Server{s}, kind: conformance.Single}
+	return st.behind([]string{s.Addr(), s.Addr(), s.Addr()}, s.Close)
+}
+
+func fiveMasters(ctx context.Context) (*stage, error) {
+	all, err := redistest.LaunchN(ctx, mastersOf, durable)
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{servers: all, kind: conformance.Single}
+	var addrs []string
+	for _, s := range all {
+		addrs = append(addrs, s.Addr())
+	}
+	return st.behind(addrs, func() error {
+		var errs []error
+		for _, s := range all {
+			errs = append(errs, s.Close())
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// behind puts proxies before addrs.
+func (s *stage) behind(addrs []string, end func() error) (*stage, error) {
+	s.close = func() error {
+		for _, p := range s.proxies {
+			p.Close()
+		}
+		return end()
+	}
+	for _, addr := range addrs {
+		p, err := faultproxy.Listen(addr)
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.proxies = append(s.proxies, p)
+	}
+	return s, nil
+}
+
+func threeNodes(ctx context.Context) (*stage, error) {
+	st := &stage{kind: conformance.Cluster}
+	var mu sync.Mutex
+	opts := durable
+	opts.Announce = func(addr string) (int, error) {
+		p, err := faultproxy.Listen(addr)
+		if err != nil {
+			return 0, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		st.proxies = append(st.proxies, p)
+		return p.Port(), nil
+	}
+	c, err := redistest.LaunchCluster(ctx, clusterOf, opts)
+	st.close = func() error {
+		for _, p := range st.proxies {
+			p.Close()
+		}
+		return c.Close()
+	}
+	if err != nil {
+		c = &redistest.Cluster{}
+		return nil, errors.Join(err, st.close())
+	}
+	st.cluster, st.servers = c, c.Nodes()
+	return st, nil
+}
+
+// threeSentinels has no proxies: Sentinels tell clients the servers' own addresses.
+func threeSentinels(ctx context.Context) (*stage, error) {
+	s, err := redistest.LaunchSentinel(ctx, durable)
+	if err != nil {
+		return nil, err
+	}
+	if err := patient(s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &stage{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}, nil
+}
+
+// targets are what the clients of process i dial.
+func (s *stage) targets(i int) [][]string {
+	switch {
+	case s.cluster != nil:
+		return [][]string{s.cluster.Addrs()}
+	case s.sentinel != nil:
+		return [][]string{s.sentinel.SentinelAddrs()}
+	case len(s.servers) == 1:
+		return [][]string{{s.proxies[i%len(s.proxies)].Addr()}}
+	}
+	var all [][]string
+	for _, p := range s.proxies {
+		all = append(all, []string{p.Addr()})
+	}
+	return all
+}
+
+// log is what the servers have logged.
+func (s *stage) log() string {
+	var b strings.Builder
+	all := s.servers
+	if s.sentinel != nil {
+		all = append(s.sentinel.Sentinels(), all...)
+	}
+	for _, srv := range all {
+		fmt.Fprintf(&b, "--- %s\n%s", srv.Addr(), srv.Log())
+	}
+	return b.String()
+}
+
+// keepers are the servers that keep the locks now.
+func (s *stage) keepers(ctx context.Context) ([]*redistest.Server, error) {
+	if s.sentinel == nil {
+		return s.servers, nil
+	}
+	m, err := s.sentinel.Master(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []*redistest.Server{m}, nil
+}
+
+// fenceSuffix is how the keys of fencing counters end.
+const fenceSuffix = ":fence"
+
+// censusLimit is how long after the last client what is left may take to expire.
+const censusLimit = 20 * time.Second
+
+// census waits until no key is left but fencing counters, which must have a TTL, and returns the keys that stay, as a
+// complaint. Then it empties the servers.
+func (s *stage) census(ctx context.Context) (complaint string, err error) {
+	if s.sentinel != nil {
+		if _, err := s.settle(ctx); err != nil {
+			return "", err
+		}
+	}
+	servers, err := s.keepers(ctx)
+	if err != nil {
+		return "", err
+	}
+	end := time.Now().Add(censusLimit)
+	for {
+		var left []string
+		for _, srv := range servers {
+			keys, err := leftAt(srv)
+			if err != nil {
+				return "", err
+			}
+			left = append(left, keys...)
+		}
+		if len(left) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			complaint = fmt.Sprintf("%d keys are left on %s after %v: %s", len(left), s.topology, censusLimit, strings.Join(left, ", "))
+			break
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return "", ctx.Err()
+		}
+	}
+	for _, srv := range servers {
+		if _, err := srv.Command("FLUSHALL"); err != nil {
+			return complaint, err
+		}
+	}
+	return complaint, nil
+}
+
+// leftAt lists the keys of a server that should not be there.
+func leftAt(s *redistest.Server) ([]string, error) {
+	reply, err := s.Command("KEYS", "*")
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.([]any)
+	var left []string
+	for _, k := range list {
+		key := fmt.Sprint(k)
+		ttl, err := s.Command("PTTL", key)
+		if err != nil {
+			return nil, err
+		}
+		ms, _ := ttl.(int64)
+		if ms == -2 || strings.HasSuffix(key, fenceSuffix) && ms > 0 {
+			continue
+		}
+		left = append(left, fmt.Sprintf("%s (%d ms)", key, ms))
+	}
+	return left, nil
+}

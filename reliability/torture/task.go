@@ -1,0 +1,36 @@
+package main
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// task is what a worker process gets from its parent, as one line of JSON. Times are on the common clock.
+type task struct {
+	Seed    uint64           `json:"seed"`
+	Targets [][]string       `json:"targets"` // of each server, or cluster, the addresses to dial
+	Kind    conformance.Kind `json:"kind"`
+	Master  string           `json:"master"` // its name, where there are Sentinels
+	Groups  []group          `json:"groups"`
+	First   int              `json:"first"`   // number of its first client
+	Clients int              `json:"clients"` // in each group
+	Start   int64            `json:"start"`
+	End     int64            `json:"end"`
+	Part    time.Duration    `json:"part"` // how long a name is used: histories stay short
+	Store   string           `json:"store"`
+}
+
+// group is the clients that contend for one name at a time.
+type group struct {
+	Name     string        `json:"name"`
+	Strategy string        `json:"strategy"` // a key of strategies
+	Rules    history.Rules `json:"rules"`
+}
+
+// The leases of the clients: short, so that many run out.
+const (
+	minTTL = 200 * time.Millisecond
+	maxTTL = 2 * time.Second
+)

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// secondsVariable in the environment says how long TestTorture takes.
+const secondsVariable = "TORTURE"
+
+func seconds(t *testing.T) string {
+	t.Helper()
+	if s := os.Getenv(secondsVariable); s != "" {
+		return s
+	}
+	if testing.Short() {
+		return "15"
+	}
+	return "60"
+}
+
+// lastLine is what a run ends with.
+var lastLine = regexp.MustCompile(`(?m)^operations=(\d+) faults=(\d+) violations=(\d+) seed=(\d+)\n\z`)
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The whole program for a while: no promise is broken.
+func TestTorture(t *testing.T) {
+	redistest.Need(t)
+	var out bytes.Buffer
+	code := program(t.Context(), []string{"-seconds", seconds(t), "-out", kept(t)}, io.MultiWriter(&out, testWriter{t}))
+	last := lastLine.FindStringSubmatch(out.String())
+	if code != statusKept || last == nil {
+		t.Fatalf("exit status %d", code)
+	}
+	if number(t, last[1]) < 100 || number(t, last[2]) < 3 || number(t, last[3]) != 0 {
+		t.Errorf("that is no torture: %s", last[0])
+	}
+}
+
+// kept is a folder for histories that outlives a test that fails.
+func kept(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "torture-") //nolint:usetesting // it stays after a failure
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = os.RemoveAll(dir)
+		}
+	})
+	return dir
+}
+
+// testWriter writes to a test's log.
+type testWriter struct{ t *testing.T }
+
+// Write implements io.Writer.
+func (w testWriter) Write(text []byte) (int, error) {
+	w.t.Log(strings.TrimSuffix(string(text), "\n"))
+	return len(text), nil
+}
+
+// Flawed locks are found out: the violation is written with its picture, and is one still when it is checked again.
+func TestViolation(t *testing.T) {
+	redistest.Need(t)
+	for _, kind := range []string{"flawed: deletes without comparing", "flawed: ignores that leases end"} {
+		t.Run(kind, func(t *testing.T) {
+			var out bytes.Buffer
+			dir := t.TempDir()
+			code := program(t.Context(), []string{"-seconds", "20", "-seed", "7", "-on", "one server", "-strategies", kind, "-out", dir}, &out)
+			t.Log(out.String())
+			last := lastLine.FindStringSubmatch(out.String())
+			if code != statusBroken || last == nil || number(t, last[3]) == 0 || last[4] != "7" {
+				t.Fatalf("exit status %d", code)
+			}
+			histories, err := filepath.Glob(filepath.Join(dir, "flawed*.json"))
+			if err != nil || len(histories) == 0 {
+				t.Fatalf("no history in %s: %v", dir, err)
+			}
+			if !strings.Contains(out.String(), histories[0]) {
+				t.Error("the run does not say where the history is")
+			}
+			picture, err := os.ReadFile(strings.TrimSuffix(histories[0], ".json") + ".html")
+			if err != nil || !bytes.Contains(picture, []byte("acquire #")) {
+				t.Errorf("no picture: %v", err)
+			}
+			if code := program(t.Context(), []string{"-check", histories[0]}, &out); code != statusBroken {
+				t.Errorf("checked again: exit status %d", code)
+			}
+		})
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"-on", "the moon"}, {"-strategies", "hope"}, {"-check", "/does/not/exist"}, {"-seconds", "x"},
+	} {
+		var out bytes.Buffer
+		if code := program(t.Context(), args, &out); code != statusFailed || out.Len() == 0 {
+			t.Errorf("%q: exit status %d: %s", args, code, out.String())
+		}
+	}
+}
+
+// What a seed fixes is the same in each run: the rounds and their faults.
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	plan := func(seed uint64) []string {
+		var names []string
+		r := &run{seed: seed}
+		random := r.random(0)
+		for n := range 20 {
+			round := r.round(0, n, 2, &stage{topology: "one server"}, random)
+			round.plan()
+			names = append(names, round.name, strconv.FormatBool(round.lossy))
+		}
+		return names
+	}
+	if a, b := plan(1), plan(1); !slices.Equal(a, b) {
+		t.Errorf("%q and %q", a, b)
+	}
+	if a, b := plan(1), plan(2); slices.Equal(a, b) {
+		t.Error("the seed does not matter")
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// workerVariable in the environment makes a process a worker.
+const workerVariable = "HOLDFAST_TORTURE_WORKER"
+
+// worker is a process full of clients. It reads its task from in, writes its events to out, a line of JSON each and at once,
+// since it may be killed, and ends when the task's time is over. Further lines of in are the time for which to starve its
+// goroutines. Where in ends before, its parent is gone, and it ends too.
+func worker(in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var t task
+	if err := json.Unmarshal(first, &t); err != nil {
+		return err
+	}
+	epoch, err := bootEpoch()
+	if err != nil {
+		return err
+	}
+	go obey(lines)
+	w := &work{task: t, tell: teller(out)}
+	w.rec = history.NewRecorder(epoch, w.tell)
+	return w.run()
+}
+
+// obey starves the process for as long as each line says.
+func obey(lines *bufio.Reader) {
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			os.Exit(3) // the parent is gone
+		}
+		if d, err := time.ParseDuration(strings.TrimSpace(line)); err == nil {
+			starve(d)
+		}
+	}
+}
+
+// starve keeps all processors busy with goroutines that never wait.
+func starve(d time.Duration) {
+	end := time.Now().Add(d)
+	var wg sync.WaitGroup
+	for range 8 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				if n%100_000 == 0 && time.Now().After(end) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// teller returns a function that writes events.
+func teller(out io.Writer) func(history.Event) {
+	var mu sync.Mutex
+	return func(e history.Event) {
+		text, err := json.Marshal(e)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			_, err = out.Write(append(text, '\n'))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "torture: telling the parent:", err)
+			os.Exit(3)
+		}
+	}
+}
+
+type work struct {
+	task
+	rec  *history.Recorder
+	tell func(history.Event)
+}
+
+func (w *work) run() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	tb := &scope{}
+	defer tb.end()
+	drivers := w.dial(ctx, tb)
+	if drivers == nil {
+		return nil // it came too late to do anything
+	}
+	var err error
+	var wg sync.WaitGroup
+	errs := make(chan error, len(w.Groups)*w.Clients)
+	number := w.First
+	for _, g := range w.Groups {
+		for range w.Clients {
+			c := &client{work: w, group: g, number: number, random: rand.New(rand.NewPCG(w.Seed, uint64(number)))}
+			number++
+			wg.Go(func() { errs <- c.run(ctx, drivers) })
+		}
+	}
+	wg.Wait()
+	close(errs)
+	for e := range errs {
+		err = errors.Join(err, e)
+	}
+	for _, row := range drivers {
+		for _, d := range row {
+			err = errors.Join(err, d.Close())
+		}
+	}
+	return err
+}
+
+// dial opens a driver by each provider at each target. Servers may be down: it tries until the end of the task, and then
+// returns nil.
+func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
+	drivers := make([][]driver.Driver, len(w.Targets))
+	for i, addrs := range w.Targets {
+		for _, c := range clients.All {
+			target := conformance.Target{Kind: w.Kind, Addrs: addrs, MasterName: w.Master}
+			d, err := c.Dial(tb, target)
+			for err != nil {
+				if w.rec.Now() > w.End {
+					return nil
+				}
+				pause(ctx, 20*time.Millisecond)
+				d, err = c.Dial(tb, target)
+			}
+			drivers[i] = append(drivers[i], d)
+		}
+	}
+	return drivers
+}
+
+// scope is what dialing needs of a test.
+type scope struct {
+	conformance.TB // for what it does not need
+	cleanups       []func()
+}
+
+// Helper implements conformance.TB.
+func (*scope) Helper() {}
+
+// Cleanup implements conformance.TB.
+func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+func (s *scope) end() {
+	for _, f := range slices.Backward(s.cleanups) {
+		f()
+	}
+}
