@@ -32,6 +32,9 @@ type Hub struct {
 	asked   []string       // their channels, in the order in which the server answers
 	orders  []order        // for feed, not written yet
 	writing bool           // a goroutine is writing them
+
+	silence *time.Timer // runs while asked is not empty; nil before
+	heard   time.Time   // since when nothing of what was asked for is confirmed
 }
 
 // order is a command to the server: to send channel's messages, or to stop.
@@ -117,8 +120,9 @@ func (h *Hub) send(o order) {
 	if !o.stop {
 		h.pending[o.channel]++
 		h.asked = append(h.asked, o.channel)
-		feed := h.feed
-		time.AfterFunc(openTimeout, func() { h.giveUp(feed, o.channel) })
+		if len(h.asked) == 1 {
+			h.await()
+		}
 	}
 	h.orders = append(h.orders, o)
 	if !h.writing {
@@ -127,10 +131,24 @@ func (h *Hub) send(o order) {
 	}
 }
 
+// await begins to wait for the next confirmation, where there is one to come. The mutex is held.
+func (h *Hub) await() {
+	switch h.heard = time.Now(); {
+	case len(h.asked) == 0 && h.silence != nil:
+		h.silence.Stop()
+	case len(h.asked) == 0:
+	case h.silence == nil:
+		h.silence = time.AfterFunc(openTimeout, h.giveUp)
+	default:
+		h.silence.Reset(openTimeout)
+	}
+}
+
 // giveUp closes a feed that has not confirmed a SUBSCRIBE in time: the connection is half open, or the server frozen.
-func (h *Hub) giveUp(feed Feed, channel string) {
+func (h *Hub) giveUp() {
 	h.mu.Lock()
-	silent := h.feed == feed && h.pending[channel] > 0
+	feed := h.feed
+	silent := feed != nil && len(h.asked) > 0 && time.Since(h.heard) >= openTimeout
 	h.mu.Unlock()
 	if silent {
 		_ = feed.Close() // Next fails then, and run opens another
@@ -198,6 +216,7 @@ func (h *Hub) run() {
 		}
 		h.fail(failed, err)
 		h.feed, h.orders, h.asked = nil, nil, nil
+		h.await()
 		clear(h.pending)
 		if h.ctx.Err() != nil || len(h.topics) == 0 {
 			h.running = false
@@ -248,6 +267,7 @@ func (h *Hub) receive(feed Feed) error {
 			h.pending[ev.Channel]--
 			if i := slices.Index(h.asked, ev.Channel); i >= 0 {
 				h.asked = slices.Delete(h.asked, i, i+1)
+				h.await()
 			}
 			if h.pending[ev.Channel] > 0 {
 				break

@@ -70,3 +70,39 @@ func TestHubReplacesAHalfOpenConnection(t *testing.T) {
 		}
 	})
 }
+
+// A server that confirms slowly is left alone as long as it goes on, and replaced once it stops.
+func TestHubBearsSlowConfirmations(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t)
+		hub := newHub(t, srv)
+		defer subscribe(t, hub, "first").Close()
+		srv.set(func() { srv.silent = true })
+		channels := []string{"a", "b", "c", "d"}
+		var wg sync.WaitGroup
+		for _, channel := range channels {
+			wg.Go(func() {
+				if sub, err := hub.Subscribe(t.Context(), channel); err == nil {
+					_ = sub.Close()
+				}
+			})
+		}
+		synctest.Wait()
+		feed := srv.newest()
+		for _, channel := range channels[:3] {
+			advance(4 * time.Second)
+			feed.confirm(channel)
+		}
+		advance(4900 * time.Millisecond)
+		if feed.isClosed() {
+			t.Fatal("a connection was given up that confirms one SUBSCRIBE every 4 s")
+		}
+		srv.set(func() { srv.silent = false }) // the next one is well
+		advance(200 * time.Millisecond)
+		if !feed.isClosed() {
+			t.Error("a connection that has stopped to confirm was not given up after 5 s")
+		}
+		wg.Wait()
+	})
+}
