@@ -20,7 +20,7 @@
 // after the next holder began. What must not be written late needs the fencing token ([Request].Fenced, [Lock.Fence]),
 // checked where it is written (Kleppmann, "How to do distributed locking", 2016).
 //
-// It is assumed that server clocks are not stepped by more than the drift (1 % of the TTL and 2 ms), that no acknowledged
-// write is lost, and that the server does not evict keys (maxmemory-policy noeviction). A failover of an asynchronous
-// replica can lose an acknowledged write, and with it exclusion.
+// It is assumed that server clocks are not stepped by more than the drift (1 % of the TTL and 2 ms) less the millisecond by
+// which they round, that no acknowledged write is lost, and that the server does not evict keys (maxmemory-policy
+// noeviction). A failover of an asynchronous replica can lose an acknowledged write, and with it exclusion.
 package locker
