@@ -3,7 +3,10 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -60,4 +63,52 @@ func TestReleaseWithoutPatienceIsBoundedByAnAttempt(t *testing.T) {
 			t.Errorf("Release with a ctx that has ended, and an AttemptTimeout of 1 s, took %v", took)
 		}
 	})
+}
+
+// Where nothing fails, whoever is late, what was renewed for an hour is gone from all nodes as soon as they have answered: no
+// acquire and no renewal comes behind the release.
+func TestReleaseOvertakesNothing(t *testing.T) {
+	t.Parallel()
+	const slowest = 700 * ms
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 11))
+			below := func(n int64) int64 {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.Int64N(n)
+			}
+			upTo := func(d time.Duration) time.Duration {
+				if below(3) > 0 { // most are quick, so that one is late beside them
+					d /= 100
+				}
+				return time.Duration(below(int64(d)))
+			}
+			c := overHooked(t, 3, redlock.Config{AttemptTimeout: time.Minute})
+			for _, n := range c.n {
+				late := func(string) error { sleep(upTo(slowest / 2)); return nil }
+				n.hook(late, late)
+			}
+			for range 4 {
+				lock, err := c.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				sleep(upTo(slowest))
+				if seed%2 == 0 {
+					c.n[below(3)].Forget(name) // to be restored
+				}
+				match(t, lock.Renew(t.Context(), time.Hour))
+				sleep(upTo(slowest))
+				match(t, lock.Release(t.Context()))
+				sleep(4 * slowest) // an acquire that has its answer raises the fence, and is given back then
+				for i, n := range c.n {
+					if s, err := n.Inspect(bg, name); s.Held || err != nil {
+						t.Errorf("seed %d: node %d is held for %v, %v", seed, i, s.Left, err)
+					}
+				}
+			}
+		})
+	}
 }
