@@ -106,6 +106,7 @@ func renewalFindsItGone(t *caseT) {
 	if left := t.pttl(next.Name()); left > long || left < long-slack {
 		t.Errorf("the next holder's lease of %v ends in %v", long, left)
 	}
+	t.do(next.Name(), "DEL", next.Name()) // its driver is closed
 }
 
 func lastingOutageEnds(t *caseT) {
