@@ -405,6 +405,7 @@ var ping = driver.NewScript(`return 1`)
 func (m *machine) takenAway() {
 	now := time.Now()
 	for _, h := range m.holds {
+		h.taken = true
 		if late := m.srv.drv.lastLate(); late.After(now) && !h.released { // a command of its acquire may yet bring it back
 			h.gone, h.unsure, h.from, h.to = false, true, now, latest(h.to, late.Add(h.lock.TTL()))
 			continue

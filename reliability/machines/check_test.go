@@ -152,7 +152,7 @@ func (m *machine) watchedLock(h *hold) {
 	if h.lock.Err() == nil {
 		return
 	}
-	if !h.gone && !h.unsure && m.outlasted < h.lock.TTL()/2 {
+	if !h.gone && !h.unsure && !h.taken && m.outlasted < h.lock.TTL()/2 {
 		m.Fatalf("%s was renewed all the time, and ended: %v", h.id, h.lock.Err())
 	}
 	h.over = locker.ErrLost

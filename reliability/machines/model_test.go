@@ -21,6 +21,7 @@ type hold struct {
 
 	deadline time.Time
 	from, to time.Time // it ends at the server in between; they differ only while a command may come late
+	taken    bool      // it was taken away once; a renewal may have seen that before a late command brought it back
 	gone     bool      // the server has it no more, whether or not the Lock knows
 	unsure   bool      // a step of unknown outcome was about it: the server is asked which
 	over     error     // locker.ErrReleased or locker.ErrLost, once the Lock knows
