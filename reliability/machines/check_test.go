@@ -32,6 +32,9 @@ func (m *machine) checkServer() {
 		case h.unsure && calm:
 			m.learn(h, till)
 		case h.unsure:
+			if m.watched { // it is renewed meanwhile
+				h.to = latest(h.to, till)
+			}
 		case h.gone && there && calm:
 			m.Fatalf("%s is over, yet at the server for %v", h.id, till.Sub(now))
 		case h.gone:
