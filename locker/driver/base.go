@@ -61,7 +61,8 @@ func (b *Base) leave() {
 }
 
 // Shutdown asks background work to end, waits for it up to three seconds, closes the driver, then closes hub where there
-// is one. Work that did not end in time is an error. The second call answers ErrClosed.
+// is one. Work that did not end in time is
+// ErrCleanUpUnfinished. The second call answers ErrClosed.
 func (b *Base) Shutdown(hub *Hub) error {
 	b.mu.Lock()
 	if b.closing {
@@ -84,7 +85,7 @@ func (b *Base) Shutdown(hub *Hub) error {
 	select {
 	case <-idle:
 	case <-timer.C:
-		err = errors.New("driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
+		err = ErrCleanUpUnfinished
 	}
 	b.mu.Lock()
 	b.closed = true

@@ -21,7 +21,7 @@ type Driver interface {
 	// Info names the client and the server, for traces.
 	Info() Info
 	// Close ends what the adapter opened, never the caller's client, once background work has ended or three seconds have
-	// passed. Later calls fail with ErrClosed. Calls under way are not waited for: what they leave open stays so.
+	// passed, which is ErrCleanUpUnfinished. Later calls fail with ErrClosed. Calls under way are not waited for: what they leave open stays so.
 	Close() error
 }
 

@@ -11,6 +11,10 @@ import (
 // ErrNotSent marks a command that surely never left this process.
 var ErrNotSent = errors.New("command was not sent")
 
+// ErrCleanUpUnfinished is what Close answers where the clean-up of acquires of unknown outcome took longer than it waits. The
+// driver is closed all the same; a key may stay until its TTL.
+var ErrCleanUpUnfinished = errors.New("driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
+
 // ErrClosed is what a driver answers after its Close. It matches ErrNotSent.
 var ErrClosed error = closedError{}
 
