@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
-// What a script answers is the same through every client, or an error through every one.
+// What a script answers is the same through every client, in a batch too, or an error through every one. To SET NX, OK is yes,
+// nil is no, and all else is an error.
 func FuzzReplies(f *testing.F) {
 	for _, reply := range []string{
 		":1\r\n", ":-9223372036854775808\r\n", "$-1\r\n", "*-1\r\n", "$0\r\n\r\n", "$3\r\na\r\n\r\n", "+OK\r\n", "*0\r\n", "*1\r\n$-1\r\n", "*1\r\n*-1\r\n",
@@ -41,12 +42,21 @@ func FuzzReplies(f *testing.F) {
 		}
 		answer.Store(&raw)
 		want, wantErr := driver.NewReply(v.Any())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
 		for i, drv := range drivers {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			got, err := drv.Eval(ctx, script, []string{"a"}, nil)
-			cancel()
-			if (err == nil) != (wantErr == nil) || err == nil && show(got) != show(want) {
-				t.Errorf("%s made of %q: %s, %v; want %s, %v", clients.All[i].Name, raw, show(got), err, show(want), wantErr)
+			var results [3]driver.Result
+			results[0].Reply, results[0].Err = drv.Eval(ctx, script, []string{"a"}, nil)
+			call := driver.Call{Script: script, Keys: []string{"a"}}
+			copy(results[1:], drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})) //nolint:errcheck // they all can
+			for _, got := range results {
+				if (got.Err == nil) != (wantErr == nil) || got.Err == nil && show(got.Reply) != show(want) {
+					t.Errorf("%s made of %q: %s, %v; want %s, %v", clients.All[i].Name, raw, show(got.Reply), got.Err, show(want), wantErr)
+				}
+			}
+			set, err := drv.SetNX(ctx, "a", "b", time.Second)
+			if set != (v.Any() == "OK") || (err == nil) != (set || v.IsNil) {
+				t.Errorf("%s made of %q, as the answer to SET NX: %v, %v", clients.All[i].Name, raw, set, err)
 			}
 		}
 	})
@@ -95,7 +105,7 @@ func encode(b []byte, v resp.Value) (_ []byte, ok bool) {
 	return nil, false
 }
 
-// serve is a server that gives every script the same answer, and returns its address.
+// serve is a server that gives every script and SET the same answer, and returns its address.
 func serve(f *testing.F, answer *atomic.Pointer[[]byte]) string {
 	f.Helper()
 	l, err := new(net.ListenConfig).Listen(f.Context(), "tcp", "127.0.0.1:0")
@@ -119,7 +129,7 @@ func serve(f *testing.F, answer *atomic.Pointer[[]byte]) string {
 					}
 					reply := []byte("+OK\r\n")
 					switch strings.ToUpper(request.Args()[0]) {
-					case "EVAL", "EVALSHA":
+					case "EVAL", "EVALSHA", "SET":
 						reply = *answer.Load()
 					case "HELLO":
 						reply = []byte("*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:2\r\n")
