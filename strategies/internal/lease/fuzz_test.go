@@ -221,7 +221,7 @@ func (v *victim) do(op rune) {
 }
 
 func (v *victim) inspect() {
-	state, err := v.l.(locker.Inspector).Inspect(v.Context(), name) //nolint:errcheck // they all can
+	state, err := v.l.(locker.Inspector).Inspect(v.Context(), name)
 	v.known("inspect", err)
 	var ok bool
 	switch {
@@ -247,8 +247,8 @@ func (v *victim) release() {
 	v.open = false
 	err := v.lock.Release(v.Context())
 	v.known("release", err)
-	gone := v.is(0) || driver.CodeOf(v.lastErr) == "WRONGTYPE" // somebody else's by now
-	if err == nil && (lost != nil || !v.is(1) && !(gone && v.open)) {
+	gone := v.open && (v.is(0) || driver.CodeOf(v.lastErr) == "WRONGTYPE") // or somebody else's by now
+	if err == nil && (lost != nil || !v.is(1) && !gone) {
 		v.Errorf("released by the reply %+v", v.last)
 	}
 }

@@ -30,7 +30,7 @@ func TestRepliesThatMakeNoSense(t *testing.T) {
 	release := func(ctx context.Context, lock *locker.Lock, _ locker.Locker) error { return lock.Release(ctx) }
 	upgrade := func(ctx context.Context, lock *locker.Lock, _ locker.Locker) error { return lock.Upgrade(ctx) }
 	inspect := func(ctx context.Context, _ *locker.Lock, l locker.Locker) error {
-		_, err := l.(locker.Inspector).Inspect(ctx, name) //nolint:errcheck // they all can
+		_, err := l.(locker.Inspector).Inspect(ctx, name)
 		return err
 	}
 	for what, tt := range map[string]struct {
