@@ -11,13 +11,16 @@ TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
 
+# How long each fuzz target runs, such as 10m; that many times with an x behind, such as 10000x.
+FUZZTIME ?= 2s
+
 # How long these run, and from which seed; 0: a random one, which they print.
 torture: SECONDS ?= 600
 simulate: SECONDS ?= 60
 SEED ?= 0
 
 # Cheap steps first; the first that fails ends the run.
-STEPS := redis fmt tidy vet lint race
+STEPS := redis fmt tidy vet lint race fuzz
 
 # A go.work of the folders above would change what is built here.
 export GOWORK := off
@@ -61,6 +64,10 @@ race: ## Run all tests with the race detector, in random order
 	@echo "==> race: go test -race -shuffle=on"
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
 	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+
+fuzz: ## Run each fuzz target for FUZZTIME=2s
+	@echo "==> fuzz: each target for $(FUZZTIME)"
+	@scripts/modules.sh "$(CURDIR)/scripts/fuzz.sh" $(FUZZTIME)
 
 test-matrix: redis ## Run the tests on Valkey and newer Redis too, unpacked from Debian's packages (needs apt-get)
 	@echo "==> test-matrix: one server after another"

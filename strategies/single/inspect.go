@@ -10,11 +10,11 @@ import (
 
 // readState reads the reply of inspect.
 func readState(_ string, reply driver.Reply) (locker.State, error) {
-	if reply.IsNil(0) {
+	left, err := reply.Int(1)
+	if err == nil && reply.IsNil(0) {
 		return locker.State{}, nil
 	}
-	value, err := reply.Text(0)
-	left, err2 := reply.Int(1)
+	value, err2 := reply.Text(0)
 	if err := errors.Join(err, err2); err != nil {
 		return locker.State{}, lease.Malformed(err)
 	}

@@ -195,13 +195,28 @@ func (a *attempt) read() error {
 }
 
 func (a *attempt) readGrant() (err error) {
-	if a.fence, err = readFence(a.reply); err != nil || a.layout.Convert == nil {
+	if a.fence, err = a.readToken(a.reply); err != nil || a.layout.Convert == nil {
 		return err
 	}
-	if a.conversions, err = a.reply.Int(2); err != nil {
+	if a.conversions, err = a.reply.Int(2); err == nil && (a.conversions < 0 || a.conversions > maxConversions) {
+		err = fmt.Errorf("%d conversions", a.conversions)
+	}
+	if err != nil {
 		return Malformed(err)
 	}
 	return nil
+}
+
+// maxConversions is the highest number that Lua counts exactly.
+const maxConversions = 1 << 53
+
+// readToken reads the fencing token behind the status, of what makes a hold: there is one if it is fenced, and only then.
+func (h *hold) readToken(reply driver.Reply) (int64, error) {
+	fence, err := readFence(reply)
+	if err == nil && (fence > 0) != h.fenced() {
+		return 0, Malformed(fmt.Errorf("a fencing token of %d, fenced: %v", fence, h.fenced()))
+	}
+	return fence, err
 }
 
 // readFence reads the fencing token behind the status.

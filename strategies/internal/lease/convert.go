@@ -29,7 +29,11 @@ func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, erro
 	}
 	switch status {
 	case replyYes, replyAlready:
-		fence, err := readFence(cmd.reply)
+		read := readFence
+		if mode == locker.Exclusive {
+			read = h.readToken
+		}
+		fence, err := read(cmd.reply)
 		if err != nil {
 			return locker.Term{}, err
 		}

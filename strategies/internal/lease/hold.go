@@ -144,7 +144,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	if err := cmd.Resolve(ctx, cmd); err != nil {
 		return locker.Term{}, gone(err)
 	}
-	if extended, err := cmd.reply.Int(0); err == nil && extended == replyYes && cmd.acked < cmd.replicas {
+	if extended, err := answer(cmd.reply); err == nil && extended && cmd.acked < cmd.replicas {
 		return locker.Term{}, cmd.shortfall() // a failover may bring the old lease back, so the old Deadline stays
 	}
 	return h.renewed(cmd.reply, cmd.Last, ttl)
@@ -152,11 +152,11 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 
 // renewed takes in the answer to a renewal.
 func (h *hold) renewed(reply driver.Reply, sent time.Time, ttl time.Duration) (locker.Term, error) {
-	extended, err := reply.Int(0)
+	extended, err := answer(reply)
 	switch {
 	case err != nil:
-		return locker.Term{}, Malformed(err)
-	case extended == replyNo:
+		return locker.Term{}, err
+	case !extended:
 		return locker.Term{}, locker.ErrLost
 	}
 	h.extend(deadline(sent, ttl))
@@ -179,14 +179,23 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 	if err != nil {
 		return locker.Term{}, Malformed(err)
 	}
-	if status == replyNo {
+	switch status {
+	case replyYes:
+		now, err := readFence(cmd.reply)
+		if err == nil && now < fence {
+			err = Malformed(fmt.Errorf("a fencing token of %d, raised to %d", now, fence))
+		}
+		if err != nil {
+			return locker.Term{}, err
+		}
+		return locker.Term{Deadline: h.until(), Fence: now}, nil
+	case replyNo:
 		return locker.Term{}, locker.ErrLost
-	}
-	if status != replyYes {
+	case replyCounter:
 		return locker.Term{}, h.counterInTheWay(cmd)
+	default:
+		return locker.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}
-	now, err := readFence(cmd.reply)
-	return locker.Term{Deadline: h.until(), Fence: now}, err
 }
 
 // counterError is the error of the reply {-1, text}.

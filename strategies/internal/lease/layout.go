@@ -73,6 +73,18 @@ const (
 	replyLate    = 4 // a conversion: a later one was there before
 )
 
+// answer reads the reply of a script that answers 1 or 0.
+func answer(reply driver.Reply) (yes bool, err error) {
+	status, err := reply.Int(0)
+	if err == nil && status != replyYes && status != replyNo {
+		err = fmt.Errorf("status %d", status)
+	}
+	if err != nil {
+		return false, Malformed(err)
+	}
+	return status == replyYes, nil
+}
+
 // Malformed is the error of a reply that no script of ours gives.
 func Malformed(err error) error {
 	return driver.Final(fmt.Errorf("unexpected reply of a script: %w", err))

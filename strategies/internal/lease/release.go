@@ -49,18 +49,18 @@ func (h *hold) end(ctx context.Context, e ending) error {
 		h.giveBack(e)
 		return err
 	}
-	var done int64
+	done := false
 	if !other {
-		if done, err = cmd.reply.Int(0); err != nil {
+		if done, err = answer(cmd.reply); err != nil {
 			h.giveBack(e) // nobody knows what it did
-			return Malformed(err)
+			return err
 		}
 	}
 	if h.open > 0 {
 		h.cleanUp(h.open, e) // an earlier send of the acquire may yet be executed, now that the key is free
 	}
 	switch {
-	case done == replyYes, cmd.Open > 0 && cmd.First.Before(before):
+	case done, cmd.Open > 0 && cmd.First.Before(before):
 		return nil
 	case other:
 		return gone(err)
@@ -92,8 +92,7 @@ func (h *hold) cleanUp(open int, e ending) {
 			if err != nil {
 				return false, err
 			}
-			done, err := reply.Int(0)
-			return done == replyYes, err
+			return answer(reply)
 		},
 	})
 }

@@ -61,11 +61,11 @@ func (h *hold) acknowledged(ctx context.Context, cmd *command, earlier bool) err
 		if err := cmd.Resolve(ctx, cmd); err != nil {
 			return gone(err)
 		}
-		held, err := cmd.reply.Int(0)
+		held, err := answer(cmd.reply)
 		if err != nil {
-			return Malformed(err)
+			return err
 		}
-		if held == replyNo {
+		if !held {
 			return locker.ErrLost
 		}
 	}

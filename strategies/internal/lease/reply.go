@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -40,13 +41,18 @@ func ReadState(key string, reply driver.Reply) (locker.State, error) {
 		return locker.State{}, Foreign(key, reply)
 	case status == replyNo:
 		return locker.State{}, nil
+	case status != replyYes:
+		return locker.State{}, Malformed(fmt.Errorf("status %d", status))
 	}
 	holder, err := ReadHolder(reply)
 	holds, err2 := reply.Int(4)
+	if err2 == nil && (holds < 1 || holds > math.MaxInt32) {
+		err2 = fmt.Errorf("%d holds", holds)
+	}
 	if err := errors.Join(err, err2); err != nil {
 		return locker.State{}, Malformed(err)
 	}
-	state := locker.State{Held: true, Owner: holder.Owner, Note: holder.Note, Holds: int(holds), Left: Millis(holder.Left)}
+	state := locker.State{Held: true, Owner: holder.Owner, Note: holder.Note, Holds: int(holds), Left: Millis(max(holder.Left, 0))}
 	if shared, err := reply.Int(5); err == nil && shared == 1 {
 		state.Mode = locker.Shared
 	}
