@@ -186,6 +186,8 @@ func threeNodesDown(t *caseT) {
 	if lock.Deadline().After(before) {
 		t.Errorf("a renewal that failed moved the Deadline from %v to %v", before, lock.Deadline())
 	}
+	t.promptly("Release with three of five nodes down", func() { _ = lock.Release(t.ctx) })
+	t.nowhere(held.Name) // at those that are left
 }
 
 func threeNodesHang(t *caseT) {

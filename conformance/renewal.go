@@ -38,6 +38,9 @@ var renewalCases = []testCase{
 // medium is a TTL whose first renewal a case waits for, and that leaves time to tell it from the Deadline.
 const medium = 3 * time.Second
 
+// watched is the TTL of locks that must be renewed in time, on a machine that is busy elsewhere.
+const watched = 800 * time.Millisecond
+
 // renewed waits until a lock was renewed so many times.
 func (t *caseT) renewed(lock *locker.Lock, times int) {
 	t.Helper()
@@ -50,9 +53,9 @@ func (t *caseT) renewed(lock *locker.Lock, times int) {
 func renewedOutlasts(t *caseT) {
 	l, other := t.direct(), t.direct()
 	for _, fenced := range []bool{false, true} {
-		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: brief, Fenced: fenced})
+		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: watched, Fenced: fenced})
 		first := lock.Deadline()
-		t.eventually("the TTL is over twice", func() bool { return time.Since(first) > brief })
+		t.eventually("the TTL is over twice", func() bool { return time.Since(first) > watched })
 		t.held(lock)
 		t.covers(lock)
 		t.contended(other, locker.Request{Name: lock.Name()})
@@ -111,7 +114,7 @@ func renewalFindsItGone(t *caseT) {
 
 func lastingOutageEnds(t *caseT) {
 	p, l := t.behind()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: brief})
+	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
 	sends := func() int { return p.Count(faultproxy.Contains(lock.Name())) }
 	t.renewed(lock, 1)
 	outage := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Every: true, Fault: faultproxy.CutBefore})
@@ -123,7 +126,7 @@ func lastingOutageEnds(t *caseT) {
 	t.lost(lock)
 	outage.Release()
 
-	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: brief})
+	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
 	t.renewed(witness, 1)
 	before := sends()
 	t.renewed(witness, 3)
@@ -141,7 +144,7 @@ func lastingOutageEnds(t *caseT) {
 func releaseEndsRenewals(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: brief})
+	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
 	sends := func() int { return p.Count(faultproxy.Contains(lock.Name())) }
 	t.renewed(lock, 1)
 	renewal := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
@@ -159,7 +162,7 @@ func releaseEndsRenewals(t *caseT) {
 	}
 	t.is(lock.Err(), locker.ErrReleased, "Err after a late renewal")
 
-	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: brief})
+	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
 	t.renewed(witness, 1)
 	before := sends()
 	t.renewed(witness, 3)

@@ -57,6 +57,16 @@ func (h *health) way() way {
 	return straight
 }
 
+// batchWay is way for a batch. In a cluster it never goes aside: the client panics where it is to follow ASK with a batch on
+// connections of their own (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not know it again). What
+// a dead shared connection loses of a batch has an unknown outcome, and is repeated by itself.
+func (h *health) batchWay() way {
+	if w := h.way(); w != aside || !h.many {
+		return w
+	}
+	return watched
+}
+
 // answered notes a reply.
 func (h *health) answered() {
 	if h.answers.Load() < warm {

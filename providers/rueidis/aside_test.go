@@ -1,0 +1,61 @@
+package rueidis
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// A batch goes aside, since a shared connection is dead, while its slot is on the move. The client's own DoMulti panics then,
+// in a goroutine where nobody can recover.
+func TestBatchAsideOfASlotOnTheMove(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	cluster := redistest.StartCluster(t, 3, redistest.Options{})
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: cluster.Addrs(), DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	drv, err := New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = drv.Close() })
+	a := drv.(*adapter)
+	dead := time.Now().Add(time.Hour)
+	a.health.dead.Store(&dead)
+
+	script := driver.NewScript("return redis.call('INCR', KEYS[1])")
+	var calls []driver.Call
+	for i := range 20 {
+		calls = append(calls, driver.Call{Script: script, Keys: []string{fmt.Sprintf("{batch}%d", i)}})
+	}
+	slot := redistest.Slot("batch")
+	to := cluster.Nodes()[0]
+	if to == cluster.NodeForSlot(slot) {
+		to = cluster.Nodes()[1]
+	}
+	move, err := cluster.BeginMove(t.Context(), slot, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range int64(2) {
+		for i, r := range a.EvalMany(t.Context(), calls) {
+			if r.Err != nil {
+				t.Fatalf("call %d: %v", i, r.Err)
+			}
+			if n, err := r.Reply.Int(0); n != round+1 || err != nil {
+				t.Errorf("call %d answered %d, %v: want %d", i, n, err, round+1)
+			}
+		}
+	}
+	if err := move.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
