@@ -26,14 +26,15 @@ type slow struct {
 func (s slow) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
 	source := fmt.Sprintf(`
 local fast = redis
-local function micros() local t = fast.call('TIME') return t[1] * 1000000 + t[2] end
+local timed, clock = pcall(function() return os.clock end) -- newer servers have it; there TIME stands still in a script
+if not timed then clock = function() local t = fast.call('TIME') return t[1] + t[2] / 1000000 end end
 local redis = {pcall = fast.pcall, call = function(name, ...)
   local reply = fast.call(name, ...)
-  local till = micros() + %d
-  while name == '%s' and micros() < till do end
+  local till = clock() + %f
+  while name == '%s' and clock() < till do end
   return reply
 end}
-`, s.takes.Microseconds(), s.command) + script.Source()
+`, s.takes.Seconds(), s.command) + script.Source()
 	return s.Driver.Eval(ctx, driver.NewScript(source), keys, args)
 }
 
