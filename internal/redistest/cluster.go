@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,12 +12,11 @@ import (
 
 // Cluster is a Redis Cluster of masters, without replicas unless AddReplica adds some.
 type Cluster struct {
-	nodes    []*Server
-	ids      []string // node IDs, in the order of nodes
+	mu       sync.Mutex
+	nodes    []*Server // the masters
 	replicas []*Server
-
-	mu    sync.Mutex
-	owner [Slots]*Server
+	ids      map[*Server]string
+	owner    [Slots]*Server
 }
 
 // StartCluster starts a cluster of n masters for a test.
@@ -32,7 +32,7 @@ func LaunchCluster(ctx context.Context, n int, opts Options) (_ *Cluster, err er
 	if n < 1 {
 		return nil, fmt.Errorf("redistest: a cluster of %d nodes: want 1 or more", n)
 	}
-	c := &Cluster{}
+	c := &Cluster{ids: map[*Server]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -80,11 +80,9 @@ func (o Options) clusterNode(s *Server) ([]string, error) {
 // join makes node i serve its slots and meet the nodes before it.
 func (c *Cluster) join(ctx context.Context, i, first, last int) error {
 	s := c.nodes[i]
-	id, err := s.Do(ctx, "CLUSTER", "MYID")
-	if err != nil {
+	if err := c.name(ctx, s); err != nil {
 		return err
 	}
-	c.ids = append(c.ids, fmt.Sprint(id))
 	commands := [][]any{
 		{"CLUSTER", "SET-CONFIG-EPOCH", i + 1},
 		addSlots(first, last),
@@ -100,6 +98,18 @@ func (c *Cluster) join(ctx context.Context, i, first, last int) error {
 	return nil
 }
 
+// name keeps the node ID of s.
+func (c *Cluster) name(ctx context.Context, s *Server) error {
+	id, err := s.Do(ctx, "CLUSTER", "MYID")
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids[s] = fmt.Sprint(id)
+	return nil
+}
+
 // addSlots returns CLUSTER ADDSLOTS, because ADDSLOTSRANGE is only known to Redis 7.
 func addSlots(first, last int) []any {
 	command := []any{"CLUSTER", "ADDSLOTS"}
@@ -112,7 +122,8 @@ func addSlots(first, last int) []any {
 // WaitReady waits until every running node serves its slots and knows the owner
 // of each other slot, as after a node's Restart.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	for _, s := range c.nodes {
+	all := c.all()
+	for _, s := range all {
 		if !s.Running() {
 			continue
 		}
@@ -122,8 +133,8 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				return err
 			}
 			text, _ := info.(string)
-			if state, known := infoField(text, "cluster_state"), infoField(text, "cluster_known_nodes"); state != "ok" || known != strconv.Itoa(len(c.nodes)+len(c.replicas)) {
-				return fmt.Errorf("cluster_state is %s, known nodes %s of %d", state, known, len(c.nodes)+len(c.replicas))
+			if state, known := infoField(text, "cluster_state"), infoField(text, "cluster_known_nodes"); state != "ok" || known != strconv.Itoa(len(all)) {
+				return fmt.Errorf("cluster_state is %s, known nodes %s of %d", state, known, len(all))
 			}
 			return c.compare(ctx, s)
 		})
@@ -140,8 +151,18 @@ func (c *Cluster) compare(ctx context.Context, s *Server) error {
 	if err != nil {
 		return err
 	}
-	var seen [Slots]string
-	text, _ := nodes.(string)
+	seen := owners(nodes)
+	for slot := range Slots {
+		if want := c.id(c.NodeForSlot(slot)); seen[slot] != want {
+			return fmt.Errorf("owner of slot %d is %q, want %q", slot, seen[slot], want)
+		}
+	}
+	return nil
+}
+
+// owners returns the IDs of the slots' owners in a reply to CLUSTER NODES.
+func owners(reply any) (seen [Slots]string) {
+	text, _ := reply.(string)
 	for line := range strings.Lines(text) {
 		// id addr flags master ping pong epoch link range...; a [range] is on the move
 		fields := strings.Fields(line)
@@ -160,32 +181,36 @@ func (c *Cluster) compare(ctx context.Context, s *Server) error {
 			}
 		}
 	}
-	for slot := range Slots {
-		if want := c.id(c.NodeForSlot(slot)); seen[slot] != want {
-			return fmt.Errorf("owner of slot %d is %q, want %q", slot, seen[slot], want)
-		}
-	}
-	return nil
+	return seen
 }
 
 // id returns the node ID of s.
 func (c *Cluster) id(s *Server) string {
-	for i, n := range c.nodes {
-		if n == s {
-			return c.ids[i]
-		}
-	}
-	return ""
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[s]
 }
 
-// Nodes returns the masters, in the order of their first slots.
-func (c *Cluster) Nodes() []*Server { return append([]*Server(nil), c.nodes...) }
+// Nodes returns the masters, in the order of their first slots; after a failover, those of the last WaitMasters.
+func (c *Cluster) Nodes() []*Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.nodes)
+}
+
+// all returns the masters and the replicas.
+func (c *Cluster) all() []*Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Concat(c.nodes, c.replicas)
+}
 
 // Addrs returns the addresses that clients dial: of the nodes, or the announced
 // ones.
 func (c *Cluster) Addrs() []string {
-	addrs := make([]string, len(c.nodes))
-	for i, s := range c.nodes {
+	nodes := c.Nodes()
+	addrs := make([]string, len(nodes))
+	for i, s := range nodes {
 		addrs[i] = localAddr(s.announced)
 	}
 	return addrs
@@ -202,7 +227,7 @@ func (c *Cluster) NodeForSlot(slot int) *Server {
 func (c *Cluster) NodeForKey(key string) *Server { return c.NodeForSlot(Slot(key)) }
 
 // Close kills the nodes and removes their folders.
-func (c *Cluster) Close() error { return closeAll(append(c.Nodes(), c.replicas...)) }
+func (c *Cluster) Close() error { return closeAll(c.all()) }
 
 // Log returns the logs of all nodes.
-func (c *Cluster) Log() string { return logAll(append(c.Nodes(), c.replicas...)) }
+func (c *Cluster) Log() string { return logAll(c.all()) }

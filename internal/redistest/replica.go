@@ -60,7 +60,15 @@ func (c *Cluster) AddReplica(ctx context.Context, master *Server) (*Server, erro
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
 	c.replicas = append(c.replicas, r)
+	c.mu.Unlock()
+	if err := c.name(ctx, r); err != nil {
+		return r, err
+	}
+	if _, err := r.Do(ctx, "CONFIG", "SET", quickSync, 0); err != nil { // it may become the next master
+		return r, err
+	}
 	if _, err := r.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(master.port), strconv.Itoa(master.busPort)); err != nil {
 		return r, err
 	}

@@ -77,7 +77,7 @@ func (m *SlotMove) Finish(ctx context.Context) error {
 	}
 	// The new owner first, so that the slot is never without one.
 	order := []*Server{m.to, m.from}
-	for _, s := range m.c.nodes {
+	for _, s := range m.c.Nodes() {
 		if s != m.to && s != m.from {
 			order = append(order, s)
 		}

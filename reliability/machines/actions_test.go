@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"pgregory.net/rapid"
@@ -375,32 +373,11 @@ func (m *machine) wait(t *rapid.T) {
 func (m *machine) restart(*rapid.T) {
 	m.notef("the server restarts empty")
 	m.srv.restart(m.T)
+	m.srv.reconnect(m.T)
 	m.foreign, m.intents = time.Time{}, time.Time{}
 	m.takenAway()
-	m.reconnect()
 	m.pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
 }
-
-// reconnect uses the client until it has no connection left to the server that was: what is not repeated fails on those.
-func (m *machine) reconnect() {
-	for range 10 {
-		var wg sync.WaitGroup
-		var failed atomic.Bool
-		for range 4 {
-			wg.Go(func() {
-				if _, err := m.srv.drv.Eval(context.Background(), ping, nil, nil); err != nil {
-					failed.Store(true)
-				}
-			})
-		}
-		if wg.Wait(); !failed.Load() {
-			return
-		}
-	}
-	m.Fatalf("the client does not find the server again")
-}
-
-var ping = driver.NewScript(`return 1`)
 
 func (m *machine) takenAway() {
 	now := time.Now()

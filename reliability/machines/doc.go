@@ -6,6 +6,10 @@
 // what a Lock says (Err, Done, Deadline, Mode, Fence), what Inspect says, the keys and expiries at the server, and the order of
 // the fencing tokens. Time is that of a testing/synctest bubble, the server a miniredis in it, the client one of the three.
 //
+// Another machine walks over a quorum of three servers, whose nodes fail, go down, restart empty and have foreign libraries each
+// for itself. Its model knows less: a Lock may say that it is held as long as a quorum of nodes has it, what the healthy nodes
+// decide is decided so, and once all is calm no node keeps a key of whom does not hold.
+//
 // A failure is shrunk by pgregory.net/rapid and shown as a script, a line for each step. More walks than the default:
 //
 //	go test ./machines -rapid.checks 10000

@@ -20,14 +20,15 @@ var flaws = map[string]struct {
 	mark, script string
 	most         int
 	last         *regexp.Regexp
+	quorum       func([]locker.Locker) (locker.Locker, error) // instead of a script
 }{
 	"a release that does not compare": {
 		"-- Releases a hold", `return redis.call('DEL', KEYS[1])`,
-		4, regexp.MustCompile(`^(release a|b := acquire .* while)`), // what is given back is not compared either
+		4, regexp.MustCompile(`^(release a|b := acquire .* while)`), nil, // what is given back is not compared either
 	},
 	"a renewal that shortens": {
 		"-- Extends the lease", `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], ARGV[2])`,
-		2, regexp.MustCompile(`^renew a `),
+		2, regexp.MustCompile(`^renew a `), nil,
 	},
 	"a fencing token that stays": {
 		"-- Acquires, or finds", `
@@ -36,7 +37,13 @@ var flaws = map[string]struct {
 			end
 			if KEYS[2] then redis.call('SET', KEYS[2], '7', 'PX', ARGV[3]) return {1, '7'} end
 			return {1, '0'}`,
-		4, regexp.MustCompile(`^b := `),
+		4, regexp.MustCompile(`^b := `), nil,
+	},
+	"a quorum of one of three": {
+		"", "", 6, regexp.MustCompile(`^[ab] := acquire .*: ok`), quorumOf(1, true),
+	},
+	"a quorum that gives nothing back": {
+		"", "", 6, regexp.MustCompile(`^[ab] := acquire .*: held by another|pass$`), quorumOf(2, false),
 	},
 }
 
@@ -69,6 +76,10 @@ func TestFlawed(t *testing.T) {
 		t.Skip("run by TestScriptsAreShort in a process of its own")
 	}
 	t.Parallel()
+	if flaw.quorum != nil {
+		walkQuorum(t, false, flaw.quorum)
+		return
+	}
 	walk(t, kind{make: func(d driver.Driver) (locker.Locker, error) {
 		return single.New(flawed{d, flaw.mark, driver.NewScript(flaw.script)}, single.Config{})
 	}})

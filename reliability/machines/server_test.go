@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -105,6 +107,27 @@ func (s *server) restart(t *rapid.T) {
 		t.Fatalf("restart: %v", err)
 	}
 }
+
+// reconnect uses the client until it has no connection left to the server that was: what is not repeated fails on those.
+func (s *server) reconnect(t *rapid.T) {
+	for range 10 {
+		var wg sync.WaitGroup
+		var failed atomic.Bool
+		for range 4 {
+			wg.Go(func() {
+				if _, err := s.drv.Eval(context.Background(), ping, nil, nil); err != nil {
+					failed.Store(true)
+				}
+			})
+		}
+		if wg.Wait(); !failed.Load() {
+			return
+		}
+	}
+	t.Fatalf("the client does not find the server again")
+}
+
+var ping = driver.NewScript(`return 1`)
 
 // fence is the counter, 0 where there is none.
 func (s *server) fence(t *rapid.T) int64 {

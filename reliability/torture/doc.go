@@ -1,9 +1,9 @@
 // Command torture runs locks of all strategies on real Redis servers, by the three providers mixed on the same names, from
 // several processes, while servers, connections and processes are disturbed, and checks every answer (package history).
 //
-// A run is a row of rounds. Each takes one topology (one server, a cluster, five masters, Sentinels), starts the worker
-// processes, and lets faults loose on them: one kind alone or several sequences at once. At its end no key may be left but
-// fencing counters. The seed fixes the rounds, the faults and what clients do, not the timing.
+// A run is a row of rounds. Each takes one topology (one server, a cluster, one whose masters have replicas, five masters,
+// Sentinels), starts the worker processes, and lets faults loose on them: one kind alone or several sequences at once. At its
+// end no key may be left but fencing counters. The seed fixes the rounds, the faults and what clients do, not the timing.
 //
 // What a server loses that may lose its state (a failover to an asynchronous replica, a restart without its data) is counted
 // as a loss and not as a violation; fencing tokens must grow through it all the same.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -11,7 +12,7 @@ import (
 const (
 	// unreplicated is how long before a failover what was acknowledged may not have reached a replica.
 	unreplicated = time.Second
-	// downAfter is for how long Sentinels must miss a master. On a busy machine they replace one that lives all the same.
+	// downAfter is for how long a master must be missed. On a busy machine one that lives is replaced all the same.
 	downAfter = 2 * time.Second
 	// settleLimit is how long a failover may take, with Sentinels' ten seconds until a master that comes back is made a replica.
 	settleLimit = time.Minute
@@ -27,10 +28,8 @@ func patient(s *redistest.Sentinel) error {
 	return nil
 }
 
-// soleMaster returns the master, if all servers are there and the others are its replicas.
-func (s *stage) soleMaster(ctx context.Context) (*redistest.Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
+// soleMaster returns the master of Sentinels, if all servers are there and the others are its replicas.
+func (s *stage) soleMaster(ctx context.Context) ([]*redistest.Server, error) {
 	var master *redistest.Server
 	for _, srv := range s.servers {
 		reply, err := srv.Do(ctx, "ROLE")
@@ -51,17 +50,28 @@ func (s *stage) soleMaster(ctx context.Context) (*redistest.Server, error) {
 	if seen, err := s.sentinel.Master(ctx); err != nil || seen != master {
 		return nil, fmt.Errorf("the Sentinels see another master: %w", err)
 	}
-	return master, nil
+	return []*redistest.Server{master}, nil
+}
+
+// look is masters, which a server that is frozen does not hold up.
+func (s *stage) look(ctx context.Context) ([]*redistest.Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return s.masters(ctx)
 }
 
 // settle waits for the end of all failovers.
-func (s *stage) settle(ctx context.Context) (*redistest.Server, error) {
+func (s *stage) settle(ctx context.Context) ([]*redistest.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	for {
-		m, err := s.soleMaster(ctx)
+		all, err := s.look(ctx)
+		if err == nil && s.cluster != nil {
+			err = s.cluster.WaitMasters(ctx)
+			all = s.cluster.Nodes()
+		}
 		if err == nil {
-			return m, nil
+			return all, nil
 		}
 		if !pause(ctx, 20*time.Millisecond) {
 			return nil, err
@@ -69,22 +79,22 @@ func (s *stage) settle(ctx context.Context) (*redistest.Server, error) {
 	}
 }
 
-// watchMaster records, until ctx ends, when state may be lost: from before the last look at which master still was the only
-// one until one is again. It sees the failovers that nobody ordered, too.
-func (r *round) watchMaster(ctx context.Context, master *redistest.Server) {
+// watchMasters records, until ctx ends, when state may be lost: from before the last look at which the masters still were the
+// only ones until there are such again. It sees the failovers that nobody ordered, too.
+func (r *round) watchMasters(ctx context.Context, masters []*redistest.Server) {
 	last := r.rec.Now()
 	from := int64(-1) // of the window that is open
 	lose := func() { r.rec.Lose("", from-int64(unreplicated), r.rec.Now()) }
 	for ctx.Err() == nil {
 		at := r.rec.Now()
-		m, err := r.stage.soleMaster(ctx)
-		if from < 0 && (err != nil || m != master) {
+		now, err := r.stage.look(ctx)
+		if from < 0 && (err != nil || !slices.Equal(now, masters)) {
 			from = last
 		}
 		if err == nil {
 			if from >= 0 {
 				lose()
-				from, master = -1, m
+				from, masters = -1, now
 			}
 			last = at
 		}

@@ -63,7 +63,8 @@ func (d *disturber) server(ctx context.Context) (*redistest.Server, error) {
 
 func anywhere(*stage) bool     { return true }
 func proxied(s *stage) bool    { return len(s.proxies) > 0 }
-func noSentinel(s *stage) bool { return s.sentinel == nil }
+func fixed(s *stage) bool      { return s.masters == nil }
 func sentinel(s *stage) bool   { return s.sentinel != nil }
 func clustered(s *stage) bool  { return s.cluster != nil }
+func replicated(s *stage) bool { return s.cluster != nil && s.masters != nil }
 func standalone(s *stage) bool { return s.cluster == nil && s.sentinel == nil }

@@ -8,10 +8,10 @@ import (
 )
 
 var serverFaults = []fault{
-	{kind: "server killed and restarted", at: noSentinel, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+	{kind: "server killed and restarted", at: fixed, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
 		return d.restart(ctx, s, s.Restart)
 	})},
-	{kind: "server frozen", at: noSentinel, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+	{kind: "server frozen", at: fixed, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
 		if err := s.Freeze(); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ var serverFaults = []fault{
 	{kind: "clients killed", brief: true, at: anywhere, do: sent("CLIENT", "KILL", "TYPE", "normal")},
 	{kind: "subscribers killed", brief: true, at: anywhere, do: sent("CLIENT", "KILL", "TYPE", "pubsub")},
 	{kind: "slot moved", at: clustered, do: moveSlot},
-	{kind: "server restarted empty", loses: true, at: noSentinel, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+	{kind: "server restarted empty", loses: true, at: fixed, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
 		defer d.losing(time.Now())
 		return d.restart(ctx, s, s.RestartEmpty)
 	})},
@@ -56,6 +56,22 @@ var serverFaults = []fault{
 		}
 		return old.Restart(behind)
 	}},
+	{kind: "cluster failover on demand", loses: true, at: replicated, do: onPair(func(ctx context.Context, d *disturber, _, replica *redistest.Server) error {
+		return d.stage.cluster.Failover(ctx, replica)
+	})},
+	{kind: "cluster failover after a kill", loses: true, at: replicated, do: onPair(func(ctx context.Context, d *disturber, master, replica *redistest.Server) error {
+		c := d.stage.cluster
+		if err := master.Kill(); err != nil {
+			return err
+		}
+		if err := c.WaitMaster(ctx, replica); err != nil {
+			return err
+		}
+		if err := master.Restart(ctx); err != nil {
+			return err
+		}
+		return c.WaitMasters(ctx)
+	})},
 }
 
 func onServer(do func(context.Context, *disturber, *redistest.Server) error) func(context.Context, *disturber) error {
@@ -66,6 +82,18 @@ func onServer(do func(context.Context, *disturber, *redistest.Server) error) fun
 		}
 		return do(ctx, d, s)
 	}
+}
+
+// onPair lets a fault happen at a master of a cluster and its replica, to its end even if the round ends.
+func onPair(do func(ctx context.Context, d *disturber, master, replica *redistest.Server) error) func(context.Context, *disturber) error {
+	return onServer(func(ctx context.Context, d *disturber, master *redistest.Server) error {
+		behind := context.WithoutCancel(ctx)
+		replica, err := d.stage.cluster.Replica(behind, master)
+		if err != nil {
+			return err
+		}
+		return do(behind, d, master, replica)
+	})
 }
 
 // sent is a fault that is one command.

@@ -49,7 +49,7 @@ type round struct {
 func (r *round) plan() {
 	s := r.stage
 	sequences := r.turn%2 == 0
-	r.lossy = s.sentinel != nil || r.random.IntN(4) == 0
+	r.lossy = s.masters != nil || r.random.IntN(4) == 0
 	linger := rest
 	if sequences {
 		for _, l := range lanes {
@@ -138,10 +138,10 @@ func (r *round) play(ctx context.Context, length time.Duration) error {
 
 // watch looks for failovers where there may be some, until the function that it returns is called.
 func (r *round) watch(ctx context.Context) (stop func(), err error) {
-	if r.stage.sentinel == nil {
+	if r.stage.masters == nil {
 		return func() {}, nil
 	}
-	master, err := r.stage.settle(ctx)
+	masters, err := r.stage.settle(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (r *round) watch(ctx context.Context) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.watchMaster(ctx, master)
+		r.watchMasters(ctx, masters)
 	}()
 	return func() { cancel(); <-done }, nil
 }

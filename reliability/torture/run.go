@@ -32,7 +32,7 @@ type run struct {
 // mostFailed is how many rounds of a strand may fail, since a fault could not be made or undone, before the run does.
 const mostFailed = 3
 
-var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels"}}
+var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels", "replicated cluster"}}
 
 // only restricts the run to some topologies.
 func (r *run) only(list string) error {

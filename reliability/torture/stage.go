@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,21 +18,24 @@ import (
 // stage is the servers of one topology, with the proxies before them.
 type stage struct {
 	topology string
-	servers  []*redistest.Server // that keep locks; of Sentinels: master and replicas
+	servers  []*redistest.Server // that keep locks, with their replicas
 	proxies  []*faultproxy.Proxy
 	cluster  *redistest.Cluster  // nil: none
 	sentinel *redistest.Sentinel // nil: none
 	kind     conformance.Kind
 	master   string
 	close    func() error
+	// masters looks, where replicas may take over, who the masters are: an error while that is not settled. nil: none may.
+	masters func(context.Context) ([]*redistest.Server, error)
 }
 
 // starters start what a round takes place on.
 var starters = map[string]func(context.Context) (*stage, error){
-	"one server":   oneServer,
-	"five masters": fiveMasters,
-	"cluster":      threeNodes,
-	"sentinels":    threeSentinels,
+	"one server":         oneServer,
+	"five masters":       fiveMasters,
+	"cluster":            threeNodes,
+	"replicated cluster": threePairs,
+	"sentinels":          threeSentinels,
 }
 
 // durable servers lose nothing that they acknowledged, unless they are told to.
@@ -118,6 +123,26 @@ func threeNodes(ctx context.Context) (*stage, error) {
 	return st, nil
 }
 
+// threePairs is a cluster whose masters have a replica each. It has no proxies: a replica finds its master by the address that
+// clients are told.
+func threePairs(ctx context.Context) (*stage, error) {
+	opts := durable
+	opts.Args = append(slices.Clone(opts.Args), "--cluster-node-timeout", strconv.FormatInt(downAfter.Milliseconds(), 10))
+	c, err := redistest.LaunchCluster(ctx, clusterOf, opts)
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{servers: c.Nodes(), cluster: c, kind: conformance.Cluster, close: c.Close, masters: c.Masters}
+	for _, master := range c.Nodes() {
+		replica, err := c.AddReplica(ctx, master)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		st.servers = append(st.servers, replica)
+	}
+	return st, nil
+}
+
 // threeSentinels has no proxies: Sentinels tell clients the servers' own addresses.
 func threeSentinels(ctx context.Context) (*stage, error) {
 	s, err := redistest.LaunchSentinel(ctx, durable)
@@ -127,7 +152,9 @@ func threeSentinels(ctx context.Context) (*stage, error) {
 	if err := patient(s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &stage{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}, nil
+	st := &stage{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}
+	st.masters = st.soleMaster
+	return st, nil
 }
 
 // targets are what the clients of process i dial.
@@ -162,8 +189,11 @@ func (s *stage) log() string {
 
 // keepers are the servers that keep the locks now.
 func (s *stage) keepers(ctx context.Context) ([]*redistest.Server, error) {
-	if s.sentinel == nil {
+	switch {
+	case s.masters == nil:
 		return s.servers, nil
+	case s.cluster != nil:
+		return s.settle(ctx)
 	}
 	m, err := s.sentinel.Master(ctx)
 	if err != nil {
@@ -181,7 +211,7 @@ const censusLimit = 20 * time.Second
 // census waits until no key is left but fencing counters, which must have a TTL, and returns the keys that stay, as a
 // complaint. Then it empties the servers.
 func (s *stage) census(ctx context.Context) (complaint string, err error) {
-	if s.sentinel != nil {
+	if s.masters != nil {
 		if _, err := s.settle(ctx); err != nil {
 			return "", err
 		}

@@ -1,0 +1,182 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+const (
+	nodes  = 3
+	needed = 2
+)
+
+func TestRedlock(t *testing.T) {
+	t.Parallel()
+	walkQuorum(t, true, func(over []locker.Locker) (locker.Locker, error) {
+		return redlock.New(over, redlock.Config{Quorum: needed})
+	})
+}
+
+// quorum is one walk over a quorum of servers. Commands of its nodes have no order among each other, and the model needs none.
+type quorum struct {
+	*rapid.T
+	srvs   [nodes]*server
+	down   [nodes]bool
+	l      locker.Locker
+	script []string
+
+	holds   []*part
+	named   int
+	smudged map[string]bool // owners of whom a resume went wrong: a node may be held by nobody until its TTL
+	foreign [nodes]time.Time
+	haunted time.Time // until when what failed may come, or be cleaned up
+	fence   int64     // the highest fencing token that anybody had
+}
+
+// walkQuorum checks walks over a quorum of three nodes of single. resumes: it has handles.
+func walkQuorum(t *testing.T, resumes bool, open func([]locker.Locker) (locker.Locker, error)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		rapid.SyncTest(t, func(t *rapid.T) {
+			first := rapid.IntRange(0, len(providers)-1).Draw(t, "client")
+			m := &quorum{T: t, smudged: map[string]bool{}, script: []string{"clients from " + providers[first]}}
+			var over []locker.Locker
+			for i := range m.srvs {
+				m.srvs[i] = newServer(t, providers[(first+i)%len(providers)])
+				over = append(over, locker.Must(single.New(m.srvs[i].drv, single.Config{})))
+			}
+			m.l = locker.Must(open(over))
+			t.Cleanup(m.rest)
+			done := false
+			defer func() {
+				if !done {
+					t.Logf("the script:\n%s", strings.Join(m.script, "\n"))
+				}
+			}()
+			actions := map[string]func(*rapid.T){
+				"":            func(*rapid.T) { m.check() },
+				"acquire":     m.acquire,
+				"acquire too": m.acquire, // twice as often
+				"renew":       m.renew,
+				"renew too":   m.renew,
+				"release":     m.release,
+				"wait":        m.wait,
+				"wait too":    m.wait,
+				"power":       m.power,
+				"restart":     m.restart,
+				"foreign":     m.foreigner,
+			}
+			if resumes {
+				actions["resume"] = m.resume
+			}
+			t.Repeat(actions)
+			m.end()
+			done = true
+		})
+	})
+}
+
+// notef adds a line to the script.
+func (m *quorum) notef(format string, args ...any) {
+	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
+}
+
+// troubles are the nodes to whose commands something may happen in a step, in the order in which a shrunk script prefers them.
+var troubles = [][]int{{}, {}, {}, {}, {0}, {1}, {2}, {0, 1}, {1, 2}}
+
+// quorumStep is one operation that was done.
+type quorumStep struct {
+	start, end time.Time
+	calm       bool             // nothing from before may come
+	bad        [nodes]bool      // the node may have failed
+	keys       [nodes]quorumKey // as they were before
+	err        error
+}
+
+// quorumKey is what is at the key of one node.
+type quorumKey struct {
+	value, owner string // owner: "" if a foreign library has it
+	till         time.Time
+}
+
+func (m *quorum) keys() (all [nodes]quorumKey) {
+	for i, s := range m.srvs {
+		if value, err := s.Get(name); err == nil {
+			k := quorumKey{value: value, till: time.Now().Add(s.TTL(name))}
+			if words := strings.Split(value, "|"); len(words) == 3 {
+				k.owner = words[1]
+			}
+			all[i] = k
+		}
+	}
+	return all
+}
+
+func (s *quorumStep) faulted() bool { return s.bad != [nodes]bool{} }
+
+// count is how many nodes that have not failed are as ok says.
+func (s *quorumStep) count(ok func(i int, k quorumKey) bool) (n int) {
+	for i, k := range s.keys {
+		if !s.bad[i] && ok(i, k) {
+			n++
+		}
+	}
+	return n
+}
+
+// perform does op while faults happen to the commands of some nodes, and notes it.
+func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) error) *quorumStep {
+	s := &quorumStep{start: time.Now(), bad: m.down, keys: m.keys()}
+	s.calm = !m.haunted.After(s.start)
+	for _, i := range rapid.SampledFrom(troubles).Draw(t, "troubles") {
+		p := rapid.SampledFrom(plans[6:]).Draw(t, "faults")
+		s.bad[i] = true
+		m.srvs[i].drv.then(p)
+		what += fmt.Sprintf("%v at node %d", p, i)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	s.err = op(inStep(ctx))
+	cancel()
+	s.end = time.Now()
+	synctest.Wait() // for the nodes that the quorum did not wait for
+	for _, srv := range m.srvs {
+		srv.drv.then(plan{})
+	}
+	took := ""
+	if d := s.end.Sub(s.start); d > 0 {
+		took = fmt.Sprintf(", after %v", d)
+	}
+	m.notef("%s: %s%s", what, say(s.err), took)
+	if s.faulted() {
+		m.haunt()
+	}
+	return s
+}
+
+// haunt notes that what failed until now may be sent again, and cleaned up: a send lasts three seconds at most, and clean-up is
+// tried each second.
+func (m *quorum) haunt() { m.haunted = latest(m.haunted, time.Now().Add(6*time.Second)) }
+
+// pass lets time pass, and all happen that is due then.
+func (m *quorum) pass(d time.Duration) {
+	pass(d)
+	synctest.Wait()
+}
+
+// rest waits for what goes on behind: it has no Close.
+func (m *quorum) rest() {
+	for _, srv := range m.srvs {
+		srv.drv.cut(false)
+	}
+	m.pass(time.Minute + 10*time.Second)
+}
