@@ -41,7 +41,8 @@ var endings = map[string]func(t *testing.T) ending{
 	},
 }
 
-const soon = 100 * time.Millisecond
+// soon is long enough for what is done before the command is sent.
+const soon = time.Second
 
 func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounded {
 	ctx := driver.Bound(parent, d)
