@@ -45,12 +45,12 @@ func TestBatchAsideOfASlotOnTheMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round := range int64(2) {
-		for i, r := range a.EvalMany(t.Context(), calls) {
+	for round, batch := range [][]driver.Call{calls, calls, calls[:few], calls[:1]} {
+		for i, r := range a.EvalMany(t.Context(), batch) {
 			if r.Err != nil {
 				t.Fatalf("call %d: %v", i, r.Err)
 			}
-			if n, err := r.Reply.Int(0); n != round+1 || err != nil {
+			if n, err := r.Reply.Int(0); n != int64(round)+1 || err != nil {
 				t.Errorf("call %d answered %d, %v: want %d", i, n, err, round+1)
 			}
 		}

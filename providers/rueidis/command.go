@@ -56,7 +56,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 func (a *adapter) sendMany(ctx context.Context, calls []driver.Call, results []driver.Result, which []int,
 	command string, body func(*driver.Script) string,
 ) (unknown []int) {
-	notReady, w, closing := a.ready(ctx), a.health.batchWay(), a.health.closing.Load()
+	notReady, w, closing := a.ready(ctx), a.health.batchWay(len(which)), a.health.closing.Load()
 	cmds := make(rueidis.Commands, 0, len(which))
 	sent := make([]int, 0, len(which))
 	for _, i := range which {

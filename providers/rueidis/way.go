@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,8 @@ const (
 	lanes = 8                // commands of a driver that go aside at once
 	waits = 64               // scripts of a driver with a WAIT behind them at once
 
+	few = 8 // commands of a batch for a cluster that may go aside
+
 	lapse = 50 * time.Millisecond // how long a batch waits for the client to notice that its context has ended
 )
 
@@ -57,11 +60,11 @@ func (h *health) way() way {
 	return straight
 }
 
-// batchWay is way for a batch. In a cluster it never goes aside: the client panics where it is to follow ASK with a batch on
-// connections of their own (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not know it again). What
-// a dead shared connection loses of a batch has an unknown outcome, and is repeated by itself.
-func (h *health) batchWay() way {
-	if w := h.way(); w != aside || !h.many {
+// batchWay is way for n commands at once. In a cluster only a few go aside, one by one: the client panics where it is to follow
+// ASK with a batch on connections of their own (v1.0.79: mux.DoMulti marks its ASKING as blocking, and askingMulti does not
+// know it again). What a dead shared connection loses of a larger batch has an unknown outcome, and is repeated by itself.
+func (h *health) batchWay(n int) way {
+	if w := h.way(); w != aside || !h.many || n <= few {
 		return w
 	}
 	return watched
@@ -109,7 +112,11 @@ func (a *adapter) doMulti(ctx context.Context, w way, cmds rueidis.Commands) []r
 		waiting, stop = later(ctx)
 		defer stop()
 	}
-	res, err := await(waiting, ctx, a, w, func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) })
+	send := func(ctx context.Context) []rueidis.RedisResult { return a.client.DoMulti(ctx, cmds...) }
+	if w == aside && a.health.many {
+		send = func(ctx context.Context) []rueidis.RedisResult { return a.each(ctx, cmds) }
+	}
+	res, err := await(waiting, ctx, a, w, send)
 	if err != nil {
 		if over := ended(ctx); over != nil && !errors.Is(err, driver.ErrNotSent) {
 			err = over
@@ -117,6 +124,17 @@ func (a *adapter) doMulti(ctx context.Context, w way, cmds rueidis.Commands) []r
 		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(err)}, len(cmds))
 	}
 	return res
+}
+
+// each sends commands at once, each by itself.
+func (a *adapter) each(ctx context.Context, cmds rueidis.Commands) []rueidis.RedisResult {
+	results := make([]rueidis.RedisResult, len(cmds))
+	var wg sync.WaitGroup
+	for i, cmd := range cmds {
+		wg.Go(func() { results[i] = a.client.Do(ctx, cmd) })
+	}
+	wg.Wait()
+	return results
 }
 
 // later returns a context that ends a moment after ctx: when ctx ends, the client tells which nodes of a cluster have answered.
