@@ -118,3 +118,30 @@ func TestFaultsOfNodesAreErrors(t *testing.T) {
 		})
 	}
 }
+
+// A node that answers nothing is not asked without end: who locks all the time would pile up calls.
+func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {
+		hung := c.nodes[1]
+		hung.freeze()
+		for range 2000 {
+			match(t, c.acquire(locker.Request{}).Release(t.Context()))
+			sleep(10 * ms)
+			synctest.Wait()
+		}
+		if hung.max > 30 {
+			t.Errorf("%d acquires hang at once", hung.max)
+		}
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name}) // it does without
+		match(t, err)
+		hung.melt()
+		sleep(ttl)
+		c.free("after the node came back")
+		asked := hung.asked
+		match(t, c.acquire(locker.Request{}).Release(t.Context()))
+		synctest.Wait()
+		if hung.asked != asked+1 {
+			t.Errorf("the node is back, and not asked")
+		}
+	})
+}
