@@ -92,7 +92,7 @@ func TestScriptsAreShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestFlawed$", "-rapid.nofailfile",
-				"-rapid.steps", "20", "-rapid.checks", "5000", "-rapid.shrinktime", "10s")
+				"-rapid.steps", "20", "-rapid.checks", "5000", "-rapid.shrinktime", "1m")
 			cmd.Env = append(os.Environ(), flawVariable+"="+name)
 			text, err := cmd.CombinedOutput()
 			out := string(text)
