@@ -34,6 +34,7 @@ type judge struct {
 	lossy      int // histories with losses
 	timeouts   int
 	rounds     int
+	failed     int // rounds that nothing is known of
 }
 
 func newJudge(out io.Writer, dir string) *judge {
@@ -127,6 +128,14 @@ func (j *judge) complain(r *round, file, complaint string) {
 	fmt.Fprintln(j.out, "  written:", path)
 }
 
+// fail counts a round in which a fault could not be made or undone.
+func (j *judge) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failed++
+	fmt.Fprintln(j.out, "FAILED:", err)
+}
+
 // logs keeps the logs of servers where there was a violation.
 func (j *judge) logs(s *stage) error {
 	j.pending.Wait()
@@ -164,7 +173,7 @@ func (j *judge) sum(seed uint64) {
 	for _, kind := range slices.Sorted(maps.Keys(j.faults)) {
 		fmt.Fprintf(j.out, "  %6d  %s\n", j.faults[kind], kind)
 	}
-	fmt.Fprintf(j.out, "rounds=%d histories=%d holds=%d\n", j.rounds, j.histories, j.holds)
+	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d\n", j.rounds, j.failed, j.histories, j.holds)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
 	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)

@@ -29,7 +29,8 @@ type run struct {
 	kinds []string
 }
 
-// mostFailed is how many rounds of a strand may fail, since a fault could not be made or undone, before the run does.
+// mostFailed is how many rounds of a strand may fail one after the other, since a fault could not be made or undone, before the
+// run does. The run counts them all.
 const mostFailed = 3
 
 var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels", "replicated cluster"}}
@@ -163,11 +164,12 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 		round := r.round(i, n, len(topologies), stages[topology], random)
 		err := round.play(ctx, length)
 		if err == nil || ctx.Err() != nil {
+			failed = 0
 			continue
 		}
 		// The servers cannot be trusted any more, so others take their place.
 		err = fmt.Errorf("round %d at %s (%s): %w", round.number, topology, round.name, err)
-		fmt.Fprintln(r.out, "FAILED:", err)
+		r.judge.fail(err)
 		if failed++; failed > mostFailed {
 			return err
 		}
