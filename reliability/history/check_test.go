@@ -274,6 +274,9 @@ func TestReadWrite(t *testing.T) {
 		{"a writer has its readers' token", begin().acquire("a", 0, 2, shared, fence(5)).release("a", 3, 4).acquire("b", 5, 6, fence(5)), broken},
 		{"an upgrade mints", begin().acquire("a", 0, 2, shared, fence(5)).call(history.Upgrade, "a", 3, 4, fence(6)).write("a", 5, 6), kept},
 		{"an upgrade does not mint", begin().acquire("a", 0, 2, shared, fence(5)).call(history.Upgrade, "a", 3, 4, fence(5)), broken},
+		{"an upgrade after a downgrade does not mint", begin().acquire("a", 0, 2, fence(5)).call(history.Downgrade, "a", 3, 4, fence(5)).call(history.Upgrade, "a", 5, 6, fence(5)), broken},
+		{"an upgrade after a downgrade that never came", begin().acquire("a", 0, 2, fence(5)).call(history.Downgrade, "a", 3, 4, fence(5), unknown).call(history.Upgrade, "a", 5, 6, fence(5)).write("a", 7, 8), kept},
+		{"an upgrade to less than there was", begin().acquire("a", 0, 2, fence(5)).call(history.Downgrade, "a", 3, 4, fence(5), unknown).call(history.Upgrade, "a", 5, 6, fence(4)), broken},
 	})
 }
 

@@ -42,6 +42,7 @@ type lease struct {
 	until    int64  // the server has let go by then
 	released *Event // nil: it was not
 	shaky    bool   // a server may have lost it
+	unsure   bool   // a downgrade went without an answer: the server may have it as a writer's
 }
 
 // leases finds the holds.
@@ -64,6 +65,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 		if e.Kind == Release {
 			l.released = &events[i]
 		}
+		l.unsure = l.unsure || e.Kind == Downgrade && e.Outcome == Unsettled
 	}
 	for _, l := range all {
 		l.until = min(l.until+ttl[l]+int64(r.Linger), never)

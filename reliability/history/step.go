@@ -110,7 +110,8 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome != OK || s.writes(o.number) {
 		return true, s
 	}
-	if s.count() > 1 || o.Fence != 0 && o.Fence <= s.fence {
+	same := o.lease.unsure && o.Fence == s.fence // the downgrade never came: it is the same tenure
+	if s.count() > 1 || o.Fence != 0 && o.Fence <= s.fence && !same {
 		return false, s
 	}
 	next := s.without(o.number).with(o.number, false)

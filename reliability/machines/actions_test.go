@@ -315,7 +315,7 @@ func (m *machine) resume(t *rapid.T) {
 		ttl := lock.TTL()
 		from, to := h.from, h.to
 		h.gone = true
-		if late := m.srv.drv.lastLate(); late.After(s.start) && m.hash { // its acquire may enter beside the new hold, for its TTL
+		if late := m.srv.drv.lastLate(); late.After(s.start) { // its acquire may win again, beside the new hold or after it, for its TTL
 			h.gone, h.unsure, h.from, h.to = false, true, s.start, latest(h.to, late.Add(h.lock.TTL()))
 		}
 		was := h.writer

@@ -157,7 +157,7 @@ func (m *quorum) failed(s *quorumStep, h *part, what string) {
 		}
 	}
 	reached := s.count(func(i int, k quorumKey) bool { return h.has(i, k, s.end) })
-	judged := s.calm && h.sure() && s.end.Before(h.deadline)
+	judged := s.calm && h.sure() && !h.doubted() && s.end.Before(h.deadline)
 	switch {
 	case judged && reached >= needed:
 		m.Fatalf("%s %s, which is at %d nodes that answer: %v", what, h.id, reached, s.err)

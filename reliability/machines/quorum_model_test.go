@@ -18,6 +18,7 @@ type part struct {
 	deadline time.Time
 	from     [nodes]time.Time // until when it surely is at that node; zero: it may not be
 	taken    [nodes]bool      // it was taken away there since the quorum held for the last time
+	dropped  [nodes]bool      // it was not there any more once, with what a handle may have named
 	resumed  bool             // another has taken it over
 	blurred  bool             // another may have
 	over     error            // locker.ErrReleased or locker.ErrLost, once the Lock knows
@@ -34,6 +35,17 @@ func (h *part) err(now time.Time) error {
 
 // sure tells whether the model knows where it is.
 func (h *part) sure() bool { return !h.resumed && !h.blurred }
+
+// doubted tells whether who has one of its handles may have taken a quorum over: then it is lost, whatever was restored since.
+func (h *part) doubted() bool {
+	n := 0
+	for _, dropped := range h.dropped {
+		if dropped {
+			n++
+		}
+	}
+	return n >= needed
+}
 
 // grasp notes what the Lock's handle names after a step: what the nodes have now that they had not, or that it named before. A
 // node that failed may not have told yet what it did.
@@ -78,7 +90,10 @@ func (m *quorum) checkPart(h *part, now time.Time, keys [nodes]quorumKey) {
 	sure, there := 0, 0
 	want := h.err(now)
 	for i, k := range keys {
-		if want == nil && h.from[i].After(now) { // one that ended by its own clock may have been cleaned up
+		if k.value != h.values[i] && h.values[i] != "" {
+			h.dropped[i] = true
+		}
+		if want == nil && !h.doubted() && h.from[i].After(now) { // one that ended by its own clock may have been cleaned up
 			if sure++; k.owner != h.owner || k.till.Before(h.from[i].Add(-time.Millisecond)) {
 				m.Fatalf("%s is not at node %d for %v, but for %v of %q", h.id, i, h.from[i].Sub(now), k.till.Sub(now), k.owner)
 			}
@@ -89,7 +104,7 @@ func (m *quorum) checkPart(h *part, now time.Time, keys [nodes]quorumKey) {
 	}
 	got := h.lock.Err()
 	if want == nil && is(got, locker.ErrLost) {
-		if sure >= needed && h.sure() {
+		if sure >= needed && h.sure() && !h.doubted() {
 			m.Fatalf("%s is at %d nodes, and ended: %v", h.id, sure, got)
 		}
 		h.over = locker.ErrLost
