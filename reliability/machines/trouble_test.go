@@ -36,6 +36,7 @@ func (m *machine) restart(*rapid.T) {
 }
 
 func (m *machine) takenAway() {
+	m.tenure = 0 // an acquire that comes late begins another
 	now := time.Now()
 	for _, h := range m.holds {
 		h.taken = true
