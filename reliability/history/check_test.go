@@ -288,6 +288,16 @@ func TestLosses(t *testing.T) {
 		{"a write is rejected through a loss", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6).write("a", 12, 5, refused), loss},
 		{"a write of the one behind the loss is rejected", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6, refused), broken},
 		{"a token falls", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(5)), broken},
+		{"two hold before a loss", begin().acquire("a", 0, 2).acquire("b", 8, 9).lose(20, 21), broken},
+		{"two held and let go before a loss", begin().acquire("a", 0, 2).acquire("b", 8, 9).release("a", 10, 11).release("b", 10, 11).lose(20, 21), broken},
+		{"a release finds nothing before a loss", begin().acquire("a", 0, 2).release("a", 5, 6, lost).lose(20, 21), broken},
+		{"a holder is told before a loss", begin().acquire("a", 0, 2).renew("a", 5, 6, lost).lose(20, 21), broken},
+		{"held while released before a loss", begin().acquire("a", 0, 2).release("a", 3, 4).held("a", 10).lose(20, 21), broken},
+		{"a write of the holder is rejected before a loss", begin().acquire("a", 0, 2, fence(5)).write("a", 3, 6).write("a", 5, 5, refused).lose(20, 21), broken},
+		{"another gets in before a loss while a release is under way", begin().acquire("a", 0, 2).release("a", 5, 30).acquire("b", 8, 9).lose(20, 21).renew("b", 40, 41, lost), loss},
+		{"asked for before a loss and granted behind it", begin().acquire("a", 0, 2).acquire("b", 10, 30).lose(20, 21), loss},
+		{"two in the middle of a loss", begin().acquire("a", 0, 2).lose(5, 30).acquire("b", 8, 9).acquire("c", 10, 11).held("b", 12), loss},
+		{"a hold that ended before a loss and comes back", begin().acquire("a", 0, 2).leave("a", 3).lose(110, 111).refuse("b", 300, 301).acquire("c", 302, 303).acquire("d", 304, 305), broken},
 		{"a release is lost", begin().acquire("a", 0, 2).release("a", 3, 4).lose(5, 6).refuse("b", 8, 9), loss},
 	})
 }
@@ -314,8 +324,13 @@ func TestTwoMasters(t *testing.T) {
 		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
 		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
 		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
+		{"the old tenure is lost and its owner begins another", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 40, 41, x, fence(6)).release("a", 43, 44, lost), loss},
 	})
 	check(t, history.Rules{Model: history.ReadWrite}, []example{
+		{"a downgrade that a loss overtakes", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 30).acquire("b", 5, 6, shared).lose(20, 21).renew("a", 40, 41, lost), loss},
+		{"an upgrade that a loss overtakes", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 30).refuse("b", 5, 6, shared).lose(20, 21).renew("a", 40, 41, lost), loss},
+		{"a reader writes beside another before a loss", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5).lose(20, 21), broken},
+		{"a reader's token is behind a writer's that was lost", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).lose(20, 21).acquire("b", 30, 31, shared, fence(4)).acquire("c", 32, 33, shared, fence(4)), loss},
 		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
 		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
 	})

@@ -41,15 +41,21 @@ type lease struct {
 	deadline int64  // the last that was promised
 	until    int64  // the server has let go by then
 	released *Event // nil: it was not
-	shaky    bool   // a server may have lost it
+	doubt    int64  // from then on a server may have lost it, or bring it back; never: none may
 }
+
+// shaky tells whether a server may have lost the hold, or may bring it back.
+func (l *lease) shaky() bool { return l.doubt < never }
+
+// doubtful tells whether what the holder was told at a time may be due to a loss.
+func (l *lease) doubtful(at int64) bool { return at >= l.doubt }
 
 // leases finds the holds.
 func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
 		if e.Kind == Acquire && e.Outcome == OK {
-			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e}
+			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e, doubt: never}
 		}
 	}
 	ttl := map[*lease]int64{}
@@ -72,13 +78,23 @@ func leases(events []Event, r Rules) map[string]*lease {
 }
 
 // end is the span in which the server lets go of a hold whose release did not succeed. A release without an answer may have
-// done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody.
+// done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody. A server that
+// loses the hold lets go of it then.
 func (l *lease) end() span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline) {
 		s.from = min(e.Call, l.deadline)
 	}
+	s.from = min(s.from, l.doubt)
 	return s
+}
+
+// ends tells whether the server lets go of the hold by itself, as far as the model is to see the hold at all.
+func (l *lease) ends() bool {
+	if l.doubtful(l.acquired.Return) {
+		return false
+	}
+	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return)
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
