@@ -24,7 +24,10 @@ const (
 type Result struct {
 	Name       string
 	Verdict    Verdict
-	Operations int    // calls that were checked
+	Operations int    // calls, looks and writes that were recorded
+	Checked    int    // those of which the model had to explain the answer; what proves nothing is not among them
+	Holds      int    // acquires that succeeded
+	Refusals   int    // acquires and upgrades that were refused
 	Losses     int    // holds that a server is known to have lost
 	Reason     string // of a violation
 
@@ -62,11 +65,22 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		if e.Kind != Lose && e.Kind != Abandon && e.Kind != Note {
 			res.Operations++
 		}
+		switch {
+		case e.Kind == Acquire && e.Outcome == OK:
+			res.Holds++
+		case e.Outcome == Refused && e.Kind != Write:
+			res.Refusals++
+		}
 	}
 	model := r.model()
 	all := leases(events, r)
 	fences := outOfOrder(events, all, r)
 	strict := operations(events, all, r)
+	for _, o := range strict {
+		if !o.Input.(*op).ends {
+			res.Checked++
+		}
+	}
 	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
 	if verdict == porcupine.Illegal && markDoubts(events, all) {
 		// There must be nothing wrong with what no server may have lost.
