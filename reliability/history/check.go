@@ -172,7 +172,7 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideShaky(all, o, o.Owner)
 			return !o.lease.doubtful(o.Return)
 		case Refused:
-			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o, "")
+			return !r.Crowd && !o.explained(left, nil, events) && !r.keepsTurn(o, events) && !besideShaky(all, o, "")
 		}
 		return false
 	case Renew, Held:
@@ -201,6 +201,14 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 		}
 	}
 	return false
+}
+
+// keepsTurn tells whether an acquire may have been refused for the sake of one who waited.
+func (r Rules) keepsTurn(o *op, events []Event) bool {
+	return r.Intent > 0 && slices.ContainsFunc(events, func(e Event) bool {
+		return e.Kind == Acquire && !e.NoWait && e.ID != o.ID && !(e.Shared && o.Shared) &&
+			(span{e.Call, e.Return + int64(r.Intent)}).meets(o.Call, o.Return)
+	})
 }
 
 // besideShaky tells whether a hold of an owner, or of any, that a server may have lost, or may bring back, was there.

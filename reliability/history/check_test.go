@@ -33,6 +33,7 @@ func fence(f int64) edit       { return func(e *history.Event) { e.Fence = f } }
 func owner(o string) edit      { return func(e *history.Event) { e.Owner = o } }
 func deadline(at int64) edit   { return func(e *history.Event) { e.Deadline = at } }
 func shared(e *history.Event)  { e.Shared = true }
+func noWait(e *history.Event)  { e.NoWait = true }
 func lost(e *history.Event)    { e.Outcome = history.Lost }
 func refused(e *history.Event) { e.Outcome = history.Refused }
 func failed(e *history.Event)  { e.Outcome = history.Failed }
@@ -168,6 +169,11 @@ func TestRefusals(t *testing.T) {
 	})
 	check(t, history.Rules{Model: history.ReadWrite, Intent: 20}, []example{
 		{"beside an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9), kept},
+		{"a reader beside a reader's intent", begin().acquire("a", 1, 2, shared).release("a", 2, 3).refuse("b", 8, 9, shared), broken},
+		{"a reader beside a writer's intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9, shared), kept},
+		{"a writer beside a reader's intent", begin().acquire("a", 1, 2, shared).release("a", 2, 3).refuse("b", 8, 9), kept},
+		{"beside one who did not wait", begin().acquire("a", 1, 2, noWait).release("a", 2, 3).refuse("b", 8, 9), broken},
+		{"an upgrade refused alone, beside an intent", begin().acquire("a", 1, 2, shared).call(history.Upgrade, "a", 3, 5, refused), broken},
 		{"long after an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 23, 24), broken},
 	})
 }

@@ -69,6 +69,7 @@ type Event struct {
 	Owner  string        `json:"owner,omitempty"`
 	Shared bool          `json:"shared,omitempty"` // the mode asked for
 	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire and Renew: what was asked for
+	NoWait bool          `json:"noWait,omitempty"` // of Acquire: its client does not wait
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`
 	// Deadline is the lock's as it stood afterwards; 0: there was no lock.

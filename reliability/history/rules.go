@@ -20,7 +20,8 @@ type Rules struct {
 	Linger time.Duration `json:"linger"`
 	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
 	Crowd bool `json:"crowd,omitempty"`
-	// Intent is for how long after an attempt those of others may be refused, since a lock keeps turns among those who wait.
+	// Intent is for how long after the attempt of one who waits those of others may be refused, since a lock keeps turns among
+	// those who wait: readers for a writer, writers for both. 0: there are no turns.
 	Intent time.Duration `json:"intent,omitempty"`
 }
 
@@ -98,15 +99,13 @@ func (l *lease) ends() bool {
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
-// brought about, or one that was sent more than once; a conversion without an answer; an attempt whose turn is kept.
+// brought about, or one that was sent more than once; a conversion without an answer.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
 		switch {
 		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Return-e.Call >= attempt(e.TTL)):
 			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
-		case e.Kind == Acquire && r.Intent > 0:
-			found[e.ID] = span{e.Call, e.Return + int64(r.Intent)}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
 		}
