@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -74,7 +75,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	model := r.model()
 	all := leases(events, r)
-	fences := outOfOrder(events, all, r)
+	broken := cmp.Or(brokenWord(events), outOfOrder(events, all, r))
 	strict := operations(events, all, r)
 	for _, o := range strict {
 		if !o.Input.(*op).ends {
@@ -89,10 +90,10 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		res.Losses = max(1, lost(events, all, r))
 	}
 	switch {
-	case verdict == porcupine.Illegal || fences != "":
+	case verdict == porcupine.Illegal || broken != "":
 		res.Verdict, res.Losses = Violation, 0
-		if res.info = explain(model, operations(events, all, r), timeout); fences != "" {
-			res.Reason = fences
+		if res.info = explain(model, operations(events, all, r), timeout); broken != "" {
+			res.Reason = broken
 		} else {
 			res.Reason = reason(res.info)
 		}

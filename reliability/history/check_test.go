@@ -145,6 +145,28 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
+// Some answers are wrong whatever else happened.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	asked := func(ttl, until time.Duration) edit {
+		return func(e *history.Event) { e.TTL, e.Deadline = ttl, int64(until) }
+	}
+	fenced := func(e *history.Event) { e.Fenced = true }
+	before := func(at int64) edit { return func(e *history.Event) { e.Before = at } }
+	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"a lease less the drift", begin().acquire("a", 0, 2, asked(time.Second, 988*time.Millisecond)), kept},
+		{"a lease shorter than that", begin().acquire("a", 0, 2, asked(time.Second, 987*time.Millisecond)), broken},
+		{"a renewal that promises nothing", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 100)), broken},
+		{"a token that was asked for", begin().acquire("a", 0, 2, fenced, fence(5)), kept},
+		{"no token although it was asked for", begin().acquire("a", 0, 2, fenced), broken},
+		{"no token of one that was refused", begin().acquire("a", 0, 2).refuse("b", 3, 4, fenced), kept},
+		{"a renewal that revives", begin().acquire("a", 0, 2).renew("a", 130, 131, before(100)), broken},
+		{"a renewal that revives behind a loss", begin().acquire("a", 0, 2).lose(50, 51).renew("a", 130, 131, before(100)), broken},
+		{"a renewal in time", begin().acquire("a", 0, 2).renew("a", 99, 120, before(100)), kept},
+		{"a renewal that shortens", begin().acquire("a", 0, 2).renew("a", 50, 52, before(300)), broken},
+	})
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	check(t, history.Rules{Model: history.Exclusive}, []example{
