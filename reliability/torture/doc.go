@@ -13,5 +13,5 @@
 //
 // The last line is "operations=N faults=N violations=N seed=N". The exit status is 1 after a violation, whose history and
 // picture stand in the folder that the run names, and 2 where the run itself failed or proves too little: no round could be
-// judged, a kind of lock was never held or never refused, a check ran out of time.
+// judged, a kind of lock was never held or never refused in many histories, a check ran out of time.
 package main
