@@ -360,6 +360,8 @@ func TestTwoMasters(t *testing.T) {
 		{"a reader writes beside another before a loss", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5).lose(20, 21), broken},
 		{"a reader's token is behind a writer's that was lost", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).lose(20, 21).acquire("b", 30, 31, shared, fence(4)).acquire("c", 32, 33, shared, fence(4)), loss},
 		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
+		{"an upgrade falls behind its own hold's token", begin().acquire("a", 0, 2, fence(6)).call(history.Downgrade, "a", 3, 4).lose(5, 6).call(history.Upgrade, "a", 8, 9, fence(5)), broken},
+		{"an upgrade of a writer", begin().acquire("a", 0, 2, fence(6)).lose(5, 6).call(history.Upgrade, "a", 8, 9, fence(6)), kept},
 		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
 	})
 }

@@ -73,7 +73,8 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 			if r.Crowd && r.Model == Reentrant && a.Owner == b.Owner {
 				continue // of nested holds only the outermost has the lowest
 			}
-			if a.Return < b.Call && a.Hold != b.Hold && b.Fence <= a.Fence {
+			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of what is a writer's already
+			if a.Return < b.Call && b.Fence <= a.Fence && !again {
 				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
 			}
 		}
