@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,7 +25,10 @@ const (
 type Result struct {
 	Name       string
 	Verdict    Verdict
-	Operations int    // calls that were checked
+	Operations int    // calls, looks and writes that were recorded
+	Checked    int    // those of which the model had to explain the answer; what proves nothing is not among them
+	Holds      int    // acquires that succeeded
+	Refusals   int    // acquires and upgrades that were refused
 	Losses     int    // holds that a server is known to have lost
 	Reason     string // of a violation
 
@@ -62,23 +66,34 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		if e.Kind != Lose && e.Kind != Abandon && e.Kind != Note {
 			res.Operations++
 		}
+		switch {
+		case e.Kind == Acquire && e.Outcome == OK:
+			res.Holds++
+		case e.Outcome == Refused && e.Kind != Write:
+			res.Refusals++
+		}
 	}
 	model := r.model()
 	all := leases(events, r)
-	fences := outOfOrder(events, all, r)
+	broken := cmp.Or(brokenWord(events), outOfOrder(events, all, r))
 	strict := operations(events, all, r)
+	for _, o := range strict {
+		if !o.Input.(*op).ends {
+			res.Checked++
+		}
+	}
 	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
-	if verdict == porcupine.Illegal && markShaky(events, all) {
-		// Without the holds that a server may have lost there must be nothing wrong.
+	if verdict == porcupine.Illegal && markDoubts(events, all) {
+		// There must be nothing wrong with what no server may have lost.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
 		res.Losses = max(1, lost(events, all, r))
 	}
 	switch {
-	case verdict == porcupine.Illegal || fences != "":
+	case verdict == porcupine.Illegal || broken != "":
 		res.Verdict, res.Losses = Violation, 0
-		if res.info = explain(model, operations(events, all, r), timeout); fences != "" {
-			res.Reason = fences
+		if res.info = explain(model, operations(events, all, r), timeout); broken != "" {
+			res.Reason = broken
 		} else {
 			res.Reason = reason(res.info)
 		}
@@ -111,12 +126,16 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		}
 		return rows[client]
 	}
+	lossy := int64(never)
+	for _, l := range all {
+		lossy = min(lossy, l.doubt)
+	}
 	var ops []porcupine.Operation
 	add := func(o *op, row int, from, to int64) {
 		ops = append(ops, porcupine.Operation{ClientId: row, Input: o, Call: from, Return: max(from, to)})
 	}
 	for _, e := range events {
-		o := &op{Event: e, number: -1, lease: all[e.Hold]}
+		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy}
 		if o.lease != nil {
 			o.number = o.lease.number
 		}
@@ -125,7 +144,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		}
 	}
 	for _, l := range inOrder(all) {
-		if !l.shaky && (l.released == nil || l.released.Outcome != OK) {
+		if l.ends() {
 			s := l.end()
 			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, ends: true, lease: l}, len(rows), s.from, min(s.to, never))
 		}
@@ -146,28 +165,31 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	switch o.Kind {
 	case Lose, Abandon, Note:
 		return false
-	case Write: // also by a hold that is shaky: the store lost nothing
+	case Write: // also by a hold that was lost: the store lost nothing
 		return o.lease != nil
 	case Acquire:
 		switch o.Outcome {
 		case OK:
 			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideShaky(all, o, o.Owner)
-			return !o.lease.shaky
+			return !o.lease.doubtful(o.Return)
 		case Refused:
-			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o, "")
+			return !r.Crowd && !o.explained(left, nil, events) && !r.keepsTurn(o, events) && !besideShaky(all, o, "")
 		}
 		return false
 	case Renew, Held:
-		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled && !o.late()
+		return o.sound() && o.Outcome != Unsettled && !o.late()
 	case Release:
-		return o.lease != nil && !o.lease.shaky && (o.Outcome == OK || o.Outcome == Lost && !o.late())
+		return o.sound() && (o.Outcome == OK || o.Outcome == Lost && !o.late())
 	case Upgrade:
 		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o, "")) {
 			return false
 		}
 	}
-	return o.lease != nil && !o.lease.shaky && o.Outcome != Failed
+	return o.sound() && o.Outcome != Failed
 }
+
+// sound tells whether o is about a hold that no server may have lost by then.
+func (o *op) sound() bool { return o.lease != nil && !o.lease.doubtful(o.Return) }
 
 // late tells whether the hold was lost when it was to be: its client knows that by itself, whatever is left at the server.
 func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
@@ -182,10 +204,18 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 	return false
 }
 
-// besideShaky tells whether a hold of an owner, or of any, that a server may have lost, or may have brought back, was there.
+// keepsTurn tells whether an acquire may have been refused for the sake of one who waited.
+func (r Rules) keepsTurn(o *op, events []Event) bool {
+	return r.Intent > 0 && slices.ContainsFunc(events, func(e Event) bool {
+		return e.Kind == Acquire && !e.NoWait && e.ID != o.ID && !(e.Shared && o.Shared) &&
+			(span{e.Call, e.Return + int64(r.Intent)}).meets(o.Call, o.Return)
+	})
+}
+
+// besideShaky tells whether a hold of an owner, or of any, that a server may have lost, or may bring back, was there.
 func besideShaky(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
-		if l.shaky && (owner == "" || l.owner == owner) && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
+		if l.shaky() && (owner == "" || l.owner == owner) && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
 			return true
 		}
 	}

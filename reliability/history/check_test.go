@@ -33,6 +33,7 @@ func fence(f int64) edit       { return func(e *history.Event) { e.Fence = f } }
 func owner(o string) edit      { return func(e *history.Event) { e.Owner = o } }
 func deadline(at int64) edit   { return func(e *history.Event) { e.Deadline = at } }
 func shared(e *history.Event)  { e.Shared = true }
+func noWait(e *history.Event)  { e.NoWait = true }
 func lost(e *history.Event)    { e.Outcome = history.Lost }
 func refused(e *history.Event) { e.Outcome = history.Refused }
 func failed(e *history.Event)  { e.Outcome = history.Failed }
@@ -144,6 +145,28 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
+// Some answers are wrong whatever else happened.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	asked := func(ttl, until time.Duration) edit {
+		return func(e *history.Event) { e.TTL, e.Deadline = ttl, int64(until) }
+	}
+	fenced := func(e *history.Event) { e.Fenced = true }
+	before := func(at int64) edit { return func(e *history.Event) { e.Before = at } }
+	check(t, history.Rules{Model: history.Exclusive}, []example{
+		{"a lease less the drift", begin().acquire("a", 0, 2, asked(time.Second, 988*time.Millisecond)), kept},
+		{"a lease shorter than that", begin().acquire("a", 0, 2, asked(time.Second, 987*time.Millisecond)), broken},
+		{"a renewal that promises nothing", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 100)), broken},
+		{"a token that was asked for", begin().acquire("a", 0, 2, fenced, fence(5)), kept},
+		{"no token although it was asked for", begin().acquire("a", 0, 2, fenced), broken},
+		{"no token of one that was refused", begin().acquire("a", 0, 2).refuse("b", 3, 4, fenced), kept},
+		{"a renewal that revives", begin().acquire("a", 0, 2).renew("a", 130, 131, before(100)), broken},
+		{"a renewal that revives behind a loss", begin().acquire("a", 0, 2).lose(50, 51).renew("a", 130, 131, before(100)), broken},
+		{"a renewal in time", begin().acquire("a", 0, 2).renew("a", 99, 120, before(100)), kept},
+		{"a renewal that shortens", begin().acquire("a", 0, 2).renew("a", 50, 52, before(300)), broken},
+	})
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	check(t, history.Rules{Model: history.Exclusive}, []example{
@@ -168,6 +191,11 @@ func TestRefusals(t *testing.T) {
 	})
 	check(t, history.Rules{Model: history.ReadWrite, Intent: 20}, []example{
 		{"beside an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9), kept},
+		{"a reader beside a reader's intent", begin().acquire("a", 1, 2, shared).release("a", 2, 3).refuse("b", 8, 9, shared), broken},
+		{"a reader beside a writer's intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 8, 9, shared), kept},
+		{"a writer beside a reader's intent", begin().acquire("a", 1, 2, shared).release("a", 2, 3).refuse("b", 8, 9), kept},
+		{"beside one who did not wait", begin().acquire("a", 1, 2, noWait).release("a", 2, 3).refuse("b", 8, 9), broken},
+		{"an upgrade refused alone, beside an intent", begin().acquire("a", 1, 2, shared).call(history.Upgrade, "a", 3, 5, refused), broken},
 		{"long after an intent", begin().acquire("a", 1, 2).release("a", 2, 3).refuse("b", 23, 24), broken},
 	})
 }
@@ -291,6 +319,16 @@ func TestLosses(t *testing.T) {
 		{"a write is rejected through a loss", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6).write("a", 12, 5, refused), loss},
 		{"a write of the one behind the loss is rejected", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(6)).write("b", 10, 6, refused), broken},
 		{"a token falls", begin().acquire("a", 0, 2, fence(5)).lose(5, 6).acquire("b", 8, 9, fence(5)), broken},
+		{"two hold before a loss", begin().acquire("a", 0, 2).acquire("b", 8, 9).lose(20, 21), broken},
+		{"two held and let go before a loss", begin().acquire("a", 0, 2).acquire("b", 8, 9).release("a", 10, 11).release("b", 10, 11).lose(20, 21), broken},
+		{"a release finds nothing before a loss", begin().acquire("a", 0, 2).release("a", 5, 6, lost).lose(20, 21), broken},
+		{"a holder is told before a loss", begin().acquire("a", 0, 2).renew("a", 5, 6, lost).lose(20, 21), broken},
+		{"held while released before a loss", begin().acquire("a", 0, 2).release("a", 3, 4).held("a", 10).lose(20, 21), broken},
+		{"a write of the holder is rejected before a loss", begin().acquire("a", 0, 2, fence(5)).write("a", 3, 6).write("a", 5, 5, refused).lose(20, 21), broken},
+		{"another gets in before a loss while a release is under way", begin().acquire("a", 0, 2).release("a", 5, 30).acquire("b", 8, 9).lose(20, 21).renew("b", 40, 41, lost), loss},
+		{"asked for before a loss and granted behind it", begin().acquire("a", 0, 2).acquire("b", 10, 30).lose(20, 21), loss},
+		{"two in the middle of a loss", begin().acquire("a", 0, 2).lose(5, 30).acquire("b", 8, 9).acquire("c", 10, 11).held("b", 12), loss},
+		{"a hold that ended before a loss and comes back", begin().acquire("a", 0, 2).leave("a", 3).lose(110, 111).refuse("b", 300, 301).acquire("c", 302, 303).acquire("d", 304, 305), broken},
 		{"a release is lost", begin().acquire("a", 0, 2).release("a", 3, 4).lose(5, 6).refuse("b", 8, 9), loss},
 	})
 }
@@ -317,9 +355,16 @@ func TestTwoMasters(t *testing.T) {
 		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
 		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
 		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
+		{"the old tenure is lost and its owner begins another", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 40, 41, x, fence(6)).release("a", 43, 44, lost), loss},
 	})
 	check(t, history.Rules{Model: history.ReadWrite}, []example{
+		{"a downgrade that a loss overtakes", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 30).acquire("b", 5, 6, shared).lose(20, 21).renew("a", 40, 41, lost), loss},
+		{"an upgrade that a loss overtakes", begin().acquire("a", 0, 2, shared).call(history.Upgrade, "a", 3, 30).refuse("b", 5, 6, shared).lose(20, 21).renew("a", 40, 41, lost), loss},
+		{"a reader writes beside another before a loss", begin().acquire("a", 0, 2, shared).acquire("b", 0, 2, shared).call(history.Upgrade, "a", 3, 5).lose(20, 21), broken},
+		{"a reader's token is behind a writer's that was lost", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).lose(20, 21).acquire("b", 30, 31, shared, fence(4)).acquire("c", 32, 33, shared, fence(4)), loss},
 		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
+		{"an upgrade falls behind its own hold's token", begin().acquire("a", 0, 2, fence(6)).call(history.Downgrade, "a", 3, 4).lose(5, 6).call(history.Upgrade, "a", 8, 9, fence(5)), broken},
+		{"an upgrade of a writer", begin().acquire("a", 0, 2, fence(6)).lose(5, 6).call(history.Upgrade, "a", 8, 9, fence(6)), kept},
 		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
 	})
 }

@@ -12,8 +12,10 @@
 //     while somebody holds, or while something may be left of a call whose outcome is unknown.
 //   - Fencing tokens grow from tenure to tenure, also through the loss of a server's state.
 //   - A write to the fenced [Store] by a holder is never rejected.
+//   - A lease is as long as was asked for, less the drift; a token that was asked for is there; a renewal neither shortens a
+//     lease nor brings one back.
 //
 // A call without an answer may have taken effect at any time until the network has let go of it. A window in which a server
-// may lose its state is an event too ([Lose]): exclusion that is broken there is counted as a loss, not as a violation. A
-// check that runs out of time is reported as such.
+// may lose its state is an event too ([Lose]): exclusion that is broken from its beginning on is counted as a loss, not as a
+// violation, and what went wrong before is one. A check that runs out of time is reported as such.
 package history

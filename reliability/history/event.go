@@ -69,11 +69,15 @@ type Event struct {
 	Owner  string        `json:"owner,omitempty"`
 	Shared bool          `json:"shared,omitempty"` // the mode asked for
 	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire and Renew: what was asked for
+	Fenced bool          `json:"fenced,omitempty"` // of Acquire: a fencing token was asked for
+	NoWait bool          `json:"noWait,omitempty"` // of Acquire: its client does not wait
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`
 	// Deadline is the lock's as it stood afterwards; 0: there was no lock.
-	Deadline int64  `json:"deadline,omitempty"`
-	Error    string `json:"error,omitempty"`
+	Deadline int64 `json:"deadline,omitempty"`
+	// Before is the lock's Deadline as it stood at some time of the call; 0: that is not known.
+	Before int64  `json:"before,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Settle returns the events with one for each ID, in the order of their calls. A call that is still pending, since its client

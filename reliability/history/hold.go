@@ -24,7 +24,13 @@ func (h *Hold) event(kind Kind) Event {
 	}
 }
 
-func (h *Hold) begin(kind Kind) Event { return h.c.begin(h.event(kind)) }
+func (h *Hold) begin(kind Kind) Event { return h.started(h.c.begin(h.event(kind))) }
+
+// started adds what the lock says once the time of the call is taken.
+func (h *Hold) started(e Event) Event {
+	e.Before = h.c.r.At(h.Deadline())
+	return e
+}
 
 func (h *Hold) end(e Event, err error) error {
 	e.Deadline, e.Fence = h.c.r.At(h.Deadline()), h.Fence()
@@ -49,7 +55,7 @@ func (h *Hold) Held() bool {
 func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 	e := h.event(Renew)
 	e.TTL = ttl
-	e = h.c.begin(e)
+	e = h.started(h.c.begin(e))
 	return h.end(e, h.Lock.Renew(ctx, ttl))
 }
 

@@ -2,8 +2,9 @@ package history
 
 import "fmt"
 
-// markShaky marks the holds that were under way when a server may have lost its state, and tells whether there are any.
-func markShaky(events []Event, all map[string]*lease) bool {
+// markDoubts marks the holds of which something may have been at a server when it may have lost its state, and tells whether
+// there are any. What they were told before is to be explained all the same.
+func markDoubts(events []Event, all map[string]*lease) bool {
 	found := false
 	for _, e := range events {
 		if e.Kind != Lose {
@@ -11,8 +12,13 @@ func markShaky(events []Event, all map[string]*lease) bool {
 		}
 		for _, l := range all {
 			if (span{l.acquired.Call, l.until}).meets(e.Call, e.Return) {
-				l.shaky, found = true, true
+				l.doubt, found = min(l.doubt, e.Call), true
 			}
+		}
+	}
+	for _, e := range events { // a call that was under way then may have been executed before, or not at all
+		if l := all[e.Hold]; l != nil && e.Call < l.doubt && l.doubtful(e.Return) {
+			l.doubt = e.Call
 		}
 	}
 	return found
@@ -22,7 +28,7 @@ func markShaky(events []Event, all map[string]*lease) bool {
 func lost(events []Event, all map[string]*lease, r Rules) int {
 	n := 0
 	for _, l := range all {
-		if l.shaky && l.shows(events, all, r) {
+		if l.shaky() && l.shows(events, all, r) {
 			n++
 		}
 	}
@@ -67,7 +73,8 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 			if r.Crowd && r.Model == Reentrant && a.Owner == b.Owner {
 				continue // of nested holds only the outermost has the lowest
 			}
-			if a.Return < b.Call && a.Hold != b.Hold && b.Fence <= a.Fence {
+			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of what is a writer's already
+			if a.Return < b.Call && b.Fence <= a.Fence && !again {
 				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
 			}
 		}

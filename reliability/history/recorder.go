@@ -104,7 +104,7 @@ func (c *Client) end(e Event, err error) {
 
 // Acquire acquires through l. Request.TTL must be set: the check needs it.
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
-	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL})
+	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
 	lock, err := l.Acquire(ctx, req)
 	if err != nil {
 		c.end(e, err)

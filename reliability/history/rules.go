@@ -20,7 +20,8 @@ type Rules struct {
 	Linger time.Duration `json:"linger"`
 	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
 	Crowd bool `json:"crowd,omitempty"`
-	// Intent is for how long after an attempt those of others may be refused, since a lock keeps turns among those who wait.
+	// Intent is for how long after the attempt of one who waits those of others may be refused, since a lock keeps turns among
+	// those who wait: readers for a writer, writers for both. 0: there are no turns.
 	Intent time.Duration `json:"intent,omitempty"`
 }
 
@@ -41,16 +42,22 @@ type lease struct {
 	deadline int64  // the last that was promised
 	until    int64  // the server has let go by then
 	released *Event // nil: it was not
-	shaky    bool   // a server may have lost it
 	unsure   bool   // a downgrade went without an answer: the server may have it as a writer's
+	doubt    int64  // from then on a server may have lost it, or bring it back; never: none may
 }
+
+// shaky tells whether a server may have lost the hold, or may bring it back.
+func (l *lease) shaky() bool { return l.doubt < never }
+
+// doubtful tells whether what the holder was told at a time may be due to a loss.
+func (l *lease) doubtful(at int64) bool { return at >= l.doubt }
 
 // leases finds the holds.
 func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
 		if e.Kind == Acquire && e.Outcome == OK {
-			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e}
+			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e, doubt: never}
 		}
 	}
 	ttl := map[*lease]int64{}
@@ -74,25 +81,33 @@ func leases(events []Event, r Rules) map[string]*lease {
 }
 
 // end is the span in which the server lets go of a hold whose release did not succeed. A release without an answer may have
-// done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody.
+// done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody. A server that
+// loses the hold lets go of it then.
 func (l *lease) end() span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline) {
 		s.from = min(e.Call, l.deadline)
 	}
+	s.from = min(s.from, l.doubt)
 	return s
 }
 
+// ends tells whether the server lets go of the hold by itself, as far as the model is to see the hold at all.
+func (l *lease) ends() bool {
+	if l.doubtful(l.acquired.Return) {
+		return false
+	}
+	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return)
+}
+
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
-// brought about, or one that was sent more than once; a conversion without an answer; an attempt whose turn is kept.
+// brought about, or one that was sent more than once; a conversion without an answer.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
 		switch {
 		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Return-e.Call >= attempt(e.TTL)):
 			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
-		case e.Kind == Acquire && r.Intent > 0:
-			found[e.ID] = span{e.Call, e.Return + int64(r.Intent)}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
 		}

@@ -8,6 +8,7 @@ type op struct {
 	number int  // of the hold
 	ends   bool // not an event: the server lets go
 	mayGo  bool // its tenure may have begun before its owner was told so
+	behind bool // it ended behind a loss of state
 	lease  *lease
 }
 
@@ -78,7 +79,7 @@ func (r Rules) follows(s state, o *op) bool {
 	switch r.Model {
 	case ReadWrite:
 		if o.Shared { // the last writer's
-			return o.Fence >= s.fence
+			return o.Fence >= s.fence || o.behind
 		}
 	case Reentrant:
 		if s.tenure != 0 {
@@ -129,7 +130,7 @@ func (r Rules) write(s state, o *op) (bool, state) {
 		return true, s
 	case Refused:
 		nested := r.Model == Reentrant && r.Crowd && o.Fence < s.fence // a hold inside of it may have a higher token
-		return o.Fence < s.maybe && (o.lease.shaky || nested || !s.writes(o.number)), s
+		return o.Fence < s.maybe && (o.lease.doubtful(o.Return) || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)
 	return true, s

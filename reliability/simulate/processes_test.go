@@ -35,15 +35,15 @@ func (s *sum) String() string {
 // mark begins the lines by which a process reports.
 const mark = "@schedule "
 
-// add takes in a line of a process, if it is a report.
-func (s *sum) add(line string) bool {
+// add takes in a line of a process, if it is a report, and returns how many violations it tells of.
+func (s *sum) add(line string) (violations int, report bool) {
 	text, ours := strings.CutPrefix(line, mark)
 	if !ours {
-		return false
+		return 0, false
 	}
-	var operations, faults, losses, violations, undecided int
+	var operations, faults, losses, undecided int
 	if _, err := fmt.Sscan(text, &operations, &faults, &losses, &violations, &undecided); err != nil {
-		return false
+		return 0, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *sum) add(line string) bool {
 	s.losses += losses
 	s.violations += violations
 	s.undecided += undecided
-	return true
+	return violations, true
 }
 
 // simulateAll runs schedules in one process for each core. In each one goroutine runs at a time, so that a seed is repeated as
@@ -109,15 +109,18 @@ func (s *sum) process(i, n int) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	before := s.violations
+	violated := false
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if line := lines.Text(); !s.add(line) && line != "PASS" && line != "FAIL" {
+		line := lines.Text()
+		violations, ours := s.add(line)
+		violated = violated || violations > 0
+		if !ours && line != "PASS" && line != "FAIL" {
 			fmt.Println(line)
 		}
 	}
-	if err := cmd.Wait(); err != nil && s.violations == before {
+	if err := cmd.Wait(); err != nil && !violated {
 		return fmt.Errorf("a process failed: %w", err)
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 // Outcome is what came of a schedule.
 type Outcome struct {
 	Plan       *Plan
-	Operations int // calls that were checked
-	Faults     int // that happened
+	Operations int // calls, looks and writes that were recorded
+	Faults     int // whose time came; whether a command then met one is not known
 	Losses     int // holds that a server lost that may
 	Names      []history.Result
 	Leftover   error // what stayed at the servers, or did not end

@@ -67,7 +67,7 @@ func build(p *Plan, strategy Strategy) (*world, error) {
 			}
 			nodes = append(nodes, node)
 		}
-		l, err := chain(p, nodes)
+		l, err := chain(p, i, nodes)
 		if err != nil {
 			return w, err
 		}
@@ -77,7 +77,7 @@ func build(p *Plan, strategy Strategy) (*world, error) {
 }
 
 // chain is what a client of the plan locks with.
-func chain(p *Plan, nodes []locker.Locker) (locker.Locker, error) {
+func chain(p *Plan, client int, nodes []locker.Locker) (locker.Locker, error) {
 	l := nodes[0]
 	if p.Quorum {
 		quorum, err := redlock.New(nodes, redlock.Config{})
@@ -94,7 +94,7 @@ func chain(p *Plan, nodes []locker.Locker) (locker.Locker, error) {
 		l = watch(l)
 	}
 	if p.Retry {
-		wait, err := retry.New(retry.Config{})
+		wait, err := retry.New(retry.Config{Policy: pausesOf(p.Seed, client)})
 		if err != nil {
 			return nil, err
 		}

@@ -84,12 +84,22 @@ func (p *process) listen(out io.Reader) {
 	p.stdin.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.killed {
+	if p.killed && diedOf(err, syscall.SIGKILL) {
 		err = nil
 	} else if err != nil {
 		err = fmt.Errorf("a worker: %w\n%s", err, p.stderr.Bytes())
 	}
 	p.err = errors.Join(bad, err)
+}
+
+// diedOf tells whether a process was ended by a signal, and not by itself before.
+func diedOf(err error, sig syscall.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == sig
 }
 
 // kill ends the process at once, and returns when it is gone.
@@ -127,7 +137,7 @@ func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Eve
 	case <-t.C:
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 		<-p.told
-		return nil, fmt.Errorf("a worker did not end within %v after its time: %w", limit, p.err)
+		return nil, errors.Join(fmt.Errorf("a worker did not end within %v after its time", limit), p.err)
 	}
 	return history.Settle(p.events, rec.At(p.gone)), p.err
 }

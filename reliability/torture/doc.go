@@ -3,7 +3,7 @@
 //
 // A run is a row of rounds. Each takes one topology (one server, a cluster, one whose masters have replicas, five masters,
 // Sentinels), starts the worker processes, and lets faults loose on them: one kind alone or several sequences at once. At its
-// end no key may be left but fencing counters. The seed fixes the rounds, the faults and what clients do, not the timing.
+// end no key may be left but fencing counters. The seed fixes the rounds and the faults of each, not the timing, on which it depends how far clients get.
 //
 // What a server loses that may lose its state (a failover to an asynchronous replica, a restart without its data) is counted
 // as a loss and not as a violation; fencing tokens must grow through it all the same.
@@ -12,5 +12,6 @@
 //	go run ./torture -check folder/history.json
 //
 // The last line is "operations=N faults=N violations=N seed=N". The exit status is 1 after a violation, whose history and
-// picture stand in the folder that the run names, and 2 where the run itself failed.
+// picture stand in the folder that the run names, and 2 where the run itself failed or proves too little: no round could be
+// judged, a kind of lock was never held or never refused in many histories, a check ran out of time.
 package main

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,8 +28,10 @@ type judge struct {
 	mu         sync.Mutex
 	faults     map[string]int
 	operations int
+	checked    int // of them
 	histories  int
 	holds      int
+	tried      map[string]*tried // by strategy
 	violations int
 	losses     int
 	lossy      int // histories with losses
@@ -37,8 +40,14 @@ type judge struct {
 	failed     int // rounds that nothing is known of
 }
 
+// enough is how many histories of a kind of lock must show holds and refusals: a round or two on a busy machine may have none.
+const enough = 24
+
+// tried is what came of a kind of lock.
+type tried struct{ histories, holds, refusals int }
+
 func newJudge(out io.Writer, dir string) *judge {
-	return &judge{out: out, dir: dir, slots: make(chan struct{}, 2), faults: map[string]int{}}
+	return &judge{out: out, dir: dir, slots: make(chan struct{}, 2), faults: map[string]int{}, tried: map[string]*tried{}}
 }
 
 func (j *judge) fault(kind string) {
@@ -58,22 +67,26 @@ func (j *judge) take(r *round, events []history.Event) {
 		j.pending.Go(func() {
 			j.slots <- struct{}{}
 			defer func() { <-j.slots }()
-			j.add(r, history.Check(history.Settle(part, r.rec.Now()), r.groups[i].Rules, checkLimit), part)
+			j.add(r, r.groups[i].Strategy, history.Check(history.Settle(part, r.rec.Now()), r.groups[i].Rules, checkLimit))
 		})
 	}
 }
 
-func (j *judge) add(r *round, res history.Result, events []history.Event) {
+func (j *judge) add(r *round, strategy string, res history.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.operations += res.Operations
 	j.histories++
+	j.checked += res.Checked
 	j.losses += res.Losses
-	for _, e := range events {
-		if e.Kind == history.Acquire && e.Outcome == history.OK {
-			j.holds++
-		}
+	j.holds += res.Holds
+	if j.tried[strategy] == nil {
+		j.tried[strategy] = &tried{}
 	}
+	t := j.tried[strategy]
+	t.histories++
+	t.holds += res.Holds
+	t.refusals += res.Refusals
 	switch res.Verdict {
 	case history.Loss:
 		j.lossy++
@@ -165,6 +178,25 @@ func (j *judge) all() int {
 	return n
 }
 
+// proof tells what keeps a run from proving anything.
+func (j *judge) proof() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var errs []error
+	if j.rounds == 0 {
+		errs = append(errs, errors.New("no round was judged"))
+	}
+	if j.timeouts > 0 {
+		errs = append(errs, fmt.Errorf("the checks of %d histories ran out of time", j.timeouts))
+	}
+	for _, strategy := range slices.Sorted(maps.Keys(j.tried)) {
+		if t := j.tried[strategy]; t.histories >= enough && (t.holds == 0 || t.refusals == 0) {
+			errs = append(errs, fmt.Errorf("%s: %d holds and %d refusals in %d histories: that proves nothing", strategy, t.holds, t.refusals, t.histories))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // sum says what came of all.
 func (j *judge) sum(seed uint64) {
 	j.mu.Lock()
@@ -173,7 +205,11 @@ func (j *judge) sum(seed uint64) {
 	for _, kind := range slices.Sorted(maps.Keys(j.faults)) {
 		fmt.Fprintf(j.out, "  %6d  %s\n", j.faults[kind], kind)
 	}
-	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d\n", j.rounds, j.failed, j.histories, j.holds)
+	for _, strategy := range slices.Sorted(maps.Keys(j.tried)) {
+		t := j.tried[strategy]
+		fmt.Fprintf(j.out, "%s: histories=%d holds=%d refusals=%d\n", strategy, t.histories, t.holds, t.refusals)
+	}
+	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d checked=%d\n", j.rounds, j.failed, j.histories, j.holds, j.checked)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
 	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)

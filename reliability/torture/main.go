@@ -60,12 +60,18 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 		*seed = rand.Uint64() >> 1
 	}
 	r.seed = *seed
-	if err := r.play(ctx, time.Duration(*seconds)*time.Second); err != nil {
-		fmt.Fprintln(out, "torture:", err)
-		return statusFailed
+	err := r.play(ctx, time.Duration(*seconds)*time.Second)
+	if err == nil {
+		err = r.judge.proof()
 	}
-	if r.judge.violations > 0 {
+	if err != nil {
+		fmt.Fprintln(out, "torture:", err)
+	}
+	switch {
+	case r.judge != nil && r.judge.violations > 0:
 		return statusBroken
+	case err != nil:
+		return statusFailed
 	}
 	return statusKept
 }

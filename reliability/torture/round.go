@@ -211,6 +211,7 @@ func (r *round) disturb(ctx context.Context) error {
 func (d *disturber) lane(ctx context.Context, l lane) error {
 	for len(l.faults) > 0 && pause(ctx, time.Duration(d.random.Int64N(int64(500*time.Millisecond)))) {
 		f := l.faults[d.random.IntN(len(l.faults))]
+		d := &disturber{d.round, rand.New(rand.NewPCG(d.random.Uint64(), 0))} // the next fault is not to depend on the luck of this one
 		from := d.rec.Now()
 		switch err := f.do(ctx, d); {
 		case errors.Is(err, errNothing):

@@ -113,6 +113,7 @@ func TestBadArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"-on", "the moon"}, {"-strategies", "hope"}, {"-check", "/does/not/exist"}, {"-seconds", "x"},
+		{"-seconds", "1", "-on", "one server"}, // too short for a round
 	} {
 		var out bytes.Buffer
 		if code := program(t.Context(), args, &out); code != statusFailed || out.Len() == 0 {

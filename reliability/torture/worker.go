@@ -126,11 +126,24 @@ func (w *work) run() error {
 	}
 	for _, row := range drivers {
 		for _, d := range row {
-			// On a starved machine the three seconds of a Close may be too few. What it leaves then is the census's to find.
-			if e := d.Close(); !errors.Is(e, driver.ErrCleanUpUnfinished) {
-				err = errors.Join(err, e)
-			}
+			err = errors.Join(err, serious(d.Close()))
 		}
+	}
+	return err
+}
+
+// serious is what the error of a Close says beside ErrCleanUpUnfinished: on a starved machine its three seconds may be too few.
+// What it leaves then is the census's to find.
+func serious(err error) error {
+	if err == driver.ErrCleanUpUnfinished { //nolint:errorlint // of what is joined, each is looked at by itself
+		return nil
+	}
+	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the same
+		var rest []error
+		for _, one := range all.Unwrap() {
+			rest = append(rest, serious(one))
+		}
+		return errors.Join(rest...)
 	}
 	return err
 }

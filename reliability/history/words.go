@@ -1,0 +1,46 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// drift is what a Deadline allows for clocks that drift.
+func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+
+// brokenWord looks for an answer that no order of the calls can explain, nor the loss of a server's state: "" if there is none.
+func brokenWord(events []Event) string {
+	for _, e := range events {
+		if e.Outcome != OK {
+			continue
+		}
+		if word := e.broken(); word != "" {
+			return fmt.Sprintf("%s of %s: %s", e.Kind, e.ID, word)
+		}
+	}
+	return ""
+}
+
+// broken tells what is wrong with a call that succeeded.
+func (e Event) broken() string {
+	switch e.Kind {
+	case Acquire, Renew:
+		if least := e.Call + int64(e.TTL-drift(e.TTL)); e.Deadline < least {
+			return fmt.Sprintf("the lease of %v ends %v early", e.TTL, time.Duration(least-e.Deadline))
+		}
+		if e.Kind == Acquire && e.Fenced && e.Fence == 0 {
+			return "it has no fencing token"
+		}
+	}
+	switch e.Kind {
+	case Renew, Downgrade, Upgrade:
+		switch {
+		case e.Before == 0:
+		case e.Before < e.Call:
+			return fmt.Sprintf("the lease had ended %v before", time.Duration(e.Call-e.Before))
+		case e.Deadline < e.Before:
+			return fmt.Sprintf("it took %v off the lease", time.Duration(e.Before-e.Deadline))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,45 @@
+package simulate_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/reliability/simulate"
+)
+
+// Every strategy, alone and as nodes of a quorum, is held, refused, renewed and disturbed, and what it answers is checked: else
+// a run without a violation says nothing.
+func TestAllAreContended(t *testing.T) {
+	t.Parallel()
+	if *stride > 0 {
+		t.Skip("this is a process of a run")
+	}
+	type tried struct{ holds, refusals, checked, faults int }
+	sums := map[string]tried{}
+	proves := func(sum tried) bool {
+		return sum.holds > 0 && sum.refusals > 0 && sum.checked > sum.holds && sum.faults > 0
+	}
+	open := 2 * len(simulate.Strategies)
+	for seed := uint64(1); seed < 100 && open > 0; seed++ {
+		p := simulate.NewPlan(seed)
+		kind := fmt.Sprintf("%s, quorum %v", p.Strategy, p.Quorum)
+		sum := sums[kind]
+		if proves(sum) {
+			continue
+		}
+		o := simulate.Run(t, p, nil)
+		sum.faults += o.Faults
+		for _, res := range o.Names {
+			sum.holds += res.Holds
+			sum.refusals += res.Refusals
+			sum.checked += res.Checked
+		}
+		if sums[kind] = sum; proves(sum) {
+			open--
+			t.Logf("by seed %d: %s: %+v", seed, kind, sum)
+		}
+	}
+	if open > 0 {
+		t.Errorf("of %d kinds of locks it is not known whether they are contended: %+v", open, sums)
+	}
+}

@@ -1,0 +1,34 @@
+package simulate
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Pauses are drawn from the seed: the same for each acquire of a client that is made again, others for others.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	draw := func(seed uint64, client int) (all []time.Duration) {
+		policy := pausesOf(seed, client)
+		for range 2 {
+			b, about := policy(), firstPause
+			for range 10 {
+				d := b.NextBackOff()
+				if d < about/2 || d > about+about/2 {
+					t.Errorf("a pause of %v, want about %v", d, about)
+				}
+				all = append(all, d)
+				about = min(2*about, longestPause)
+			}
+		}
+		return all
+	}
+	one := draw(1, 0)
+	if !slices.Equal(one, draw(1, 0)) {
+		t.Error("a seed gives two rows of pauses")
+	}
+	if slices.Equal(one, draw(2, 0)) || slices.Equal(one, draw(1, 1)) || slices.Equal(one[:10], one[10:]) {
+		t.Error("pauses that should differ are the same")
+	}
+}

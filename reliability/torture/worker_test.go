@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// What a Close says beside an unfinished clean-up is not lost.
+func TestSerious(t *testing.T) {
+	t.Parallel()
+	leak := errors.New("a connection is left")
+	for _, c := range []struct {
+		err, want error
+	}{
+		{nil, nil},
+		{driver.ErrCleanUpUnfinished, nil},
+		{errors.Join(driver.ErrCleanUpUnfinished), nil},
+		{leak, leak},
+		{errors.Join(driver.ErrCleanUpUnfinished, leak), leak},
+		{errors.Join(errors.Join(driver.ErrCleanUpUnfinished, leak), nil), leak},
+	} {
+		got := serious(c.err)
+		if !errors.Is(got, c.want) || (got == nil) != (c.want == nil) || errors.Is(got, driver.ErrCleanUpUnfinished) {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+// Only a process that was alive until it was killed is excused.
+func TestDiedOf(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]bool{"kill -9 $$": true, "kill -6 $$": false, "exit 2": false, "exit 0": false} {
+		err := exec.Command("sh", "-c", script).Run()
+		if got := diedOf(err, syscall.SIGKILL); got != want {
+			t.Errorf("%s: %v, want %v (%v)", script, got, want, err)
+		}
+	}
+	if diedOf(fmt.Errorf("reading"), syscall.SIGKILL) {
+		t.Error("an error of another kind is no death")
+	}
+}
