@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // The census finds timers that are set, until they are stopped. The test makes leaks: it forgets what a user must not.
@@ -34,6 +35,9 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 		{"a lock that is not released", func(t *testing.T) func() {
 			return acquire(t, lockertest.New())
 		}, []string{"locker.(*Lock).watch"}},
+		{"one that is watched", func(t *testing.T) func() {
+			return acquire(t, locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New()))
+		}, []string{"locker.(*Lock).watch", "watchdog.(*scheduler).arm"}},
 		{"a bound", func(*testing.T) func() {
 			b := driver.Bound(context.Background(), time.Hour)
 			b.Done()
