@@ -64,7 +64,6 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 				}
 			}
 			end()
-			end = nil
 			if left := census(t); len(left) > 0 {
 				t.Errorf("all is ended, and left is %s", strings.Join(left, "\n"))
 			}
