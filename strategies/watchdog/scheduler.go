@@ -48,6 +48,10 @@ func (s *scheduler) forget(l *lease) {
 	l.released = true
 	if l.index != away {
 		heap.Remove(&s.queue, l.index)
+		if len(s.queue) == 0 { // else the timer would keep all this until it fires
+			s.timer.Stop()
+			s.alarm = never
+		}
 	}
 }
 

@@ -1,0 +1,109 @@
+package timers
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func init() { runtime.MemProfileRate = 1 } // every allocation is profiled
+
+// patience is for what takes a second at most.
+const patience = time.Minute
+
+// census waits until no goroutine is in our code any more, and returns where the timers come from that are still in use.
+func census(t *testing.T) (left []string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		running := goroutines()
+		if len(running) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("all is closed, and still there are the goroutines\n%s", strings.Join(running, "\n\n"))
+		}
+	}
+	forgetStopped()
+	for range 3 { // the profile is of two collections ago
+		runtime.GC()
+	}
+	for _, r := range records() {
+		if n, from := r.InUseObjects(), origin(r.Stack()); n > 0 && from != "" {
+			left = append(left, fmt.Sprintf("%d by %s", n, from))
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// forgetStopped has the runtime let go of stopped timers. It may keep those as long as fewer than every fourth is stopped, for
+// each processor: here there is but one, and on it hardly any that is not stopped.
+func forgetStopped() {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 10_000 {
+		time.AfterFunc(time.Hour, func() {}).Stop()
+	}
+	runtime.Gosched() // the scheduler looks
+}
+
+// records is the memory profile.
+func records() []runtime.MemProfileRecord {
+	all := make([]runtime.MemProfileRecord, 1_000)
+	for {
+		n, ok := runtime.MemProfile(all, false)
+		if ok {
+			return all[:n]
+		}
+		all = make([]runtime.MemProfileRecord, 2*n)
+	}
+}
+
+// ours matches the functions whose timers are counted. Tests are not among them.
+const ours = `github\.com/holdfast-go/holdfast/(locker|strategies|middleware|providers)[/.]`
+
+var (
+	oursMade = regexp.MustCompile(`^` + ours)
+	oursRuns = regexp.MustCompile(`(?m)^(created by )?` + ours)
+)
+
+// origin is the stack of the function that made what was allocated at stack, without its beginning; "" if that is no timer, or
+// not ours.
+func origin(stack []uintptr) string {
+	var timer bool
+	var lines []string
+	for frames, more := runtime.CallersFrames(stack), true; more && len(lines) < 8; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		switch name := f.Function; {
+		case len(lines) > 0, timer && oursMade.MatchString(name):
+			lines = append(lines, fmt.Sprintf("%s\n\t%s:%d", name, f.File, f.Line))
+		case name == "time.newTimer":
+			timer = true
+		case strings.HasPrefix(name, "runtime.(*timers)."):
+			return "" // the runtime's list of timers, which grew
+		case strings.HasPrefix(name, "time."), strings.HasPrefix(name, "context."), strings.HasPrefix(name, "runtime."):
+		default:
+			return ""
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// goroutines are those that are in our code, or were started by it.
+func goroutines() []string {
+	buf := make([]byte, 1<<20)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	all := strings.Split(string(buf), "\n\n")
+	return slices.DeleteFunc(all, func(g string) bool { return !oursRuns.MatchString(g) })
+}

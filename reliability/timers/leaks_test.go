@@ -1,0 +1,72 @@
+package timers
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// The census finds timers that are set, until they are stopped. The test makes leaks: it forgets what a user must not.
+func TestCensusFindsWhatIsLeft(t *testing.T) {
+	acquire := func(t *testing.T, l locker.Locker) (release func()) {
+		t.Helper()
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Hour})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		lock.Done()
+		return func() {
+			if err := lock.Release(context.Background()); err != nil {
+				t.Errorf("Release: %v", err)
+			}
+		}
+	}
+	tests := []struct {
+		name string
+		leak func(t *testing.T) (end func())
+		want []string // what the origin of each timer contains
+	}{
+		{"a lock that is not released", func(t *testing.T) func() {
+			return acquire(t, lockertest.New())
+		}, []string{"locker.(*Lock).watch"}},
+		{"one that is watched", func(t *testing.T) func() {
+			return acquire(t, locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New()))
+		}, []string{"locker.(*Lock).watch", "watchdog.(*scheduler).arm"}},
+		{"a bound", func(*testing.T) func() {
+			b := driver.Bound(context.Background(), time.Hour)
+			b.Done()
+			return b.Stop
+		}, []string{"driver.(*Bounded).Done"}},
+		{"a context", func(t *testing.T) func() {
+			return driver.Bound(t.Context(), time.Hour).Stop
+		}, []string{"driver.(*Bounded).Start"}},
+		{"what is not ours", func(*testing.T) func() {
+			timer := time.AfterFunc(time.Hour, func() {})
+			return func() { timer.Stop() }
+		}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			end := tt.leak(t)
+			left := census(t)
+			if len(left) != len(tt.want) {
+				t.Errorf("%d timers, want %d:\n%s", len(left), len(tt.want), strings.Join(left, "\n"))
+			}
+			for i, want := range tt.want[:min(len(tt.want), len(left))] {
+				if !strings.HasPrefix(left[i], "1 ") || !strings.Contains(left[i], want) {
+					t.Errorf("there is a timer of %s, want one of %s", left[i], want)
+				}
+			}
+			end()
+			if left := census(t); len(left) > 0 {
+				t.Errorf("all is ended, and left is %s", strings.Join(left, "\n"))
+			}
+		})
+	}
+}
