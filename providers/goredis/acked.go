@@ -37,7 +37,8 @@ func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []
 	r, err := call(ctx, a, func() (r result, err error) {
 		r.reply, r.acked, err = driver.EvalAckedOnce(s, func(command, body string) (driver.Reply, int, error) {
 			words[0], words[1] = command, body
-			return a.pair(ctx, key, words, []any{"WAIT", wait[0], wait[1]})
+			reply, acked, err := a.pair(ctx, key, words, []any{"WAIT", wait[0], wait[1]})
+			return reply, acked, a.unanswered(err)
 		})
 		return r, err
 	})
