@@ -32,6 +32,11 @@ var driverClusterCases = []testCase{
 		run: movingSlotIsFollowed,
 	},
 	{
+		name: "a dead node's successor is found", on: realCluster, own: true,
+		why: "after a failover nobody says MOVED for a master that is gone: its locks would end, and no new ones be had, for as long as a client trusts what it knows",
+		run: successorIsFound,
+	},
+	{
 		name: "a silent node keeps no answers back", on: realCluster, own: true, needs: batches,
 		why: "the renewals of a batch that other nodes have answered must not count as unanswered",
 		run: silentNodeInBatch,
@@ -117,6 +122,69 @@ func silentNodeInBatch(t *caseT) {
 		}
 	}
 	t.ok(silent.Thaw(), "let the node go on")
+}
+
+// successorIsFound ends a master of which two replicas are known, and demands of each way to send that it reaches the one that
+// takes over.
+func successorIsFound(t *caseT) {
+	cluster := t.srv.cluster
+	master := cluster.Nodes()[0]
+	heir, err := cluster.AddReplica(t.ctx, master)
+	t.ok(err, "add a replica")
+	_, err = cluster.AddReplica(t.ctx, master)
+	t.ok(err, "add another one")
+	key := func() string {
+		for {
+			if key := t.key(); cluster.NodeForKey(key) == master {
+				return key
+			}
+		}
+	}
+	ways := map[string]func(context.Context, driver.Driver) error{
+		"SetNX": func(ctx context.Context, drv driver.Driver) error {
+			_, err := drv.SetNX(ctx, key(), "v", time.Minute)
+			return err
+		},
+		"Eval": func(ctx context.Context, drv driver.Driver) error {
+			_, err := drv.Eval(ctx, countScript, []string{key()}, nil)
+			return err
+		},
+	}
+	if !t.h.lacks(FeatureBatch) {
+		ways["EvalMany"] = func(ctx context.Context, drv driver.Driver) error {
+			calls := []driver.Call{{Script: countScript, Keys: []string{key()}}, {Script: countScript, Keys: []string{key()}}}
+			results := t.many(ctx, drv, calls)
+			return errors.Join(results[0].Err, results[1].Err)
+		}
+	}
+	if !t.h.lacks(FeatureReplicas) {
+		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver) error {
+			_, acked, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key()}, nil, 1, shortly)
+			if err == nil && acked == 0 {
+				err = errors.New("no replica acknowledged it")
+			}
+			return err
+		}
+	}
+	drivers := map[string]driver.Driver{} // one for each way: none is to learn from another
+	for name, send := range ways {
+		drivers[name] = t.driver()
+		t.ok(send(t.ctx, drivers[name]), "%s before the failover", name)
+	}
+	t.ok(master.Kill(), "end a master")
+	t.eventually("a replica takes over", func() bool {
+		_, err := heir.Do(t.ctx, "CLUSTER", "FAILOVER", "TAKEOVER")
+		return err == nil && cluster.WaitMaster(t.ctx, heir) == nil
+	})
+	for name, send := range ways {
+		t.eventually(name+" reaches it", func() bool {
+			ctx := driver.Bound(t.ctx, 10*shortly)
+			defer ctx.Stop()
+			return send(ctx, drivers[name]) == nil
+		})
+	}
+	t.ok(master.Restart(t.ctx), "start the old master")
+	t.ok(cluster.WaitMasters(t.ctx), "end the failover")
 }
 
 // otherNode returns a node that does not own key.

@@ -71,10 +71,15 @@ func NewAcked(reply any, err error, acked any, waitErr error) (Reply, int, error
 	return r, int(n), nil
 }
 
-// EvalAckedOnce is [EvalOnce] for a script and the WAIT behind it.
-func EvalAckedOnce(s *Script, send func(command, body string) (Reply, int, error)) (r Reply, acked int, err error) {
+// EvalAckedOnce is [EvalOnce] for a script and the WAIT behind it, with the arguments wait. Also behind a NOSCRIPT a WAIT is
+// answered only when the replicas have what others wrote: what it took, the second one has no more.
+func EvalAckedOnce(s *Script, replicas int, timeout time.Duration,
+	send func(command, body string, wait [2]string) (Reply, int, error),
+) (r Reply, acked int, err error) {
+	begun, left := time.Now(), timeout
 	r, err = EvalOnce(s, func(command, body string) (r Reply, err error) {
-		r, acked, err = send(command, body)
+		r, acked, err = send(command, body, WaitArgs(replicas, left))
+		left = timeout - time.Since(begun)
 		return r, err
 	})
 	return r, acked, err

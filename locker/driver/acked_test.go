@@ -3,7 +3,10 @@ package driver_test
 import (
 	"errors"
 	"io"
+	"slices"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -54,5 +57,28 @@ func TestWaitArgs(t *testing.T) {
 		if got := driver.WaitArgs(3, within); got != [2]string{"3", want} {
 			t.Errorf("WaitArgs(3, %v) = %v, want 3 %s", within, got, want)
 		}
+	}
+}
+
+// A WAIT behind a NOSCRIPT may take as long as any other.
+func TestEvalAckedOnceWaitsNoLonger(t *testing.T) {
+	t.Parallel()
+	for _, took := range []time.Duration{0, 1200 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var waits []string
+			_, acked, err := driver.EvalAckedOnce(driver.NewScript("return 1"), 2, 1500*time.Millisecond,
+				func(command, _ string, wait [2]string) (driver.Reply, int, error) {
+					waits = append(waits, command+" "+wait[0]+" "+wait[1])
+					if command == "EVALSHA" {
+						time.Sleep(took) //nolint:forbidigo // fake time
+						return driver.Reply{}, 1, serverError("NOSCRIPT none")
+					}
+					return driver.Reply{}, 2, nil
+				})
+			left := strconv.FormatInt(max(1500-took.Milliseconds(), 1), 10)
+			if want := []string{"EVALSHA 2 1500", "EVAL 2 " + left}; !slices.Equal(waits, want) || acked != 2 || err != nil {
+				t.Errorf("after %v: %q, %d, %v; want %q", took, waits, acked, err, want)
+			}
+		})
 	}
 }

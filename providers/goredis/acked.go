@@ -22,26 +22,33 @@ type node interface{ Pipeline() redis.Pipeliner }
 // key by itself: in a pipeline of theirs a WAIT, which has no key, may go elsewhere.
 //
 // A client of a type of your own must show that it is one server (Conn), a cluster (MasterForKey) or a Ring
-// (GetShardClientForKey), as one does that embeds the client; else the error matches errors.ErrUnsupported.
+// (GetShardClientForKey), as one does that embeds the client; else the error matches errors.ErrUnsupported. Of such a type
+// that is one server, ReadTimeout must be more than timeout; elsewhere it is prolonged.
 func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	words := scriptWords(keys, args)
 	key := ""
 	if len(keys) > 0 {
 		key = keys[0]
 	}
-	wait := driver.WaitArgs(replicas, timeout)
 	type result struct {
 		reply driver.Reply
 		acked int
 	}
 	r, err := call(ctx, a, func() (r result, err error) {
-		r.reply, r.acked, err = driver.EvalAckedOnce(s, func(command, body string) (driver.Reply, int, error) {
+		r.reply, r.acked, err = driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 			words[0], words[1] = command, body
-			return a.pair(ctx, key, words, []any{"WAIT", wait[0], wait[1]})
+			reply, acked, err := a.pair(ctx, key, waiting{words, []any{"WAIT", wait[0], wait[1]}, timeout})
+			return reply, acked, a.unanswered(err)
 		})
 		return r, err
 	})
 	return r.reply, r.acked, err
+}
+
+// waiting is a script and the WAIT behind it, which takes timeout at most.
+type waiting struct {
+	script, wait []any
+	timeout      time.Duration
 }
 
 // masters is what *redis.ClusterClient has.
@@ -52,7 +59,7 @@ type masters interface {
 
 // pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which prove that the script did
 // not run; what WAIT said then is of no account.
-func (a *adapter) pair(ctx context.Context, key string, script, wait []any) (driver.Reply, int, error) {
+func (a *adapter) pair(ctx context.Context, key string, w waiting) (driver.Reply, int, error) {
 	switch c := a.client.(type) {
 	case masters:
 		n, err := c.MasterForKey(ctx, key)
@@ -61,7 +68,7 @@ func (a *adapter) pair(ctx context.Context, key string, script, wait []any) (dri
 		}
 		asking := false
 		for redirects := 0; ; redirects++ {
-			reply, acked, err := exchange(ctx, n, asking, script, wait)
+			reply, acked, err := exchange(ctx, n, asking, w)
 			to := redirect(err)
 			if to == "" || redirects == maxRedirects {
 				return reply, acked, err
@@ -81,12 +88,12 @@ func (a *adapter) pair(ctx context.Context, key string, script, wait []any) (dri
 		if err != nil {
 			return driver.Reply{}, 0, driver.NotSent(err)
 		}
-		return exchange(ctx, n, false, script, wait)
+		return exchange(ctx, n, false, w)
 	case interface {
 		node
 		Conn() *redis.Conn
 	}:
-		return exchange(ctx, c, false, script, wait)
+		return exchange(ctx, c, false, w)
 	}
 	return driver.Reply{}, 0, driver.NotSent(fmt.Errorf("goredis: WAIT over a %T, of which it is not known where it sends: %w",
 		a.client, errors.ErrUnsupported))
@@ -120,12 +127,18 @@ func named(ctx context.Context, c masters, addr string) (found *redis.Client) {
 }
 
 // exchange sends a script and a WAIT in one pipeline to one server.
-func exchange(ctx context.Context, n node, asking bool, script, wait []any) (driver.Reply, int, error) {
+func exchange(ctx context.Context, n node, asking bool, w waiting) (driver.Reply, int, error) {
+	if c, ok := n.(*redis.Client); ok {
+		// Its ReadTimeout would make of a WAIT that is long a lost reply.
+		if read := c.Options().ReadTimeout; read > 0 && read < 2*w.timeout {
+			n = c.WithTimeout(read + w.timeout)
+		}
+	}
 	pipe := n.Pipeline()
 	if asking {
 		_ = pipe.Process(ctx, newCommand(ctx, []any{"ASKING"})) // refused, the script is too
 	}
-	first, second := newCommand(ctx, script), newCommand(ctx, wait)
+	first, second := newCommand(ctx, w.script), newCommand(ctx, w.wait)
 	_ = pipe.Process(ctx, first) // only queues
 	_ = pipe.Process(ctx, second)
 	_, err := pipe.Exec(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -43,6 +44,25 @@ func TestEvalAckedOfEachKindOfClient(t *testing.T) {
 		}
 		if err := errors.Join(drv.Close(), tt.client.Close()); err != nil {
 			t.Errorf("%s: close: %v", what, err)
+		}
+	}
+}
+
+// A WAIT may take longer than the client waits for other replies.
+func TestEvalAckedOutlastsReadTimeout(t *testing.T) {
+	t.Parallel()
+	for what, start := range map[string]func() (addr string){
+		"single":  func() string { return redistest.Start(t, redistest.Options{}).Addr() },
+		"cluster": func() string { return redistest.StartCluster(t, 1, redistest.Options{}).Addrs()[0] },
+	} {
+		client := redis.NewUniversalClient(&redis.UniversalOptions{
+			Addrs: []string{start()}, IsClusterMode: what == "cluster", ReadTimeout: 100 * time.Millisecond, ContextTimeoutEnabled: true,
+		})
+		drv := newDriver(t, client)
+		reply, acked, err := drv.(driver.Acknowledger).EvalAcked(t.Context(), driver.NewScript(`return redis.call('INCR', KEYS[1])`),
+			[]string{"n"}, nil, 1, 500*time.Millisecond)
+		if n, _ := reply.Int(0); n != 1 || acked != 0 || err != nil {
+			t.Errorf("%s: %d, %d acknowledged, %v; want 1, none, no error", what, n, acked, err)
 		}
 	}
 }

@@ -67,7 +67,18 @@ func (a *adapter) process(ctx context.Context, cmd *command) (any, error) {
 	if cmd.refusal != nil {
 		err = cmd.refusal
 	}
-	return cmd.reply(ctx, err)
+	v, err := cmd.reply(ctx, err)
+	return v, a.unanswered(err)
+}
+
+// unanswered returns err. Where that is no server's, it makes a cluster client ask for the nodes anew, behind: after the death
+// of a master it would send what must not be repeated to the dead one, until its ClusterStateReloadInterval of a minute ends.
+func (a *adapter) unanswered(err error) error {
+	cluster, ok := a.client.(interface{ ReloadState(ctx context.Context) })
+	if ok && err != nil && driver.CodeOf(err) == "" && !errors.Is(err, context.Canceled) && !errors.Is(err, redis.ErrClosed) {
+		cluster.ReloadState(context.Background())
+	}
+	return err
 }
 
 // stoppable returns a context that ends with ctx, or before.

@@ -12,8 +12,7 @@ import (
 // EvalAcked implements [driver.Acknowledger]: both commands are sent together, on one connection.
 func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	body := scriptArgs(keys, args)
-	wait := driver.WaitArgs(replicas, timeout)
-	return driver.EvalAckedOnce(s, func(command, script string) (driver.Reply, int, error) {
+	return driver.EvalAckedOnce(s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
 		body[0] = script
 		p, err := follow(ctx, a, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
 		return driver.NewAcked(p.reply, err, p.acked, p.waitErr)

@@ -13,7 +13,7 @@ type Config struct {
 	// MinReplicas is how many replicas must acknowledge a grant before it counts, by WAIT in the same round trip: an acquire, a
 	// resume or a renewal. See package single. Default: 0, none is asked.
 	MinReplicas int
-	// ReplicaTimeout is how long they have for it; at least 1 ms, less than an attempt, and less than the client waits for a
-	// reply. Default: half of the attempt's timeout.
+	// ReplicaTimeout is how long they have for it; at least 1 ms, less than an attempt. Default: half of the attempt's
+	// timeout.
 	ReplicaTimeout time.Duration
 }

@@ -17,8 +17,8 @@ type Config struct {
 	// MinReplicas is how many replicas must acknowledge a grant before it counts, by WAIT in the same round trip: an acquire, a
 	// resume, a renewal or an upgrade. See package single. Default: 0, none is asked.
 	MinReplicas int
-	// ReplicaTimeout is how long they have for it; at least 1 ms, less than an attempt, and less than the client waits for a
-	// reply. Default: half of the attempt's timeout.
+	// ReplicaTimeout is how long they have for it; at least 1 ms, less than an attempt. Default: half of the attempt's
+	// timeout.
 	ReplicaTimeout time.Duration
 	// WriterTurn is for how long at a time waiting writers keep new readers out; then readers get in for as long, though
 	// writers wait. It also bounds how long readers who waited come first after a writer. 10 ms to 1 h, in whole

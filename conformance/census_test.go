@@ -1,0 +1,53 @@
+package conformance
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A client that connected, introduced itself and did nothing more is connected.
+func TestCensusSeesIdleConnection(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	s := startReal(t, redistest.Options{})
+	if left, err := connections(t.Context(), s); len(left) > 0 || err != nil {
+		t.Fatalf("nobody is connected, and the census has %q, %v", left, err)
+	}
+	conn, err := net.Dial("tcp", s.real.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "CLIENT SETNAME idle\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := connections(t.Context(), s); len(left) != 1 || !strings.Contains(left[0], "name=idle") || err != nil {
+		t.Errorf("the census has %q, %v; want the idle connection", left, err)
+	}
+}
+
+// A node that is down hides nothing of the others.
+func TestCensusSeesBesideDeadNode(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	s := &server{cluster: redistest.StartCluster(t, 2, redistest.Options{})}
+	dead, other := s.cluster.Nodes()[0], s.cluster.Nodes()[1]
+	key := "k"
+	for s.cluster.NodeForKey(key) != other {
+		key += "k"
+	}
+	other.MustCommand(t, "SET", key, "v")
+	if err := dead.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.list(t.Context(), "KEYS", "*"); len(found) != 1 || found[0] != key || err == nil {
+		t.Errorf("the census has %q, %v; want %q and the dead node's error", found, err, key)
+	}
+}

@@ -1,0 +1,82 @@
+package security_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// replicated are the strategies that wait for a replica.
+var replicated = map[string]func(driver.Driver) (locker.Locker, error){
+	"single": func(drv driver.Driver) (locker.Locker, error) {
+		return single.New(drv, single.Config{MinReplicas: 1, AttemptTimeout: attemptTimeout})
+	},
+	"reentrant": func(drv driver.Driver) (locker.Locker, error) {
+		return reentrant.New(drv, reentrant.Config{MinReplicas: 1, AttemptTimeout: attemptTimeout})
+	},
+	"rwhash": func(drv driver.Driver) (locker.Locker, error) {
+		return rwhash.New(drv, rwhash.Config{MinReplicas: 1, AttemptTimeout: attemptTimeout})
+	},
+}
+
+// Who is to wait for replicas needs one word more. Without it nothing is held, and nothing is left.
+func TestACLOfMinReplicas(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(document)
+	if err != nil || !strings.Contains(string(text), "`MinReplicas`, add `+wait`") {
+		t.Fatalf("%s does not say what MinReplicas needs (%v)", document, err)
+	}
+	server := redistest.Start(t, redistest.Options{})
+	redistest.StartReplica(t, server, server.Addr())
+	for name, newLocker := range replicated {
+		for _, client := range clients.All {
+			try := func(rule []string) (driver.Driver, error) {
+				setUser(t, server, name, rule)
+				drv, err := dial(t, client, name, alone(server))
+				if err != nil {
+					t.Fatal(err)
+				}
+				lock, err := locker.Must(newLocker(drv)).Acquire(t.Context(), locker.Request{Name: "lock:" + client.Name + name, Fenced: true})
+				if err != nil {
+					return drv, err
+				}
+				errs := []error{lock.Renew(t.Context(), time.Minute)}
+				if name == "rwhash" {
+					errs = append(errs, lock.Downgrade(t.Context()), lock.Upgrade(t.Context()))
+				}
+				resumed, err := locker.Resume(t.Context(), locker.Must(newLocker(drv)), lock.Handle())
+				return drv, errors.Join(append(errs, err, resumed.Release(t.Context()))...)
+			}
+			rule := append(rule(t, name), alsoNeeded(t, client.Name, conformance.Single)...)
+			if _, err := try(append(slices.Clone(rule), "+wait")); err != nil {
+				t.Errorf("%s, %s: %v", name, client.Name, err)
+			}
+			server.MustCommand(t, "ACL", "LOG", "RESET")
+			drv, err := try(rule)
+			if driver.CodeOf(err) != "NOPERM" || !errors.Is(err, locker.ErrUnknownOutcome) || locker.Passing(err) {
+				t.Errorf("%s, %s: without +wait: %v; want NOPERM and an unknown outcome, which does not pass", name, client.Name, err)
+			}
+			if !slices.Contains(denied(t, server), "command wait") {
+				t.Errorf("%s, %s: the ACL log does not name WAIT", name, client.Name)
+			}
+			if err := drv.Close(); err != nil { // it waits for what is taken back
+				t.Error(err)
+			}
+			if server.MustCommand(t, "EXISTS", "lock:"+client.Name+name) != int64(0) {
+				t.Errorf("%s, %s: the key stays", name, client.Name)
+			}
+		}
+	}
+}
