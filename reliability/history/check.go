@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -65,7 +66,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	model := r.model()
 	all := leases(events, r)
-	fences := outOfOrder(events, all, r)
+	simple := cmp.Or(outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
 	if verdict == porcupine.Illegal && markShaky(events, all) {
@@ -75,10 +76,10 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		res.Losses = max(1, lost(events, all, r))
 	}
 	switch {
-	case verdict == porcupine.Illegal || fences != "":
+	case verdict == porcupine.Illegal || simple != "":
 		res.Verdict, res.Losses = Violation, 0
-		if res.info = explain(model, operations(events, all, r), timeout); fences != "" {
-			res.Reason = fences
+		if res.info = explain(model, operations(events, all, r), timeout); simple != "" {
+			res.Reason = simple
 		} else {
 			res.Reason = reason(res.info)
 		}
@@ -116,7 +117,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		ops = append(ops, porcupine.Operation{ClientId: row, Input: o, Call: from, Return: max(from, to)})
 	}
 	for _, e := range events {
-		o := &op{Event: e, number: -1, lease: all[e.Hold]}
+		o := &op{Event: e, number: -1, lease: all[e.Hold], resumption: resumptionOf(e, events, all, r)}
 		if o.lease != nil {
 			o.number = o.lease.number
 		}
@@ -125,7 +126,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		}
 	}
 	for _, l := range inOrder(all) {
-		if !l.shaky && (l.released == nil || l.released.Outcome != OK) {
+		if !l.shaky && l.taken == nil && (l.released == nil || l.released.Outcome != OK) {
 			s := l.end()
 			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, ends: true, lease: l}, len(rows), s.from, min(s.to, never))
 		}
@@ -143,6 +144,9 @@ func inOrder(all map[string]*lease) []*lease {
 
 // proves tells whether the model is to see an event.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
+	if o.lease != nil && o.lease.excuses(o.Event) {
+		return false
+	}
 	switch o.Kind {
 	case Lose, Abandon, Note:
 		return false
@@ -157,6 +161,8 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 			return !r.Crowd && !o.explained(left, nil, events) && !besideShaky(all, o, "")
 		}
 		return false
+	case Resume:
+		return o.resumes(r)
 	case Renew, Held:
 		return o.lease != nil && !o.lease.shaky && o.Outcome != Unsettled && !o.late()
 	case Release:

@@ -15,6 +15,7 @@ func markShaky(events []Event, all map[string]*lease) bool {
 			}
 		}
 	}
+	shakeChains(all)
 	return found
 }
 
@@ -34,10 +35,13 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 	if l.released != nil {
 		end = min(end, l.released.Call)
 	}
+	if l.taken != nil {
+		end = min(end, l.taken.Call)
+	}
 	for _, e := range events {
 		other := all[e.Hold]
 		switch {
-		case other == l && e.Outcome == Lost && e.Return < l.deadline:
+		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e.Return):
 			return true
 		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
 		case r.Model == Reentrant && e.Owner == l.owner:
@@ -58,7 +62,7 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
 	var minted []Event
 	for _, e := range events {
-		if e.Outcome == OK && e.Fence != 0 && (e.Kind == Acquire || e.Kind == Upgrade) && r.mints(e, minted, events, left) {
+		if e.Outcome == OK && e.Fence != 0 && (e.begins() || e.Kind == Upgrade) && r.mints(e, minted, events, left) {
 			minted = append(minted, e)
 		}
 	}

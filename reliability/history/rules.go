@@ -42,13 +42,14 @@ type lease struct {
 	until    int64  // the server has let go by then
 	released *Event // nil: it was not
 	shaky    bool   // a server may have lost it
+	passed
 }
 
 // leases finds the holds.
 func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
-		if e.Kind == Acquire && e.Outcome == OK {
+		if e.begins() {
 			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e}
 		}
 	}
@@ -68,6 +69,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 	for _, l := range all {
 		l.until = min(l.until+ttl[l]+int64(r.Linger), never)
 	}
+	pass(events, all, r)
 	return all
 }
 
@@ -75,14 +77,14 @@ func leases(events []Event, r Rules) map[string]*lease {
 // done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody.
 func (l *lease) end() span {
 	s := span{l.deadline, l.until}
-	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline) {
+	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
 		s.from = min(e.Call, l.deadline)
 	}
 	return s
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
-// brought about, or one that was sent more than once; a conversion without an answer; an attempt whose turn is kept.
+// brought about, or one that was sent more than once; a conversion or a resume without an answer; an attempt whose turn is kept.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
@@ -93,6 +95,13 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 			found[e.ID] = span{e.Call, e.Return + int64(r.Intent)}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
+		case e.doubts(r) && all[e.Over] != nil:
+			found[e.ID] = span{e.Call, all[e.Over].until}
+		}
+	}
+	for _, l := range all {
+		if l.taken != nil && l.again() {
+			found[l.acquired.ID] = span{l.acquired.Call, l.until}
 		}
 	}
 	return found
