@@ -29,6 +29,7 @@ type judge struct {
 	operations int
 	histories  int
 	holds      int
+	resumes    int // that succeeded
 	violations int
 	losses     int
 	lossy      int // histories with losses
@@ -72,6 +73,9 @@ func (j *judge) add(r *round, res history.Result, events []history.Event) {
 	for _, e := range events {
 		if e.Kind == history.Acquire && e.Outcome == history.OK {
 			j.holds++
+		}
+		if e.Kind == history.Resume && e.Outcome == history.OK {
+			j.resumes++
 		}
 	}
 	switch res.Verdict {
@@ -173,7 +177,7 @@ func (j *judge) sum(seed uint64) {
 	for _, kind := range slices.Sorted(maps.Keys(j.faults)) {
 		fmt.Fprintf(j.out, "  %6d  %s\n", j.faults[kind], kind)
 	}
-	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d\n", j.rounds, j.failed, j.histories, j.holds)
+	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d resumed=%d\n", j.rounds, j.failed, j.histories, j.holds, j.resumes)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
 	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)
