@@ -41,7 +41,7 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 	for _, e := range events {
 		other := all[e.Hold]
 		switch {
-		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e.Return):
+		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e):
 			return true
 		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
 		case r.Model == Reentrant && e.Owner == l.owner:

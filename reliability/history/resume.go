@@ -1,71 +1,39 @@
 package history
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/locker"
 )
-
-// Passed is a hold that another client, in any process, may take over.
-type Passed struct {
-	Hold   string
-	Handle string // encoded
-}
-
-// Pass returns what [Client.Resume] needs to take the hold over. The Hold can be used on: it does not know of that.
-func (h *Hold) Pass() Passed { return Passed{h.id, h.Handle().Encode()} }
-
-// Resume takes over a hold through l.
-func (c *Client) Resume(ctx context.Context, l locker.Locker, p Passed) (*Hold, error) {
-	handle, err := locker.ParseHandle(p.Handle)
-	if err != nil {
-		return nil, err
-	}
-	e := c.begin(Event{
-		Name: handle.Name(), Kind: Resume, Over: p.Hold, Owner: handle.Owner(), Shared: handle.Mode() == locker.Shared,
-		TTL: handle.Grant().TTL,
-	})
-	lock, err := locker.Resume(ctx, l, handle)
-	if err != nil {
-		c.end(e, err)
-		return nil, err
-	}
-	e.Deadline, e.Fence = c.r.At(lock.Deadline()), lock.Fence()
-	c.end(e, nil)
-	return &Hold{Lock: lock, c: c, id: e.Hold, owner: e.Owner}, nil
-}
 
 // passed is what resumes made of a hold.
 type passed struct {
-	over   *lease  // from which it was taken; nil: it was acquired
-	taken  *Event  // the resume that took it over; nil: none did
-	doubts []Event // resumes that may have taken it over, for a while or for good
-	lasts  int64   // the server has let go by then, as far as resumes go
+	over   *lease // from which it was taken; nil: it was acquired
+	taken  *Event // the resume that took it over; nil: none did
+	doubts []span // when resumes that came to nothing may have taken it over
+	lasts  int64  // the server has let go by then, as far as resumes go
 }
 
-// pass finds which holds were taken over.
+// pass finds which holds were taken over. Events come in the order of their calls, and so those about a hold after those about
+// the one that it was taken from.
 func pass(events []Event, all map[string]*lease, r Rules) {
-	for _, e := range events {
-		if l := all[e.Over]; l != nil && e.doubts(r) {
-			l.doubts = append(l.doubts, e)
-			l.lasts = max(l.lasts, min(e.Return+int64(e.TTL)+int64(r.Linger), never))
-			l.until = max(l.until, l.lasts)
-		}
-	}
 	for i, e := range events {
 		l := all[e.Over]
-		if l == nil || !e.begins() {
-			continue
+		switch {
+		case l == nil:
+		case e.doubts(r):
+			to := max(l.lastsAt(events, e.Return, r), min(e.Return+int64(e.TTL)+int64(r.Linger), never))
+			l.doubts = append(l.doubts, span{e.Call, to})
+			l.lasts = to
+			l.until = max(l.until, to)
+		case e.begins():
+			if l.taken == nil {
+				l.taken = &events[i]
+			}
+			next := all[e.Hold]
+			next.over, next.lasts = l, l.lastsAt(events, e.Return, r) // a resume does not shorten a lease
+			next.until = max(next.until, next.lasts)
 		}
-		if l.taken == nil {
-			l.taken = &events[i]
-		}
-		next := all[e.Hold]
-		next.over, next.lasts = l, max(next.lasts, l.lastsAt(events, e.Return, r)) // a resume does not shorten a lease
-		next.until = max(next.until, next.lasts)
 	}
 }
 
@@ -87,9 +55,10 @@ func (e Event) doubts(r Rules) bool {
 	return e.Kind == Resume && (e.Outcome == Unsettled || e.Outcome == Lost && (r.Crowd || e.Return-e.Call >= attempt(e.TTL)))
 }
 
-// doubted tells whether the hold may have been taken over before a time by a resume that came to nothing.
-func (l *lease) doubted(at int64) bool {
-	return slices.ContainsFunc(l.doubts, func(d Event) bool { return d.Call <= at })
+// doubted tells whether the hold may have been taken over, while a call was under way, by a resume that came to nothing: that
+// is undone, or the lease ends.
+func (l *lease) doubted(e Event) bool {
+	return slices.ContainsFunc(l.doubts, func(d span) bool { return d.meets(e.Call, e.Return) })
 }
 
 // again tells whether the acquire may have been sent more than once: one that arrives after a resume brings the hold back.
@@ -104,7 +73,7 @@ func (l *lease) excuses(e Event) bool {
 	case Held:
 		return l.taken != nil
 	case Renew, Release, Downgrade, Upgrade:
-		return e.Outcome == Lost && l.doubted(e.Return) || l.taken != nil && l.again() && e.Return >= l.taken.Call
+		return e.Outcome == Lost && l.doubted(e) || l.taken != nil && l.again() && e.Return >= l.taken.Call
 	}
 	return false
 }
@@ -152,7 +121,7 @@ func (o *op) resumes(r Rules) bool {
 	case o.Outcome == Unsettled || o.doubts(r) || o.old == nil || o.old.shaky:
 		return false
 	case o.Outcome == Lost:
-		return !o.old.doubted(o.Return) && !(o.old.taken != nil && o.old.again())
+		return !o.old.doubted(o.Event) && (o.old.taken == nil || !o.old.again())
 	}
 	return true
 }
