@@ -31,6 +31,7 @@ func TestResume(t *testing.T) {
 		{"another gets in before the new deadline", taken().acquire("c", 105, 106), broken},
 		{"another is refused meanwhile", taken().refuse("c", 105, 106), kept},
 		{"a key that stays", taken().leave("b", 110).refuse("c", 265, 266), broken},
+		{"a lease that was longer", begin().acquire("a", 0, 2).held("a", 50, deadline(400)).resume("b", "a", 55, 56).leave("b", 60).refuse("c", 500, 501), kept},
 		{"of what nobody acquired", begin().resume("b", "a", 10, 12), broken},
 		{"of what was released", begin().acquire("a", 0, 2).release("a", 3, 4).resume("b", "a", 10, 12), broken},
 		{"of what another holds", begin().acquire("a", 0, 2).leave("a", 3).acquire("c", 110, 111).resume("b", "a", 120, 121), broken},
@@ -53,6 +54,8 @@ func TestResume(t *testing.T) {
 		{"the old one's release frees the new one's renewal", taken().release("a", 20, 21).renew("b", 30, 31, lost), broken},
 		{"the old one is told before the resume", begin().acquire("a", 0, 2).renew("a", 5, 6, lost).resume("b", "a", 10, 12), broken},
 
+		{"the old one renews, whose resume took long", begin().acquire("a", 0, 2).resume("b", "a", 10, 60).resume("c", "b", 70, 71).renew("b", 80, 81), broken},
+
 		{"two resumes win", taken().resume("c", "a", 10, 12), broken},
 		{"one of two resumes wins", taken().resume("c", "a", 10, 12, lost), kept},
 		{"none of two resumes wins", begin().acquire("a", 0, 2).resume("b", "a", 10, 12, lost).resume("c", "a", 10, 12, lost), broken},
@@ -74,6 +77,9 @@ func TestResume(t *testing.T) {
 		{"without an answer, another gets in though the old one was told", doubted().renew("a", 20, 21, lost).acquire("c", 50, 51), broken},
 		{"without an answer, the old one believes after it was told", doubted().renew("a", 20, 21, lost).held("a", 30), broken},
 		{"without an answer, a key that stays a while", doubted().leave("a", 20).refuse("c", 240, 241), kept},
+		{"without an answer, the old one's release is done late", doubted().release("a", 20, 21, lost).refuse("d", 40, 41).acquire("c", 50, 51), kept},
+		{"without an answer, something is left behind the release", doubted().release("a", 20, 21).refuse("c", 50, 51), kept},
+		{"without an answer, late, a key that stays a while", begin().acquire("a", 0, 2).leave("a", 3).resume("b", "a", 98, 110, unknown).refuse("c", 255, 256), kept},
 		{"without an answer, a key that stays", doubted().leave("a", 20).refuse("c", 255, 256), broken},
 		{"answered too late", begin().acquire("a", 0, 2).resume("b", "a", 10, 60, lost).renew("a", 70, 71, lost), kept},
 	})
@@ -107,6 +113,8 @@ func TestResumeFences(t *testing.T) {
 		{"two have one", both().resume("b", "a", 10, 12, x, fence(6)).resume("d", "c", 20, 21, x, fence(6)), broken},
 		{"without an answer, it may be raised", outer().resume("b", "a", 10, 12, x, fence(0), unknown).acquire("c", 20, 21, x, fence(6)).acquire("d", 30, 31, x, fence(6)), kept},
 		{"without an answer, it does not fall again", outer().resume("b", "a", 10, 12, x, unknown).acquire("c", 20, 21, x, fence(6)).acquire("d", 30, 31, x, fence(5)), broken},
+		{"the tenure's, though the resumed hold has none", outer().acquire("c", 3, 4, x).release("a", 5, 6, x).resume("b", "c", 10, 12, x).acquire("d", 20, 21, x, fence(5)), kept},
+		{"another, though the resumed hold has none", outer().acquire("c", 3, 4, x).release("a", 5, 6, x).resume("b", "c", 10, 12, x).acquire("d", 20, 21, x, fence(6)), broken},
 		{"another owner's is above", outer().resume("b", "a", 10, 12, x, fence(6)).release("b", 13, 14, x).acquire("c", 20, 21, y, fence(6)), broken},
 	})
 }
@@ -119,7 +127,7 @@ func TestResumeModes(t *testing.T) {
 		{"another owner gets in beside it", begin().acquire("a", 0, 2, x).resume("b", "a", 10, 12, x).acquire("d", 30, 31, y), broken},
 		{"the old one is there again", begin().acquire("a", 0, 2, x).resume("b", "a", 10, 12, x).renew("a", 20, 21, x), broken},
 		{"the old one is there again by an acquire that was sent twice", begin().acquire("a", 0, 40, x).resume("b", "a", 50, 52, x).renew("a", 60, 61, x), kept},
-		{"and keeps others out", begin().acquire("a", 0, 40, x).resume("b", "a", 50, 52, x).renew("a", 60, 61, x).release("b", 62, 63, x).refuse("d", 90, 91, y), kept},
+		{"and keeps others out", begin().acquire("a", 0, 40, x).resume("b", "a", 50, 52, x).renew("a", 60, 61, x).release("b", 62, 63, x).renew("a", 150, 151, x).refuse("d", 240, 241, y), kept},
 	})
 	check(t, history.Rules{Model: history.ReadWrite}, []example{
 		{"a reader beside readers", begin().acquire("a", 0, 2, shared).acquire("c", 3, 4, shared).resume("b", "a", 10, 12, shared).held("b", 20, shared), kept},
@@ -146,9 +154,20 @@ func TestResumeLosses(t *testing.T) {
 	check(t, history.Rules{Model: history.Exclusive}, []example{
 		{"another gets in through a loss", begin().acquire("a", 0, 2).resume("b", "a", 10, 12).lose(20, 21).acquire("c", 30, 31), loss},
 		{"a resume is undone by a loss", begin().acquire("a", 0, 2).resume("b", "a", 10, 12).lose(20, 21).renew("a", 30, 31), loss},
+		{"another gets in when the old one's lease is long over", begin().acquire("a", 0, 2).leave("a", 91).resume("b", "a", 90, 91).renew("b", 180, 181).renew("b", 260, 261).lose(300, 301).acquire("c", 310, 311), loss},
 		{"lost by a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost), loss},
 		{"two get in after a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost).acquire("c", 20, 21).acquire("d", 30, 31), broken},
 	})
+}
+
+// The old hold was not lost by a server.
+func TestResumeIsNoLoss(t *testing.T) {
+	t.Parallel()
+	s := begin().acquire("a", 0, 2).resume("b", "a", 10, 12).renew("a", 14, 15, lost).lose(20, 21).acquire("c", 30, 31)
+	res := history.Check(history.Settle(s.events, 1000), history.Rules{Model: history.Exclusive, Linger: linger}, time.Minute)
+	if res.Verdict != history.Loss || res.Losses != 1 {
+		t.Errorf("%s of %d", res.Verdict, res.Losses)
+	}
 }
 
 // What is recorded of a resume is what was asked and told.
