@@ -28,6 +28,7 @@ type Result struct {
 	Operations int    // calls, looks and writes that were recorded
 	Checked    int    // those of which the model had to explain the answer; what proves nothing is not among them
 	Holds      int    // acquires that succeeded
+	Resumes    int    // that succeeded
 	Refusals   int    // acquires and upgrades that were refused
 	Losses     int    // holds that a server is known to have lost
 	Reason     string // of a violation
@@ -69,13 +70,15 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		switch {
 		case e.Kind == Acquire && e.Outcome == OK:
 			res.Holds++
+		case e.Kind == Resume && e.Outcome == OK:
+			res.Resumes++
 		case e.Outcome == Refused && e.Kind != Write:
 			res.Refusals++
 		}
 	}
 	model := r.model()
 	all := leases(events, r)
-	broken := cmp.Or(brokenWord(events), outOfOrder(events, all, r))
+	broken := cmp.Or(brokenWord(events), outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	for _, o := range strict {
 		if !o.Input.(*op).ends {
@@ -135,7 +138,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		ops = append(ops, porcupine.Operation{ClientId: row, Input: o, Call: from, Return: max(from, to)})
 	}
 	for _, e := range events {
-		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy}
+		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy, resumption: resumptionOf(e, events, all, r)}
 		if o.lease != nil {
 			o.number = o.lease.number
 		}
@@ -162,6 +165,9 @@ func inOrder(all map[string]*lease) []*lease {
 
 // proves tells whether the model is to see an event.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
+	if o.lease != nil && o.lease.excuses(o.Event) {
+		return false
+	}
 	switch o.Kind {
 	case Lose, Abandon, Note:
 		return false
@@ -176,6 +182,8 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 			return !r.Crowd && !o.explained(left, nil, events) && !r.keepsTurn(o, events) && !besideShaky(all, o, "")
 		}
 		return false
+	case Resume:
+		return o.resumes(r)
 	case Renew, Held:
 		return o.sound() && o.Outcome != Unsettled && !o.late()
 	case Release:

@@ -11,6 +11,8 @@
 //   - No hold stays: what was not released is gone one TTL and [Rules].Linger after its last renewal. A refusal is legal only
 //     while somebody holds, or while something may be left of a call whose outcome is unknown.
 //   - Fencing tokens grow from tenure to tenure, also through the loss of a server's state.
+//   - A hold is resumed once, by the Handle of its Lock, while it is there, and keeps its mode. The Lock that it was taken from
+//     is lost: a renewal or a conversion of it fails, though until it asks it may believe in its Deadline. Loss is for good.
 //   - A write to the fenced [Store] by a holder is never rejected.
 //   - A lease is as long as was asked for, less the drift; a token that was asked for is there; a renewal neither shortens a
 //     lease nor brings one back.

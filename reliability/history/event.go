@@ -16,6 +16,7 @@ type Kind string
 // The kinds of events.
 const (
 	Acquire   Kind = "acquire"
+	Resume    Kind = "resume"    // take over the hold Over: what it makes is a hold of its own
 	Held      Kind = "held"      // the client looked: Err was nil, and the Deadline ahead
 	Renew     Kind = "renew"     //
 	Release   Kind = "release"   //
@@ -64,11 +65,12 @@ type Event struct {
 	Outcome Outcome `json:"outcome"`
 	Call    int64   `json:"call"`
 	Return  int64   `json:"return"`
-	// Hold names the hold, by the ID of its acquire.
+	// Hold names the hold, by the ID of its acquire, or of the resume that took it over.
 	Hold   string        `json:"hold,omitempty"`
+	Over   string        `json:"over,omitempty"` // of Resume: the hold to take over
 	Owner  string        `json:"owner,omitempty"`
 	Shared bool          `json:"shared,omitempty"` // the mode asked for
-	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire and Renew: what was asked for
+	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire, Resume and Renew: what was asked for
 	Fenced bool          `json:"fenced,omitempty"` // of Acquire: a fencing token was asked for
 	NoWait bool          `json:"noWait,omitempty"` // of Acquire: its client does not wait
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
@@ -104,7 +106,7 @@ func Settle(events []Event, at int64) []Event {
 		}
 	}
 	for _, e := range out {
-		if e.Kind == Acquire && e.Outcome == OK && !ended[e.Hold] {
+		if e.begins() && !ended[e.Hold] {
 			gone := Event{ID: e.ID + "/gone", Client: e.Client, Name: e.Name, Kind: Abandon, Outcome: OK, Hold: e.Hold, Owner: e.Owner}
 			gone.Call, gone.Return = max(at, e.Return), max(at, e.Return)
 			out = append(out, gone)
@@ -113,6 +115,9 @@ func Settle(events []Event, at int64) []Event {
 	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Compare(a.Call, b.Call) })
 	return out
 }
+
+// begins tells whether a hold began.
+func (e Event) begins() bool { return (e.Kind == Acquire || e.Kind == Resume) && e.Outcome == OK }
 
 // never is later than every event.
 const never = math.MaxInt64 / 4

@@ -16,9 +16,12 @@ func markDoubts(events []Event, all map[string]*lease) bool {
 			}
 		}
 	}
-	for _, e := range events { // a call that was under way then may have been executed before, or not at all
-		if l := all[e.Hold]; l != nil && e.Call < l.doubt && l.doubtful(e.Return) {
-			l.doubt = e.Call
+	for more := found; more; {
+		more = shakeChains(all)
+		for _, e := range events { // a call that was under way then may have been executed before, or not at all
+			if l := all[e.Hold]; l != nil && e.Call < l.doubt && l.doubtful(e.Return) {
+				l.doubt, more = e.Call, true
+			}
 		}
 	}
 	return found
@@ -40,10 +43,13 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 	if l.released != nil {
 		end = min(end, l.released.Call)
 	}
+	if l.taken != nil {
+		end = min(end, l.taken.Call)
+	}
 	for _, e := range events {
 		other := all[e.Hold]
 		switch {
-		case other == l && e.Outcome == Lost && e.Return < l.deadline:
+		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e):
 			return true
 		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
 		case r.Model == Reentrant && e.Owner == l.owner:
@@ -64,7 +70,7 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
 	var minted []Event
 	for _, e := range events {
-		if e.Outcome == OK && e.Fence != 0 && (e.Kind == Acquire || e.Kind == Upgrade) && r.mints(e, minted, events, left) {
+		if e.Outcome == OK && e.Fence != 0 && (e.begins() || e.Kind == Upgrade) && r.mints(e, minted, events, left) {
 			minted = append(minted, e)
 		}
 	}

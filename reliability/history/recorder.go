@@ -78,7 +78,7 @@ func (c *Client) numbered(e Event) Event {
 	c.calls++
 	e.ID = fmt.Sprintf("%d/%d", c.number, c.calls)
 	e.Client = c.number
-	if e.Kind == Acquire {
+	if e.Kind == Acquire || e.Kind == Resume {
 		e.Hold = e.ID
 	}
 	return e

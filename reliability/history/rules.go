@@ -44,6 +44,7 @@ type lease struct {
 	released *Event // nil: it was not
 	unsure   bool   // a downgrade went without an answer: the server may have it as a writer's
 	doubt    int64  // from then on a server may have lost it, or bring it back; never: none may
+	passed
 }
 
 // shaky tells whether a server may have lost the hold, or may bring it back.
@@ -56,7 +57,7 @@ func (l *lease) doubtful(at int64) bool { return at >= l.doubt }
 func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
-		if e.Kind == Acquire && e.Outcome == OK {
+		if e.begins() {
 			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e, doubt: never}
 		}
 	}
@@ -77,6 +78,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 	for _, l := range all {
 		l.until = min(l.until+ttl[l]+int64(r.Linger), never)
 	}
+	pass(events, all, r)
 	return all
 }
 
@@ -85,7 +87,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 // loses the hold lets go of it then.
 func (l *lease) end() span {
 	s := span{l.deadline, l.until}
-	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline) {
+	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
 		s.from = min(e.Call, l.deadline)
 	}
 	s.from = min(s.from, l.doubt)
@@ -97,11 +99,14 @@ func (l *lease) ends() bool {
 	if l.doubtful(l.acquired.Return) {
 		return false
 	}
+	if l.taken != nil {
+		return l.doubtful(l.taken.Return)
+	}
 	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return)
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
-// brought about, or one that was sent more than once; a conversion without an answer.
+// brought about, or one that was sent more than once; a conversion or a resume without an answer.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
@@ -110,6 +115,13 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
+		case e.doubts(r) && all[e.Over] != nil:
+			found[e.ID] = span{e.Call, all[e.Over].until}
+		}
+	}
+	for _, l := range all {
+		if l.taken != nil && l.again() {
+			found[l.acquired.ID] = span{l.acquired.Call, l.until}
 		}
 	}
 	return found

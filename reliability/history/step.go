@@ -10,6 +10,7 @@ type op struct {
 	mayGo  bool // its tenure may have begun before its owner was told so
 	behind bool // it ended behind a loss of state
 	lease  *lease
+	resumption
 }
 
 // step tells whether a lock that keeps its promises could do o in s, and what is then.
@@ -25,7 +26,9 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	case Renew:
 		return told(s, o), s
 	case Release:
-		return told(s, o), s.without(o.number)
+		return told(s, o) || o.Outcome == OK && o.lease.taken != nil, s.without(o.number)
+	case Resume:
+		return r.resume(s, o)
 	case Downgrade, Upgrade:
 		return r.convert(s, o)
 	case Write:
@@ -67,9 +70,7 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	next.owner = o.Owner
 	if o.Fence != 0 {
 		next.fence = max(s.fence, o.Fence)
-		if next.tenure = s.tenure; s.tenure == 0 {
-			next.tenure = o.Fence
-		}
+		next.tenure = r.tenure(s, o)
 	}
 	return true, next
 }
@@ -83,7 +84,7 @@ func (r Rules) follows(s state, o *op) bool {
 		}
 	case Reentrant:
 		if s.tenure != 0 {
-			return o.Fence == s.tenure || r.Crowd && o.Fence > s.tenure // it may be won at other nodes
+			return o.Fence == s.tenure || (r.Crowd || o.raised) && o.Fence > s.tenure // it may be won at other nodes
 		}
 		if o.mayGo && s.owner == o.Owner {
 			return o.Fence >= s.fence
@@ -129,7 +130,7 @@ func (r Rules) write(s state, o *op) (bool, state) {
 		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
 		return true, s
 	case Refused:
-		nested := r.Model == Reentrant && r.Crowd && o.Fence < s.fence // a hold inside of it may have a higher token
+		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure) // one inside of it, or resumed, may have a higher token
 		return o.Fence < s.maybe && (o.lease.doubtful(o.Return) || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)

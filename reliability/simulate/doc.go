@@ -12,7 +12,7 @@
 //
 // # What is checked
 //
-//   - What package history says, for each name.
+//   - What package history says, for each name. In every other plan workers pass holds on, and others resume them.
 //   - When all is over, each server is searched: a key that is left, other than a fence counter that will expire, is a
 //     violation.
 //   - Every driver closes without an error, and no goroutine is left: synctest demands that.

@@ -16,6 +16,7 @@ var flaws = map[string]simulate.Strategy{
 	"delete":  func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, del, false, true}, nil },
 	"forever": func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, true, true}, nil },
 	"drift":   func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, false, false}, nil },
+	sharing:   newShares,
 }
 
 var (

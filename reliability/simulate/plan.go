@@ -36,8 +36,9 @@ type Worker struct {
 	Turns  []Turn
 }
 
-// Turn is one hold, from the acquire to the release.
+// Turn is one hold, from the acquire, or resume, to the release.
 type Turn struct {
+	Resume  bool          // what was passed on last, if anything was, rather than acquire
 	Pause   time.Duration // before it
 	Name    int
 	Shared  bool
@@ -61,7 +62,9 @@ const (
 	Renew     Action = "renew"
 	Downgrade Action = "downgrade"
 	Upgrade   Action = "upgrade"
-	Nest      Action = "nest" // acquire again, as the same owner
+	Nest      Action = "nest"   // acquire again, as the same owner
+	Pass      Action = "pass"   // let others resume the hold, and go on
+	Resume    Action = "resume" // by another client, and go on with that
 )
 
 // Step is one of them.
@@ -71,6 +74,8 @@ type Step struct {
 	TTL     time.Duration // of Renew
 	Timeout time.Duration // of its context; 0: none
 	Inner   *Turn         // of Nest
+	Client  int           // of Resume
+	Ask     bool          // of Resume: try to renew the old lock, too
 }
 
 // End is how a hold ends.
@@ -150,6 +155,7 @@ func NewPlan(seed uint64) *Plan {
 		}
 	}
 	p.disturb()
+	p.handOver()
 	return p.Plan
 }
 

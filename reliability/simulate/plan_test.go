@@ -37,7 +37,7 @@ func TestPlansHaveEverything(t *testing.T) {
 	missing := map[string]bool{}
 	for _, want := range []any{
 		"single", "reentrant", "rwhash", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "fenced", "calm",
-		simulate.Look, simulate.Write, simulate.Renew, simulate.Downgrade, simulate.Upgrade, simulate.Nest,
+		simulate.Look, simulate.Write, simulate.Renew, simulate.Downgrade, simulate.Upgrade, simulate.Nest, simulate.Pass, simulate.Resume, "turns that resume",
 		simulate.Release, simulate.Hasty, simulate.Overstay, simulate.Abandon,
 		simulate.DropReplies, simulate.Garble, simulate.Cut, simulate.HalfOpen, simulate.Freeze, simulate.Delay, simulate.Overtake,
 		simulate.Pause, simulate.Stall, simulate.Crash, simulate.Refuse, simulate.Forget, simulate.StepClock, simulate.Leap,
@@ -63,6 +63,9 @@ func TestPlansHaveEverything(t *testing.T) {
 		for _, w := range p.Workers {
 			for _, turn := range w.Turns {
 				delete(missing, string(turn.End))
+				if turn.Resume {
+					delete(missing, "turns that resume")
+				}
 				for _, s := range turn.Steps {
 					delete(missing, string(s.Do))
 				}

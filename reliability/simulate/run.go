@@ -73,13 +73,13 @@ func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
 		return nil, history.Rules{}
 	}
 	r := history.NewRecorder(time.Now(), nil)
-	store := &history.Store{}
+	store, passed := &history.Store{}, &passedOn{byName: map[string]history.Passed{}}
 	stop, struck := make(chan struct{}), make(chan int)
 	go func() { struck <- w.chaos(r, stop) }()
 	var wg sync.WaitGroup
 	until := time.Now().Add(patience * p.longest())
 	for i, plan := range p.Workers {
-		one := &worker{w, plan, w.clients[plan.Client], w.lockers[plan.Client], r.Client(i), store}
+		one := &worker{w, plan, w.clients[plan.Client], w.lockers[plan.Client], r.Client(i), store, passed}
 		wg.Go(func() { one.run(until) })
 	}
 	wg.Wait()

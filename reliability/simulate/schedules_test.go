@@ -59,6 +59,9 @@ func one(t *testing.T, p *simulate.Plan) {
 			p.Names[i].Fenced = false
 		}
 	}
+	if *flawed != "" && *flawed != sharing {
+		p.AcquireOnly() // they know no resumes
+	}
 	alarm := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("the schedule of seed %d is stuck; it is %v", p.Seed, p)) })
 	defer alarm.Stop()
 	o := simulate.Run(t, p, flaws[*flawed])

@@ -16,6 +16,7 @@ type worker struct {
 	locker locker.Locker
 	calls  *history.Client
 	store  *history.Store
+	passed *passedOn
 }
 
 // run makes the turns, one after the other, until the time is up.
@@ -47,7 +48,7 @@ func (w *worker) turn(t Turn) {
 	default:
 		ctx, cancel = context.WithTimeout(ctx, t.Timeout)
 	}
-	hold, err := w.calls.Acquire(ctx, w.locker, req)
+	hold, err := w.obtain(ctx, t, req)
 	cancel()
 	if err != nil {
 		return
@@ -58,12 +59,13 @@ func (w *worker) turn(t Turn) {
 			hold.Held()
 			w.client.sleep(s.Pause / looks)
 		}
-		w.step(hold, s)
+		hold = w.step(hold, s)
 	}
 	w.finish(hold, t.End)
 }
 
-func (w *worker) step(hold *history.Hold, s Step) {
+// step returns the hold to go on with.
+func (w *worker) step(hold *history.Hold, s Step) *history.Hold {
 	ctx := context.Background()
 	if s.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -83,7 +85,12 @@ func (w *worker) step(hold *history.Hold, s Step) {
 		_ = hold.Upgrade(ctx)
 	case Nest:
 		w.turn(*s.Inner)
+	case Pass:
+		w.passed.put(hold)
+	case Resume:
+		return w.moveOn(ctx, hold, s)
 	}
+	return hold
 }
 
 func (w *worker) finish(hold *history.Hold, end End) {

@@ -96,7 +96,10 @@ func (c *client) cycle(ctx context.Context, name string) {
 			req.Mode = locker.Shared
 		}
 	}
-	hold := c.acquire(ctx, req)
+	hold := c.takeOver(ctx, name)
+	if hold == nil {
+		hold = c.acquire(ctx, req)
+	}
 	if hold == nil {
 		return
 	}
@@ -135,6 +138,7 @@ func (c *client) use(ctx context.Context, h *history.Hold) {
 		if !h.Held() {
 			return
 		}
+		c.passOn(h)
 		switch {
 		case c.oneIn(4):
 			c.bounded(ctx, func(ctx context.Context) { _ = h.Renew(ctx, c.ttl()) })

@@ -32,6 +32,7 @@ type judge struct {
 	histories  int
 	holds      int
 	tried      map[string]*tried // by strategy
+	resumes    int               // that succeeded
 	violations int
 	losses     int
 	lossy      int // histories with losses
@@ -80,6 +81,7 @@ func (j *judge) add(r *round, strategy string, res history.Result) {
 	j.checked += res.Checked
 	j.losses += res.Losses
 	j.holds += res.Holds
+	j.resumes += res.Resumes
 	if j.tried[strategy] == nil {
 		j.tried[strategy] = &tried{}
 	}
@@ -209,7 +211,7 @@ func (j *judge) sum(seed uint64) {
 		t := j.tried[strategy]
 		fmt.Fprintf(j.out, "%s: histories=%d holds=%d refusals=%d\n", strategy, t.histories, t.holds, t.refusals)
 	}
-	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d checked=%d\n", j.rounds, j.failed, j.histories, j.holds, j.checked)
+	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d resumed=%d checked=%d\n", j.rounds, j.failed, j.histories, j.holds, j.resumes, j.checked)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
 	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)

@@ -12,8 +12,10 @@ import (
 )
 
 // storeServer is the fenced store for all processes: over a socket, a line "name fence" is answered by "true" or "false".
+// Holds are passed on by way of it, too: see passedOn.
 type storeServer struct {
 	store    history.Store
+	passed   passedOn
 	listener net.Listener
 	wg       sync.WaitGroup
 
@@ -53,6 +55,12 @@ func (s *storeServer) serve(c net.Conn) {
 	}()
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {
+		if answer, ok := s.passed.answer(lines.Text()); ok {
+			if _, err := fmt.Fprintln(c, answer); err != nil {
+				return
+			}
+			continue
+		}
 		var fence int64
 		name, number, _ := strings.Cut(lines.Text(), " ")
 		if _, err := fmt.Sscan(number, &fence); err != nil {

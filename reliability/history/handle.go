@@ -1,0 +1,36 @@
+package history
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Passed is a hold that another client, in any process, may take over.
+type Passed struct {
+	Hold   string
+	Handle string // encoded
+}
+
+// Pass returns what [Client.Resume] needs to take the hold over. The Hold can be used on: it does not know of that.
+func (h *Hold) Pass() Passed { return Passed{h.id, h.Handle().Encode()} }
+
+// Resume takes over a hold through l.
+func (c *Client) Resume(ctx context.Context, l locker.Locker, p Passed) (*Hold, error) {
+	handle, err := locker.ParseHandle(p.Handle)
+	if err != nil {
+		return nil, err
+	}
+	e := c.begin(Event{
+		Name: handle.Name(), Kind: Resume, Over: p.Hold, Owner: handle.Owner(), Shared: handle.Mode() == locker.Shared,
+		TTL: handle.Grant().TTL,
+	})
+	lock, err := locker.Resume(ctx, l, handle)
+	if err != nil {
+		c.end(e, err)
+		return nil, err
+	}
+	e.Deadline, e.Fence = c.r.At(lock.Deadline()), lock.Fence()
+	c.end(e, nil)
+	return &Hold{Lock: lock, c: c, id: e.Hold, owner: e.Owner}, nil
+}
