@@ -18,7 +18,7 @@ import (
 type sum struct {
 	mu                                                sync.Mutex
 	schedules, operations, faults, losses, violations int
-	undecided                                         int
+	undecided, stuck                                  int
 }
 
 // line is the closing line.
@@ -29,7 +29,7 @@ func (s *sum) line() string {
 func (s *sum) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%d schedules, %d operations, %d faults, %d losses, %d violations", s.schedules, s.operations, s.faults, s.losses, s.violations)
+	return fmt.Sprintf("%d schedules, %d operations, %d faults, %d losses, %d violations, %d stuck", s.schedules, s.operations, s.faults, s.losses, s.violations, s.stuck)
 }
 
 // mark begins the lines by which a process reports.
@@ -90,24 +90,46 @@ func simulateAll() (*sum, error) {
 	return s, err
 }
 
-// process runs the i-th of n processes.
+// process runs the i-th of n processes, and another after a schedule that cannot be simulated.
 func (s *sum) process(i, n int) error {
+	seed, left := *firstSeed+uint64(i), 0
+	if *schedules > 0 {
+		left = (*schedules + n - 1 - i) / n
+	}
+	end := time.Now().Add(time.Duration(*seconds) * time.Second)
+	for {
+		done, stuckAt, err := s.run(seed, n, time.Until(end), left)
+		if err != nil || stuckAt == 0 {
+			return err
+		}
+		s.mu.Lock()
+		s.stuck++
+		s.mu.Unlock()
+		if left -= done / *repeat + 1; *schedules > 0 && left <= 0 || *schedules == 0 && time.Until(end) < time.Second {
+			return nil
+		}
+		seed = stuckAt + uint64(n)
+	}
+}
+
+// run runs a process. done is how many schedules it ran; stuckAt, if not 0, the seed of one behind them that cannot be simulated.
+func (s *sum) run(seed uint64, n int, lasts time.Duration, most int) (done int, stuckAt uint64, err error) {
 	args := []string{
-		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(*seconds),
-		"-seed=" + strconv.FormatUint(*firstSeed+uint64(i), 10), "-repeat=" + strconv.Itoa(*repeat), "-flawed=" + *flawed, "-dir=" + results(),
+		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(int(lasts.Seconds())),
+		"-seed=" + strconv.FormatUint(seed, 10), "-repeat=" + strconv.Itoa(*repeat), "-flawed=" + *flawed, "-dir=" + results(),
 	}
 	if *schedules > 0 {
-		args = append(args, "-schedules="+strconv.Itoa((*schedules+n-1-i)/n))
+		args = append(args, "-schedules="+strconv.Itoa(most))
 	}
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return 0, 0, err
 	}
 	violated := false
 	lines := bufio.NewScanner(out)
@@ -116,14 +138,22 @@ func (s *sum) process(i, n int) error {
 		line := lines.Text()
 		violations, ours := s.add(line)
 		violated = violated || violations > 0
-		if !ours && line != "PASS" && line != "FAIL" {
+		if ours {
+			done++
+		} else if text, isStuck := strings.CutPrefix(line, markStuck); isStuck {
+			stuckAt, _ = strconv.ParseUint(text, 10, 64)
+		} else if line != "PASS" && line != "FAIL" {
 			fmt.Println(line)
 		}
 	}
-	if err := cmd.Wait(); err != nil && !violated {
-		return fmt.Errorf("a process failed: %w", err)
+	err = cmd.Wait()
+	if stuckAt != 0 || violated {
+		return done, stuckAt, nil
 	}
-	return nil
+	if err != nil {
+		err = fmt.Errorf("a process failed: %w", err)
+	}
+	return done, 0, err
 }
 
 // results is where histories of violations go.

@@ -1,7 +1,9 @@
 package simulate_test
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -46,8 +48,47 @@ func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 	}
 }
 
-// stuck is the longest that a schedule may take. Fake time stands still where a goroutine waits for a mutex for ever.
-const stuck = 3 * time.Minute
+// A schedule takes milliseconds. Fake time stands still while a goroutine waits for a mutex, and so for ever if who has that
+// waits for time to pass: within stuck that is seen. rueidis does so where it closes a connection that is silent (v1.0.79:
+// pool.Store), for a second of real time: nothing is wrong then but that such a schedule cannot be simulated. Any other that
+// is stuck is a failure.
+const (
+	look  = 5 * time.Second
+	stuck = 3 * time.Minute
+)
+
+// markStuck begins the last line of a process one of whose schedules cannot be simulated, before its seed.
+const (
+	markStuck   = "@stuck "
+	statusStuck = 4
+)
+
+// watch looks after the schedule of a seed until the function that it returns is called.
+func watch(p *simulate.Plan) (stop func()) {
+	start := time.Now()
+	over := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(look)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-over:
+				return
+			}
+			stacks := make([]byte, 1<<22)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			if *stride > 0 && bytes.Contains(stacks, []byte("rueidis.(*pool).Store(")) && bytes.Contains(stacks, []byte("[sync.Mutex.Lock")) {
+				fmt.Printf("%s%d\n", markStuck, p.Seed)
+				os.Exit(statusStuck)
+			}
+			if time.Since(start) > stuck {
+				panic(fmt.Sprintf("the schedule of seed %d is stuck; it is %v\n%s", p.Seed, p, stacks))
+			}
+		}
+	}()
+	return func() { close(over) }
+}
 
 func one(t *testing.T, p *simulate.Plan) {
 	t.Helper()
@@ -62,8 +103,7 @@ func one(t *testing.T, p *simulate.Plan) {
 	if *flawed != "" && *flawed != sharing {
 		p.AcquireOnly() // they know no resumes
 	}
-	alarm := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("the schedule of seed %d is stuck; it is %v", p.Seed, p)) })
-	defer alarm.Stop()
+	defer watch(p)()
 	o := simulate.Run(t, p, flaws[*flawed])
 	violations, undecided := 0, 0
 	if o.Violated() {

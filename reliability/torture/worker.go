@@ -138,7 +138,7 @@ func serious(err error) error {
 	if err == driver.ErrCleanUpUnfinished { //nolint:errorlint // of what is joined, each is looked at by itself
 		return nil
 	}
-	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the same
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, one := range all.Unwrap() {
 			rest = append(rest, serious(one))
