@@ -316,7 +316,7 @@ func (m *machine) resume(t *rapid.T) {
 		from, to := h.from, h.to
 		h.gone = true
 		if late := m.srv.drv.lastLate(); late.After(s.start) { // its acquire may win again, beside the new hold or after it, for its TTL
-			h.gone, h.unsure, h.from, h.to = false, true, s.start, latest(h.to, late.Add(h.lock.TTL()))
+			h.gone, h.unsure, h.taken, h.from, h.to = false, true, true, s.start, latest(h.to, late.Add(h.lock.TTL()))
 		}
 		was := h.writer
 		g := m.granted(s, lock, ttl, handle.Fence() != 0)
@@ -330,6 +330,9 @@ func (m *machine) resume(t *rapid.T) {
 	case errors.Is(s.err, locker.ErrNotHeld):
 		if h.must(s.end) && !wrong {
 			m.Fatalf("resuming %s, which is there: %v", h.id, s.err)
+		}
+		if m.open(s) { // it may yet find what a late acquire brings back, and is undone
+			h.unsure, h.to = true, m.srv.drv.lastLate().Add(handle.Grant().TTL)
 		}
 	case s.faulted():
 		h.unsure = true
