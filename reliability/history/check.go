@@ -86,7 +86,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		}
 	}
 	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
-	if verdict == porcupine.Illegal && markDoubts(events, all) {
+	if verdict == porcupine.Illegal && markDoubts(events, all, r) {
 		// There must be nothing wrong with what no server may have lost.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
@@ -148,7 +148,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 	}
 	for _, l := range inOrder(all) {
 		if l.ends() {
-			s := l.end()
+			s := l.end(r)
 			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, ends: true, lease: l}, len(rows), s.from, min(s.to, never))
 		}
 	}

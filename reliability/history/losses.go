@@ -1,10 +1,13 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // markDoubts marks the holds of which something may have been at a server when it may have lost its state, and tells whether
 // there are any. What they were told before is to be explained all the same.
-func markDoubts(events []Event, all map[string]*lease) bool {
+func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	found := false
 	for _, e := range events {
 		if e.Kind != Lose {
@@ -13,6 +16,14 @@ func markDoubts(events []Event, all map[string]*lease) bool {
 		for _, l := range all {
 			if (span{l.acquired.Call, l.until}).meets(e.Call, e.Return) {
 				l.doubt, found = min(l.doubt, e.Call), true
+			}
+		}
+	}
+	if r.Model == Reentrant && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Resume }) {
+		// A resume raises the token of all holds of its owner: of one in doubt the others could not be told apart.
+		for _, l := range all {
+			if l.shaky() {
+				l.doubt = min(l.doubt, l.acquired.Call)
 			}
 		}
 	}

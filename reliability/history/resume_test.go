@@ -84,6 +84,9 @@ func TestResume(t *testing.T) {
 		{"answered too late", begin().acquire("a", 0, 2).resume("b", "a", 10, 60, lost).renew("a", 70, 71, lost), kept},
 	})
 	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
+		{"another gets in during a resume without an answer, whose old one a watchdog tells", doubted().acquire("c", 20, 21).release("a", 50, 51, lost), kept},
+		{"another gets in before a resume without an answer", begin().acquire("a", 0, 2).acquire("c", 5, 6).resume("b", "a", 10, 12, unknown).release("a", 50, 51, lost), broken},
+		{"another gets in though the old one believes", doubted().acquire("c", 20, 21).held("a", 30), broken},
 		{"missed by a quorum", begin().acquire("a", 0, 2).resume("b", "a", 10, 12, lost).renew("a", 20, 21), kept},
 		{"taken over by a quorum", taken().renew("a", 20, 21), broken},
 	})
@@ -157,6 +160,10 @@ func TestResumeLosses(t *testing.T) {
 		{"another gets in when the old one's lease is long over", begin().acquire("a", 0, 2).leave("a", 91).resume("b", "a", 90, 91).renew("b", 180, 181).renew("b", 260, 261).lose(300, 301).acquire("c", 310, 311), loss},
 		{"lost by a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost), loss},
 		{"two get in after a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost).acquire("c", 20, 21).acquire("d", 30, 31), broken},
+	})
+	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"a token raised by a hold in doubt", begin().acquire("a", 0, 9, fence(5), owner("o")).lose(3, 4).acquire("b", 5, 6, fence(5), owner("o")).resume("c", "a", 10, 11, fence(6), owner("o")).
+			acquire("d", 20, 21, fence(6), owner("o")).lose(30, 31).acquire("e", 40, 41, fence(7), owner("other")), loss},
 	})
 }
 

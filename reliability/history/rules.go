@@ -84,11 +84,17 @@ func leases(events []Event, r Rules) map[string]*lease {
 
 // end is the span in which the server lets go of a hold whose release did not succeed. A release without an answer may have
 // done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody. A server that
-// loses the hold lets go of it then.
-func (l *lease) end() span {
+// loses the hold lets go of it then. A renewal behind, by a watchdog, may be told in the middle of a resume of some nodes that comes
+// to nothing that the hold is lost: the other nodes are given up then.
+func (l *lease) end(r Rules) span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
 		s.from = min(e.Call, l.deadline)
+	}
+	for _, d := range l.doubts {
+		if r.Crowd {
+			s.from = min(s.from, d.from)
+		}
 	}
 	s.from = min(s.from, l.doubt)
 	return s
