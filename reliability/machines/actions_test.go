@@ -321,7 +321,7 @@ func (m *machine) resume(t *rapid.T) {
 		was := h.writer
 		g := m.granted(s, lock, ttl, handle.Fence() != 0)
 		g.from, g.to, g.writer = latest(g.from, from), latest(g.to, to), was
-		m.fencedAs(g, before, false)
+		m.fencedAs(g, before, handle.Fence() == 0) // one that is not fenced leaves the tenure's token as it is
 	case errors.Is(s.err, locker.ErrLost):
 		if s.end.Sub(s.start) < left(handle.Grant().TTL) {
 			m.Fatalf("resuming %s: lost before it was had, after %v: %v", h.id, s.end.Sub(s.start), s.err)
