@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -37,6 +38,7 @@ type Driver struct {
 	mu    sync.Mutex
 	idle  map[string][]*resp.Conn // by address
 	slots map[int]string          // addresses that MOVED told
+	ask   int                     // which of the Config's is asked for the others
 }
 
 // New makes a Driver. It connects when it is used.
@@ -148,6 +150,9 @@ func (d *Driver) follow(ctx context.Context, keys []string, commands ...[]any) (
 		replies, err := d.send(ctx, addr, asking, commands)
 		var text resp.Error
 		if !errors.As(err, &text) {
+			if err != nil {
+				d.doubt(addr)
+			}
 			return replies, err
 		}
 		code, rest, _ := strings.Cut(string(text), " ")
@@ -182,7 +187,17 @@ func (d *Driver) home(keys []string) string {
 			return addr
 		}
 	}
-	return d.cfg.Addrs[0]
+	return d.cfg.Addrs[d.ask%len(d.cfg.Addrs)]
+}
+
+// doubt forgets what is known of a node of a cluster that did not answer: others may have taken over.
+func (d *Driver) doubt(addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.slots, func(_ int, to string) bool { return to == addr })
+	if d.cfg.Cluster && addr == d.cfg.Addrs[d.ask%len(d.cfg.Addrs)] {
+		d.ask++
+	}
 }
 
 // send sends commands on one connection, which it closes if ctx ends first.
