@@ -157,6 +157,7 @@ func TestWords(t *testing.T) {
 		{"a lease less the drift", begin().acquire("a", 0, 2, asked(time.Second, 988*time.Millisecond)), kept},
 		{"a lease shorter than that", begin().acquire("a", 0, 2, asked(time.Second, 987*time.Millisecond)), broken},
 		{"a renewal that promises nothing", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 100)), broken},
+		{"a renewal that promises less than asked for", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 900*time.Millisecond)), broken},
 		{"a token that was asked for", begin().acquire("a", 0, 2, fenced, fence(5)), kept},
 		{"no token although it was asked for", begin().acquire("a", 0, 2, fenced), broken},
 		{"no token of one that was refused", begin().acquire("a", 0, 2).refuse("b", 3, 4, fenced), kept},
@@ -164,6 +165,9 @@ func TestWords(t *testing.T) {
 		{"a renewal that revives behind a loss", begin().acquire("a", 0, 2).lose(50, 51).renew("a", 130, 131, before(100)), broken},
 		{"a renewal in time", begin().acquire("a", 0, 2).renew("a", 99, 120, before(100)), kept},
 		{"a renewal that shortens", begin().acquire("a", 0, 2).renew("a", 50, 52, before(300)), broken},
+	})
+	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
+		{"a quorum's renewal that counts answers to an earlier one", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 900*time.Millisecond)), kept},
 	})
 }
 

@@ -73,7 +73,12 @@ func (l *lease) excuses(e Event) bool {
 	switch e.Kind {
 	case Held:
 		return l.taken != nil
-	case Renew, Release, Downgrade, Upgrade:
+	case Release:
+		if e.Outcome == OK && l.doubted(e) { // sent again it may have found the resume's token, which is undone later
+			return true
+		}
+		fallthrough
+	case Renew, Downgrade, Upgrade:
 		return e.Outcome == Lost && l.doubted(e) || l.taken != nil && l.again() && e.Return >= l.taken.Call
 	}
 	return false

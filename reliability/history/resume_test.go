@@ -52,6 +52,8 @@ func TestResume(t *testing.T) {
 		{"the old one's release is sent again", taken().release("a", 20, 21).held("b", 30), kept},
 		{"the old one's release ends the new one", taken().release("a", 20, 21).acquire("c", 30, 31), broken},
 		{"the old one's release frees the new one's renewal", taken().release("a", 20, 21).renew("b", 30, 31, lost), broken},
+		{"released during a resume that is undone", begin().acquire("a", 0, 2).release("a", 5, 20).resume("b", "a", 6, 7, unknown).resume("c", "a", 30, 31).release("c", 40, 41).acquire("d", 50, 51), kept},
+		{"released before a resume that is undone", begin().acquire("a", 0, 2).release("a", 3, 4).resume("b", "a", 6, 7, unknown).resume("c", "a", 30, 31), broken},
 		{"the old one is told before the resume", begin().acquire("a", 0, 2).renew("a", 5, 6, lost).resume("b", "a", 10, 12), broken},
 
 		{"the old one renews, whose resume took long", begin().acquire("a", 0, 2).resume("b", "a", 10, 60).resume("c", "b", 70, 71).renew("b", 80, 81), broken},

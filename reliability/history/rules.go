@@ -108,7 +108,7 @@ func (l *lease) ends() bool {
 	if l.taken != nil {
 		return l.doubtful(l.taken.Return)
 	}
-	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return)
+	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return) || l.doubted(*l.released)
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer

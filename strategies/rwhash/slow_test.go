@@ -49,7 +49,7 @@ func TestSlowRefusal(t *testing.T) {
 	t.Cleanup(func() { match(t, drv.Close()) })
 	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
 	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 800 * time.Millisecond}, rwhash.Config{}))
-	for what, ttl := range map[string]time.Duration{"the lease lasts": 1500 * time.Millisecond, "the lease ends meanwhile": 700 * time.Millisecond} {
+	for what, ttl := range map[string]time.Duration{"the lease lasts": time.Minute, "the lease ends meanwhile": 700 * time.Millisecond} {
 		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: ttl})
 		match(t, err)
 		server.MustCommand(t, "HSET", what, "rough", 0) // as after many holds
