@@ -235,6 +235,7 @@ func (m *quorum) resume(t *rapid.T) {
 	case s.calm && has >= needed:
 		m.Fatalf("resuming %s, of which %d nodes have what the handle names: %v", h.id, has, s.err)
 	case errors.Is(s.err, locker.ErrNotHeld) && !errors.Is(s.err, locker.ErrUnknownOutcome):
+		m.smudged[h.owner] = m.smudged[h.owner] || s.faulted() // what comes late is undone, perhaps behind a release
 	case s.calm && !s.faulted() && all == 0:
 		m.Fatalf("resuming %s, which is nowhere: %v", h.id, s.err)
 	default:
