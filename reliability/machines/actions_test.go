@@ -63,8 +63,12 @@ func (m *machine) acquire(t *rapid.T) {
 	case s.err == nil && must:
 		m.Fatalf("acquired beside another")
 	case s.err == nil:
+		nested := m.reentrant && among
+		if nested && !m.live() { // the step took so long that it may have begun another tenure
+			m.tenure, m.fence = 0, 0
+		}
 		h := m.granted(s, lock, req.TTL, req.Fenced)
-		m.fencedAs(h, before, m.reentrant && among)
+		m.fencedAs(h, before, nested)
 		if req.Mode == locker.Shared {
 			m.intents = latest(m.intents, s.end.Add(500*time.Millisecond)) // it may begin a long turn
 		}
