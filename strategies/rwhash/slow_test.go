@@ -48,7 +48,7 @@ func TestSlowRefusal(t *testing.T) {
 	drv := locker.Must(goredis.New(client))
 	t.Cleanup(func() { match(t, drv.Close()) })
 	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
-	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 800 * time.Millisecond}, rwhash.Config{}))
+	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 800 * time.Millisecond}, rwhash.Config{AttemptTimeout: time.Minute}))
 	for what, ttl := range map[string]time.Duration{"the lease lasts": time.Minute, "the lease ends meanwhile": 700 * time.Millisecond} {
 		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: ttl})
 		match(t, err)

@@ -34,18 +34,20 @@ func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // o
 	}{{"loopback", 0}, {"link of 2 ms", 2 * time.Millisecond}} {
 		for _, replicas := range []int{0, 1} {
 			lost := 0
-			for i := range n {
-				t.Run(fmt.Sprintf("%s, %d replicas, %d", link.name, replicas, i), func(t *testing.T) {
-					if lostInFailover(t, clients.All[i%len(clients.All)], link.delay, replicas) {
+			unproved := func() bool { return replicas == 0 && link.delay > 0 && lost == 0 } // a busy machine kills late
+			made := 0
+			for ; made < n || unproved() && made < 10*n; made++ {
+				t.Run(fmt.Sprintf("%s, %d replicas, %d", link.name, replicas, made), func(t *testing.T) {
+					if lostInFailover(t, clients.All[made%len(clients.All)], link.delay, replicas) {
 						lost++
 					}
 				})
 			}
-			t.Logf("%s, MinReplicas %d: %d of %d locks were lost", link.name, replicas, lost, n)
+			t.Logf("%s, MinReplicas %d: %d of %d locks were lost", link.name, replicas, lost, made)
 			switch {
 			case replicas > 0 && lost > 0:
 				t.Errorf("%s: %d locks were lost that a replica had acknowledged", link.name, lost)
-			case replicas == 0 && link.delay > 0 && lost == 0:
+			case unproved():
 				t.Errorf("%s: no lock was lost: this proves nothing", link.name)
 			}
 		}
