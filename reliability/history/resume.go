@@ -142,15 +142,17 @@ func (r Rules) resume(s state, o *op) (bool, state) {
 	switch {
 	case o.Outcome == Lost:
 		return !fits || o.blurry, s
-	case o.Outcome != OK || !there || o.Call > o.old.until:
+	case o.Outcome != OK || o.old == nil || o.Call > o.old.until:
 		return false, s
-	case !fits && (!o.blurry || !shared && s.count() > 1):
+	case !there && (!o.old.again() || !r.admits(s, o)): // a late acquire may have brought it back
+		return false, s
+	case there && !fits && (!o.blurry || !shared && s.count() > 1):
 		return false, s
 	case o.Fence != 0 && !r.mintsAgain(s, o, shared):
 		return false, s
 	}
 	next := s.without(o.old.number).with(o.number, shared)
-	next.tenure = s.tenure
+	next.tenure, next.owner = s.tenure, o.Owner
 	if o.Fence != 0 {
 		next.fence, next.tenure = max(s.fence, o.Fence), r.tenure(s, o)
 	}
