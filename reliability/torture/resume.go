@@ -67,7 +67,7 @@ func (c *client) passOn(h *history.Hold) {
 
 // takeOver takes a hold over that was passed on, by whichever client of whichever process, now and then. nil: it did not.
 func (c *client) takeOver(ctx context.Context, name string) *history.Hold {
-	if !c.resumes() || !c.oneIn(4) {
+	if !c.resumes() || !c.oneIn(10) {
 		return nil
 	}
 	found, err := c.store.ask("take", name)
