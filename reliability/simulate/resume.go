@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -72,6 +73,8 @@ func (w *worker) obtain(ctx context.Context, t Turn, req locker.Request) (*histo
 	return w.calls.Acquire(ctx, w.locker, req)
 }
 
+var errMovedOn = errors.New("it was taken over")
+
 // moveOn takes the worker's own hold over by way of another client, and returns the hold to go on with.
 func (w *worker) moveOn(ctx context.Context, hold *history.Hold, s Step) *history.Hold {
 	next, err := w.calls.Resume(ctx, w.lockers[s.Client], hold.Pass())
@@ -84,5 +87,6 @@ func (w *worker) moveOn(ctx context.Context, hold *history.Hold, s Step) *histor
 		hold.Held()
 	}
 	hold.Abandon()
+	locker.MarkLost(hold.Lock, errMovedOn) // else a watchdog goes on renewing what a late acquire may bring back
 	return next
 }
