@@ -14,7 +14,8 @@
 //   - A node that answers later joins the lock, if that is held then; else it is given back. What a losing attempt had won is
 //     given back without waking those who wait.
 //   - Renew needs the quorum, and then restores the lock, behind, where it is missing: at a node that was restarted, or was not
-//     reached before. Such a node counts once it holds until the Deadline. Release reaches all nodes, and waits for a quorum of
+//     reached before. Such a node counts once it holds until the Deadline. A node that has yet to answer an earlier renewal is not
+//     sent another one for as long a TTL: its answer counts from when that was sent, and the Deadline may be so much sooner. Release reaches all nodes, and waits for a quorum of
 //     them, for at most twice Config.AttemptTimeout, or once that where its ctx has ended; the rest goes on behind.
 //   - The Deadline is never past what a quorum of nodes has granted. Where nodes lose what they had, the Lock ends, ErrLost, when
 //     the quorum of the others does, unless a renewal restored it before; at once where fewer than a quorum are left.
