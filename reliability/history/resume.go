@@ -78,7 +78,9 @@ func (l *lease) excuses(e Event) bool {
 			return true
 		}
 		fallthrough
-	case Renew, Downgrade, Upgrade:
+	case Downgrade, Upgrade: // one that was told that the hold is lost may have been executed before
+		return l.taken != nil && l.again() && e.Return >= l.taken.Call
+	case Renew:
 		return e.Outcome == Lost && l.doubted(e) || l.taken != nil && l.again() && e.Return >= l.taken.Call
 	}
 	return false

@@ -145,6 +145,8 @@ func TestResumeModes(t *testing.T) {
 		{"a reader becomes a writer", begin().acquire("a", 0, 2, shared).resume("b", "a", 10, 12), broken},
 		{"by a handle from before a downgrade", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4).resume("b", "a", 10, 12, lost), kept},
 		{"by one from before a downgrade, and won", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4).resume("b", "a", 10, 12), broken},
+		{"a downgrade that is told of a loss lets a reader in", begin().acquire("a", 0, 2).resume("b", "a", 5, 6, unknown).call(history.Downgrade, "a", 7, 130, lost).acquire("c", 50, 51, shared), kept},
+		{"a reader before a downgrade that is told of a loss", begin().acquire("a", 0, 2).resume("b", "a", 3, 4, unknown).acquire("c", 50, 51, shared).call(history.Downgrade, "a", 55, 130, lost), broken},
 		{"after a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4, unknown).resume("b", "a", 10, 12).resume("c", "b", 20, 21), kept},
 		{"lost after a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4, unknown).resume("b", "a", 10, 12, shared, lost), kept},
 		{"a writer after such a downgrade, beside a reader", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4, unknown).acquire("c", 5, 6, shared).resume("b", "a", 10, 12), broken},

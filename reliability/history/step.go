@@ -99,7 +99,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s
 	}
-	late := o.late() // it may have been executed before
+	late := o.late() || o.Outcome == Lost && o.lease.doubted(o.Event) // it may have been executed before
 	if !late && !told(s, o) {
 		return false, s
 	}
