@@ -141,6 +141,7 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy, resumption: resumptionOf(e, events, all, r)}
 		if o.lease != nil {
 			o.number = o.lease.number
+			o.unseen = r.Model == Reentrant && besideShaky(all, o, o.lease.owner)
 		}
 		if o.proves(events, all, left, r) {
 			add(o, row(e.Client), e.Call, e.Return)

@@ -169,6 +169,8 @@ func TestResumeLosses(t *testing.T) {
 		{"two get in after a loss", begin().acquire("a", 0, 2).lose(5, 6).resume("b", "a", 10, 12, lost).acquire("c", 20, 21).acquire("d", 30, 31), broken},
 	})
 	check(t, history.Rules{Model: history.Reentrant}, []example{
+		{"a token of others raised by a hold in doubt", begin().acquire("z", 0, 1, owner("x")).lose(2, 4).acquire("a", 3, 5, fence(5), owner("o")).acquire("b", 6, 7, fence(5), owner("o")).
+			resume("c", "a", 10, 11, fence(6), owner("o")).write("c", 12, 6).write("b", 14, 5, refused).acquire("d", 20, 21, fence(6), owner("o")), loss},
 		{"a token raised by a hold in doubt", begin().acquire("a", 0, 9, fence(5), owner("o")).lose(3, 4).acquire("b", 5, 6, fence(5), owner("o")).resume("c", "a", 10, 11, fence(6), owner("o")).
 			acquire("d", 20, 21, fence(6), owner("o")).lose(30, 31).acquire("e", 40, 41, fence(7), owner("other")), loss},
 	})

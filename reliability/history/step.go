@@ -8,6 +8,7 @@ type op struct {
 	number int  // of the hold
 	ends   bool // not an event: the server lets go
 	mayGo  bool // its tenure may have begun before its owner was told so
+	unseen bool // a hold of its owner that is left out, being in doubt, may have raised the tenure's token by a resume
 	behind bool // it ended behind a loss of state
 	lease  *lease
 	resumption
@@ -84,7 +85,7 @@ func (r Rules) follows(s state, o *op) bool {
 		}
 	case Reentrant:
 		if s.tenure != 0 {
-			return o.Fence == s.tenure || (r.Crowd || o.raised) && o.Fence > s.tenure // it may be won at other nodes
+			return o.Fence == s.tenure || (r.Crowd || o.raised || o.unseen) && o.Fence > s.tenure // it may be won at other nodes
 		}
 		if o.mayGo && s.owner == o.Owner {
 			return o.Fence >= s.fence
@@ -130,7 +131,7 @@ func (r Rules) write(s state, o *op) (bool, state) {
 		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
 		return true, s
 	case Refused:
-		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure) // one inside of it, or resumed, may have a higher token
+		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.unseen) // one inside of it, or resumed, may have a higher token
 		return o.Fence < s.maybe && (o.lease.doubtful(o.Return) || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)
