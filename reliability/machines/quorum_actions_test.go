@@ -220,6 +220,9 @@ func (m *quorum) resume(t *rapid.T) {
 	case s.err == nil && s.calm && all < needed:
 		m.Fatalf("resumed %s, of which %d nodes have what the handle names", h.id, all)
 	case s.err == nil:
+		if h.named != [nodes]bool{true, true, true} {
+			m.smudged[h.owner] = true // the old Lock may hold at a node that its handle does not name
+		}
 		h.resumed, h.from = true, [nodes]time.Time{}
 		g := m.granted(s, h.owner, lock)
 		g.id = id
