@@ -87,6 +87,9 @@ func simulateAll() (*sum, error) {
 	if s.undecided > 0 {
 		err = errors.Join(err, fmt.Errorf("%d checks ran out of time", s.undecided))
 	}
+	if s.schedules == 0 && err == nil {
+		err = errors.New("no schedule was run to its end: that proves nothing")
+	}
 	return s, err
 }
 
