@@ -164,6 +164,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	if joins {
 		m.part, h.took = p, true
 		h.fixFence()
+		h.mend(m, p)
 	} else if err == nil {
 		p.quiet.Store(h.quiet)
 	}

@@ -66,6 +66,9 @@ var errUnanswered = fmt.Errorf("no answer yet: %w", locker.ErrUnknownOutcome)
 // errEnded is the error of a node whose part ended before the quorum was won.
 var errEnded = errors.New("what it gave ended before the quorum was there")
 
+// errOvertaken is the error of a node that had not begun a conversion when the next one began.
+var errOvertaken = errors.New("another conversion came before it")
+
 // errStalled is the error of a node that is not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many calls are without an answer")
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -35,7 +36,7 @@ func (h *hold) lift(m *member, p *part) error {
 	if idle {
 		return nil
 	}
-	err := h.raisePart(m, p, fence, false)
+	err := h.raisePart(m, p, fence)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if m.part == p {
@@ -46,16 +47,25 @@ func (h *hold) lift(m *member, p *part) error {
 	return err
 }
 
-// raisePart raises the counter of a part that is exclusive, or need not be.
-func (h *hold) raisePart(m *member, p *part, fence int64, exclusive bool) error {
+// raiseUpgraded is raisePart for an upgrade: another part is of no use to it.
+func (h *hold) raiseUpgraded(m *member, p *part, fence int64, deadline time.Time) error {
 	h.mu.Lock()
-	gone, wrong, enough := m.part != p, exclusive && !p.exclusive, p.fence >= fence
+	upgraded := p.exclusive && reaches(p.lock.Deadline(), deadline)
+	h.mu.Unlock()
+	if !upgraded {
+		return errUpgrading
+	}
+	return h.raisePart(m, p, fence)
+}
+
+// raisePart raises the counter of a part.
+func (h *hold) raisePart(m *member, p *part, fence int64) error {
+	h.mu.Lock()
+	gone, enough := m.part != p, p.fence >= fence
 	h.mu.Unlock()
 	switch {
 	case gone:
 		return locker.ErrNotHeld
-	case wrong:
-		return errShared
 	case enough:
 		return nil
 	}
@@ -71,7 +81,9 @@ func (h *hold) raisePart(m *member, p *part, fence int64, exclusive bool) error 
 	return err
 }
 
-var errShared = errors.New("it is not exclusive")
+var errNotCounted = errors.New("it does not hold the lock as the quorum does")
+
+var errUpgrading = errors.New("it is not exclusive until the Deadline")
 
 // highest is the highest token that a part which is exclusive has.
 func (h *hold) highest() (fence int64) {
@@ -93,7 +105,15 @@ func (h *hold) raise(ctx context.Context, fence int64) (locker.Term, error) {
 	h.mu.Lock()
 	fence = max(fence, h.fence)
 	h.mu.Unlock()
-	t, err := h.each(ctx, h.apart(func(m *member, p *part) error { return h.raisePart(m, p, fence, false) }))
+	t, err := h.each(ctx, h.apart(func(m *member, p *part) error {
+		h.mu.Lock()
+		stands := h.stands(p)
+		h.mu.Unlock()
+		if !stands {
+			return errNotCounted
+		}
+		return h.raisePart(m, p, fence)
+	}))
 	if t.done < h.quorum {
 		return locker.Term{}, h.missed(t, err)
 	}

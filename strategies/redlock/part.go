@@ -16,12 +16,12 @@ type part struct {
 	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
 
 	// The hold's mutex guards these.
-	fence      int64   // what the node's counter is raised to at least
-	exclusive  bool    // surely
-	unsure     bool    // of being shared
-	converting bool    // a conversion is under way
-	named      bool    // a Handle that was handed out names it
-	flight     *flight // the renewal under way
+	fence      int64         // what the node's counter is raised to at least
+	exclusive  bool          // surely
+	unsure     bool          // of being shared
+	converting chan struct{} // closed when the conversion under way is done; nil: there is none
+	named      bool          // a Handle that was handed out names it
+	flight     *flight       // the renewal under way
 }
 
 // Do implements locker.Lease.

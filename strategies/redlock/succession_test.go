@@ -1,0 +1,132 @@
+package redlock_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+)
+
+// Each call comes before the slowest node has done the one before it: what that does late is not in the way.
+func TestCallsInQuickSuccession(t *testing.T) {
+	t.Parallel()
+	t.Run("in memory", func(t *testing.T) {
+		t.Parallel()
+		succession(t, overHooked(t, 3, redlock.Config{}), 8, 300)
+	})
+	for _, c := range clients.All {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var nodes []locker.Locker
+			for _, s := range redistest.StartN(t, 3, redistest.Options{}) {
+				nodes = append(nodes, locker.Must(rwhash.New(c.Open(t, s.Addr()), rwhash.Config{})))
+			}
+			succession(t, locker.Must(redlock.New(nodes, redlock.Config{})), 8, 15)
+		})
+		t.Run(c.Name+" on miniredis", func(t *testing.T) {
+			t.Parallel()
+			var nodes []locker.Locker
+			for range 3 {
+				drv := c.OpenMini(t, miniredis.RunT(t).Addr())
+				nodes = append(nodes, locker.Must(rwhash.New(drv, rwhash.Config{})))
+			}
+			succession(t, locker.Must(redlock.New(nodes, redlock.Config{})), 4, 5)
+		})
+	}
+}
+
+// succession does to locks all that changes nothing of who holds them, and releases them.
+func succession(t *testing.T, l locker.Locker, holders, each int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range holders { // so that what runs in the background comes late
+		wg.Go(func() {
+			for i := range each {
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: locker.NewToken(), TTL: long, Fenced: i%2 > 0})
+				if err != nil {
+					t.Errorf("%d: acquire: %v", i, err)
+					return
+				}
+				for range 2 {
+					err = errors.Join(lock.Renew(t.Context(), 0), lock.Downgrade(t.Context()), lock.Upgrade(t.Context()))
+					if err != nil {
+						t.Errorf("%d: %v", i, err)
+					}
+				}
+				match(t, lock.Release(t.Context()))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Node 2 is slow to give its part, and misses a long renewal and the downgrade: it is exclusive then, for a shorter time than the
+// lock. It is renewed before it counts for an upgrade.
+func TestUpgradeRenewsAPartThatCameLate(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].hook(slow(50*ms, "acquire"), fails(errDown, "convert"))
+		lock := c.take(t, locker.Request{Owner: "me"})
+		match(t, lock.Renew(t.Context(), time.Hour))
+		match(t, lock.Downgrade(t.Context()))
+		sleep(time.Second)
+		c.n[2].hook(nil, nil)
+		c.n[1].hook(fails(errDown, "convert"), nil)
+		match(t, lock.Upgrade(t.Context()))
+		c.n[1].hook(nil, nil)
+		sleep(31 * time.Second)
+		c.excludes(t, lock, "after an upgrade that won")
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A part that joins a shared hold as an exclusive one is made shared at once: others are to share it there.
+func TestALatePartIsDowngraded(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].hook(slow(50*ms, "acquire"), nil)
+		lock := c.take(t, locker.Request{Owner: "me"})
+		match(t, lock.Downgrade(t.Context()))
+		sleep(time.Second)
+		for i, n := range c.n {
+			if _, err := n.Locker.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Mode: locker.Shared, NoWait: true}); err != nil {
+				t.Errorf("node %d: %v", i, err)
+			}
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// An upgrade waits for the downgrade that is under way at a node it needs, and no longer than AttemptTimeout.
+func TestUpgradeWaitsForTheDowngradeBeforeIt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		takes time.Duration
+		want  []error
+	}{{"which ends", 100 * ms, nil}, {"which hangs", time.Minute / 4, []error{locker.ErrUnknownOutcome}}} {
+		t.Run(tt.name, func(t *testing.T) {
+			inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
+				lock := c.take(t, locker.Request{Owner: "me"})
+				c.n[2].hook(slow(tt.takes, "convert"), nil)
+				match(t, lock.Downgrade(t.Context()))
+				c.n[1].hook(fails(errDown, "convert"), nil)
+				start := time.Now()
+				err := lock.Upgrade(t.Context())
+				match(t, err, tt.want...)
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+				c.n[1].hook(nil, nil)
+				c.n[2].hook(nil, nil)
+				match(t, lock.Release(t.Context()))
+			})
+		})
+	}
+}
