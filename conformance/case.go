@@ -58,7 +58,7 @@ var cases = slices.Concat(
 	driverClusterCases, lackCases,
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, modeCases, convertCases, quorumCases, connectCases,
+	waitCases, modeCases, convertCases, quorumCases, successionCases, connectCases,
 )
 
 // leavesKeys tells whether what c leaves is no matter: the driver's own cases write what they like, and what a quorum's
