@@ -12,12 +12,10 @@ import (
 // convert changes the mode at a quorum, one conversion at a time. No part is released by it: a part that is shared, or may be,
 // counts for a shared hold, and one that is exclusive is more than it needs.
 func (h *hold) convert(ctx context.Context, to locker.Mode) (locker.Term, error) {
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return locker.Term{}, ended(ctx)
+	if err := h.takeTurn(ctx); err != nil {
+		return locker.Term{}, err
 	}
+	defer h.passTurn()
 	if to == locker.Exclusive {
 		return h.upgrade(ctx)
 	}
@@ -30,7 +28,7 @@ func (h *hold) downgrade(ctx context.Context) (locker.Term, error) {
 	before := h.mode
 	h.mode = locker.Shared
 	h.mu.Unlock()
-	t, ended := h.each(ctx, h.apart(func(m *member, p *part) error { return h.convertPart(m, p, locker.Shared) }))
+	t, ended := h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.convertPart(m, p, locker.Shared, r) }))
 	if t.done >= h.quorum {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -67,7 +65,7 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	already, deadline := h.mode == locker.Exclusive, h.deadline
 	h.upgrading = !already
 	h.mu.Unlock()
-	t, ended := h.each(ctx, h.apart(func(m *member, p *part) error { return h.convertPart(m, p, locker.Exclusive) }))
+	t, ended := h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.convertPart(m, p, locker.Exclusive, r) }))
 	if already {
 		if t.done < h.quorum {
 			return locker.Term{}, h.missed(t, ended)
@@ -77,7 +75,7 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	var fence int64
 	if t.done >= h.quorum && h.fixed != nil {
 		if fence = h.highest(); fence > 0 {
-			t, ended = h.each(ctx, h.apart(func(m *member, p *part) error { return h.raiseUpgraded(m, p, fence, deadline) }))
+			t, ended = h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.raiseUpgraded(m, p, fence, deadline, r) }))
 		}
 	}
 	won := t.done >= h.quorum && h.becomes(locker.Exclusive, fence, deadline)
@@ -85,7 +83,7 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	h.mu.Lock()
 	h.upgrading = false
 	for i := range h.members {
-		h.mend(&h.members[i], h.members[i].part)
+		h.comply(&h.members[i], h.members[i].part)
 	}
 	h.watch()
 	term := locker.Term{Deadline: h.deadline, Fence: h.fence}
@@ -93,6 +91,7 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	if won {
 		return term, nil
 	}
+	h.awaitMended(ctx)
 	err := h.missed(t, ended)
 	if t.done >= h.quorum && !errors.Is(err, locker.ErrNotHeld) {
 		err = fmt.Errorf("they did not stay exclusive until the Deadline: %w", err)
@@ -101,6 +100,35 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 		return locker.Term{}, t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter)
 	}
 	return locker.Term{}, err
+}
+
+// awaitMended waits until so few parts are left exclusive by an upgrade that failed that others find a quorum they can share, for
+// an AttemptTimeout at most.
+func (h *hold) awaitMended(ctx context.Context) {
+	h.mu.Lock()
+	r := newRound(len(h.members), h.quorum)
+	for i := range h.members {
+		switch p := h.members[i].part; {
+		case p == nil || p.converting == nil && !p.exclusive && !p.unsure:
+			r.errs[i] = nil
+			r.done++
+		case p.converting != nil:
+			r.errs[i] = errUnanswered
+			r.pending++
+			mended := p.converting
+			go func() {
+				select {
+				case <-mended:
+				case <-r.gone:
+				}
+				r.answer(i, nil)
+			}()
+		}
+	}
+	h.mu.Unlock()
+	r.begin()
+	_ = r.wait(ctx, h.timeout, 0)
+	r.leave()
 }
 
 // becomes makes the hold one of that mode and fence, unless no quorum of such parts lasts until deadline.

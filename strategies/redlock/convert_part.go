@@ -10,31 +10,52 @@ import (
 
 // convertPart changes the mode at one node, and asks the node also where it is that already: what it says, the quorum says. A
 // part that is to be exclusive must last until the Deadline first.
-func (h *hold) convertPart(m *member, p *part, to locker.Mode) error {
+func (h *hold) convertPart(m *member, p *part, to locker.Mode, r *round) error {
 	h.mu.Lock()
 	lasts := h.mode == to || reaches(p.lock.Deadline(), h.deadline) // what is as the hold is was just renewed
 	called := h.calledFor(to)
 	lease := h.lease(0)
 	h.mu.Unlock()
 	if called && !lasts {
-		r := newRound(1, 1)
-		r.pending++
-		h.renewPart(m, p, lease, reply{r, 0})
-		<-r.decided
-		if err := r.errs[0]; err != nil {
+		if err := h.renewFirst(m, p, lease, r); err != nil {
 			return err
 		}
 	}
-	if err := h.alone(m, p, to); err != nil {
+	return h.changeAlone(m, p, to, r)
+}
+
+// renewFirst renews a part for a round, while that is waited for.
+func (h *hold) renewFirst(m *member, p *part, lease time.Duration, r *round) error {
+	renewal := newRound(1, 1)
+	renewal.errs[0] = errUnanswered
+	renewal.pending++
+	h.renewPart(m, p, lease, reply{renewal, 0})
+	select {
+	case <-renewal.decided:
+	case <-r.gone:
+	}
+	renewal.leave()
+	renewal.mu.Lock()
+	err := renewal.errs[0]
+	renewal.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil && !reaches(p.lock.Deadline(), h.deadline) {
+		return errShort
+	}
+	return err
+}
+
+// changeAlone changes the mode at one node once no other conversion is under way there.
+func (h *hold) changeAlone(m *member, p *part, to locker.Mode, r *round) error {
+	if err := h.alone(m, p, to, r); err != nil {
 		return err
 	}
 	return h.change(m, p, to)
 }
 
 // alone marks a part as converting, once no other conversion of it is under way. One that hangs is not sent again.
-func (h *hold) alone(m *member, p *part, to locker.Mode) error {
-	late := time.NewTimer(h.timeout)
-	defer late.Stop()
+func (h *hold) alone(m *member, p *part, to locker.Mode, r *round) error {
 	for {
 		h.mu.Lock()
 		earlier := p.converting
@@ -53,7 +74,7 @@ func (h *hold) alone(m *member, p *part, to locker.Mode) error {
 		}
 		select {
 		case <-earlier:
-		case <-late.C:
+		case <-r.gone:
 			return fmt.Errorf("an earlier conversion: %w", errUnanswered)
 		}
 	}
@@ -94,8 +115,8 @@ func (h *hold) change(m *member, p *part, to locker.Mode) error {
 		p.unsure = false // who is refused is a reader
 	}
 	h.note(m, p, err)
-	if to == locker.Exclusive {
-		h.mend(m, p)
+	if to != h.mode {
+		h.comply(m, p)
 	}
 	h.watch()
 	return err
@@ -127,8 +148,9 @@ func (h *hold) mend(m *member, p *part) {
 	go func() { _ = h.change(m, p, locker.Shared) }() // at the worst the next renewal sees to it
 }
 
-// conform brings a part that was renewed to the hold's mode. Where that is exclusive, it does not count before.
-func (h *hold) conform(m *member, p *part) error {
+// conform brings a part to the hold's mode, for as long as round r is waited for; nil: an AttemptTimeout. Where that is exclusive,
+// the part does not count before.
+func (h *hold) conform(m *member, p *part, r *round) error {
 	h.mu.Lock()
 	shared, fits := h.mode == locker.Shared, p.exclusive
 	if shared {
@@ -138,9 +160,22 @@ func (h *hold) conform(m *member, p *part) error {
 	if shared || fits {
 		return nil
 	}
-	err := h.convertPart(m, p, locker.Exclusive)
+	if r == nil {
+		r = newRound(0, 0)
+		timer := time.AfterFunc(h.timeout, r.leave)
+		defer timer.Stop()
+	}
+	err := h.changeAlone(m, p, locker.Exclusive, r)
 	if errors.Is(err, errOvertaken) {
 		return nil // it was downgraded meanwhile
 	}
 	return err
+}
+
+// comply brings a part to the hold's mode in the background, where nobody does yet. The mutex is held.
+func (h *hold) comply(m *member, p *part) {
+	h.mend(m, p)
+	if h.phase == holding && h.mode == locker.Exclusive && p != nil && m.part == p && !p.exclusive && p.converting == nil {
+		go func() { _ = h.conform(m, p, nil) }() // at the worst the next renewal sees to it
+	}
 }

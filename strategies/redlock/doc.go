@@ -13,10 +13,13 @@
 //     that this is "TTL - elapsed - drift". Less than Config.MinValidity is no lock: it is given back, and the error is ErrLost.
 //   - A node that answers later joins the lock, if that is held then; else it is given back. What a losing attempt had won is
 //     given back without waking those who wait.
-//   - Renew needs the quorum, and then restores the lock, behind, where it is missing: at a node that was restarted, or was not
-//     reached before. Such a node counts once it holds until the Deadline. A node that has yet to answer an earlier renewal is not
-//     sent another one for as long a TTL: its answer counts from when that was sent, and the Deadline may be so much sooner. Release reaches all nodes, and waits for a quorum of
-//     them, for at most twice Config.AttemptTimeout, or once that where its ctx has ended; the rest goes on behind.
+//   - Renew needs the quorum, and restores the lock, behind, where it is missing: at a node that was restarted, or was not
+//     reached before, or whose absence made the quorum be missed. Such a node counts once it holds until the Deadline. A node that has yet to
+//     answer an earlier renewal is sent the next one after that: what it was asked before does not count.
+//   - Release reaches all nodes, and waits for a quorum of them, for at most twice Config.AttemptTimeout, or once that where its
+//     ctx has ended; the rest goes on behind.
+//   - Renewals and conversions of one lock are done one at a time. What a slow node still does for one, after the quorum has
+//     answered, is not in the way of the next.
 //   - The Deadline is never past what a quorum of nodes has granted. Where nodes lose what they had, the Lock ends, ErrLost, when
 //     the quorum of the others does, unless a renewal restored it before; at once where fewer than a quorum are left.
 //   - Renew and Release say ErrLost only where too few nodes are known to hold the lock. One that is being asked may hold it, for
@@ -31,7 +34,8 @@
 // Lock.Upgrade and Lock.Downgrade need the quorum, too, and release nothing. A downgrade gives the exclusive hold up from the
 // call on, whatever its outcome: ErrUnknownOutcome where the quorum was missed, and the next renewal tells the nodes again. An
 // upgrade wins with a quorum of nodes that are known to be exclusive until the Deadline; where it misses it, the nodes that were
-// upgraded, or may have been, are taken back at once, or with the next renewal. What is not exclusive does not count then.
+// upgraded, or may have been, are taken back at once, or with the next renewal. It returns when so many are that others can share the
+// lock, at AttemptTimeout at most. What is not exclusive does not count then.
 // Where so many nodes convert nothing that no quorum can, both are errors.ErrUnsupported, and the lock stays as it is.
 //
 // With Config.Quorum set to all nodes, a lock is held at all of them or not at all. So a team moves from one deployment to
@@ -47,12 +51,15 @@
 //
 // # Handles
 //
-// Lock.Handle names the parts at all nodes that hold at that moment. Resume takes them over and needs the quorum, too; where it is
+// Lock.Handle names the parts at all nodes that hold at that moment. Right after the acquire it waits for the nodes that have not
+// answered, as long again as the quorum took, at least 20 ms and at most AttemptTimeout; what a node gives later is not named, and
+// after a hand-over nobody's until the TTL. Resume takes them over and needs the quorum, too; where it is
 // missed, or cut off, what was taken over is given back to whom it was taken from (locker.OpGiveBack), and the error matches
 // ErrUnknownOutcome. It is ErrNotHeld where so many nodes hold no such thing that no quorum can, and none was taken over. Once
 // a quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost, wherever it was restored:
-// one hold is never two Locks. A node where it was restored while a resume was under way that failed may be held by nobody until
-// the TTL.
+// one hold is never two Locks; a node whose lease had ended before says nothing by that. A node where it was restored while a resume
+// was under way that failed may be held by nobody until the TTL; so may all, where the lock was released while a resume had it that
+// was undone after. What the Handle names can be taken over then.
 //
 // # What is not
 //

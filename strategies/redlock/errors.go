@@ -69,6 +69,9 @@ var errEnded = errors.New("what it gave ended before the quorum was there")
 // errOvertaken is the error of a node that had not begun a conversion when the next one began.
 var errOvertaken = errors.New("another conversion came before it")
 
+// errShort is the error of a node that granted less than it was asked for.
+var errShort = errors.New("what it granted ends before the Deadline")
+
 // errStalled is the error of a node that is not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many calls are without an answer")
 

@@ -47,13 +47,15 @@ func (h *hold) lift(m *member, p *part) error {
 	return err
 }
 
-// raiseUpgraded is raisePart for an upgrade: another part is of no use to it.
-func (h *hold) raiseUpgraded(m *member, p *part, fence int64, deadline time.Time) error {
+// raiseUpgraded is raisePart for an upgrade, which a part may have to do before.
+func (h *hold) raiseUpgraded(m *member, p *part, fence int64, deadline time.Time, r *round) error {
 	h.mu.Lock()
 	upgraded := p.exclusive && reaches(p.lock.Deadline(), deadline)
 	h.mu.Unlock()
 	if !upgraded {
-		return errUpgrading
+		if err := h.convertPart(m, p, locker.Exclusive, r); err != nil {
+			return err
+		}
 	}
 	return h.raisePart(m, p, fence)
 }
@@ -81,10 +83,6 @@ func (h *hold) raisePart(m *member, p *part, fence int64) error {
 	return err
 }
 
-var errNotCounted = errors.New("it does not hold the lock as the quorum does")
-
-var errUpgrading = errors.New("it is not exclusive until the Deadline")
-
 // highest is the highest token that a part which is exclusive has.
 func (h *hold) highest() (fence int64) {
 	h.mu.Lock()
@@ -102,15 +100,16 @@ func (h *hold) raise(ctx context.Context, fence int64) (locker.Term, error) {
 	if h.fixed == nil {
 		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
+	if err := h.takeTurn(ctx); err != nil {
+		return locker.Term{}, err
+	}
+	defer h.passTurn()
 	h.mu.Lock()
 	fence = max(fence, h.fence)
 	h.mu.Unlock()
-	t, err := h.each(ctx, h.apart(func(m *member, p *part) error {
-		h.mu.Lock()
-		stands := h.stands(p)
-		h.mu.Unlock()
-		if !stands {
-			return errNotCounted
+	t, err := h.each(ctx, h.apart(func(m *member, p *part, r *round) error {
+		if err := h.conform(m, p, r); err != nil {
+			return err
 		}
 		return h.raisePart(m, p, fence)
 	}))

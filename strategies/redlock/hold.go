@@ -33,8 +33,9 @@ type hold struct {
 	timeout time.Duration // AttemptTimeout
 	began   time.Time
 	decided chan struct{} // closed at the end of gathering
+	all     chan struct{} // closed once all nodes have answered the attempt
 	fixed   chan struct{} // closed once the fence is known, or the attempt has come to nothing; nil: not fenced
-	turn    chan struct{} // holds a value while the mode is being changed
+	turn    chan struct{} // holds a value during an operation that changes what counts: a renewal, a conversion, a raise
 
 	mu        sync.Mutex
 	phase     phase
@@ -45,6 +46,7 @@ type hold struct {
 	grace     *time.Timer   // of a verdict that would be hasty
 	back      int           // parts on their way back
 	left      bool          // the caller left before it was decided
+	lateAt    time.Time     // until then those who ask for a Handle wait for the nodes that have not answered
 	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
 	quiet     bool          // late parts go back without waking anybody
 	fence     int64
@@ -64,7 +66,7 @@ type member struct {
 	asked  time.Time // when it was asked last
 	rounds []joiner  // that wait for what it was asked
 	err    error     // why there is nothing, or why the fence of what is there was not raised
-	taken  bool      // it answered that it does not hold what a Handle names
+	taken  bool      // it said that it does not hold what a Handle names
 }
 
 // Do implements locker.Lease.
@@ -99,27 +101,49 @@ func (h *hold) Source() locker.Source {
 	return locker.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
 }
 
-// Token implements locker.Tokened. Who has it can take over what it names.
+// Token implements locker.Tokened. Who has it can take over what it names: what comes shortly after the quorum belongs to it.
 func (h *hold) Token() string {
+	h.awaitAll()
+	tokens, locks := make([]string, len(h.members)), make([]*locker.Lock, len(h.members))
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	tokens := make([]string, len(h.members))
 	for i := range h.members {
 		if p := h.members[i].part; p != nil {
-			tokens[i] = p.lock.Handle().Grant().Token
+			locks[i] = p.lock
 			p.named = true
+		}
+	}
+	h.mu.Unlock()
+	for i, lock := range locks {
+		if lock != nil {
+			tokens[i] = lock.Handle().Grant().Token // without the mutex: a quorum waits, too
 		}
 	}
 	return encodeToken(tokens, h.req.Note)
 }
 
-// wants tells whether a part that has come is of use. The mutex is held.
-func (h *hold) wants(p *part) bool {
+// awaitAll waits until all nodes have answered the attempt, as long again as the quorum took at most.
+func (h *hold) awaitAll() {
+	h.mu.Lock()
+	late := time.Until(h.lateAt)
+	h.mu.Unlock()
+	if late <= 0 {
+		return
+	}
+	timer := time.NewTimer(late)
+	defer timer.Stop()
+	select {
+	case <-h.all:
+	case <-timer.C:
+	}
+}
+
+// wants tells whether a part that has come is of use. Its mode may be changed yet. The mutex is held.
+func (h *hold) wants() bool {
 	switch h.phase {
 	case gathering:
 		return true
 	case holding:
-		return h.live() && (p.exclusive || h.mode == locker.Shared)
+		return h.live()
 	default:
 		return false
 	}

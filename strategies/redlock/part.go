@@ -14,6 +14,7 @@ type part struct {
 	lock    *locker.Lock
 	resumed bool        // it was taken over
 	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
+	denied  atomic.Bool // the node said that it is not held: it did not just end by the local clock
 
 	// The hold's mutex guards these.
 	fence      int64         // what the node's counter is raised to at least
@@ -33,7 +34,11 @@ func (p *part) Do(ctx context.Context, op locker.Op) (term locker.Term, err erro
 			return term, err
 		}
 	}
-	return p.Lease.Do(ctx, op)
+	term, err = p.Lease.Do(ctx, op)
+	if errors.Is(err, locker.ErrNotHeld) {
+		p.denied.Store(true)
+	}
+	return term, err
 }
 
 // giveBack releases a part that nobody else knows of, waking nobody.

@@ -115,6 +115,7 @@ func (h *hold) heed(m *member, p *part) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if d := p.lock.Deadline(); d.IsZero() || left(d) > 0 {
+			p.denied.Store(true) // its nodes said so
 			h.note(m, p, err)
 			h.look()
 		}
@@ -127,7 +128,9 @@ func (h *hold) drop(m *member, p *part, err error) {
 		return
 	}
 	m.part, m.err = nil, err
-	m.taken = m.taken || p.named
+	d := p.lock.Deadline()
+	over := !d.IsZero() && left(d) <= 0 // that explains why it is not held
+	m.taken = m.taken || p.named && p.denied.Load() && !over
 	h.watch()
 }
 

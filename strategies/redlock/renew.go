@@ -8,20 +8,42 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
+// takeTurn waits until no operation that changes what counts is under way: another would judge by what changes meanwhile.
+func (h *hold) takeTurn(ctx context.Context) error {
+	select {
+	case h.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+func (h *hold) passTurn() { <-h.turn }
+
 // renew extends the lease at a quorum, and restores the lock where it is missing.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
+	if err := h.takeTurn(ctx); err != nil {
+		return locker.Term{}, err
+	}
+	defer h.passTurn()
 	h.mu.Lock()
 	aim, lease := time.Now().Add(ttl), h.lease(ttl)
 	h.mu.Unlock()
 	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, lease, r) })
 	if t.done < h.quorum {
-		return locker.Term{}, h.missed(t, err)
+		err := h.missed(t, err)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.phase == holding {
+			h.restore(ttl, false) // that may be what is missing
+		}
+		return locker.Term{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if end, ok := h.until(false); ok && h.phase == holding && h.live() { // past the Deadline the Lock is lost
 		h.extend(end, aim)
-		h.restore(ttl)
+		h.restore(ttl, true)
 	}
 	h.watch()
 	return locker.Term{Deadline: h.deadline}, nil
@@ -44,10 +66,10 @@ func (h *hold) extend(end, aim time.Time) {
 	}
 }
 
-// flight is a renewal of one part. Those who ask for one meanwhile wait for it: one that hangs is not sent again.
+// flight is a renewal of one part. Those who ask for one meanwhile wait for it, and are sent another: the answer to what was
+// sent before they asked says nothing of now. One that hangs is not sent again.
 type flight struct {
-	ttl     time.Duration
-	waiting []renewal
+	serves, waiting []renewal
 }
 
 // renewal is what a round asks of a part.
@@ -71,30 +93,33 @@ func (h *hold) renewPart(m *member, p *part, ttl time.Duration, r reply) {
 }
 
 // fly sends a renewal to the node. The mutex is held.
-func (h *hold) fly(m *member, p *part, waiting []renewal) {
-	f := &flight{waiting: waiting}
-	for _, w := range waiting {
-		f.ttl = max(f.ttl, w.ttl)
+func (h *hold) fly(m *member, p *part, serves []renewal) {
+	f := &flight{serves: serves}
+	var ttl time.Duration
+	for _, w := range serves {
+		ttl = max(ttl, w.ttl)
 	}
 	p.flight = f
 	go func() {
-		err := h.send(m, p, f.ttl)
+		err := h.send(m, p, ttl)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		p.flight = nil
-		var more []renewal // those that want a longer one
-		for _, w := range f.waiting {
-			if err == nil && w.ttl > f.ttl {
-				more = append(more, w)
+		left := slices.ContainsFunc(f.serves, renewal.over)
+		for _, w := range f.serves {
+			w.answer(err)
+		}
+		if f.waiting = slices.DeleteFunc(f.waiting, renewal.over); len(f.waiting) > 0 {
+			if m.part == p {
+				h.fly(m, p, f.waiting)
 			} else {
-				w.answer(err)
+				for _, w := range f.waiting {
+					w.answer(locker.ErrNotHeld)
+				}
 			}
 		}
-		if len(more) > 0 {
-			h.fly(m, p, more)
-		}
-		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && slices.ContainsFunc(f.waiting, renewal.over) {
-			h.restore(f.ttl) // the renewal was done when it was found that there is nothing here
+		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && left {
+			h.restore(ttl, true) // the renewal was done when it was found that there is nothing here
 		}
 	}()
 }
@@ -112,18 +137,19 @@ func (h *hold) send(m *member, p *part, ttl time.Duration) error {
 	if err := h.lift(m, p); err != nil {
 		return err
 	}
-	return h.conform(m, p)
+	return h.conform(m, p, nil)
 }
 
-// restore asks the nodes where nothing is held, in the background, while the quorum holds. The mutex is held.
-func (h *hold) restore(ttl time.Duration) {
+// restore asks the nodes where nothing is held, in the background, while the quorum holds; those too that said so of what a Handle
+// names, if taken. The mutex is held.
+func (h *hold) restore(ttl time.Duration, taken bool) {
 	if h.upgrading || !h.live() {
 		return
 	}
 	req := h.req
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.lease(ttl)
 	for i := range h.members {
-		if m := &h.members[i]; m.part == nil && !m.asking {
+		if m := &h.members[i]; m.part == nil && !m.asking && (taken || !m.taken) {
 			m.asking, m.asked = true, time.Now()
 			ctx, stop := locker.WithoutWaiting(h.ctx), func() {} // what holds does not wait
 			if !h.deadline.IsZero() {

@@ -19,12 +19,13 @@ type round struct {
 	decided       chan struct{} // closed once need have done it, or cannot
 	answered      chan struct{} // closed once all have answered
 	closed        bool
-	left          bool // nobody waits for it any more
+	left          bool          // nobody waits for it any more
+	gone          chan struct{} // closed then
 }
 
 // newRound makes the round in which need nodes are to do something.
 func newRound(n, need int) *round {
-	r := &round{errs: make([]error, n), need: need, decided: make(chan struct{}), answered: make(chan struct{})}
+	r := &round{errs: make([]error, n), need: need, decided: make(chan struct{}), answered: make(chan struct{}), gone: make(chan struct{})}
 	for i := range r.errs {
 		r.errs[i] = locker.ErrNotHeld
 	}
@@ -101,6 +102,7 @@ func (r *round) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left = true
+	close(r.gone)
 }
 
 // won tells whether the quorum has done it, or there is nothing more to wait for.
@@ -121,10 +123,10 @@ func (r *round) tally(nodes []*node) *tally {
 	return t
 }
 
-// apart makes of f what each calls.
-func (h *hold) apart(f func(m *member, p *part) error) func(*member, *part, reply) {
+// apart makes of f what each calls. f may end early once nobody waits for the round.
+func (h *hold) apart(f func(m *member, p *part, r *round) error) func(*member, *part, reply) {
 	return func(m *member, p *part, r reply) {
-		go func() { r.answer(f(m, p)) }()
+		go func() { r.answer(f(m, p, r.round)) }()
 	}
 }
 

@@ -1,0 +1,280 @@
+package redlock_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// overMinting is overHooked, of nodes that mint a token with each upgrade.
+func overMinting(t *testing.T, c *hookedCluster, tops ...int64) {
+	t.Helper()
+	var lockers []locker.Locker
+	for i, n := range c.n {
+		lockers = append(lockers, &minting{hooked: n, top: tops[i]})
+	}
+	l, err := redlock.New(lockers, redlock.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Locker = l
+}
+
+// Node 1 hangs when its counter is to be raised; node 2 is upgraded 10 ms after the others, and makes the quorum.
+func TestFencedUpgradeWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		overMinting(t, c, 100, 0, 0)
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared, Fenced: true})
+		c.n[1].hook(slow(10*time.Second, "raise fence"), nil)
+		c.n[2].hook(slow(10*ms, "convert"), nil)
+		match(t, lock.Upgrade(t.Context()))
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// The same of a raise right after the upgrade, as a quorum around it sends.
+func TestRaiseWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared, Fenced: true})
+		c.n[2].hook(slow(10*ms, "convert"), nil)
+		match(t, lock.Upgrade(t.Context()))
+		c.n[1].hook(slow(10*time.Second, "raise fence"), nil)
+		match(t, raiser(lock, 100))
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// Node 2 answers a renewal of old when it is asked to be upgraded: what it holds by that ends before the Deadline.
+func TestUpgradeRenewsBehindAnOlderRenewal(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[2].hook(nil, slow(12*time.Second, "renew"))
+		match(t, lock.Renew(t.Context(), 0)) // at 0 s
+		sleep(10 * time.Second)
+		match(t, lock.Renew(t.Context(), 0)) // at 10 s: to node 2 it is not sent
+		sleep(1950 * ms)
+		c.n[1].hook(slow(100*ms, "convert"), nil)
+		match(t, lock.Upgrade(t.Context())) // at 11.95 s; node 2 answers at 12 s
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A renewal while the hold is being upgraded promises what a shared hold has: an exclusive one has it not.
+func TestRenewalDuringAnUpgradePromisesNoMore(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[2].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: 2 * time.Hour}) // it refuses the upgrade
+		c.n[1].hook(slow(20*ms, "convert"), nil)
+		upgraded := make(chan error, 1)
+		go func() { upgraded <- lock.Upgrade(t.Context()) }()
+		sleep(5 * ms)
+		c.n[1].hook(slow(40*time.Second, "renew"), nil) // slow from here on
+		_ = lock.Renew(t.Context(), time.Hour)          // that may fail: but what is promised is there
+		match(t, <-upgraded)
+		sleep(ms)
+		n := 0
+		for _, node := range c.n {
+			s, _ := node.Inspect(bg, name)
+			if s.Owner == "me" && s.Mode == locker.Exclusive && !time.Now().Add(s.Left).Before(lock.Deadline()) {
+				n++
+			}
+		}
+		if n < 2 {
+			t.Errorf("the lock is %v until %v from now, and %d of 3 nodes are so", lock.Mode(), time.Until(lock.Deadline()), n)
+		}
+	})
+}
+
+// A renewal that answers nil has extended the lease, also while an upgrade comes between. No node takes longer than 50 ms.
+func TestRenewalOverAnUpgradeExtends(t *testing.T) {
+	inHooked(t, 5, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[1].hook(slow(50*ms, "renew"), nil)
+		c.n[2].hook(slow(50*ms, "renew"), nil)
+		c.n[3].hook(slow(30*ms, "convert"), nil)
+		c.n[4].hook(slow(20*ms, "renew"), slow(5*ms, "convert"))
+		upgraded := make(chan error, 1)
+		go func() { upgraded <- lock.Upgrade(t.Context()) }()
+		err := lock.Renew(t.Context(), time.Hour)
+		match(t, <-upgraded)
+		if left := time.Until(lock.Deadline()); err == nil && left < 50*time.Minute {
+			t.Errorf("renewed for an hour, and %v are left", left)
+		}
+		sleep(time.Second)
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// Node 2 answers the acquire 5 ms late, and the Handle is taken before. The two that it names are all that a resume has.
+func TestResumeOfAHandleFromRightAfterTheAcquire(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].hook(slow(5*ms, "acquire"), nil)
+		lock := locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"}))
+		handle := lock.Handle()
+		sleep(time.Second)
+		c.n[2].hook(nil, nil)
+		c.n[1].hook(slow(5*time.Second, "resume"), nil)
+		next, err := locker.Resume(t.Context(), c, handle)
+		match(t, err)
+		if err == nil {
+			match(t, next.Release(t.Context()))
+		}
+	})
+}
+
+// The parts of an upgrade that was refused are shared again when it says so: a resume finds what its Handle says.
+func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
+	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
+		for _, n := range c.n {
+			n.hook(slow(2*ms, "convert"), nil)
+		}
+		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		next, err := locker.Resume(t.Context(), c, lock.Handle())
+		match(t, err)
+		if err == nil {
+			match(t, next.Release(t.Context()))
+		}
+	})
+}
+
+// The same for another reader.
+func TestReaderRightAfterARefusedUpgrade(t *testing.T) {
+	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
+		for _, n := range c.n {
+			n.hook(slow(2*ms, "convert"), nil)
+		}
+		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		other, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "r2", Mode: locker.Shared})
+		match(t, err)
+		if err == nil {
+			match(t, other.Release(t.Context()))
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// A node hangs for longer than the TTL, and another later: no node ever said that what a Handle named is gone.
+func TestHandleAndSlowNodesInTurn(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		_ = lock.Handle()
+		for i := range 2 {
+			c.n[i].hook(slow(time.Minute, "renew"), nil)
+			for range 20 {
+				sleep(10 * time.Second)
+				if err := lock.Renew(t.Context(), 0); err != nil {
+					t.Fatalf("node %d is slow, the others held and renewed all the time: %v", i, err)
+				}
+			}
+			c.n[i].hook(nil, nil)
+			for range 20 { // until all that was slow has been answered, and the lock is restored there
+				sleep(10 * time.Second)
+				if err := lock.Renew(t.Context(), 0); err != nil {
+					t.Fatalf("after node %d was slow: %v, err %v; it is at %v", i, err, lock.Err(), c.at("me"))
+				}
+			}
+		}
+		match(t, lock.Err())
+	})
+}
+
+// Node 2 gives its shared part 1 ms after an upgrade was won. It joins, and so the lock outlasts node 0.
+func TestSharedPartAfterAnUpgradeJoins(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		c.n[2].hook(slow(ms, "acquire"), nil)
+		lock := locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me", Mode: locker.Shared}))
+		match(t, lock.Upgrade(t.Context()))
+		sleep(time.Second)
+		c.n[2].hook(nil, nil)
+		c.n[0].hook(slow(time.Minute, "renew"), nil)
+		for range 4 {
+			match(t, lock.Renew(t.Context(), 0))
+			sleep(10 * time.Second)
+		}
+		match(t, lock.Err())
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// The release before it is 5 ms late at node 2, which refuses the acquire. Then node 0 hangs: the renewal that misses the quorum for
+// that restores the lock at node 2.
+func TestRenewalThatMissedTheQuorumRestores(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[2].hook(slow(5*ms, "release"), nil)
+		match(t, lock.Release(t.Context()))
+		lock = locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"}))
+		sleep(time.Second)
+		c.n[2].hook(nil, nil)
+		c.n[0].hook(slow(time.Minute, "renew"), nil)
+		_ = lock.Renew(t.Context(), 0) // the first finds out
+		for range 4 {
+			sleep(7 * time.Second)
+			match(t, lock.Renew(t.Context(), 0))
+		}
+		match(t, lock.Err())
+	})
+}
+
+// The same beside a raise, which a quorum around it sends while it renews: node 0 is slow to raise, the others are not slow.
+func TestRenewalOverARaiseExtends(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
+		c.n[0].hook(slow(10*time.Second, "raise fence"), nil)
+		c.n[1].hook(slow(5*ms, "renew"), slow(ms, "raise fence"))
+		c.n[2].hook(slow(10*ms, "renew"), slow(ms, "raise fence"))
+		raised := make(chan error, 1)
+		go func() { raised <- raiser(lock, 100) }()
+		match(t, lock.Renew(t.Context(), time.Hour))
+		if left := time.Until(lock.Deadline()); left < 50*time.Minute {
+			t.Errorf("renewed for an hour, and %v are left", left)
+		}
+		match(t, <-raised)
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// Node 2 hangs in a renewal. No upgrade leaves a goroutine behind that waits for it.
+func TestUpgradesLeaveNoGoroutinesBehind(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		c.n[2].hook(slow(20*time.Second, "renew"), nil)
+		match(t, lock.Renew(t.Context(), time.Hour))
+		before := runtime.NumGoroutine()
+		for range 1000 {
+			match(t, lock.Upgrade(t.Context()))
+			match(t, lock.Downgrade(t.Context()))
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > 100 {
+			t.Errorf("%d goroutines more", n)
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
+
+// Node 3 answers the first renewal late, and the hold is taken over meanwhile: that answer does not make a quorum for the next
+// renewal, which was called after.
+func TestRenewalCountsNoAnswerFromBeforeIt(t *testing.T) {
+	inHooked(t, 5, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[3].hook(nil, slow(100*ms, "renew"))
+		match(t, lock.Renew(t.Context(), 0))
+		for _, i := range []int{2, 4} {
+			c.n[i].hook(slow(200*ms, "resume"), nil)
+		}
+		next := locker.Must(locker.Resume(t.Context(), c, lock.Handle()))
+		c.n[3].hook(nil, nil)
+		match(t, lock.Renew(t.Context(), 0), locker.ErrLost)
+		match(t, next.Renew(t.Context(), 0))
+		match(t, next.Release(t.Context()))
+	})
+}
