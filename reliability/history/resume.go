@@ -74,8 +74,8 @@ func (l *lease) excuses(e Event) bool {
 	case Held:
 		return l.taken != nil
 	case Release:
-		if e.Outcome == OK && l.doubted(e) { // sent again it may have found the resume's token, which is undone later
-			return true
+		if l.doubted(e) { // the resume's token was there, which is undone later; sent again, the release may have found it all the same
+			return e.Outcome == OK || e.Outcome == Lost
 		}
 		fallthrough
 	case Downgrade, Upgrade: // one that was told that the hold is lost may have been executed before

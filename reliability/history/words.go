@@ -9,23 +9,22 @@ import (
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 // brokenWord looks for an answer that no order of the calls can explain, nor the loss of a server's state: "" if there is none.
-func brokenWord(events []Event, r Rules) string {
+func brokenWord(events []Event) string {
 	for _, e := range events {
 		if e.Outcome != OK {
 			continue
 		}
-		if word := e.broken(r); word != "" {
+		if word := e.broken(); word != "" {
 			return fmt.Sprintf("%s of %s: %s", e.Kind, e.ID, word)
 		}
 	}
 	return ""
 }
 
-// broken tells what is wrong with a call that succeeded. A quorum's renewal may count answers to one that was sent before it, and
-// hangs: its Deadline says so.
-func (e Event) broken(r Rules) string {
-	switch {
-	case e.Kind == Acquire, e.Kind == Renew && !r.Crowd:
+// broken tells what is wrong with a call that succeeded.
+func (e Event) broken() string {
+	switch e.Kind {
+	case Acquire, Renew:
 		if least := e.Call + int64(e.TTL-drift(e.TTL)); e.Deadline < least {
 			return fmt.Sprintf("the lease of %v ends %v early", e.TTL, time.Duration(least-e.Deadline))
 		}

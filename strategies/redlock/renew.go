@@ -30,28 +30,41 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	aim, lease := time.Now().Add(ttl), h.lease(ttl)
 	h.mu.Unlock()
 	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, lease, r) })
-	if t.done < h.quorum {
-		err := h.missed(t, err)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.phase == holding {
-			h.restore(ttl, false) // that may be what is missing
-		}
-		return locker.Term{}, err
+	if t.done >= h.quorum && h.extend(aim, ttl) {
+		return h.term(), nil
 	}
+	err = h.missed(t, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if end, ok := h.until(false); ok && h.phase == holding && h.live() { // past the Deadline the Lock is lost
-		h.extend(end, aim)
+	if h.phase == holding {
+		h.restore(ttl, false) // that may be what is missing
+	}
+	return locker.Term{}, err
+}
+
+func (h *hold) term() locker.Term {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return locker.Term{Deadline: h.deadline}
+}
+
+// extend moves the Deadline to when the quorum ends that was renewed, and restores the lock where it is missing. False: the quorum
+// has ended since, or the Deadline has passed: the Lock is lost.
+func (h *hold) extend(aim time.Time, ttl time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	end, ok := h.until(false)
+	if ok = ok && h.phase == holding && h.live(); ok {
+		h.move(end, aim)
 		h.restore(ttl, true)
 	}
 	h.watch()
-	return locker.Term{Deadline: h.deadline}, nil
+	return ok
 }
 
-// extend moves the Deadline to when the quorum ends, but not past aim: a node is asked for more than is promised. The mutex
-// is held.
-func (h *hold) extend(end, aim time.Time) {
+// move moves the Deadline to when the quorum ends, but not past aim: a node is asked for more than is promised. The mutex is
+// held.
+func (h *hold) move(end, aim time.Time) {
 	switch {
 	case h.deadline.IsZero():
 	case end.IsZero():
