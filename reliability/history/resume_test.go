@@ -75,6 +75,8 @@ func TestResume(t *testing.T) {
 		{"without an answer, the old one is told", doubted().renew("a", 20, 21, lost), kept},
 		{"without an answer, the old one was told before", begin().acquire("a", 0, 2).renew("a", 5, 6, lost).resume("b", "a", 10, 12, unknown), broken},
 		{"without an answer, the old one's release finds nothing", doubted().release("a", 20, 21, lost).refuse("c", 90, 91).acquire("c", 101, 102), kept},
+		{"without an answer, the old one's release finds nothing, another takes it over", doubted().release("a", 20, 21, lost).refuse("d", 25, 26).resume("c", "a", 30, 31).held("c", 40), kept},
+		{"without an answer, another gets in before it is taken over", doubted().release("a", 20, 21, lost).acquire("d", 25, 26).resume("c", "a", 30, 31), broken},
 		{"without an answer, another resume finds nothing", doubted().resume("c", "a", 20, 21, lost), kept},
 		{"without an answer, the old one is told long after", doubted().renew("a", 80, 81).renew("a", 160, 161).renew("a", 240, 241).renew("a", 280, 281, lost), broken},
 		{"without an answer, another resume finds nothing long after", doubted().renew("a", 80, 81).renew("a", 160, 161).renew("a", 240, 241).resume("c", "a", 280, 281, lost), broken},
