@@ -75,7 +75,7 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	req.NoWait, req.MaxWait = true, 0
 	h := &hold{
 		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner), tokens: tokens, timeout: l.cfg.attemptTimeout(req.TTL),
-		decided: make(chan struct{}), all: make(chan struct{}), turn: make(chan struct{}, 1),
+		decided: make(chan struct{}), turn: make(chan struct{}, 1),
 		members: make([]member, len(l.nodes)), mode: req.Mode,
 	}
 	if req.Fenced {
@@ -115,7 +115,6 @@ func (h *hold) start() {
 	}
 	if h.asking < h.quorum { // the handle is of fewer: there is nothing to resume
 		stop()
-		close(h.all)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for i := range h.members {
@@ -140,7 +139,6 @@ func (h *hold) through() {
 	defer h.mu.Unlock()
 	if h.asking--; h.asking == 0 {
 		h.stop()
-		close(h.all)
 	}
 	h.settle()
 }

@@ -51,9 +51,9 @@
 //
 // # Handles
 //
-// Lock.Handle names the parts at all nodes that hold at that moment. Right after the acquire it waits for the nodes that have not
-// answered, as long again as the quorum took, at least 20 ms and at most AttemptTimeout; what a node gives later is not named, and
-// after a hand-over nobody's until the TTL. Resume takes them over and needs the quorum, too; where it is
+// Lock.Handle names the parts at all nodes that hold at that moment; right after the acquire that may be the quorum alone, so that
+// the hand-over cannot do without any of them. What a node gives later is named by later Handles; after a hand-over it is nobody's
+// until the TTL. Resume takes them over and needs the quorum, too; where it is
 // missed, or cut off, what was taken over is given back to whom it was taken from (locker.OpGiveBack), and the error matches
 // ErrUnknownOutcome. It is ErrNotHeld where so many nodes hold no such thing that no quorum can, and none was taken over. Once
 // a quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost, wherever it was restored:

@@ -33,7 +33,6 @@ type hold struct {
 	timeout time.Duration // AttemptTimeout
 	began   time.Time
 	decided chan struct{} // closed at the end of gathering
-	all     chan struct{} // closed once all nodes have answered the attempt
 	fixed   chan struct{} // closed once the fence is known, or the attempt has come to nothing; nil: not fenced
 	turn    chan struct{} // holds a value during an operation that changes what counts: a renewal, a conversion, a raise
 
@@ -46,7 +45,6 @@ type hold struct {
 	grace     *time.Timer   // of a verdict that would be hasty
 	back      int           // parts on their way back
 	left      bool          // the caller left before it was decided
-	lateAt    time.Time     // until then those who ask for a Handle wait for the nodes that have not answered
 	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
 	quiet     bool          // late parts go back without waking anybody
 	fence     int64
@@ -101,9 +99,8 @@ func (h *hold) Source() locker.Source {
 	return locker.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
 }
 
-// Token implements locker.Tokened. Who has it can take over what it names: what comes shortly after the quorum belongs to it.
+// Token implements locker.Tokened. Who has it can take over what it names.
 func (h *hold) Token() string {
-	h.awaitAll()
 	tokens, locks := make([]string, len(h.members)), make([]*locker.Lock, len(h.members))
 	h.mu.Lock()
 	for i := range h.members {
@@ -115,26 +112,10 @@ func (h *hold) Token() string {
 	h.mu.Unlock()
 	for i, lock := range locks {
 		if lock != nil {
-			tokens[i] = lock.Handle().Grant().Token // without the mutex: a quorum waits, too
+			tokens[i] = lock.Handle().Grant().Token // without the mutex: a node is not ours
 		}
 	}
 	return encodeToken(tokens, h.req.Note)
-}
-
-// awaitAll waits until all nodes have answered the attempt, as long again as the quorum took at most.
-func (h *hold) awaitAll() {
-	h.mu.Lock()
-	late := time.Until(h.lateAt)
-	h.mu.Unlock()
-	if late <= 0 {
-		return
-	}
-	timer := time.NewTimer(late)
-	defer timer.Stop()
-	select {
-	case <-h.all:
-	case <-timer.C:
-	}
 }
 
 // wants tells whether a part that has come is of use. Its mode may be changed yet. The mutex is held.

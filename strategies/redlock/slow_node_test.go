@@ -109,23 +109,6 @@ func TestRenewalOverAnUpgradeExtends(t *testing.T) {
 	})
 }
 
-// Node 2 answers the acquire 5 ms late, and the Handle is taken before. The two that it names are all that a resume has.
-func TestResumeOfAHandleFromRightAfterTheAcquire(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		c.n[2].hook(slow(5*ms, "acquire"), nil)
-		lock := locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"}))
-		handle := lock.Handle()
-		sleep(time.Second)
-		c.n[2].hook(nil, nil)
-		c.n[1].hook(slow(5*time.Second, "resume"), nil)
-		next, err := locker.Resume(t.Context(), c, handle)
-		match(t, err)
-		if err == nil {
-			match(t, next.Release(t.Context()))
-		}
-	})
-}
-
 // The parts of an upgrade that was refused are shared again when it says so: a resume finds what its Handle says.
 func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {

@@ -48,7 +48,6 @@ func (h *hold) win() bool {
 		return false
 	}
 	h.deadline, h.phase = deadline, holding
-	h.lateAt = time.Now().Add(h.again())
 	h.decide()
 	return true
 }
