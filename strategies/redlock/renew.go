@@ -2,6 +2,8 @@ package redlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,6 +36,9 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 		return h.term(), nil
 	}
 	err = h.missed(t, err)
+	if t.done >= h.quorum && !errors.Is(err, locker.ErrNotHeld) {
+		err = fmt.Errorf("the quorum has ended since: %w", err)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.phase == holding {
