@@ -14,7 +14,7 @@ import (
 )
 
 // slowWalks is how many random walks there are of each kind. Their seeds count from 0; one that fails fails again.
-const slowWalks = 100
+const slowWalks = 50
 
 const (
 	hangs  = 5 * time.Second // longer than any call waits
