@@ -62,6 +62,7 @@ func (h *hold) revert(mode locker.Mode) bool {
 // taken back where it succeeded, or may have.
 func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	h.mu.Lock()
+	end := time.Now().Add(h.timeout) // of all of it
 	already, deadline := h.mode == locker.Exclusive, h.deadline
 	h.upgrading = !already
 	h.mu.Unlock()
@@ -75,7 +76,9 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	var fence int64
 	if t.done >= h.quorum && h.fixed != nil {
 		if fence = h.highest(); fence > 0 {
-			t, ended = h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.raiseUpgraded(m, p, fence, deadline, r) }))
+			t, ended = h.eachFor(ctx, time.Until(end), h.apart(func(m *member, p *part, r *round) error {
+				return h.raiseUpgraded(m, p, fence, deadline, r)
+			}))
 		}
 	}
 	won := t.done >= h.quorum && h.becomes(locker.Exclusive, fence, deadline)
@@ -91,7 +94,7 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	if won {
 		return term, nil
 	}
-	h.awaitMended(ctx)
+	h.awaitMended(ctx, time.Until(end))
 	err := h.missed(t, ended)
 	if t.done >= h.quorum && !errors.Is(err, locker.ErrNotHeld) {
 		err = fmt.Errorf("they did not stay exclusive until the Deadline: %w", err)
@@ -103,8 +106,8 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 }
 
 // awaitMended waits until so few parts are left exclusive by an upgrade that failed that others find a quorum they can share, for
-// an AttemptTimeout at most.
-func (h *hold) awaitMended(ctx context.Context) {
+// at most patience.
+func (h *hold) awaitMended(ctx context.Context, patience time.Duration) {
 	h.mu.Lock()
 	r := newRound(len(h.members), h.quorum)
 	for i := range h.members {
@@ -117,9 +120,15 @@ func (h *hold) awaitMended(ctx context.Context) {
 			r.pending++
 			mended := p.converting
 			go func() {
-				select {
-				case <-mended:
-				case <-r.gone:
+				for mended != nil { // behind the upgrade itself comes the taking back
+					select {
+					case <-mended:
+					case <-r.gone:
+						return
+					}
+					h.mu.Lock()
+					mended = p.converting
+					h.mu.Unlock()
 				}
 				r.answer(i, nil)
 			}()
@@ -127,7 +136,7 @@ func (h *hold) awaitMended(ctx context.Context) {
 	}
 	h.mu.Unlock()
 	r.begin()
-	_ = r.wait(ctx, h.timeout, 0)
+	_ = r.wait(ctx, patience, 0)
 	r.leave()
 }
 

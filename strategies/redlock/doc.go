@@ -35,7 +35,7 @@
 // call on, whatever its outcome: ErrUnknownOutcome where the quorum was missed, and the next renewal tells the nodes again. An
 // upgrade wins with a quorum of nodes that are known to be exclusive until the Deadline; where it misses it, the nodes that were
 // upgraded, or may have been, are taken back at once, or with the next renewal. It returns when so many are that others can share the
-// lock, at AttemptTimeout at most. What is not exclusive does not count then.
+// lock, within its AttemptTimeout. What is not exclusive does not count then.
 // Where so many nodes convert nothing that no quorum can, both are errors.ErrUnsupported, and the lock stays as it is.
 //
 // With Config.Quorum set to all nodes, a lock is held at all of them or not at all. So a team moves from one deployment to
@@ -57,7 +57,8 @@
 // missed, or cut off, what was taken over is given back to whom it was taken from (locker.OpGiveBack), and the error matches
 // ErrUnknownOutcome. It is ErrNotHeld where so many nodes hold no such thing that no quorum can, and none was taken over. Once
 // a quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost, wherever it was restored:
-// one hold is never two Locks; a node whose lease had ended before says nothing by that. A node where it was restored while a resume
+// one hold is never two Locks; a node whose lease had ended before counts among them until a renewal has shown that no quorum can have
+// given the hold away. A node where it was restored while a resume
 // was under way that failed may be held by nobody until the TTL; so may all, where the lock was released while a resume had it that
 // was undone after. What the Handle names can be taken over then.
 //

@@ -65,6 +65,7 @@ type member struct {
 	rounds []joiner  // that wait for what it was asked
 	err    error     // why there is nothing, or why the fence of what is there was not raised
 	taken  bool      // it said that it does not hold what a Handle names
+	lapsed time.Time // when what a Handle names ended there by the local clock: it may have been taken over before; zero: it did not
 }
 
 // Do implements locker.Lease.

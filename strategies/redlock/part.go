@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -14,7 +15,6 @@ type part struct {
 	lock    *locker.Lock
 	resumed bool        // it was taken over
 	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
-	denied  atomic.Bool // the node said that it is not held: it did not just end by the local clock
 
 	// The hold's mutex guards these.
 	fence      int64         // what the node's counter is raised to at least
@@ -23,6 +23,7 @@ type part struct {
 	converting chan struct{} // closed when the conversion under way is done; nil: there is none
 	named      bool          // a Handle that was handed out names it
 	flight     *flight       // the renewal under way
+	renewed    time.Time     // when the last renewal that it granted was sent
 }
 
 // Do implements locker.Lease.
@@ -34,11 +35,7 @@ func (p *part) Do(ctx context.Context, op locker.Op) (term locker.Term, err erro
 			return term, err
 		}
 	}
-	term, err = p.Lease.Do(ctx, op)
-	if errors.Is(err, locker.ErrNotHeld) {
-		p.denied.Store(true)
-	}
-	return term, err
+	return p.Lease.Do(ctx, op)
 }
 
 // giveBack releases a part that nobody else knows of, waking nobody.

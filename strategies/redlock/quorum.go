@@ -115,7 +115,6 @@ func (h *hold) heed(m *member, p *part) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if d := p.lock.Deadline(); d.IsZero() || left(d) > 0 {
-			p.denied.Store(true) // its nodes said so
 			h.note(m, p, err)
 			h.look()
 		}
@@ -128,9 +127,13 @@ func (h *hold) drop(m *member, p *part, err error) {
 		return
 	}
 	m.part, m.err = nil, err
-	d := p.lock.Deadline()
-	over := !d.IsZero() && left(d) <= 0 // that explains why it is not held
-	m.taken = m.taken || p.named && p.denied.Load() && !over
+	switch d := p.lock.Deadline(); {
+	case !p.named:
+	case !d.IsZero() && left(d) <= 0: // that explains why it is not held, and may not be all
+		m.lapsed = d
+	default:
+		m.taken = true
+	}
 	h.watch()
 }
 
@@ -157,7 +160,7 @@ func (h *hold) watch() {
 func (h *hold) end() (end time.Time, ok bool) {
 	taken := 0
 	for i := range h.members {
-		if h.members[i].taken {
+		if m := &h.members[i]; m.taken || !m.lapsed.IsZero() {
 			taken++
 		}
 	}
@@ -165,6 +168,24 @@ func (h *hold) end() (end time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	return h.until(true)
+}
+
+// confirm forgets, once a renewal that began at a time has won, of parts that ended by the local clock that they may have been
+// taken over: where so many nodes are known to have had what is ours after that, no quorum was. One that was under way then is
+// over after an AttemptTimeout. The mutex is held.
+func (h *hold) confirm(began time.Time) {
+	doubtful := 0
+	for i := range h.members {
+		m := &h.members[i]
+		if m.taken || !m.lapsed.IsZero() || m.part != nil && m.part.named && m.part.renewed.Before(began) {
+			doubtful++
+		}
+	}
+	for i := range h.members {
+		if m := &h.members[i]; doubtful < h.quorum && began.Sub(m.lapsed) >= h.timeout {
+			m.lapsed = time.Time{}
+		}
+	}
 }
 
 // gone tells whether the hold is lost: its quorum has ended. The mutex is held.

@@ -12,6 +12,9 @@ import (
 
 // takeTurn waits until no operation that changes what counts is under way: another would judge by what changes meanwhile.
 func (h *hold) takeTurn(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err // select would choose at random
+	}
 	select {
 	case h.turn <- struct{}{}:
 		return nil
@@ -58,9 +61,16 @@ func (h *hold) term() locker.Term {
 func (h *hold) extend(aim time.Time, ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	renewed := 0
+	for i := range h.members {
+		if m := &h.members[i]; h.counts(m) && !m.part.renewed.Before(aim.Add(-ttl)) {
+			renewed++
+		}
+	}
 	end, ok := h.until(false)
-	if ok = ok && h.phase == holding && h.live(); ok {
+	if ok = ok && renewed >= h.quorum && h.phase == holding && h.live(); ok {
 		h.move(end, aim)
+		h.confirm(aim.Add(-ttl))
 		h.restore(ttl, true)
 	}
 	h.watch()
@@ -118,11 +128,15 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 		ttl = max(ttl, w.ttl)
 	}
 	p.flight = f
+	sent := time.Now()
 	go func() {
 		err := h.send(m, p, ttl)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		p.flight = nil
+		if err == nil {
+			p.renewed = sent
+		}
 		left := slices.ContainsFunc(f.serves, renewal.over)
 		for _, w := range f.serves {
 			w.answer(err)
@@ -137,7 +151,7 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 			}
 		}
 		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && left {
-			h.restore(ttl, true) // the renewal was done when it was found that there is nothing here
+			h.restore(ttl, false) // the renewal was done when it was found that there is nothing here
 		}
 	}()
 }
@@ -158,17 +172,20 @@ func (h *hold) send(m *member, p *part, ttl time.Duration) error {
 	return h.conform(m, p, nil)
 }
 
-// restore asks the nodes where nothing is held, in the background, while the quorum holds; those too that said so of what a Handle
-// names, if taken. The mutex is held.
-func (h *hold) restore(ttl time.Duration, taken bool) {
+// restore asks the nodes where nothing is held, in the background, while the quorum holds. Where a renewal has not won, those are
+// left out that may have been taken over, and they give no benefit of the doubt. The mutex is held.
+func (h *hold) restore(ttl time.Duration, won bool) {
 	if h.upgrading || !h.live() {
 		return
 	}
 	req := h.req
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.lease(ttl)
 	for i := range h.members {
-		if m := &h.members[i]; m.part == nil && !m.asking && (taken || !m.taken) {
-			m.asking, m.asked = true, time.Now()
+		if m := &h.members[i]; m.part == nil && !m.asking && m.lapsed.IsZero() && (won || !m.taken) {
+			m.asking, m.asked = true, time.Time{}
+			if won {
+				m.asked = time.Now()
+			}
 			ctx, stop := locker.WithoutWaiting(h.ctx), func() {} // what holds does not wait
 			if !h.deadline.IsZero() {
 				ctx, stop = locker.Detach(ctx, time.Until(h.deadline))

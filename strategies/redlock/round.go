@@ -133,6 +133,11 @@ func (h *hold) apart(f func(m *member, p *part, r *round) error) func(*member, *
 // each calls f for each node that holds, and returns when a quorum has done it or cannot any more, when ctx ended, or at
 // AttemptTimeout. f returns at once, and answers when it is done. What is under way then goes on. The error is ctx's.
 func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*tally, error) {
+	return h.eachFor(ctx, h.timeout, f)
+}
+
+// eachFor is each, for at most patience.
+func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *member, p *part, r reply)) (*tally, error) {
 	h.mu.Lock()
 	r := newRound(len(h.members), h.quorum)
 	parts := make([]*part, len(h.members))
@@ -152,7 +157,7 @@ func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*
 			f(&h.members[i], p, reply{r, i})
 		}
 	}
-	err := r.wait(ctx, h.timeout, 0)
+	err := r.wait(ctx, patience, 0)
 	r.leave()
 	return r.tally(h.nodes), err
 }
