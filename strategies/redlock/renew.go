@@ -181,19 +181,21 @@ func (h *hold) restore(ttl time.Duration, won bool) {
 	req := h.req
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.lease(ttl)
 	for i := range h.members {
-		if m := &h.members[i]; m.part == nil && !m.asking && m.lapsed.IsZero() && (won || !m.taken) {
-			m.asking, m.asked = true, time.Time{}
-			if won {
-				m.asked = time.Now()
-			}
-			ctx, stop := locker.WithoutWaiting(h.ctx), func() {} // what holds does not wait
-			if !h.deadline.IsZero() {
-				ctx, stop = locker.Detach(ctx, time.Until(h.deadline))
-			}
-			go func() {
-				defer stop()
-				h.ask(ctx, i, req)
-			}()
+		m := &h.members[i]
+		if m.part != nil || m.asking || !m.lapsed.IsZero() || m.taken && !won {
+			continue
 		}
+		m.asking, m.asked = true, time.Time{}
+		if won {
+			m.asked = time.Now()
+		}
+		ctx, stop := locker.WithoutWaiting(h.ctx), func() {} // what holds does not wait
+		if !h.deadline.IsZero() {
+			ctx, stop = locker.Detach(ctx, time.Until(h.deadline))
+		}
+		go func() {
+			defer stop()
+			h.ask(ctx, i, req)
+		}()
 	}
 }
