@@ -190,6 +190,11 @@ func TestRefusals(t *testing.T) {
 		{"long after one that was sent again", begin().acquire("a", 0, 40).release("a", 41, 42).refuse("b", 191, 192), broken},
 		{"after one answered too late", begin().acquire("a", 0, 2, lost).refuse("b", 50, 51), kept},
 	})
+	check(t, history.Rules{Model: history.Exclusive, Resend: 5}, []example{
+		{"after one that was sent again at once", begin().acquire("a", 0, 5).release("a", 6, 7).refuse("b", 50, 51), kept},
+		{"after one that took no such time", begin().acquire("a", 0, 4).release("a", 6, 7).refuse("b", 50, 51), broken},
+		{"another beside one that was sent again at once", begin().acquire("a", 0, 5).acquire("b", 6, 7), broken},
+	})
 	check(t, history.Rules{Model: history.Exclusive, Crowd: true}, []example{
 		{"in a crowd", begin().refuse("b", 8, 9), kept},
 	})

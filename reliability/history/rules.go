@@ -18,6 +18,9 @@ type Rules struct {
 	// Linger is how long a request may be held up before the server executes it, and how long the library cleans up after
 	// one: what is not released is gone one TTL and Linger after the last that was heard of it.
 	Linger time.Duration `json:"linger"`
+	// Resend is how long a call takes at least in which a command is sent more than once, its connection having broken: what was sent
+	// first may then be executed late, and is cleaned up. 0: a third of the TTL, at most 3 s, as where no answer came.
+	Resend time.Duration `json:"resend,omitempty"`
 	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
 	Crowd bool `json:"crowd,omitempty"`
 	// Intent is for how long after the attempt of one who waits those of others may be refused, since a lock keeps turns among
@@ -28,6 +31,15 @@ type Rules struct {
 // attempt is how long one send of a command with this TTL may take: a call that took longer may have been sent again, and
 // what was sent first may be executed last.
 func attempt(ttl time.Duration) int64 { return int64(min(ttl/3, 3*time.Second)) }
+
+// resent tells whether the command of a call may have been sent more than once.
+func (r Rules) resent(e Event) bool {
+	least := attempt(e.TTL)
+	if r.Resend > 0 {
+		least = min(least, int64(r.Resend))
+	}
+	return e.Return-e.Call >= least
+}
 
 // span is a part of the history's time.
 type span struct{ from, to int64 }
@@ -117,7 +129,7 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
 		switch {
-		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Return-e.Call >= attempt(e.TTL)):
+		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || r.resent(e)):
 			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}

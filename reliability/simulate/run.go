@@ -95,12 +95,16 @@ func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
 	return history.Settle(r.Events(), ended), w.rules()
 }
 
+// resend is after what time a command is sent again whose connection broke. This network may deliver the first one late.
+const resend = 5 * time.Millisecond
+
 // rules are what the plan's locks promise in this network.
 func (w *world) rules() history.Rules {
 	models := map[string]history.Model{"single": history.Exclusive, "reentrant": history.Reentrant, "rwhash": history.ReadWrite}
 	r := history.Rules{
 		Model: models[w.plan.Strategy], Crowd: w.plan.Quorum,
 		Linger: w.slowest() + dialTimeout + time.Second,
+		Resend: resend,
 	}
 	if w.plan.Strategy == "rwhash" {
 		r.Intent = time.Second + w.slowest()
