@@ -103,7 +103,7 @@ func shakeChains(all map[string]*lease) (changed bool) {
 // resumption is what the model has to know, beside an event itself, of resumes.
 type resumption struct {
 	old    *lease // of Resume: the hold to take over
-	blurry bool   // its mode is not known, for want of the answer to a conversion
+	blurry bool   // its mode is not known, for want of an answer to a conversion, or of one that proves anything
 	beside bool   // another resume had the same fencing token while it was under way
 	raised bool   // the tenure's token may have been raised by a resume that came to nothing, or was not answered yet
 }
@@ -117,7 +117,7 @@ func resumptionOf(e Event, events []Event, all map[string]*lease, r Rules) resum
 			f.beside = f.beside || other.Outcome == OK && other.Fence == e.Fence && other.Return >= e.Call
 			f.raised = f.raised || other.Owner == e.Owner && (other.doubts(r) || other.Outcome == OK && other.Return >= e.Call)
 		case other.Hold == e.Over && (other.Kind == Downgrade || other.Kind == Upgrade):
-			f.blurry = f.blurry || other.Outcome == Unsettled || other.Outcome == Lost
+			f.blurry = f.blurry || other.Outcome == Unsettled || other.Outcome == Lost || f.old != nil && f.old.excuses(other)
 		}
 	}
 	return f

@@ -153,6 +153,8 @@ func TestResumeModes(t *testing.T) {
 		{"lost after a downgrade without an answer", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4, unknown).resume("b", "a", 10, 12, shared, lost), kept},
 		{"a writer after such a downgrade, beside a reader", begin().acquire("a", 0, 2).call(history.Downgrade, "a", 3, 4, unknown).acquire("c", 5, 6, shared).resume("b", "a", 10, 12), broken},
 		{"it is converted", begin().acquire("a", 0, 2, shared).resume("b", "a", 10, 12, shared).call(history.Upgrade, "b", 13, 14).held("b", 20), kept},
+		{"it was made exclusive meanwhile, whose acquire took long", begin().acquire("a", 0, 40).call(history.Downgrade, "a", 41, 42).call(history.Upgrade, "a", 43, 46).resume("b", "a", 44, 50).renew("b", 60, 61), kept},
+		{"of another mode than it is of", begin().acquire("a", 0, 40).call(history.Downgrade, "a", 41, 42).resume("b", "a", 44, 50), broken},
 		{"the old one is converted", begin().acquire("a", 0, 2, shared).resume("b", "a", 10, 12, shared).call(history.Upgrade, "a", 13, 14), broken},
 		{"the old one is not converted any more", begin().acquire("a", 0, 2, shared).resume("b", "a", 10, 12, shared).call(history.Upgrade, "a", 13, 14, lost), kept},
 		{"a reader keeps its token", begin().acquire("a", 0, 2, shared, fence(5)).resume("b", "a", 10, 12, shared, fence(5)), kept},
