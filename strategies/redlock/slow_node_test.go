@@ -109,15 +109,22 @@ func TestRenewalOverAnUpgradeExtends(t *testing.T) {
 	})
 }
 
+// refused takes a shared lock whose upgrade is refused, since another reader holds node 1.
+func (c *hookedCluster) refused(t *testing.T) *locker.Lock {
+	t.Helper()
+	lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+	c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
+	for _, n := range c.n {
+		n.hook(slow(2*ms, "convert"), nil)
+	}
+	match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+	return lock
+}
+
 // The parts of an upgrade that was refused are shared again when it says so: a resume finds what its Handle says.
 func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
-		c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
-		for _, n := range c.n {
-			n.hook(slow(2*ms, "convert"), nil)
-		}
-		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		lock := c.refused(t)
 		next, err := locker.Resume(t.Context(), c, lock.Handle())
 		match(t, err)
 		if err == nil {
@@ -129,12 +136,7 @@ func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
 // The same for another reader.
 func TestReaderRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
-		c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
-		for _, n := range c.n {
-			n.hook(slow(2*ms, "convert"), nil)
-		}
-		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		lock := c.refused(t)
 		other, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "r2", Mode: locker.Shared})
 		match(t, err)
 		if err == nil {
