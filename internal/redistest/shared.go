@@ -52,7 +52,7 @@ func (s *Shared[T]) Get(tb TB) T {
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("log of the server that %s shares:\n%s", tb.Name(), n.Log())
+			tb.Logf("log of the server that %s shares:\n%s", tb.Name(), tail(n.Log()))
 		}
 	})
 	return n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 // TB is what this package uses of a test. *testing.T, *testing.B and *testing.F
@@ -69,11 +70,21 @@ func start[T node](tb TB, launch func(context.Context) (T, error)) T {
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("server log of %s:\n%s", tb.Name(), n.Log())
+			tb.Logf("server log of %s:\n%s", tb.Name(), tail(n.Log()))
 		}
 		if err := n.Close(); err != nil {
 			tb.Errorf("redistest: close: %v", err)
 		}
 	})
 	return n
+}
+
+// tail is the last of a log: of all of it, what a test says of its failure would be hard to find.
+func tail(log string) string {
+	const lines, omitted = 40, "(the lines before are left out)"
+	all := strings.Split(strings.TrimRight(log, "\n"), "\n")
+	if len(all) > lines {
+		all = append([]string{omitted}, all[len(all)-lines:]...)
+	}
+	return strings.Join(all, "\n")
 }

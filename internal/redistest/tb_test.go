@@ -131,6 +131,19 @@ func TestStartTellsTheTest(t *testing.T) {
 	if log := r.said[1]; strings.Count(log, "Ready to accept connections") != 2 {
 		t.Errorf("not the logs of two servers: %s", log)
 	}
+
+	r = &recorder{T: t}
+	r.run(func(tb redistest.TB) {
+		s := redistest.Start(tb, redistest.Options{})
+		for range 60 {
+			s.MustCommand(tb, "SAVE") // logs a line
+		}
+		tb.Fatalf("said before the log")
+	})
+	r.want(t, "fatal: said before the log", "log: server log of TestStartTellsTheTest")
+	if log := r.said[1]; strings.Count(log, "DB saved on disk") != 40 || !strings.Contains(log, "are left out") {
+		t.Errorf("not the end of a long log alone: %s", log)
+	}
 }
 
 func TestShared(t *testing.T) {
