@@ -22,7 +22,8 @@ type Feed interface {
 	Subscribe(channel string) error
 	Unsubscribe(channel string) error
 	// Next blocks until the next event. After an error the Hub closes the feed and opens another; an error reply must be
-	// a *ServerError.
+	// a *ServerError. Where only Close ended it, that matches net.ErrClosed, io.ErrClosedPipe or context.Canceled: then the
+	// Hub tells why it closed the feed.
 	Next() (Event, error)
 	// Close closes the connection and makes a blocked Next, Subscribe or Unsubscribe return. It may be called more than
 	// once, and by several goroutines.

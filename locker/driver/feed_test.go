@@ -26,6 +26,7 @@ type server struct {
 	fragile  bool             // hangs up at the first command
 	stall    chan struct{}    // commands cannot be written until it is closed
 	writeErr error            // of every command
+	hasty    bool             // the client closes the connection before it tells of writeErr
 	closeErr error            // of Close
 }
 
@@ -113,6 +114,7 @@ func (f *feed) write(command, channel string) error {
 	defer f.busy.Store(false)
 	f.srv.mu.Lock()
 	stall, err, silent, forbidden, fragile := f.srv.stall, f.srv.writeErr, f.srv.silent, f.srv.forbid[channel], f.srv.fragile
+	hasty := f.srv.hasty
 	f.srv.mu.Unlock()
 	if stall != nil {
 		select {
@@ -125,6 +127,10 @@ func (f *feed) write(command, channel string) error {
 	f.commands = append(f.commands, command+channel)
 	f.mu.Unlock()
 	switch {
+	case err != nil && hasty:
+		_ = f.Close()
+		time.Sleep(time.Millisecond) //nolint:forbidigo // fake time: Next comes first
+		return err
 	case err != nil:
 		return err
 	case fragile:

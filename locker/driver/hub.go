@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -33,6 +32,9 @@ type Hub struct {
 	orders  []order        // for feed, not written yet
 	writing bool           // a goroutine is writing them
 
+	wrote sync.Cond // broadcast as writing ends
+	broke error     // why the hub closed feed, where it did
+
 	silence *time.Timer // runs while asked is not empty; nil before
 	heard   time.Time   // since when nothing of what was asked for is confirmed
 }
@@ -53,7 +55,9 @@ type topic struct {
 // NewHub makes a Hub over open, which dials one connection. ctx bounds the dialing, not the connection.
 func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Hub{open: open, ctx: ctx, stop: stop, topics: map[string]*topic{}, pending: map[string]int{}}
+	h := &Hub{open: open, ctx: ctx, stop: stop, topics: map[string]*topic{}, pending: map[string]int{}}
+	h.wrote.L = &h.mu
+	return h
 }
 
 // Subscribe implements Driver.Subscribe. A connection that cannot be opened, and a channel that the server refuses, is an
@@ -111,70 +115,6 @@ func (h *Hub) Close() error {
 	return err
 }
 
-// send has o written on the present connection, in order. It does not wait: a server that is frozen takes no more bytes
-// at some time, which must not hold up a Subscribe whose ctx ends, nor Close. The mutex is held.
-func (h *Hub) send(o order) {
-	if h.feed == nil {
-		return
-	}
-	if !o.stop {
-		h.pending[o.channel]++
-		h.asked = append(h.asked, o.channel)
-		if len(h.asked) == 1 {
-			h.await()
-		}
-	}
-	h.orders = append(h.orders, o)
-	if !h.writing {
-		h.writing = true
-		h.wg.Go(h.write)
-	}
-}
-
-// await begins to wait for the next confirmation, where there is one to come. The mutex is held.
-func (h *Hub) await() {
-	switch h.heard = time.Now(); {
-	case len(h.asked) == 0 && h.silence != nil:
-		h.silence.Stop()
-	case len(h.asked) == 0:
-	case h.silence == nil:
-		h.silence = time.AfterFunc(openTimeout, h.giveUp)
-	default:
-		h.silence.Reset(openTimeout)
-	}
-}
-
-// giveUp closes a feed that has not confirmed a SUBSCRIBE in time: the connection is half open, or the server frozen.
-func (h *Hub) giveUp() {
-	h.mu.Lock()
-	feed := h.feed
-	silent := feed != nil && len(h.asked) > 0 && time.Since(h.heard) >= openTimeout
-	h.mu.Unlock()
-	if silent {
-		_ = feed.Close() // Next fails then, and run opens another
-	}
-}
-
-// write writes what is ordered until there is no more.
-func (h *Hub) write() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for len(h.orders) > 0 {
-		o, feed := h.orders[0], h.feed
-		h.orders = h.orders[1:]
-		h.mu.Unlock()
-		command := feed.Subscribe
-		if o.stop {
-			command = feed.Unsubscribe
-		}
-		if command(o.channel) != nil {
-			_ = feed.Close() // Next fails then, and run opens another
-		}
-		h.mu.Lock()
-	}
-	h.writing = false
-}
-
 // fail takes the topics that match out of the hub and tells those who wait for them.
 func (h *Hub) fail(match func(string, *topic) bool, err error) {
 	for channel, t := range h.topics {
@@ -194,104 +134,6 @@ func (t *topic) settle() {
 }
 
 func unsettled(_ string, t *topic) bool { return !t.isSettled }
-
-// run owns the connection. It ends when the hub is closed, or when nobody is left to reconnect for.
-func (h *Hub) run() {
-	delay := reopenMin
-	for {
-		feed, err := h.dial()
-		if err == nil {
-			opened := time.Now()
-			err = h.receive(feed)
-			_ = feed.Close() // it is broken; what broke it is in err
-			if time.Since(opened) > reopenMax {
-				delay = reopenMin // it lasted: a server that hangs up at once is not dialed at once again
-			}
-		}
-		h.mu.Lock()
-		failed := unsettled
-		if CodeOf(err) != "" && len(h.asked) > 0 { // the server refused one channel; the others are asked for again
-			refused := h.asked[0]
-			failed = func(channel string, _ *topic) bool { return channel == refused }
-		}
-		h.fail(failed, err)
-		h.feed, h.orders, h.asked = nil, nil, nil
-		h.await()
-		clear(h.pending)
-		if h.ctx.Err() != nil || len(h.topics) == 0 {
-			h.running = false
-			h.mu.Unlock()
-			return
-		}
-		h.mu.Unlock()
-		select {
-		case <-time.After(delay):
-		case <-h.ctx.Done():
-		}
-		delay = min(2*delay, reopenMax)
-	}
-}
-
-func (h *Hub) dial() (Feed, error) {
-	ctx, cancel := context.WithTimeout(h.ctx, openTimeout)
-	defer cancel()
-	feed, err := h.open(ctx)
-	if err != nil {
-		return nil, NotSent(err)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
-		_ = feed.Close()
-		return nil, ErrClosed
-	}
-	h.feed = feed
-	for channel := range h.topics {
-		h.send(order{channel: channel})
-	}
-	return feed, nil
-}
-
-// receive hands events on until the connection breaks.
-func (h *Hub) receive(feed Feed) error {
-	for {
-		ev, err := feed.Next()
-		if err != nil {
-			return err
-		}
-		h.mu.Lock()
-		t := h.topics[ev.Channel]
-		switch {
-		case ev.Kind == Subscribed:
-			// A confirmation that an earlier, since cancelled SUBSCRIBE asked for proves nothing.
-			h.pending[ev.Channel]--
-			if i := slices.Index(h.asked, ev.Channel); i >= 0 {
-				h.asked = slices.Delete(h.asked, i, i+1)
-				h.await()
-			}
-			if h.pending[ev.Channel] > 0 {
-				break
-			}
-			delete(h.pending, ev.Channel)
-			if t != nil {
-				t.settle()
-				t.wakeAll()
-			}
-		case t != nil:
-			t.wakeAll()
-		}
-		h.mu.Unlock()
-	}
-}
-
-func (t *topic) wakeAll() {
-	for l := range t.listeners {
-		select {
-		case l.wake <- struct{}{}:
-		default: // one wake-up is under way already
-		}
-	}
-}
 
 type listener struct {
 	hub     *Hub

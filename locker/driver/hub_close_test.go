@@ -167,20 +167,32 @@ func TestHubBlockedWrite(t *testing.T) {
 	})
 }
 
-// A command that cannot be written is a broken connection, whether or not the client's Next notices.
+// A command that cannot be written is a broken connection, whether or not the client's Next notices, and whether the client
+// closes the connection or leaves that to the hub. Who waits hears why, and not that somebody has closed it.
 func TestHubFailedWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
-		a := subscribe(t, hub, "a")
-		srv.set(func() { srv.writeErr = io.ErrClosedPipe })
-		broken := srv.newest()
-		got := <-ask(t.Context(), hub, "b")
-		wantError(t, "Subscribe", got.err, net.ErrClosed)
-		if !broken.isClosed() {
-			t.Error("the connection was not closed")
-		}
-		srv.set(func() { srv.writeErr = nil })
-		advance(time.Second)
-		wantWakeUps(t, "who was there before", a, 1)
-		subscribe(t, hub, "b")
-	})
+	t.Parallel()
+	for name, closesItself := range map[string]bool{"the hub closes": false, "the client closes": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+				a := subscribe(t, hub, "a")
+				srv.set(func() { srv.writeErr, srv.hasty = io.ErrShortWrite, closesItself })
+				broken := srv.newest()
+				got := <-ask(t.Context(), hub, "b")
+				wantError(t, "Subscribe", got.err, io.ErrShortWrite)
+				if !broken.isClosed() {
+					t.Error("the connection was not closed")
+				}
+				srv.set(func() { srv.writeErr = nil })
+				advance(time.Second)
+				wantWakeUps(t, "who was there before", a, 1)
+				subscribe(t, hub, "b")
+				srv.newest().hangUp() // the failure of the connection before is over
+				srv.set(func() { srv.silent = true })
+				advance(20 * time.Millisecond)
+				waiting := ask(t.Context(), hub, "c")
+				srv.newest().hangUp()
+				wantError(t, "Subscribe on the next connection", (<-waiting).err, net.ErrClosed)
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -98,10 +99,14 @@ func TestHubBearsSlowConfirmations(t *testing.T) {
 		if feed.isClosed() {
 			t.Fatal("a connection was given up that confirms one SUBSCRIBE every 4 s")
 		}
+		last := ask(t.Context(), hub, "e")
 		srv.set(func() { srv.silent = false }) // the next one is well
 		advance(200 * time.Millisecond)
 		if !feed.isClosed() {
 			t.Error("a connection that has stopped to confirm was not given up after 5 s")
+		}
+		if err := (<-last).err; err == nil || !strings.Contains(err.Error(), "no SUBSCRIBE was confirmed for 5s") {
+			t.Errorf("who waited for it was told: %v", err)
 		}
 		wg.Wait()
 	})

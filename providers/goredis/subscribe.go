@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -61,8 +62,15 @@ func (f *feed) Subscribe(channel string) error { return f.send(f.pubsub.Subscrib
 // Unsubscribe implements driver.Feed.
 func (f *feed) Unsubscribe(channel string) error { return f.send(f.pubsub.Unsubscribe, channel) }
 
+// send writes a command. Where a PubSub has no connection any more and would dial, Next has found it broken and says why.
 func (f *feed) send(command func(context.Context, ...string) error, channel string) error {
-	_, err := driver.Await(f.ctx, func() (struct{}, error) { return struct{}{}, command(ended, channel) })
+	_, err := driver.Await(f.ctx, func() (struct{}, error) {
+		err := command(ended, channel)
+		if errors.Is(err, ended.Err()) {
+			err = nil
+		}
+		return struct{}{}, err
+	})
 	return err
 }
 
@@ -70,6 +78,9 @@ func (f *feed) send(command func(context.Context, ...string) error, channel stri
 func (f *feed) Next() (driver.Event, error) {
 	for {
 		got, err := driver.Await(f.ctx, func() (any, error) { return f.pubsub.Receive(ended) })
+		if end := f.ctx.Err(); end != nil && errors.Is(err, redis.ErrClosed) {
+			err = end
+		}
 		if err != nil {
 			return driver.Event{}, classify(f.ctx, err, true)
 		}

@@ -123,6 +123,9 @@ func (f *feed) Next() (driver.Event, error) {
 	case err = <-f.failed:
 	case <-f.ctx.Done():
 	}
+	if end := f.ctx.Err(); end != nil { // the client's own words for that are many
+		return driver.Event{}, end
+	}
 	return driver.Event{}, subscriberError(err)
 }
 
