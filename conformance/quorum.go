@@ -2,7 +2,10 @@ package conformance
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
@@ -203,29 +206,41 @@ func threeNodesHang(t *caseT) {
 	t.passes(l, req.Name)
 }
 
-// hungNodesCostNothing does so much that it takes twice too long if each acquire costs a quorumTimeout.
+// hungNodesCostNothing judges each kind of call by its quickest: one that waits for a hung node takes a quorumTimeout each time,
+// and on a busy machine others may take as long now and then.
 func hungNodesCostNothing(t *caseT) {
-	const rounds = 5
+	const rounds, limit = 4, quorumTimeout / 2
 	proxies, l := t.quorumBehind()
 	proxies[1].Freeze()
 	proxies[2].Freeze()
 	name := t.key()
-	t.prompt = rounds * quorumTimeout / 2
-	t.promptly("five locks with two of five nodes hung", func() {
-		for i := range rounds {
-			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: i%2 == 0})
-			if err == nil {
-				err = lock.Renew(t.ctx, 0)
-			}
-			if err == nil {
-				err = lock.Release(t.ctx)
-			}
-			if err != nil {
-				t.Errorf("round %d with two of five nodes hung: %v", i, err)
-				return
-			}
+	quickest := map[string]time.Duration{"Acquire": caseLimit, "fenced Acquire": caseLimit, "Renew": caseLimit, "Release": caseLimit}
+	clock := func(what string, call func() error) {
+		start := time.Now()
+		if err := call(); err != nil {
+			t.Fatalf("%s with two of five nodes hung: %v", what, err)
 		}
-	})
+		quickest[what] = min(quickest[what], time.Since(start))
+	}
+	for range rounds {
+		for what, fenced := range map[string]bool{"Acquire": false, "fenced Acquire": true} {
+			var lock *locker.Lock
+			clock(what, func() (err error) {
+				lock, err = l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
+				return err
+			})
+			clock("Renew", func() error { return lock.Renew(t.ctx, 0) })
+			clock("Release", func() error { return lock.Release(t.ctx) })
+		}
+		if slices.Max(slices.Collect(maps.Values(quickest))) < limit {
+			break
+		}
+	}
+	for what, took := range quickest {
+		if took >= limit {
+			t.Errorf("%s with two of five nodes hung took %v at best", what, took)
+		}
+	}
 	proxies[1].Thaw()
 	proxies[2].Thaw()
 	t.nowhere(name)
