@@ -26,18 +26,18 @@ func (h *hold) convertPart(m *member, p *part, to locker.Mode, r *round) error {
 
 // renewFirst renews a part for a round, while that is waited for.
 func (h *hold) renewFirst(m *member, p *part, lease time.Duration, r *round) error {
-	renewal := newRound(1, 1)
-	renewal.errs[0] = errUnanswered
-	renewal.pending++
-	h.renewPart(m, p, lease, reply{renewal, 0})
+	own := newRound(1, 1)
+	own.errs[0] = errUnanswered
+	own.pending++
+	h.renewPart(m, p, renewal{reply: reply{own, 0}, ttl: lease})
 	select {
-	case <-renewal.decided:
+	case <-own.decided:
 	case <-r.gone:
 	}
-	renewal.leave()
-	renewal.mu.Lock()
-	err := renewal.errs[0]
-	renewal.mu.Unlock()
+	own.leave()
+	own.mu.Lock()
+	err := own.errs[0]
+	own.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil && !reaches(p.lock.Deadline(), h.deadline) {

@@ -53,6 +53,7 @@ type hold struct {
 	took      bool         // a node gave its part
 	late      error        // why the quorum that was won is no lock
 	deadline  time.Time    // of the quorum, as last said
+	renewed   time.Time    // when the last renewal began, if it won; zero: it did not, or is under way
 	lock      *locker.Lock // nil until there is one
 	alarm     *time.Timer  // runs where the quorum ends before deadline
 }

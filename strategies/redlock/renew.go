@@ -32,9 +32,11 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	}
 	defer h.passTurn()
 	h.mu.Lock()
-	aim, lease := time.Now().Add(ttl), h.lease(ttl)
+	began, lease := time.Now(), h.lease(ttl)
+	aim := began.Add(ttl)
+	h.renewed = time.Time{}
 	h.mu.Unlock()
-	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, lease, r) })
+	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, renewal{r, lease, began}) })
 	if t.done >= h.quorum && h.extend(aim, ttl) {
 		return h.term(), nil
 	}
@@ -70,7 +72,8 @@ func (h *hold) extend(aim time.Time, ttl time.Duration) bool {
 	end, ok := h.until(false)
 	if ok = ok && renewed >= h.quorum && h.phase == holding && h.live(); ok {
 		h.move(end, aim)
-		h.confirm(aim.Add(-ttl))
+		h.renewed = aim.Add(-ttl)
+		h.confirm(h.renewed)
 		h.restore(ttl, true)
 	}
 	h.watch()
@@ -103,20 +106,21 @@ type flight struct {
 // renewal is what a round asks of a part.
 type renewal struct {
 	reply
-	ttl time.Duration
+	ttl   time.Duration
+	began time.Time // when the Renew did that asks for it; zero: another operation asks
 }
 
 // renewPart extends the lease at one node, and brings the part up to what the hold is by now. It returns at once.
-func (h *hold) renewPart(m *member, p *part, ttl time.Duration, r reply) {
+func (h *hold) renewPart(m *member, p *part, asked renewal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch f := p.flight; {
 	case m.part != p:
-		r.answer(locker.ErrNotHeld)
+		asked.answer(locker.ErrNotHeld)
 	case f == nil:
-		h.fly(m, p, []renewal{{r, ttl}})
+		h.fly(m, p, []renewal{asked})
 	default:
-		f.waiting = append(slices.DeleteFunc(f.waiting, renewal.over), renewal{r, ttl})
+		f.waiting = append(slices.DeleteFunc(f.waiting, renewal.over), asked)
 	}
 }
 
@@ -151,7 +155,8 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 			}
 		}
 		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && left {
-			h.restore(ttl, false) // the renewal was done when it was found that there is nothing here
+			won := slices.ContainsFunc(f.serves, func(w renewal) bool { return !w.began.IsZero() && w.began.Equal(h.renewed) })
+			h.restore(ttl, won) // the renewal was done when it was found that there is nothing here
 		}
 	}()
 }
