@@ -1,6 +1,7 @@
 package redigo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,10 +115,18 @@ func explain(ctx context.Context, err error) error {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		return driver.NewServerError(string(reply), err)
 	}
-	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+	if end := ended(ctx); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("%w: %w", end, err)
 	}
 	return err
+}
+
+// ended returns why ctx is over. On a busy machine the timer of its deadline may fire after that of a connection.
+func ended(ctx context.Context) error {
+	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
+		return cmp.Or(ctx.Err(), context.DeadlineExceeded)
+	}
+	return ctx.Err()
 }
 
 // closable tells whether conn is one that shut can close.

@@ -95,6 +95,35 @@ func TestReturnsWhenTheReplyIsStalled(t *testing.T) {
 	})
 }
 
+// early is a context whose deadline has passed and whose timer has yet to fire.
+type early struct{ context.Context }
+
+func (early) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
+
+// The timer of the connection's deadline fires, and that of ctx has yet to: on a busy machine it may be late. Who calls is told
+// what it was all the same.
+func TestDeadlineOfTheConnectionComesFirst(t *testing.T) {
+	t.Parallel()
+	eachPool(t, func(t *testing.T, pools poolKind) {
+		proxy := faultproxy.Start(t, miniredis.RunT(t).Addr())
+		drv := open(t, pools.make(proxy.Addr()))
+		proxy.Add(faultproxy.Rule{Match: faultproxy.Contains("lost"), Every: true, Fault: faultproxy.DropReply})
+		for name, send := range map[string]func(context.Context, string) error{
+			"SetNX": func(ctx context.Context, key string) error {
+				_, err := drv.SetNX(ctx, key, "v", time.Minute)
+				return err
+			},
+			"EvalMany": func(ctx context.Context, key string) error {
+				return evalMany(ctx, drv, driver.Call{Script: incr, Keys: []string{key}})[0].Err
+			},
+		} {
+			_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute) // there is a connection
+			must(t, err)
+			wantOpen(t, send(early{t.Context()}, "lost by "+name), context.DeadlineExceeded)
+		}
+	})
+}
+
 // The server reads no more, so that a large command cannot be written.
 func TestReturnsWhenTheServerDoesNotRead(t *testing.T) {
 	t.Parallel()
