@@ -90,7 +90,8 @@ func TestEvalManyLosesItsConnection(t *testing.T) {
 			}
 		}
 		for i := range calls {
-			if n := proxy.Count(faultproxy.Contains(fmt.Sprint("k", i))); n != 1 {
+			n := proxy.Count(faultproxy.Contains(fmt.Sprint("k", i)))
+			if n > 1 || n == 0 && i <= 3 { // what came behind k3 may not be read any more
 				t.Errorf("k%d was sent %d times", i, n)
 			}
 		}
@@ -103,7 +104,7 @@ func TestEvalManyReturnsWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	t.Run("no reply", func(t *testing.T) {
 		t.Parallel()
-		eachEnding(t, func(t *testing.T, pools poolKind, end ending) {
+		eachEnding(t, func(t *testing.T, pools poolKind, begin func(*testing.T) ending) {
 			proxy := faultproxy.Start(t, miniredis.RunT(t).Addr())
 			pool := pools.make(proxy.Addr())
 			drv := open(t, pool)
@@ -111,6 +112,8 @@ func TestEvalManyReturnsWhenItsContextEnds(t *testing.T) {
 			must(t, err)
 			trap := proxy.Add(faultproxy.Rule{Match: faultproxy.Contains("slow"), Fault: faultproxy.Stall})
 			answered := make(chan []driver.Result, 1)
+			end := begin(t)
+			defer end.cancel()
 			go func() {
 				answered <- evalMany(end.ctx, drv, driver.Call{Script: incr, Keys: []string{"slow"}}, driver.Call{Script: incr, Keys: []string{"n"}})
 			}()

@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// ending is a context that ends before the answer comes. cancel does nothing where the deadline ends it.
+// ending is a context that ends before the answer comes. cancel does nothing where the deadline ends it; that is counted from
+// when the ending was made.
 type ending struct {
 	ctx    context.Context
 	cancel func()
@@ -41,8 +42,8 @@ var endings = map[string]func(t *testing.T) ending{
 	},
 }
 
-// soon is long enough for what is done before the command is sent.
-const soon = time.Second
+// soon is long enough for a command to be sent, on a busy machine too.
+const soon = 1500 * time.Millisecond
 
 func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounded {
 	ctx := driver.Bound(parent, d)
@@ -50,15 +51,14 @@ func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounde
 	return ctx
 }
 
-func eachEnding(t *testing.T, test func(t *testing.T, pools poolKind, end ending)) {
+// eachEnding has test call begin when all is ready for the call that is to end.
+func eachEnding(t *testing.T, test func(t *testing.T, pools poolKind, begin func(*testing.T) ending)) {
 	t.Helper()
 	eachPool(t, func(t *testing.T, pools poolKind) {
-		for name, ending := range endings {
+		for name, begin := range endings {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				end := ending(t)
-				defer end.cancel()
-				test(t, pools, end)
+				test(t, pools, begin)
 			})
 		}
 	})
@@ -68,7 +68,7 @@ func eachEnding(t *testing.T, test func(t *testing.T, pools poolKind, end ending
 // its own.
 func TestReturnsWhenTheReplyIsStalled(t *testing.T) {
 	t.Parallel()
-	eachEnding(t, func(t *testing.T, pools poolKind, end ending) {
+	eachEnding(t, func(t *testing.T, pools poolKind, begin func(*testing.T) ending) {
 		proxy := faultproxy.Start(t, miniredis.RunT(t).Addr())
 		pool := pools.make(proxy.Addr())
 		drv := open(t, pool)
@@ -76,6 +76,8 @@ func TestReturnsWhenTheReplyIsStalled(t *testing.T) {
 		must(t, err)
 
 		trap := proxy.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "slow"), Fault: faultproxy.Stall})
+		end := begin(t)
+		defer end.cancel()
 		answered := setNX(end.ctx, drv, "slow")
 		within(t, "stall", trap.Hit())
 		end.cancel()
@@ -127,12 +129,14 @@ func TestDeadlineOfTheConnectionComesFirst(t *testing.T) {
 // The server reads no more, so that a large command cannot be written.
 func TestReturnsWhenTheServerDoesNotRead(t *testing.T) {
 	t.Parallel()
-	eachEnding(t, func(t *testing.T, pools poolKind, end ending) {
+	eachEnding(t, func(t *testing.T, pools poolKind, begin func(*testing.T) ending) {
 		drv := open(t, pools.make(readsOnce(t)))
 		_, err := drv.SetNX(t.Context(), "warm", "v", time.Minute)
 		must(t, err)
 		large := strings.Repeat("x", 16<<20)
 		answered := make(chan answer, 1)
+		end := begin(t)
+		defer end.cancel()
 		go func() {
 			set, err := drv.SetNX(end.ctx, "k", large, time.Minute)
 			answered <- answer{set, err}
@@ -172,10 +176,9 @@ func readsOnce(t *testing.T) (addr string) {
 func TestReturnsWhenDialingHangs(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
-	for name, ending := range endings {
+	for name, begin := range endings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			end := ending(t)
 			dialing, late := make(chan struct{}), make(chan struct{})
 			pool := &redis.Pool{MaxIdle: 1, Dial: func() (redis.Conn, error) {
 				close(dialing)
@@ -183,6 +186,8 @@ func TestReturnsWhenDialingHangs(t *testing.T) {
 				return redis.Dial("tcp", m.Addr())
 			}}
 			drv := open(t, pool)
+			end := begin(t)
+			defer end.cancel()
 			answered := setNX(end.ctx, drv, name)
 			within(t, "dialing", dialing)
 			end.cancel()
