@@ -95,18 +95,8 @@ func testPromptReturn(t *testing.T, opts redis.ClientOption, proxies ...*faultpr
 							t.Fatal(err)
 						}
 					}
-					hits := make(chan struct{}, len(proxies))
-					for _, p := range proxies {
-						trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(t.Name()), Every: true, Fault: faultproxy.Stall})
-						defer trap.Release()
-						go func() {
-							select {
-							case <-trap.Hit():
-								hits <- struct{}{}
-							case <-t.Context().Done():
-							}
-						}()
-					}
+					hits, release := trapAt(t, proxies, faultproxy.Rule{Match: faultproxy.Contains(t.Name()), Every: true, Fault: faultproxy.Stall})
+					defer release()
 					ctx, stop, end := e.make()
 					defer stop()
 					errs := inParallel(ctx, drv, workers, t.Name())
@@ -117,6 +107,29 @@ func testPromptReturn(t *testing.T, opts redis.ClientOption, proxies ...*faultpr
 					collect(t, errs, e.want)
 				})
 			}
+		}
+	}
+}
+
+// trapAt puts a rule to work at all proxies until release. On hits something comes once a proxy has disturbed a command.
+func trapAt(t *testing.T, proxies []*faultproxy.Proxy, rule faultproxy.Rule) (hits <-chan struct{}, release func()) {
+	t.Helper()
+	some := make(chan struct{}, len(proxies))
+	var traps []*faultproxy.Trap
+	for _, p := range proxies {
+		trap := p.Add(rule)
+		traps = append(traps, trap)
+		go func() {
+			select {
+			case <-trap.Hit():
+				some <- struct{}{}
+			case <-t.Context().Done():
+			}
+		}()
+	}
+	return some, func() {
+		for _, trap := range traps {
+			trap.Release()
 		}
 	}
 }
@@ -249,14 +262,16 @@ func testDeadConnection(t *testing.T, opts redis.ClientOption, proxies ...*fault
 	}
 	conns := 0
 	for _, p := range proxies {
-		p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "lost"), Fault: faultproxy.DropReply})
 		conns += p.Conns()
 	}
-	cancellable, cancel := context.WithTimeout(t.Context(), soon)
+	lost, release := trapAt(t, proxies, faultproxy.Rule{Match: faultproxy.Command("SET", "lost"), Fault: faultproxy.DropReply})
+	defer release()
+	cancellable, cancel := context.WithTimeout(t.Context(), time.Second) // long enough to send it
 	defer cancel()
 	if _, err := drv.SetNX(cancellable, "lost", "v", time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("SetNX whose reply is lost: %v, want DeadlineExceeded", err)
 	}
+	wait(t, "the lost reply", lost)
 	later, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	for _, ctx := range []context.Context{driver.Bound(context.Background(), patience), later} {
