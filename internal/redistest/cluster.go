@@ -26,8 +26,8 @@ func StartCluster(tb TB, n int, opts Options) *Cluster {
 }
 
 // LaunchCluster starts a cluster of n masters with equal shares of the slots. The
-// caller must Close it. When it returns, every node serves its slots and knows
-// the owner of each other slot.
+// caller must Close it. When it returns, every node serves its slots, knows the
+// owner of each other slot and passes messages on to each other node.
 func LaunchCluster(ctx context.Context, n int, opts Options) (_ *Cluster, err error) {
 	if n < 1 {
 		return nil, fmt.Errorf("redistest: a cluster of %d nodes: want 1 or more", n)
@@ -119,8 +119,9 @@ func addSlots(first, last int) []any {
 	return command
 }
 
-// WaitReady waits until every running node serves its slots and knows the owner
-// of each other slot, as after a node's Restart.
+// WaitReady waits until every running node serves its slots, knows the owner of
+// each other slot and has a link to each other running node, as after a node's
+// Restart. What is published before that is not heard of at all nodes.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	all := c.all()
 	for _, s := range all {
@@ -145,7 +146,7 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// compare checks the owners of all slots as s sees them.
+// compare checks the owners of all slots as s sees them, and its links.
 func (c *Cluster) compare(ctx context.Context, s *Server) error {
 	nodes, err := s.Do(ctx, "CLUSTER", "NODES")
 	if err != nil {
@@ -157,7 +158,25 @@ func (c *Cluster) compare(ctx context.Context, s *Server) error {
 			return fmt.Errorf("owner of slot %d is %q, want %q", slot, seen[slot], want)
 		}
 	}
+	linked := links(nodes)
+	for _, other := range c.all() {
+		if id := c.id(other); other.Running() && !linked[id] {
+			return fmt.Errorf("there is no link to %s, node %q", other.Addr(), id)
+		}
+	}
 	return nil
+}
+
+// links returns the IDs of the nodes, in a reply to CLUSTER NODES, to which there is a link.
+func links(reply any) map[string]bool {
+	text, _ := reply.(string)
+	linked := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 7 && fields[7] == "connected" {
+			linked[fields[0]] = true
+		}
+	}
+	return linked
 }
 
 // owners returns the IDs of the slots' owners in a reply to CLUSTER NODES.
