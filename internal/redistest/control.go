@@ -32,12 +32,16 @@ func (s *Server) stop() error {
 	return s.hold()
 }
 
-// hold keeps the port of a server that is gone, so that no other server is found there.
-func (s *Server) hold() (err error) {
-	if s.held == nil {
-		s.held, err = localport.Hold(s.port)
+// hold keeps the port of a server that is gone, so that no other server is found there. A child that the server forked just
+// before, to save or to send its data, has a copy of its listener for a moment.
+func (s *Server) hold() error {
+	if s.held != nil {
+		return nil
 	}
-	return err
+	return poll(context.Background(), "the port is free", func(context.Context) (err error) {
+		s.held, err = localport.Hold(s.port)
+		return err
+	})
 }
 
 // runAgain starts the process on the port that was held.
