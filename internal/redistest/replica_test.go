@@ -16,22 +16,22 @@ func TestReplicaFollowsItsMasterThroughARelay(t *testing.T) {
 			master := redistest.Start(t, opts)
 			between := redistest.StartRelay(t, master.Addr(), time.Millisecond)
 			replica := redistest.StartReplica(t, master, between.Addr())
-			wait := func(want int64) {
+			wait := func(want int64, ms int) {
 				t.Helper()
 				c, err := master.Dial(t.Context())
 				must(t, err)
 				defer c.Close()
 				_, err = c.Do("SET", "k", "v")
 				must(t, err)
-				if got, err := c.Do("WAIT", 1, 1000); got != want || err != nil {
+				if got, err := c.Do("WAIT", 1, ms); got != want || err != nil {
 					t.Errorf("WAIT: %v, %v; want %d", got, err, want)
 				}
 			}
-			wait(1)
+			wait(1, 20_000)
 			must(t, replica.Freeze())
-			wait(0)
+			wait(0, 500)
 			must(t, replica.Thaw())
-			wait(1)
+			wait(1, 20_000)
 			must(t, master.Kill())
 			replica.MustCommand(t, "REPLICAOF", "NO", "ONE")
 			if got := replica.MustCommand(t, "GET", "k"); got != "v" {

@@ -18,7 +18,8 @@ const (
 )
 
 // Sentinel is a master with two replicas, watched by three Sentinels. They take
-// a master for down after one second without an answer.
+// a master for down after two seconds without an answer: one that is held up on
+// a busy machine must stay the master.
 type Sentinel struct {
 	servers   []*Server
 	sentinels []*Server
@@ -74,7 +75,7 @@ func LaunchSentinel(ctx context.Context, opts Options) (_ *Sentinel, err error) 
 func (s *Server) sentinelArgs(master *Server) ([]string, error) {
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "sentinel monitor %s 127.0.0.1 %d %d\n", masterName, master.port, quorum)
-	fmt.Fprintf(&conf, "sentinel down-after-milliseconds %s 1000\n", masterName)
+	fmt.Fprintf(&conf, "sentinel down-after-milliseconds %s 2000\n", masterName)
 	fmt.Fprintf(&conf, "sentinel failover-timeout %s 5000\n", masterName)
 	if password := master.Password(); password != "" {
 		fmt.Fprintf(&conf, "sentinel auth-pass %s %q\n", masterName, password)

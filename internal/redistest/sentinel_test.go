@@ -25,7 +25,7 @@ func TestSentinelFindsANewMaster(t *testing.T) {
 				t.Errorf("the first master is %s", first.Addr())
 			}
 			first.MustCommand(t, "SET", "k", "v")
-			if got := first.MustCommand(t, "WAIT", 2, 5000); got != int64(2) {
+			if got := first.MustCommand(t, "WAIT", 2, 20_000); got != int64(2) {
 				t.Errorf("in sync: %v replicas", got)
 			}
 			killed, err := s.KillMaster(t.Context())

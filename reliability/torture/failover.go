@@ -12,21 +12,12 @@ import (
 const (
 	// unreplicated is how long before a failover what was acknowledged may not have reached a replica.
 	unreplicated = time.Second
-	// downAfter is for how long a master must be missed. On a busy machine one that lives is replaced all the same.
+	// downAfter is for how long a cluster's master must be missed, as Sentinels' by default. On a busy machine one that lives is
+	// replaced all the same.
 	downAfter = 2 * time.Second
 	// settleLimit is how long a failover may take, with Sentinels' ten seconds until a master that comes back is made a replica.
 	settleLimit = time.Minute
 )
-
-// patient makes the Sentinels wait for downAfter.
-func patient(s *redistest.Sentinel) error {
-	for _, w := range s.Sentinels() {
-		if _, err := w.Command("SENTINEL", "SET", s.MasterName(), "down-after-milliseconds", downAfter.Milliseconds()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // soleMaster returns the master of Sentinels, if all servers are there and the others are its replicas.
 func (s *stage) soleMaster(ctx context.Context) ([]*redistest.Server, error) {

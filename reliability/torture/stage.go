@@ -149,9 +149,6 @@ func threeSentinels(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := patient(s); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	st := &stage{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}
 	st.masters = st.soleMaster
 	return st, nil
