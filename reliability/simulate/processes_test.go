@@ -32,6 +32,13 @@ func (s *sum) String() string {
 	return fmt.Sprintf("%d schedules, %d operations, %d faults, %d losses, %d violations, %d stuck", s.schedules, s.operations, s.faults, s.losses, s.violations, s.stuck)
 }
 
+// rate is how many operations there were in a second.
+func (s *sum) rate(took time.Duration) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return float64(s.operations) / took.Seconds()
+}
+
 // mark begins the lines by which a process reports.
 const mark = "@schedule "
 
@@ -81,7 +88,7 @@ func simulateAll() (*sum, error) {
 			running = false
 		}
 		took := time.Since(start)
-		fmt.Printf("%v: %v, %.0f operations a second\n", took.Round(time.Second), s, float64(s.operations)/took.Seconds())
+		fmt.Printf("%v: %v, %.0f operations a second\n", took.Round(time.Second), s, s.rate(took))
 	}
 	err := errors.Join(errs...)
 	if s.undecided > 0 {
