@@ -20,7 +20,7 @@ func Example() {
 	ctx := locker.WithTrace(context.Background(), &locker.Trace{
 		Renewed: func(context.Context, locker.RenewedInfo) { renewed <- struct{}{} },
 	})
-	req := locker.Request{Name: "report", TTL: 300 * time.Millisecond}
+	req := locker.Request{Name: "report", TTL: 2 * time.Second}
 	err := locker.Do(ctx, locks, req, func(ctx context.Context, lock *locker.Lock) error {
 		first := lock.Deadline()
 		for range 4 {
@@ -37,9 +37,9 @@ func Example() {
 
 // MaxHold ends a hold that makes no progress: its lease runs out, and the Lock says why.
 func Example_maxHold() {
-	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 50 * time.Millisecond})))
+	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 200 * time.Millisecond})))
 
-	req := locker.Request{Name: "report", TTL: 60 * time.Millisecond}
+	req := locker.Request{Name: "report", TTL: 1500 * time.Millisecond}
 	err := locker.Do(context.Background(), locks, req, func(ctx context.Context, _ *locker.Lock) error {
 		<-ctx.Done() // the work hangs
 		return nil
