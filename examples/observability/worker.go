@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	orderLock  = "order:17"     // all workers contend for it
-	reportLock = "report:daily" // it is renewed, and then lost
-	reportTTL  = time.Second    // and so renewed each third of a second
+	orderLock  = "order:17"      // all workers contend for it
+	reportLock = "report:daily"  // it is renewed, and then lost
+	reportTTL  = 2 * time.Second // and so renewed each two thirds of a second
 	charging   = 30 * time.Millisecond
 	resting    = 10 * time.Millisecond // between rounds
 )

@@ -20,7 +20,7 @@ import (
 
 func main() { demo.Main("watchdog", run) }
 
-const ttl = time.Second
+const ttl = 3 * time.Second / 2
 
 func run(ctx context.Context, all clients.All) error {
 	bare, err := single.New(all[0].Driver, single.Config{Prefix: "example:"})
