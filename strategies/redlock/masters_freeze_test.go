@@ -38,9 +38,9 @@ func TestFrozenMasters(t *testing.T) {
 func TestFrozenQuorum(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := m.quorum(1, redlock.Config{AttemptTimeout: 200 * time.Millisecond}, nil)
+	l := m.quorum(1, redlock.Config{AttemptTimeout: time.Second}, nil)
 	patient := m.quorum(2, redlock.Config{AttemptTimeout: long, MinValidity: time.Second}, nil)
-	brief := m.acquire(l, locker.Request{Name: "brief", TTL: 2 * time.Second})
+	brief := m.acquire(l, locker.Request{Name: "brief", TTL: 3 * time.Second})
 	held := m.acquire(l, locker.Request{Name: "held", TTL: long})
 	m.freeze(1, 2, 3)
 	var all sync.WaitGroup

@@ -13,20 +13,20 @@ import (
 func TestKilledMasters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := m.quorum(0, redlock.Config{}, nil)
-	other := m.quorum(1, redlock.Config{}, nil)
+	l := m.quorum(0, lenient, nil)
+	other := m.quorum(1, lenient, nil)
 	held := m.acquire(l, locker.Request{Name: "held", TTL: long})
-	brief := m.acquire(l, locker.Request{Name: "brief", TTL: 4 * time.Second})
 	released := m.acquire(l, locker.Request{Name: "released", TTL: long})
 	for i, when := range []string{"one killed", "two killed"} {
 		m.kill(i)
 		m.cycles(l, when)
 		m.renewed(held)
-		m.renewed(brief)
 		m.refused(other, locker.Request{Name: "held", TTL: long})
 	}
 	m.release(released)
 
+	brief := m.acquire(l, locker.Request{Name: "brief", TTL: 4 * time.Second})
+	m.renewed(brief)
 	m.kill(2)
 	m.outage(l, locker.Request{Name: "new", TTL: long}, 3)
 	m.outage(other, locker.Request{Name: "held", TTL: long}, 3)
@@ -54,7 +54,7 @@ func TestKilledMasters(t *testing.T) {
 func TestRestartedWithItsData(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := m.quorum(1, redlock.Config{}, nil)
+	l := m.quorum(1, lenient, nil)
 	lock := m.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 	m.eventually(m.heldAt(name, five))
 	tokens := []any{m.value(0, name), m.value(1, name)}
@@ -90,7 +90,7 @@ func TestRestoredMasters(t *testing.T) {
 		t.Run(map[bool]string{false: "lost its data", true: "missed the acquire"}[missed], func(t *testing.T) {
 			t.Parallel()
 			m := startMasters(t)
-			l, other := m.quorum(2, redlock.Config{}, nil), m.quorum(0, redlock.Config{}, nil)
+			l, other := m.quorum(2, lenient, nil), m.quorum(0, lenient, nil)
 			req := locker.Request{Name: name, TTL: long, Fenced: true}
 			var lock *locker.Lock
 			if missed {
