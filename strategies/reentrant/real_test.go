@@ -34,7 +34,7 @@ func TestManyHoldsOnARealServer(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			drv := locker.Must(goredis.New(client))
 			t.Cleanup(func() { match(t, drv.Close()) })
-			l := locker.Must(reentrant.New(drv, reentrant.Config{Prefix: "lock:"}))
+			l := locker.Must(reentrant.New(drv, reentrant.Config{Prefix: "lock:", AttemptTimeout: time.Minute}))
 			mine := locker.Request{Name: what, Owner: "me", TTL: time.Hour, Fenced: true}
 			refused := func() {
 				t.Helper()
@@ -110,7 +110,8 @@ func TestOutOfMemory(t *testing.T) {
 	resumed, err := locker.Resume(t.Context(), l, inner.Handle())
 	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
-	match(t, giveBack(t, resumed))
+	_, err = leaseOf(resumed).Do(t.Context(), locker.Op{Kind: locker.OpGiveBack})
+	match(t, err)
 	if _, err = l.Acquire(t.Context(), mine); err == nil {
 		t.Error("the server has memory for another hold")
 	}

@@ -48,8 +48,8 @@ func TestSlowRefusal(t *testing.T) {
 	drv := locker.Must(goredis.New(client))
 	t.Cleanup(func() { match(t, drv.Close()) })
 	readers := locker.Must(rwhash.New(drv, rwhash.Config{}))
-	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", time.Second}, rwhash.Config{AttemptTimeout: time.Minute}))
-	for what, ttl := range map[string]time.Duration{"the lease lasts": time.Minute, "the lease ends meanwhile": 900 * time.Millisecond} {
+	writers := locker.Must(rwhash.New(slow{drv, "HGETALL", 2 * time.Second}, rwhash.Config{AttemptTimeout: time.Minute}))
+	for what, ttl := range map[string]time.Duration{"the lease lasts": time.Minute, "the lease ends meanwhile": 1900 * time.Millisecond} {
 		lock, err := readers.Acquire(t.Context(), locker.Request{Name: what, Mode: locker.Shared, TTL: ttl})
 		match(t, err)
 		server.MustCommand(t, "HSET", what, "rough", 0) // as after many holds

@@ -68,7 +68,7 @@ func releaseAtOnce(t *testing.T, locks []*locker.Lock, held func(*locker.Lock) b
 // its own are, and no other.
 func TestSilentNodeOfACluster(t *testing.T) { // alone: with thousands of locks it takes all that the machine has
 	redistest.Need(t)
-	const ttl = 3 * time.Second
+	const ttl = 4 * time.Second
 	cluster := redistest.StartCluster(t, 3, redistest.Options{Args: []string{"--cluster-node-timeout", "60000"}})
 	silent := cluster.Nodes()[1]
 	for _, client := range clients.All {
@@ -77,7 +77,7 @@ func TestSilentNodeOfACluster(t *testing.T) { // alone: with thousands of locks 
 			match(t, err)
 			t.Cleanup(func() { _ = drv.Close() })
 			l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(drv, single.Config{})))
-			for what, freeze := range map[string]time.Duration{"shorter": ttl / 3, "longer": 3 * ttl / 2} {
+			for what, freeze := range map[string]time.Duration{"shorter": ttl / 3, "longer": 6 * ttl / 5} {
 				locks := acquireAtOnce(t, l, 1500, locker.Request{Name: what, TTL: ttl})
 				wait(t, ttl/3-ttl/30) // until renewals are due
 				match(t, silent.Freeze())
