@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -113,6 +114,10 @@ func TestRenewBatch(t *testing.T) {
 // A lock that nothing extends says why it ended; one that was released does not.
 func TestExplainEnd(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, explainEnd)
+}
+
+func explainEnd(t *testing.T) {
 	why := errors.New("enough")
 	locker.ExplainEnd(nil, why)
 	grant := locker.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}
