@@ -46,6 +46,7 @@ func (l *log) trace(ctx context.Context, start time.Time) context.Context {
 // Every wait is reported with its reason, and its end with what brought it about, unless the waiter gave up.
 func TestTrace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
+		s.ask = late(ms) // a begins to wait before
 		s.answer = func(n int, _ locker.Request) error {
 			switch n {
 			case 2:
@@ -73,9 +74,9 @@ func TestTrace(t *testing.T) {
 		for i, want := range [][]string{
 			{
 				"0s: job exclusive waits, held, 0 ahead, subscribed false, for 2s",
-				"0s: job exclusive woken by subscription after 0s",
-				"0s: job exclusive waits, held, 0 ahead, subscribed true, for 2s",
-				"2s: job exclusive woken by backoff after 2s",
+				"1ms: job exclusive woken by subscription after 1ms",
+				"1ms: job exclusive waits, held, 0 ahead, subscribed true, for 1.999s",
+				"2s: job exclusive woken by backoff after 1.999s",
 				"2s: job exclusive waits, held, 0 ahead, subscribed true, for 101ms",
 				"2.101s: job exclusive woken by lease end after 101ms",
 				"2.101s: job exclusive waits, cut, 0 ahead, subscribed true, for 1.899s",
