@@ -228,8 +228,10 @@ func TestRenewalOverARaiseExtends(t *testing.T) {
 }
 
 // Node 2 hangs in a renewal. No upgrade leaves a goroutine behind that waits for it.
-func TestUpgradesLeaveNoGoroutinesBehind(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+func TestUpgradesLeaveNoGoroutinesBehind(t *testing.T) { //nolint:paralleltest // see below
+	synctest.Test(t, func(t *testing.T) { // not beside other tests: it counts the goroutines of all
+		defer sleep(time.Hour) // what is behind ends
+		c := overHooked(t, 3, redlock.Config{})
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
 		c.n[2].hook(slow(20*time.Second, "renew"), nil)
 		match(t, lock.Renew(t.Context(), time.Hour))
