@@ -44,13 +44,19 @@ func (s *Server) hold() error {
 	})
 }
 
-// runAgain starts the process on the port that was held.
+// runAgain starts the process on the port that was held. Another process may take that before it does, most often one that
+// looks for a free port and gives it up at once: it tries again for a while.
 func (s *Server) runAgain(ctx context.Context) error {
 	if err := s.held.Drop(); err != nil {
 		return err
 	}
 	s.held = nil
-	return s.run(ctx)
+	end := time.Now().Add(patience)
+	for {
+		if err := s.run(ctx); !errors.Is(err, errPortTaken) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // Kill ends the server with SIGKILL and waits until it is gone. It is no error

@@ -202,3 +202,33 @@ func TestStartN(t *testing.T) {
 		}
 	}
 }
+
+// Somebody takes the port of a server that is being started again, and gives it up after a while.
+func TestRestartOnAPortThatIsTakenForAWhile(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	for range 10 { // on a busy machine the server may come first
+		must(t, s.Kill())
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for ctx.Err() == nil { // until the port is there to be taken
+				if l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr()); err == nil {
+					<-time.After(300 * time.Millisecond)
+					_ = l.Close()
+					return
+				}
+			}
+		}()
+		err := s.Restart(t.Context())
+		cancel()
+		<-over
+		must(t, err)
+		s.MustCommand(t, "PING")
+		if strings.Contains(s.Log(), "Address already in use") {
+			return
+		}
+	}
+	t.Error("nobody took the port: this proves nothing")
+}
