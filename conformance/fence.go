@@ -185,7 +185,7 @@ func counterAheadCountsOn(t *caseT) {
 func counterOutlivesLock(t *caseT) {
 	const day = 24 * time.Hour
 	l, name := t.direct(), t.key()
-	for _, ttl := range []time.Duration{time.Second, 3 * day} {
+	for _, ttl := range []time.Duration{10 * time.Second, 3 * day} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: ttl, Fenced: true})
 		check := func(when string, ttl time.Duration) {
 			if left := t.pttl(fenceKey(name)); left < ttl+day-slack || left > ttl+day {

@@ -73,8 +73,8 @@ var leaseCases = []testCase{
 	},
 }
 
-// brief is the TTL of leases that a case waits for.
-const brief = 400 * time.Millisecond
+// brief is the TTL of leases that a case waits for, after some steps for which they must last.
+const brief = time.Second
 
 func leaseEndsByItself(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.key()
@@ -104,7 +104,7 @@ func leaseEndsByItself(t *caseT) {
 func ttlIsSetAsAsked(t *caseT) {
 	l := t.direct()
 	for _, ttl := range []time.Duration{
-		0, time.Second, 1501 * time.Millisecond, 90*time.Second + 999*time.Microsecond, locker.DefaultTTL, time.Hour, locker.MaxTTL,
+		0, 3 * time.Second, 3501 * time.Millisecond, 90*time.Second + 999*time.Microsecond, locker.DefaultTTL, time.Hour, locker.MaxTTL,
 	} {
 		for _, fenced := range []bool{false, true} {
 			lock := t.acquire(l, locker.Request{Name: t.key(), TTL: ttl, Fenced: fenced})

@@ -41,13 +41,14 @@ func endsWithQuorumthLatest(t *caseT) {
 }
 
 func timeTakenCounts(t *caseT) {
+	const ttl = attemptTimeout * 8 / 10 // the slow answers come within an attempt
 	for _, slow := range []struct {
 		ttl, delay time.Duration
 		wins       bool
 	}{
-		{10 * brief, brief / 2, true},
-		{brief, brief * 95 / 100, false}, // there is too little left
-		{brief, brief * 11 / 10, false},  // there is nothing left: so says each node
+		{10 * ttl, ttl / 2, true},
+		{ttl, ttl * 95 / 100, false}, // there is too little left
+		{ttl, ttl * 11 / 10, false},  // there is nothing left: so says each node
 	} {
 		proxies, l := t.quorumBehind()
 		req := locker.Request{Name: t.key(), TTL: slow.ttl}

@@ -132,7 +132,7 @@ func (r *recorder) first() string {
 }
 
 // impatient is how long a case that is to fail waits for what does not come.
-const impatient = 2 * time.Second
+const impatient = 4 * time.Second
 
 // slots bounds how many cases run at once, quorumSlots how many with five servers; they mostly wait.
 var slots, quorumSlots = make(chan struct{}, 24), make(chan struct{}, 8)
