@@ -213,12 +213,23 @@ func lateConversion(t *caseT) {
 	p, l := t.behind()
 	lock, observer := t.acquire(l, reader(t.key())), t.direct()
 	t.ok(lock.Downgrade(t.ctx), "Downgrade") // the server knows the script now
-	late := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
-	ctx, cancel := context.WithCancel(t.ctx)
-	result := background(func() error { return lock.Upgrade(ctx) })
-	t.event(late.Hit(), "the upgrade is under way")
-	cancel()
-	err := t.result(result, "a cancelled upgrade")
+	var late *faultproxy.Trap
+	var err error
+	t.eventually("an upgrade is cancelled before it is sent again", func() bool {
+		before := p.Count(faultproxy.Contains(lock.Name()))
+		late = p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
+		ctx, cancel := context.WithCancel(t.ctx)
+		result := background(func() error { return lock.Upgrade(ctx) })
+		t.event(late.Hit(), "the upgrade is under way")
+		cancel()
+		err = t.result(result, "a cancelled upgrade")
+		if err == nil && p.Count(faultproxy.Contains(lock.Name()))-before > 1 { // an attempt's time was over before the cancel
+			late.Release()
+			t.ok(lock.Downgrade(t.ctx), "Downgrade")
+			return false
+		}
+		return true
+	})
 	t.is(err, locker.ErrUnknownOutcome, "a cancelled upgrade")
 	t.mode(lock, locker.Shared)
 	later := background(func() error { return lock.Downgrade(t.ctx) })

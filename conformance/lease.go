@@ -220,7 +220,7 @@ func lossIsForGood(t *caseT) {
 
 	// An answer that comes after Done closed changes nothing either.
 	late := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(late.Name()), Fault: faultproxy.Stall})
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(late.Name()), Fault: faultproxy.Stall, Every: true})
 	renewed := background(func() error { return late.Renew(t.ctx, long) })
 	t.event(trap.Hit(), "the renewal's answer is withheld")
 	locker.MarkLost(late, errors.New("found out otherwise"))
