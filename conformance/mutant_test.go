@@ -28,7 +28,7 @@ var mutants = []struct {
 	{
 		"SETNX, then EXPIRE", oneKey,
 		func(a *algorithm) { a.take = takeInTwoCommands },
-		[]string{"an acquire never leaves a key without an end"},
+		[]string{"an acquire never leaves a key without an end", "an acquire is one command"},
 	},
 	{
 		"DEL without comparing", oneKey,

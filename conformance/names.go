@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -114,9 +115,22 @@ func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	}
 }
 
+// beside counts what was sent about other names than those of the case: what it is warmed up by may be cleaned up for a while,
+// where a busy machine answered late.
+func beside(p *faultproxy.Proxy) int {
+	return p.Count(func(args []string) bool {
+		switch strings.ToUpper(args[0]) {
+		case "SET", "EVAL", "EVALSHA", "SUBSCRIBE":
+			return !faultproxy.Contains("conformance.")(args)
+		default: // of a connection
+			return false
+		}
+	})
+}
+
 func badNamesAreRefused(t *caseT) {
 	p, l := t.behind()
-	before := len(p.Requests())
+	before := beside(p)
 	for what, name := range map[string]string{
 		"an empty name": "", "a name of 1025 bytes": strings.Repeat("n", 1025), "a name of 1 MiB": strings.Repeat("n", 1<<20),
 		"an empty hash tag": "{}x", "a lone brace": "a}b", "braces in the wrong order": "}{", "a fence key": "a:fence", "a channel": "a:wake",
@@ -127,14 +141,14 @@ func badNamesAreRefused(t *caseT) {
 			t.refusedAsInvalid(lock, err, what)
 		}
 	}
-	if n := len(p.Requests()); n != before {
+	if n := beside(p); n != before {
 		t.Errorf("requests that are refused sent %d commands", n-before)
 	}
 }
 
 func badRequestsAreRefused(t *caseT) {
 	p, l := t.behind()
-	before := len(p.Requests())
+	before := beside(p)
 	const year = 365 * 24 * time.Hour
 	big := strings.Repeat("x", 1025)
 	for what, req := range map[string]locker.Request{
@@ -156,29 +170,29 @@ func badRequestsAreRefused(t *caseT) {
 		t.is(err, errors.ErrUnsupported, "a shared acquire")
 		t.isNot(err, locker.ErrInvalid, "a shared acquire")
 	}
-	if n := len(p.Requests()); n != before {
+	if n := beside(p); n != before {
 		t.Errorf("requests that are refused sent %d commands", n-before)
 	}
 }
 
 func doneContextAcquiresNothing(t *caseT) {
 	p, l := t.behind()
-	before := len(p.Requests())
 	past, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Hour))
 	defer cancel()
 	for _, fenced := range []bool{false, true} {
 		for _, ctx := range []context.Context{t.canceled(), past} {
-			lock, err := l.Acquire(ctx, locker.Request{Name: t.key(), Fenced: fenced})
+			name := t.key()
+			lock, err := l.Acquire(ctx, locker.Request{Name: name, Fenced: fenced})
 			if lock != nil {
 				t.Errorf("an acquire under a context that is over gave a lock")
 			}
 			t.is(err, ctx.Err(), "Acquire under a context that is over")
 			t.isNot(err, locker.ErrUnknownOutcome, "Acquire under a context that is over")
 			t.isNot(err, locker.ErrNotAcquired, "Acquire under a context that is over")
+			if n := p.Count(faultproxy.Contains(name)); n > 0 {
+				t.Errorf("an acquire under a context that is over sent %d commands", n)
+			}
 		}
-	}
-	if n := len(p.Requests()); n != before {
-		t.Errorf("acquires under a context that is over sent %d commands", n-before)
 	}
 }
 

@@ -64,25 +64,35 @@ const faulty = 10 * attemptTimeout
 // answerLost are the faults after which the command was executed and nobody heard of it.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall}
 
+// acquireIsOneCommand counts again where it counted too many: on a busy machine an answer may take longer than an attempt, and
+// what it answers is sent again.
 func acquireIsOneCommand(t *caseT) {
+	const tries = 5
 	p, l := t.behind()
 	for _, fenced := range []bool{false, true} {
-		name := t.key()
-		count := func() int { return p.Count(faultproxy.Contains(name)) }
-		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
-		if n := count(); n != 1 {
-			t.Errorf("an uncontended acquire sent %d commands, want 1 (fenced is %v)", n, fenced)
+		var won, refused, rest int
+		for range tries {
+			name := t.key()
+			count := func() int { return p.Count(faultproxy.Contains(name)) }
+			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			won = count()
+			t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			refused = count() - won
+			t.ok(lock.Renew(t.ctx, 0), "Renew")
+			t.ok(lock.Release(t.ctx), "Release")
+			rest = count() - won - refused
+			if won == 1 && refused <= 2 && rest == 2 {
+				break
+			}
 		}
-		before := count()
-		t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
-		if n := count() - before; n > 2 {
-			t.Errorf("a refused acquire sent %d commands, want 2 at most (fenced is %v)", n, fenced)
+		if won != 1 {
+			t.Errorf("an uncontended acquire sent %d commands, want 1 (fenced is %v)", won, fenced)
 		}
-		before = count()
-		t.ok(lock.Renew(t.ctx, 0), "Renew")
-		t.ok(lock.Release(t.ctx), "Release")
-		if n := count() - before; n != 2 {
-			t.Errorf("a renewal and a release sent %d commands, want 2 (fenced is %v)", n, fenced)
+		if refused > 2 {
+			t.Errorf("a refused acquire sent %d commands, want 2 at most (fenced is %v)", refused, fenced)
+		}
+		if rest != 2 {
+			t.Errorf("a renewal and a release sent %d commands, want 2 (fenced is %v)", rest, fenced)
 		}
 	}
 }
@@ -138,16 +148,19 @@ func cutAcquireSucceeds(t *caseT) {
 
 func slowAcquireSucceeds(t *caseT) {
 	p, l := t.behind()
-	name := t.key()
-	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: 3 * shortly})
-	executed := t.hitAt(trap)
-	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-	t.sentOnce(p, name, "Acquire with a slow reply")
-	if late := lock.Deadline().Sub((<-executed).Add(long - long/100)); late > 0 {
-		t.Errorf("the Deadline is %v too late: it counts from the reply, not from the send", late)
-	}
-	t.covers(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.eventually("the reply is waited for", func() bool {
+		name := t.key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: 3 * shortly})
+		executed := t.hitAt(trap)
+		lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+		if late := lock.Deadline().Sub((<-executed).Add(long - long/100)); late > 0 {
+			t.Errorf("the Deadline is %v too late: it counts from the reply, not from the send", late)
+		}
+		t.covers(lock)
+		sent := p.Count(faultproxy.Contains(name))
+		t.ok(lock.Release(t.ctx), "Release")
+		return sent == 1 // a busy machine may add so much that the reply is too slow
+	})
 }
 
 // hitAt tells when a trap is hit, or a zero time if it is not before the case ends.
@@ -220,17 +233,26 @@ func refusalsAreNotOpen(t *caseT) {
 		"NOPERM this user has no permissions", "NOAUTH Authentication required.",
 	} {
 		for _, fenced := range []bool{false, true} {
-			name := t.key()
-			t.srv.mini.SetError(text)
-			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
-			t.srv.mini.SetError("")
 			code := driver.NewServerError(text, nil).Code()
-			if lock != nil || driver.CodeOf(err) != code {
-				t.Errorf("Acquire on %s: %v, %v; want the server's error", code, lock, err)
-			}
-			t.notContention(err, code)
-			t.isNot(err, locker.ErrUnknownOutcome, "Acquire on %s", code)
-			t.sentOnce(p, name, "Acquire on "+code)
+			t.eventually("one send of an acquire is answered "+code, func() bool {
+				name := t.key()
+				ctx, cancel := context.WithTimeout(t.ctx, 2*attemptTimeout)
+				defer cancel()
+				t.srv.mini.SetError(text)
+				lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
+				t.srv.mini.SetError("")
+				t.notContention(err, code)
+				resent := p.Count(faultproxy.Contains(name)) > 1
+				if lock == nil && (ctx.Err() != nil || resent && errors.Is(err, locker.ErrUnknownOutcome)) {
+					return false // a busy machine answered the first send too late
+				}
+				if lock != nil || driver.CodeOf(err) != code {
+					t.Errorf("Acquire on %s: %v, %v; want the server's error", code, lock, err)
+				}
+				t.isNot(err, locker.ErrUnknownOutcome, "Acquire on %s", code)
+				t.sentOnce(p, name, "Acquire on "+code)
+				return true
+			})
 		}
 	}
 }
