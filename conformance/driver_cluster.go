@@ -103,7 +103,7 @@ func silentNodeInBatch(t *caseT) {
 	silent := t.srv.cluster.Nodes()[1]
 	t.ok(silent.Freeze(), "freeze a node")
 	for n, parent := range []context.Context{t.ctx, context.Background()} {
-		ctx := driver.Bound(parent, 10*shortly)
+		ctx := driver.Bound(parent, 20*shortly)
 		results := t.many(ctx, drv, calls)
 		ctx.Stop()
 		for i, r := range results {

@@ -184,6 +184,21 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 	}
 }
 
+// unanswered makes a call whose time is over before its answer comes. On a busy machine that may be before it is sent, so that
+// its outcome is known: then it has more time.
+func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (err error) {
+	t.Helper()
+	for wait := 3 * shortly; wait < t.prompt; wait *= 3 {
+		ctx, cancel := context.WithTimeout(t.ctx, wait)
+		err = t.result(background(func() error { return call(ctx) }), what)
+		cancel()
+		if errors.Is(err, locker.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+	}
+	return err
+}
+
 // canceled is a context that is over.
 func (t *caseT) canceled() context.Context {
 	ctx, cancel := context.WithCancel(t.ctx)
