@@ -192,12 +192,18 @@ func ownerEntersAgain(t *caseT) {
 func lostReleaseEndsOneHold(t *caseT) {
 	for what, fault := range answerLost {
 		p, l := t.behind()
-		req := locker.Request{Name: t.key(), TTL: long, Owner: "me"}
-		outer := t.acquire(l, req)
-		req.TTL = faulty
-		inner := t.acquire(l, req)
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: fault})
-		t.ok(t.result(background(func() error { return inner.Release(t.ctx) }), "Release"), "Release of the inner hold, %s", what)
+		req := locker.Request{TTL: long, Owner: "me"}
+		var outer *locker.Lock
+		var trap *faultproxy.Trap
+		_, err := t.resolved(t.ctx, func() *locker.Lock {
+			req.Name, req.TTL = t.key(), long
+			outer = t.acquire(l, req)
+			req.TTL = faulty
+			inner := t.acquire(l, req)
+			trap = p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: fault})
+			return inner
+		})
+		t.ok(err, "Release of the inner hold, %s", what)
 		t.event(trap.Hit(), "the fault happens")
 		t.contended(t.direct(), locker.Request{Name: req.Name, Owner: "you"})
 		t.ok(outer.Renew(t.ctx, 0), "Renew of the outer hold")
