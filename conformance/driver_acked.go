@@ -115,7 +115,7 @@ func frozenReplicaAcksNothing(t *caseT) {
 	t.acked(drv, key, 1, shortly, 4, 0)
 	t.ok(replica.Thaw(), "let the replica go on")
 	t.acked(drv, key, 1, t.patience, 5, 1)
-	t.acked(drv, key, 2, shortly, 6, 1) // more than there are
+	t.acked(drv, key, 2, 15*shortly, 6, 1) // more than there are: it takes so long, in which the one there is answers
 }
 
 func waitHoldsNobodyUp(t *caseT) {
