@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -146,23 +147,33 @@ func lastingOutageEnds(t *caseT) {
 func releaseEndsRenewals(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
+	t.warmLocker(other)
+	var lock, next *locker.Lock
+	t.eventually("the outcome of a release with a renewal under way is known", func() bool {
+		lock = t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
+		t.renewed(lock, 1)
+		renewal := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
+		t.event(renewal.Hit(), "a renewal is held back")
+		released := background(func() error { return lock.Release(t.ctx) })
+		t.event(lock.Done(), "Done closes")
+		t.is(lock.Err(), locker.ErrReleased, "Err of a released lock")
+		// A client with one connection sends the release behind the renewal: the next holder must not wait for it.
+		t.do(lock.Name(), "DEL", lock.Name())
+		next = t.acquire(other, locker.Request{Name: lock.Name(), TTL: long, Fenced: true})
+		renewal.Release()
+		t.event(renewal.Executed(), "the renewal runs late")
+		err := t.result(released, "Release")
+		t.is(lock.Err(), locker.ErrReleased, "Err after a late renewal")
+		if errors.Is(err, locker.ErrUnknownOutcome) { // on a busy machine it was held up for too long; now it is cleaned up after
+			t.ok(next.Release(t.ctx), "Release of the next holder")
+			return false
+		}
+		if err != nil {
+			t.is(err, locker.ErrLost, "Release of a lock that was taken away")
+		}
+		return true
+	})
 	sends := func() int { return p.Count(faultproxy.Contains(lock.Name())) }
-	t.renewed(lock, 1)
-	renewal := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
-	t.event(renewal.Hit(), "a renewal is held back")
-	released := background(func() error { return lock.Release(t.ctx) })
-	t.event(lock.Done(), "Done closes")
-	t.is(lock.Err(), locker.ErrReleased, "Err of a released lock")
-	// A client with one connection sends the release behind the renewal: the next holder must not wait for it.
-	t.do(lock.Name(), "DEL", lock.Name())
-	next := t.acquire(other, locker.Request{Name: lock.Name(), TTL: long, Fenced: true})
-	renewal.Release()
-	t.event(renewal.Executed(), "the renewal runs late")
-	if err := t.result(released, "Release"); err != nil {
-		t.is(err, locker.ErrLost, "Release of a lock that was taken away")
-	}
-	t.is(lock.Err(), locker.ErrReleased, "Err after a late renewal")
 
 	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
 	t.renewed(witness, 1)

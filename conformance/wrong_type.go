@@ -79,20 +79,17 @@ func changedTypeIsLost(t *caseT) {
 	l := t.direct()
 	for typ, commands := range t.otherTypes() {
 		for _, use := range []string{"release", "renew"} {
-			name := t.key()
-			lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-			t.do(name, "DEL", name)
-			t.do(name, on(name, commands[0])...)
-			var err error
-			if use == "release" {
-				err = lock.Release(t.ctx)
-			} else {
-				err = lock.Renew(t.ctx, 0)
-			}
-			t.is(err, locker.ErrLost, "%s where a %s is stored", use, typ)
-			if got := t.do(name, "TYPE", name); got != typ || t.pttl(name) != forEver {
-				t.Errorf("%s turned a %s into a %v that ends in %v", use, typ, got, t.pttl(name))
-			}
+			t.lostTo(use, "a "+typ+" is stored", func() (*locker.Lock, func()) {
+				name := t.key()
+				lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+				t.do(name, "DEL", name)
+				t.do(name, on(name, commands[0])...)
+				return lock, func() {
+					if got := t.do(name, "TYPE", name); got != typ || t.pttl(name) != forEver {
+						t.Errorf("%s turned a %s into a %v that ends in %v", use, typ, got, t.pttl(name))
+					}
+				}
+			})
 		}
 	}
 }
