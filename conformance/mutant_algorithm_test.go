@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type algorithm struct {
 	token          func(req locker.Request) string // default: a fresh one
 	outageIsHeld   bool                            // no answer counts as "held by another"
 	onceOnly       bool                            // nothing is sent again
+	timeout        time.Duration                   // of a send; default: attemptTimeout
 	carelessly     bool                            // what a release was answered is nobody's affair
 	obedient       bool                            // a cancelled ctx stops a release
 	fromReply      bool                            // the lease counts from the answer
@@ -152,7 +154,7 @@ func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := driver.Bound(ctx, attemptTimeout)
+		bound := driver.Bound(ctx, cmp.Or(h.alg.timeout, attemptTimeout))
 		err := send(bound)
 		bound.Stop()
 		if err == nil {

@@ -81,7 +81,8 @@ func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, l
 func TestRenewalMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
 	t.Parallel()
 	reviving, once := oneKey, oneKey
-	reviving.renew, once.onceOnly = luaRevive, true
+	reviving.renew = luaRevive
+	once.onceOnly, once.timeout = true, 3*attemptTimeout // what is sent once should be answered on a busy machine too
 	harness := func(a algorithm, wrap func(locker.Locker, driver.Driver) locker.Locker) *Harness {
 		return &Harness{Dial: plain, Can: Capabilities{Renews: true}, New: func(drv driver.Driver) (locker.Locker, error) {
 			return wrap(&mutable{drv: drv, alg: a}, drv), nil
