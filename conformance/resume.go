@@ -72,12 +72,12 @@ func resumeTakesOver(t *caseT) {
 		t.ok(lock.Release(t.ctx), "Release of the resumed Lock")
 		t.free(a, name)
 	}
-	name := t.key()
-	old := t.acquire(a, locker.Request{Name: name, TTL: long})
-	lock, err := locker.Resume(t.ctx, b, old.Handle())
-	t.ok(err, "Resume")
-	t.is(old.Release(t.ctx), locker.ErrLost, "Release, unaware, of the Lock that was taken over")
-	t.ok(lock.Release(t.ctx), "Release")
+	t.lostTo("release", "another took the hold over, unaware of it", func() (*locker.Lock, func()) {
+		old := t.acquire(a, locker.Request{Name: t.key(), TTL: long})
+		lock, err := locker.Resume(t.ctx, b, old.Handle())
+		t.ok(err, "Resume")
+		return old, func() { t.ok(lock.Release(t.ctx), "Release") }
+	})
 }
 
 func resumeOfWhatIsGone(t *caseT) {
