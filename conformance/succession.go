@@ -36,9 +36,9 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 		go func() {
 			var err error
 			for _, req := range reqs {
-				err = errors.Join(err, follow(t.ctx, l, req, t.h.Can))
+				err = errors.Join(err, t.followInTime(l, &req))
 				if again && err == nil {
-					err = follow(t.ctx, l, req, t.h.Can)
+					err = t.followInTime(l, &req)
 				}
 			}
 			errs <- err
@@ -51,32 +51,61 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 	}
 }
 
-// follow does to a free name all that one who holds it may do, and leaves it free.
+// followInTime is follow, up to three times, each with another name, where a busy machine let the time of a call pass: that says
+// nothing of the call before it, as a refusal or a loss does.
+func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
+	for range 3 {
+		err = follow(t.ctx, l, *req, t.h.Can)
+		passed := errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded)
+		if !passed || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
+			return err
+		}
+		req.Name = t.key()
+	}
+	return err
+}
+
+// follow does to a free name all that one who holds it may do, up to the first error, and leaves it free.
 func follow(ctx context.Context, l locker.Locker, req locker.Request, can Capabilities) error {
 	lock, err := l.Acquire(ctx, req)
 	if err != nil {
 		return err
 	}
+	do := func(call func() error) {
+		if err == nil {
+			err = call()
+		}
+	}
 	for _, ttl := range []int{0, 2, 0} {
-		err = errors.Join(err, lock.Renew(ctx, time.Duration(ttl)*long))
+		do(func() error { return lock.Renew(ctx, time.Duration(ttl)*long) })
 		if can.Convert {
-			err = errors.Join(err, lock.Downgrade(ctx), lock.Renew(ctx, 0), lock.Upgrade(ctx))
+			do(func() error { return lock.Downgrade(ctx) })
+			do(func() error { return lock.Renew(ctx, 0) })
+			do(func() error { return lock.Upgrade(ctx) })
 		}
 		if can.Reentrant {
-			inner, entered := l.Acquire(ctx, req)
-			if entered == nil {
-				entered = inner.Release(ctx)
+			do(func() error {
+				inner, err := l.Acquire(ctx, req)
+				if err == nil {
+					err = inner.Release(ctx)
+				}
+				return err
+			})
+		}
+		do(func() error {
+			next, err := locker.Resume(ctx, l, lock.Handle())
+			if err != nil {
+				return err
 			}
-			err = errors.Join(err, entered)
-		}
-		next, resumed := locker.Resume(ctx, l, lock.Handle())
-		if resumed != nil {
-			return errors.Join(err, resumed, lock.Release(ctx))
-		}
-		if req.Fenced && next.Fence() <= lock.Fence() {
-			err = errors.Join(err, fmt.Errorf("the token was %d and is %d after Resume", lock.Fence(), next.Fence()))
-		}
-		lock = next
+			before := lock.Fence()
+			if lock = next; req.Fenced && next.Fence() <= before {
+				return fmt.Errorf("the token was %d and is %d after Resume", before, next.Fence())
+			}
+			return nil
+		})
 	}
-	return errors.Join(err, lock.Release(ctx))
+	if released := lock.Release(ctx); err == nil {
+		err = released
+	}
+	return err
 }
