@@ -36,7 +36,8 @@
 //   - 1024 commands without an answer fill a connection (RingScaleEachConn). What comes then waits whatever its ctx says,
 //     unless the environment has RUEIDIS_QUEUE_TYPE=flowbuffer.
 //   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by the client's ping.
-//   - What was given up lives on in the client: a dial until Dialer.Timeout, a pipelined command until its answer.
+//   - What was given up lives on in the client: a dial until Dialer.Timeout, a pipelined command until its answer. A client that
+//     is closed while it dials keeps that connection open for good (v1.0.79: mux.Close against mux._pipe).
 //
 // A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it does with the bare client.
 // To a near server a command of a lone caller then takes about half as long again; to many callers it makes no difference.
