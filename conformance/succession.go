@@ -52,11 +52,12 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 }
 
 // followInTime is follow, up to three times, each with another name, where a busy machine let the time of a call pass: that says
-// nothing of the call before it, as a refusal or a loss does.
+// nothing of the call before it, as a refusal or a loss does, or an unknown outcome before any call can have taken so long.
 func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	for range 3 {
+		start := time.Now()
 		err = follow(t.ctx, l, *req, t.h.Can)
-		passed := errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded)
+		passed := time.Since(start) >= attemptTimeout && (errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
 		if !passed || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
 			return err
 		}
