@@ -142,6 +142,9 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 			p.renewed = sent
 		}
 		left := slices.ContainsFunc(f.serves, renewal.over)
+		won := slices.ContainsFunc(slices.Concat(f.serves, f.waiting), func(w renewal) bool {
+			return !w.began.IsZero() && w.began.Equal(h.renewed)
+		})
 		for _, w := range f.serves {
 			w.answer(err)
 		}
@@ -155,7 +158,6 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 			}
 		}
 		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && left {
-			won := slices.ContainsFunc(f.serves, func(w renewal) bool { return !w.began.IsZero() && w.began.Equal(h.renewed) })
 			h.restore(ttl, won) // the renewal was done when it was found that there is nothing here
 		}
 	}()
