@@ -120,7 +120,7 @@ func (f *feed) write(command, channel string) error {
 		select {
 		case <-stall:
 		case <-f.over:
-			return net.ErrClosed
+			return context.Canceled
 		}
 	}
 	f.mu.Lock()

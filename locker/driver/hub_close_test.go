@@ -196,3 +196,15 @@ func TestHubFailedWrite(t *testing.T) {
 		})
 	}
 }
+
+// A write that the hub's own closing has ended is no reason why the connection broke.
+func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.stall = make(chan struct{}) })
+		waiting := ask(t.Context(), hub, "b")
+		srv.set(func() { srv.stall = nil })
+		srv.newest().hangUp()
+		wantError(t, "Subscribe", (<-waiting).err, net.ErrClosed)
+	})
+}

@@ -56,7 +56,7 @@ func (h *Hub) drop(err error) error {
 	}
 	cause := h.broke
 	h.broke = nil
-	if cause == nil || CodeOf(err) != "" || !saysClosed(err) {
+	if cause == nil || saysClosed(cause) || CodeOf(err) != "" || !saysClosed(err) {
 		return err
 	}
 	return cause
