@@ -13,6 +13,10 @@ type Bounded struct {
 	cancel          context.CancelFunc
 	deadline        time.Time
 
+	// Urgent marks a call that keeps or ends a hold: a renewal, a release, a conversion. Where calls wait for a connection it
+	// does not queue behind acquires. Set it before the context is passed on.
+	Urgent bool
+
 	mu    sync.Mutex
 	err   error // why it ended; set once, as done closes
 	done  chan struct{}
@@ -121,4 +125,10 @@ func Cancellable(ctx context.Context) bool {
 		return b.Cancellable()
 	}
 	return ctx.Done() != nil
+}
+
+// Urgent reports whether a strategy marked ctx's call as one that keeps or ends a hold ([Bounded.Urgent]).
+func Urgent(ctx context.Context) bool {
+	b, ok := ctx.(*Bounded)
+	return ok && b.Urgent
 }

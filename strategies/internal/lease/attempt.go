@@ -53,7 +53,7 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 	if req.Fenced || req.Resume.Fence() != 0 {
 		a.fenceKey = fencing.Key(key)
 	}
-	a.sends.Timeout, a.sends.Limit = a.timeout, outcome.OpenFor(a.ttl)
+	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, outcome.OpenFor(a.ttl), a.over != ""
 	return a
 }
 

@@ -39,7 +39,8 @@ func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
 		cmd := holds[i].command(h.layout.Renew, holds[i].fenced(), holds[i].value, millis(r.TTL), holds[i].kept(r.TTL))
 		calls[i] = driver.Call{Script: cmd.script, Keys: cmd.keys, Args: cmd.args}
 	}
-	bound := driver.Bound(ctx, h.batchTimeout())
+	bound := &driver.Bounded{Urgent: true}
+	bound.Start(ctx, h.batchTimeout())
 	defer bound.Stop()
 	sent := time.Now()
 	results := h.drv.(driver.Batcher).EvalMany(bound, calls) //nolint:errcheck // Batch has looked

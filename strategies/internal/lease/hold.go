@@ -109,7 +109,7 @@ func (c *command) Send(ctx context.Context) (err error) {
 
 // command prepares a call on the lock, and on the fence counter where fenced.
 func (h *hold) command(script *driver.Script, fenced bool, args ...string) *command {
-	c := &command{Sends: outcome.Sends{Timeout: h.timeout}, drv: h.drv, script: script, key: [2]string{h.key, h.fenceKey}}
+	c := &command{Sends: outcome.Sends{Timeout: h.timeout, Urgent: true}, drv: h.drv, script: script, key: [2]string{h.key, h.fenceKey}}
 	c.keys = c.key[:1]
 	if fenced {
 		c.keys = c.key[:2]

@@ -28,6 +28,8 @@ type Sends struct {
 	Timeout time.Duration
 	// Limit bounds the sending as a whole: no send begins later than this after the first. Zero: ctx alone.
 	Limit time.Duration
+	// Urgent marks the sends as urgent for the driver ([driver.Bounded.Urgent]).
+	Urgent bool
 	// Patience, where it is not nil, ends the resending in place of ctx, which then bounds only each send.
 	Patience context.Context //nolint:containedctx // a second context, of the same call
 
@@ -86,6 +88,7 @@ func (s *Sends) send(ctx context.Context, cmd Command) error {
 	if s.Limit > 0 {
 		timeout = min(timeout, s.Limit-s.Last.Sub(s.First))
 	}
+	bound.Urgent = s.Urgent
 	bound.Start(ctx, timeout)
 	defer bound.Stop()
 	return cmd.Send(bound)
