@@ -16,6 +16,11 @@ type Trace struct {
 	Renewed  func(context.Context, RenewedInfo)  // a renewal ended
 	Released func(context.Context, ReleasedInfo) // a release ended
 	Lost     func(context.Context, LostInfo)     // a Lock was lost
+
+	// NodeFailing and NodeRecovered report a change of one node of a quorum, once per change, to the Trace of the
+	// operation that noticed it. They are about the node, not about a lock.
+	NodeFailing   func(context.Context, NodeInfo) // a node began to fail, or stopped answering
+	NodeRecovered func(context.Context, NodeInfo) // a node that failed answers again
 }
 
 // Source says where an event comes from.
@@ -103,6 +108,17 @@ type LostInfo struct {
 	Err  error         // matches ErrLost
 }
 
+// NodeInfo describes a change of one node of a quorum.
+type NodeInfo struct {
+	Source                // Strategy is that of the quorum; Client and Address are the node's, where they are known
+	Node    int           // its index among the nodes of the quorum
+	Name    string        // its name in the strategy's Config; "" where it has none
+	Nodes   int           // how many nodes the quorum has
+	Failing int           // how many of them fail now, this one included
+	For     time.Duration // NodeRecovered: how long it failed
+	Err     error         // NodeFailing: why; NodeRecovered: why it failed last
+}
+
 type traceKey struct{}
 
 // WithTrace returns a ctx whose acquires, and the Locks that come of them, report to t, and to what ctx reported to
@@ -117,6 +133,9 @@ func WithTrace(ctx context.Context, t *Trace) context.Context {
 			Renewed:  both(t.Renewed, old.Renewed),
 			Released: both(t.Released, old.Released),
 			Lost:     both(t.Lost, old.Lost),
+
+			NodeFailing:   both(t.NodeFailing, old.NodeFailing),
+			NodeRecovered: both(t.NodeRecovered, old.NodeRecovered),
 		}
 	}
 	if t == nil {

@@ -35,6 +35,9 @@ func (r *recorder) trace(prefix string) *locker.Trace {
 		Renewed:  record[locker.RenewedInfo](r, prefix+"renewed"),
 		Released: record[locker.ReleasedInfo](r, prefix+"released"),
 		Lost:     record[locker.LostInfo](r, prefix+"lost"),
+
+		NodeFailing:   record[locker.NodeInfo](r, prefix+"node failing"),
+		NodeRecovered: record[locker.NodeInfo](r, prefix+"node recovered"),
 	}
 }
 
@@ -47,6 +50,8 @@ func fire(ctx context.Context, t *locker.Trace) {
 	t.Renewed(ctx, locker.RenewedInfo{})
 	t.Released(ctx, locker.ReleasedInfo{})
 	t.Lost(ctx, locker.LostInfo{})
+	t.NodeFailing(ctx, locker.NodeInfo{})
+	t.NodeRecovered(ctx, locker.NodeInfo{})
 }
 
 func TestWithTrace(t *testing.T) {
@@ -62,7 +67,7 @@ func TestWithTrace(t *testing.T) {
 	one := locker.WithTrace(ctx, r.trace("1 "))
 	both := locker.WithTrace(locker.WithTrace(one, nil), r.trace("2 "))
 	three := locker.WithTrace(both, r.trace("3 "))
-	names := []string{"attempt", "waiting", "woken", "acquired", "renewed", "released", "lost"}
+	names := []string{"attempt", "waiting", "woken", "acquired", "renewed", "released", "lost", "node failing", "node recovered"}
 	for _, tt := range []struct {
 		ctx   context.Context
 		order []string // the newest first

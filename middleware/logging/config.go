@@ -22,6 +22,10 @@ type Config struct {
 	SlowLevel slog.Leveler
 	// LostLevel is the level of "lock lost" and "lock release failed". Default: slog.LevelError.
 	LostLevel slog.Leveler
+	// FailingLevel is the level of "redlock node fails". Default: slog.LevelWarn.
+	FailingLevel slog.Leveler
+	// RecoveredLevel is the level of "redlock node recovered". Default: slog.LevelInfo.
+	RecoveredLevel slog.Leveler
 	// ShowOwner logs the holder's owner. On a reentrant lock, whoever knows the owner can enter. Default: false. The token of
 	// a hold is never logged.
 	ShowOwner bool
@@ -40,7 +44,13 @@ func New(cfg Config) (locker.Middleware, error) {
 	for _, l := range []struct {
 		level *slog.Leveler
 		usual slog.Level
-	}{{&cfg.ContendedLevel, slog.LevelDebug}, {&cfg.SlowLevel, slog.LevelWarn}, {&cfg.LostLevel, slog.LevelError}} {
+	}{
+		{&cfg.ContendedLevel, slog.LevelDebug},
+		{&cfg.SlowLevel, slog.LevelWarn},
+		{&cfg.LostLevel, slog.LevelError},
+		{&cfg.FailingLevel, slog.LevelWarn},
+		{&cfg.RecoveredLevel, slog.LevelInfo},
+	} {
 		if *l.level == nil {
 			*l.level = l.usual
 		}

@@ -29,7 +29,9 @@ type acquisition = observe.Acquisition[state]
 
 func newLog(cfg Config) *log {
 	l := &log{cfg: cfg}
-	l.observer = observe.NewObserver(observe.Hooks[state]{Contended: l.contended, Waiting: l.waiting})
+	l.observer = observe.NewObserver(observe.Hooks[state]{
+		Contended: l.contended, Waiting: l.waiting, NodeFailing: l.nodeFailing, NodeRecovered: l.nodeRecovered,
+	})
 	l.trace = &locker.Trace{Released: l.released, Lost: l.lost}
 	return l
 }
@@ -144,6 +146,27 @@ func (l *log) logEnd(
 		slog.String("outcome", string(outcome)), slog.Duration("held", held),
 	}
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
+}
+
+// nodeFailing reports that a node of a quorum began to fail.
+func (l *log) nodeFailing(ctx context.Context, info locker.NodeInfo) {
+	l.log(ctx, l.cfg.FailingLevel, "redlock node fails", l.failure(node(info), info.Err)...)
+}
+
+// nodeRecovered reports that it answers again.
+func (l *log) nodeRecovered(ctx context.Context, info locker.NodeInfo) {
+	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered", append(node(info), slog.Duration("failed_for", info.For))...)
+}
+
+// node is which node of a quorum changed, and how many fail now.
+func node(info locker.NodeInfo) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.Int("node", info.Node))
+	if info.Name != "" {
+		attrs = append(attrs, printable("name", info.Name))
+	}
+	return append(attrs, slog.String("provider", info.Client), slog.String("address", info.Address),
+		slog.Int("nodes", info.Nodes), slog.Int("failing", info.Failing))
 }
 
 func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {

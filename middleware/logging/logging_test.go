@@ -295,3 +295,26 @@ func TestMisuse(t *testing.T) {
 		}
 	}
 }
+
+// A change of a node of a quorum is one record, however often the middleware is in the chain, and also after the acquisition.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	b := &book{}
+	mw := locker.Must(logging.New(logging.Config{Logger: b.logger()}))
+	source := locker.Source{Strategy: "redlock", Client: "go-redis", Address: "10.0.0.1:6379"}
+	var trace *locker.Trace
+	var inside context.Context
+	_, _ = mw(mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+		inside, trace = ctx, locker.TraceFrom(ctx)
+		trace.NodeFailing(ctx, locker.NodeInfo{Source: source, Node: 1, Name: "north", Nodes: 3, Failing: 1, Err: io.EOF})
+		return nil, io.EOF
+	}))).Acquire(t.Context(), locker.Request{Name: "job"})
+	trace.NodeRecovered(inside, locker.NodeInfo{Source: source, Node: 1, Nodes: 3, For: time.Minute, Err: io.EOF})
+	want := []string{
+		`level=WARN msg="redlock node fails" node=1 name=north provider=go-redis address=10.0.0.1:6379 nodes=3 failing=1 error_type=eof error=EOF`,
+		`level=INFO msg="redlock node recovered" node=1 provider=go-redis address=10.0.0.1:6379 nodes=3 failing=0 failed_for=1m0s`,
+	}
+	if got := b.lines(); !slices.Equal(got, want) {
+		t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

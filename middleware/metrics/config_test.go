@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -29,10 +30,15 @@ func TestInstruments(t *testing.T) {
 		_, _ = l.Acquire(t.Context(), locker.Request{Name: "job", MaxWait: time.Second})
 		_ = lock.Renew(t.Context(), 0)
 		server.Expire("job")
+		_, _ = m.middleware(t, metrics.Config{})(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+			locker.TraceFrom(ctx).NodeFailing(ctx, locker.NodeInfo{Err: io.EOF})
+			return nil, io.EOF
+		})).Acquire(t.Context(), locker.Request{Name: "job"})
 		data := m.data(t)
 		for name, unit := range map[string]string{
 			metrics.WaitDuration: "s", metrics.HoldDuration: "s", metrics.Acquisitions: "{acquisition}", metrics.Renewals: "{renewal}", metrics.RenewalFailures: "{renewal}",
 			metrics.Losses: "{lock}", metrics.Holding: "{lock}", metrics.Waiting: "{waiter}",
+			metrics.NodesFailing: "{node}",
 		} {
 			metric, ok := data[name]
 			if !ok || metric.Unit != unit || metric.Description == "" {
@@ -53,7 +59,7 @@ func TestInstruments(t *testing.T) {
 				}
 			}
 		}
-		if len(data) != 8 {
+		if len(data) != 9 {
 			t.Errorf("%d instruments", len(data))
 		}
 	})

@@ -22,6 +22,9 @@ const (
 	Losses          = "holdfast.lock.losses"  // counter, {lock}; its series begin at zero
 	Holding         = "holdfast.lock.held"    // up-down counter, {lock}: locks held now
 	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions that wait now
+	// NodesFailing is a gauge for each node of a quorum that has failed: 1 while it fails, 0 since it answers again. Unit
+	// {node}: the sum over the nodes is how many fail now.
+	NodesFailing = "holdfast.redlock.nodes.failing"
 )
 
 // instruments are what is recorded to.
@@ -30,12 +33,13 @@ type instruments struct {
 	acquisitions, renewals  metric.Int64Counter
 	renewalFailures, losses metric.Int64Counter
 	held, waiting           metric.Int64UpDownCounter
+	nodesFailing            metric.Int64Gauge
 }
 
 func newInstruments(cfg Config) (*instruments, error) {
 	m := cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	in := &instruments{}
-	var errs [8]error
+	var errs [9]error
 	in.wait, errs[0] = m.Float64Histogram(WaitDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.WaitBuckets...),
 		metric.WithDescription("Time from asking for a lock to the answer, waiting included."))
 	in.hold, errs[1] = m.Float64Histogram(HoldDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.HoldBuckets...),
@@ -52,11 +56,14 @@ func newInstruments(cfg Config) (*instruments, error) {
 		metric.WithDescription("Acquisitions that wait now, for the holder or for their turn."))
 	in.renewalFailures, errs[7] = m.Int64Counter(RenewalFailures, metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals that failed. Each is repeated while the lease lasts, by watchdog."))
+	in.nodesFailing, errs[8] = m.Int64Gauge(NodesFailing, metric.WithUnit("{node}"),
+		metric.WithDescription("1 for a node of a quorum that fails now, 0 for one that failed and answers again."))
 	return in, errors.Join(errs[:]...)
 }
 
 // enabled tells whether anything is recorded.
 func (in *instruments) enabled(ctx context.Context) bool {
 	return in.wait.Enabled(ctx) || in.hold.Enabled(ctx) || in.acquisitions.Enabled(ctx) || in.renewals.Enabled(ctx) ||
-		in.renewalFailures.Enabled(ctx) || in.losses.Enabled(ctx) || in.held.Enabled(ctx) || in.waiting.Enabled(ctx)
+		in.renewalFailures.Enabled(ctx) || in.losses.Enabled(ctx) || in.held.Enabled(ctx) || in.waiting.Enabled(ctx) ||
+		in.nodesFailing.Enabled(ctx)
 }

@@ -72,6 +72,10 @@ func (m *measured) lines(t testing.TB) []string {
 			for _, p := range data.DataPoints {
 				out = append(out, fmt.Sprintf("%s %d %s", name, p.Value, text(p.Attributes)))
 			}
+		case metricdata.Gauge[int64]:
+			for _, p := range data.DataPoints {
+				out = append(out, fmt.Sprintf("%s %d %s", name, p.Value, text(p.Attributes)))
+			}
 		case metricdata.Histogram[float64]:
 			for _, p := range data.DataPoints {
 				out = append(out, fmt.Sprintf("%s %d of %v %s", name, p.Count, p.Sum, text(p.Attributes)))

@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +23,7 @@ const (
 	keyGroup     = attribute.Key("holdfast.lock.group")
 	keyStrategy  = attribute.Key("holdfast.strategy")
 	keyProvider  = attribute.Key("holdfast.provider")
+	keyNode      = attribute.Key("holdfast.node")
 )
 
 // meter records for one Middleware.
@@ -31,11 +34,21 @@ type meter struct {
 }
 
 func newMeter(cfg Config, in *instruments) *meter {
-	return &meter{in, cfg, observe.NewObserver(observe.Hooks[metric.MeasurementOption]{
+	m := &meter{instruments: in, cfg: cfg}
+	m.observer = observe.NewObserver(observe.Hooks[metric.MeasurementOption]{
 		Waiters: func(a *observe.Acquisition[metric.MeasurementOption], change int64) {
 			in.waiting.Add(a, change, a.Data)
 		},
-	})}
+		NodeFailing:   func(ctx context.Context, info locker.NodeInfo) { m.node(ctx, info, 1) },
+		NodeRecovered: func(ctx context.Context, info locker.NodeInfo) { m.node(ctx, info, 0) },
+	})
+	return m
+}
+
+// node records whether a node of a quorum fails. It is named as in the quorum's Config, by its address, or by its index.
+func (m *meter) node(ctx context.Context, info locker.NodeInfo, failing int64) {
+	m.nodesFailing.Record(ctx, failing, set(m.cfg.Attributes,
+		keyStrategy.String(info.Strategy), keyNode.String(observe.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
 }
 
 // measured is a Locker whose acquisitions and holds are measured.

@@ -352,3 +352,27 @@ func TestMisuse(t *testing.T) {
 		"waiting 0 lock.mode=exclusive",
 	})
 }
+
+// A node of a quorum is 1 while it fails and 0 since it recovered, also where the change is noticed after the acquisition.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	m := measure()
+	mw := m.middleware(t, metrics.Config{Attributes: []attribute.KeyValue{attribute.String("service", "billing")}})
+	source := locker.Source{Strategy: "redlock", Address: "10.0.0.1:6379"}
+	var trace *locker.Trace
+	var inside context.Context
+	quorum := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		inside, trace = ctx, locker.TraceFrom(ctx)
+		trace.NodeFailing(ctx, locker.NodeInfo{Source: source, Node: 1, Name: "north", Err: io.EOF})
+		return lockertest.New().Acquire(ctx, req)
+	})
+	cycle(t, mw(mw(quorum)), locker.Request{Name: "job"})
+	trace.NodeFailing(inside, locker.NodeInfo{Source: source, Node: 2, Err: io.EOF})
+	trace.NodeFailing(inside, locker.NodeInfo{Source: locker.Source{Strategy: "redlock"}, Node: 3, Err: io.EOF})
+	trace.NodeRecovered(inside, locker.NodeInfo{Source: source, Node: 1, Name: "north"})
+	equal(t, "nodes", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.Contains(line, "nodes.failing") }), []string{
+		"holdfast.redlock.nodes.failing 0 node=north service=billing strategy=redlock",
+		"holdfast.redlock.nodes.failing 1 node=10.0.0.1:6379 service=billing strategy=redlock",
+		"holdfast.redlock.nodes.failing 1 node=3 service=billing strategy=redlock",
+	})
+}

@@ -15,7 +15,8 @@ type Observer[D any] struct {
 	trace *locker.Trace
 }
 
-// Hooks are called for the events of an acquisition, one at a time, and never after its End. They may be nil.
+// Hooks are called for the events of an acquisition, one at a time, and never after its End, unless they say otherwise. They
+// may be nil.
 type Hooks[D any] struct {
 	Attempt func(context.Context, *Acquisition[D], locker.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locker.WaitingInfo)
@@ -25,12 +26,15 @@ type Hooks[D any] struct {
 	Contended func(_ *Acquisition[D], refusal error, queued int)
 	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
 	Waiters func(_ *Acquisition[D], change int64)
+	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not the acquisition has ended.
+	NodeFailing, NodeRecovered func(context.Context, locker.NodeInfo)
 }
 
 // NewObserver makes the Observer of a middleware, once.
 func NewObserver[D any](hooks Hooks[D]) *Observer[D] {
 	o := &Observer[D]{hooks: hooks}
 	o.trace = report(o.outermost)
+	o.trace.NodeFailing, o.trace.NodeRecovered = hooks.NodeFailing, hooks.NodeRecovered
 	return o
 }
 
