@@ -123,6 +123,9 @@ func (c *conn) next() *request {
 // executes everything, and its replies are still seen.
 func (c *conn) sendRequests() {
 	for req := c.next(); req != nil; req = c.next() {
+		if !c.wait(time.Until(req.at) + time.Duration(c.p.latency.Load())) {
+			return
+		}
 		if t := req.trap; t != nil {
 			switch t.rule.Fault {
 			case Watch:

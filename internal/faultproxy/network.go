@@ -40,6 +40,10 @@ const pieceLen = 16
 // 0: at once.
 func (p *Proxy) Slow(pause time.Duration) { p.pause.Store(int64(pause)) }
 
+// Latency makes the round trip of each request longer by d, from the next request on; 0: no longer. Unlike Delay it holds
+// back no later request: those that are sent together are answered together.
+func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
+
 // write passes bytes on to one side, unless the connection is half-open.
 func (c *conn) write(to net.Conn, raw []byte) error {
 	pause := time.Duration(c.p.pause.Load())
@@ -52,17 +56,24 @@ func (c *conn) write(to net.Conn, raw []byte) error {
 			return err
 		}
 		raw = raw[n:]
-		if pause <= 0 {
-			continue
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-c.dead.ch:
-		}
-		t.Stop()
+		c.wait(pause)
 	}
 	return nil
+}
+
+// wait waits for d and reports whether the connection still lives.
+func (c *conn) wait(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.dead.ch:
+		return false
+	}
 }
 
 func (c *conn) deliver(to net.Conn, raw []byte) error {

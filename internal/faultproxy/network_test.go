@@ -2,6 +2,7 @@ package faultproxy_test
 
 import (
 	"errors"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -57,6 +58,31 @@ func TestSlow(t *testing.T) {
 		}
 		p.Slow(0)
 		wantDo(t, client, text, "ECHO", text)
+	})
+}
+
+// Requests that are sent together wait for the latency together: one after the other, these would outlast the patience of these tests.
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, addr string) {
+		p := faultproxy.Start(t, addr)
+		client := dial(t, p.Addr())
+		const latency, n = 50 * time.Millisecond, 1000
+		p.Latency(latency)
+		start := time.Now()
+		go func() {
+			for i := range n {
+				_ = client.Send("ECHO", i)
+			}
+		}()
+		for i := range n {
+			wantReply(t, client, strconv.Itoa(i))
+		}
+		if took := time.Since(start); took < latency {
+			t.Errorf("answered within %v", took)
+		}
+		p.Latency(0)
+		wantDo(t, client, "PONG", "PING")
 	})
 }
 

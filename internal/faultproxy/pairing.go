@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
@@ -11,7 +12,8 @@ import (
 type request struct {
 	args []string
 	raw  []byte
-	trap *Trap // nil: undisturbed
+	trap *Trap     // nil: undisturbed
+	at   time.Time // when it came
 }
 
 // name returns the command's name in lower case.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/internal/resp"
@@ -22,6 +23,7 @@ type Proxy struct {
 
 	gate     sync.RWMutex // read-locked by what passes, locked while frozen
 	pause    atomic.Int64 // between the pieces of what is slow
+	latency  atomic.Int64 // from the arrival of a request until it is sent on
 	freezing sync.Mutex   // guards frozen
 	frozen   bool
 
@@ -82,7 +84,7 @@ func (p *Proxy) Add(r Rule) *Trap {
 
 // received notes a request and finds the trap that it falls into.
 func (p *Proxy) received(v resp.Value) *request {
-	req := &request{args: v.Args(), raw: v.Raw}
+	req := &request{args: v.Args(), raw: v.Raw, at: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, req.args)
