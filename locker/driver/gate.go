@@ -1,0 +1,98 @@
+package driver
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// Gate bounds how many calls of a driver are under way at one server. A call waits at the gate and not in the client's own
+// queue, so that a caller who gives up there knows that nothing was sent. A call that its caller left keeps its place until
+// the client has ended it.
+//
+// Some places are reserved for calls that are urgent ([Urgent]), and of the calls that wait these enter first.
+type Gate struct {
+	places, reserved int
+
+	mu             sync.Mutex
+	inside         int
+	urgent, others list.List // of chan struct{}, closed when its owner may enter; the longest-waiting first
+}
+
+// NewGate returns a Gate for n calls at once, at least one. One in eight, at least one, is reserved for urgent calls; where
+// n is one, a second call may enter if it is urgent.
+func NewGate(n int) *Gate {
+	reserved := max(n/8, 1)
+	return &Gate{places: max(n, 1+reserved), reserved: reserved}
+}
+
+// Enter waits for a place. It returns ctx's error, marked with [NotSent], if ctx ends first. Call Leave when the call is over.
+func (g *Gate) Enter(ctx context.Context) error {
+	urgent := Urgent(ctx)
+	g.mu.Lock()
+	waiting := &g.others
+	if urgent {
+		waiting = &g.urgent
+	}
+	if waiting.Len() == 0 && mayEnter(g.inside, g.places, g.reserved, urgent) {
+		g.inside++
+		g.mu.Unlock()
+		return nil
+	}
+	admitted := make(chan struct{})
+	place := waiting.PushBack(admitted)
+	g.mu.Unlock()
+	select {
+	case <-admitted:
+		return nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-admitted: // at the same moment: the place goes on to the next
+		g.inside--
+		g.admit()
+	default:
+		waiting.Remove(place)
+	}
+	return NotSent(ctx.Err())
+}
+
+// TryEnter is Enter that does not wait. It reports whether there was a place.
+func (g *Gate) TryEnter(ctx context.Context) bool {
+	urgent := Urgent(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if (g.urgent.Len() > 0 || !urgent && g.others.Len() > 0) || !mayEnter(g.inside, g.places, g.reserved, urgent) {
+		return false
+	}
+	g.inside++
+	return true
+}
+
+// Leave gives the place of a call to the next.
+func (g *Gate) Leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	g.admit()
+}
+
+// admit lets in who waits, as far as there are places. The mutex is held.
+func (g *Gate) admit() {
+	for _, waiting := range [...]*list.List{&g.urgent, &g.others} {
+		for waiting.Len() > 0 && mayEnter(g.inside, g.places, g.reserved, waiting == &g.urgent) {
+			g.inside++
+			close(waiting.Remove(waiting.Front()).(chan struct{})) //nolint:errcheck // nothing else is in it
+		}
+	}
+}
+
+// mayEnter reports whether one more call may enter beside those inside.
+func mayEnter(inside, places, reserved int, urgent bool) bool {
+	if urgent {
+		return inside < places
+	}
+	return inside < places-reserved
+}

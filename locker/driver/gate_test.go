@@ -1,0 +1,159 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// urgently is a context of a call that keeps or ends a hold.
+func urgently(t *testing.T) context.Context {
+	t.Helper()
+	b := &driver.Bounded{Urgent: true}
+	b.Start(context.Background(), time.Hour)
+	t.Cleanup(b.Stop)
+	return b
+}
+
+func TestGatePlaces(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ n, acquires, all int }{{0, 1, 2}, {1, 1, 2}, {2, 1, 2}, {8, 7, 8}, {16, 14, 16}, {128, 112, 128}} {
+		t.Run(fmt.Sprint(tt.n), func(t *testing.T) {
+			t.Parallel()
+			g := driver.NewGate(tt.n)
+			enter := func(ctx context.Context) (n int) {
+				for g.TryEnter(ctx) {
+					n++
+				}
+				return n
+			}
+			acquires := enter(t.Context())
+			if all := acquires + enter(urgently(t)); acquires != tt.acquires || all != tt.all {
+				t.Errorf("%d acquires, %d calls in all; want %d and %d", acquires, all, tt.acquires, tt.all)
+			}
+			for range tt.all {
+				g.Leave()
+			}
+			if all := enter(urgently(t)); all != tt.all {
+				t.Errorf("%d calls after all have left, want %d", all, tt.all)
+			}
+		})
+	}
+}
+
+// Who waits enters in order, renewals and releases before acquires.
+func TestGateOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := driver.NewGate(1)
+		for range 2 {
+			if err := g.Enter(urgently(t)); err != nil {
+				t.Fatalf("Enter: %v", err)
+			}
+		}
+		var order []int
+		var mu sync.Mutex
+		for i, ctx := range []context.Context{t.Context(), t.Context(), urgently(t), urgently(t)} {
+			go func() {
+				if err := g.Enter(ctx); err != nil {
+					t.Errorf("Enter: %v", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			}()
+			synctest.Wait()
+		}
+		for range 6 {
+			g.Leave()
+			synctest.Wait()
+		}
+		if got := fmt.Sprint(order); got != "[2 3 0 1]" {
+			t.Errorf("entered in the order %v, want [2 3 0 1]", got)
+		}
+	})
+}
+
+// A caller who gives up at the gate has sent nothing, and takes no place.
+func TestGateGivingUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := driver.NewGate(1)
+		if err := g.Enter(t.Context()); err != nil {
+			t.Fatalf("Enter: %v", err)
+		}
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := g.Enter(ctx)
+			cancel()
+			if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("Enter: %v, want that nothing was sent before the deadline", err)
+			}
+		}
+		if g.TryEnter(t.Context()) {
+			t.Errorf("entered beside another")
+		}
+		g.Leave()
+		if !g.TryEnter(t.Context()) {
+			t.Errorf("the place was lost")
+		}
+	})
+}
+
+// Places are neither lost nor made where giving up and leaving meet.
+func TestGateUnderLoad(t *testing.T) {
+	t.Parallel()
+	const n = 8
+	g := driver.NewGate(n)
+	var inside, most int
+	var mu sync.Mutex
+	count := func(d int) {
+		mu.Lock()
+		defer mu.Unlock()
+		inside += d
+		most = max(most, inside)
+	}
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			for j := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(j%20)*time.Microsecond)
+				if g.Enter(ctx) == nil {
+					count(1)
+					if i%2 == 0 {
+						<-ctx.Done()
+					}
+					count(-1)
+					g.Leave()
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if most > n {
+		t.Errorf("%d calls at once, want %d at most", most, n)
+	}
+	for i := range n - 1 {
+		if !g.TryEnter(t.Context()) {
+			t.Fatalf("only %d places are left", i)
+		}
+	}
+}
+
+func BenchmarkGate(b *testing.B) {
+	g := driver.NewGate(64)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_ = g.Enter(b.Context())
+			g.Leave()
+		}
+	})
+}
