@@ -158,6 +158,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	h.mu.Lock()
 	m := &h.members[i]
 	m.asking, m.err = false, err
+	h.leaveBehind(i, false)
 	rounds := m.rounds
 	m.rounds = nil
 	joins := err == nil && h.wants()
@@ -188,6 +189,19 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 		h.comply(m, p)
 		h.mu.Unlock()
 	}
+}
+
+// leaveBehind says whether anybody waits for what node i is asked. The mutex is held.
+func (h *hold) leaveBehind(i int, behind bool) {
+	switch m := &h.members[i]; {
+	case m.behind == behind:
+		return
+	case behind:
+		h.nodes[i].behind.Add(1)
+	default:
+		h.nodes[i].behind.Add(-1)
+	}
+	h.members[i].behind = behind
 }
 
 // sweep drops the parts whose locks have ended, by no answer to us, while the quorum is gathered.

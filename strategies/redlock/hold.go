@@ -62,6 +62,7 @@ type hold struct {
 type member struct {
 	part   *part // nil: nothing is held there, as far as we know
 	asking bool
+	behind bool      // nobody waits for what it is asked; the node counts it
 	asked  time.Time // when it was asked last
 	rounds []joiner  // that wait for what it was asked
 	err    error     // why there is nothing, or why the fence of what is there was not raised

@@ -18,13 +18,37 @@ type node struct {
 	name   string                        // of the Config
 	source atomic.Pointer[locker.Source] // once it is known
 
-	mu    sync.Mutex
-	calls int       // acquires that have not returned
-	since time.Time // when the first of them began, or the last answer came
+	mu     sync.Mutex
+	calls  int          // acquires that have not returned
+	since  time.Time    // when the first of them began, or the last answer came
+	behind atomic.Int64 // see load
 }
 
-// maxUnanswered is how many acquires may wait for a node that answers nothing.
-const maxUnanswered = 8
+// load is what a node has yet to answer.
+type load struct {
+	calls   int           // acquires that have not returned
+	behind  int           // acquires that nobody waits for: their attempts were decided without them
+	silence time.Duration // since the last answer; where none came, since the first of the calls began
+}
+
+const (
+	// maxUnanswered is how many acquires may be under way at a node that has been silent for an AttemptTimeout.
+	maxUnanswered = 8
+	// maxBehind is how many acquires that nobody waits for may be under way at a node that has been silent for a
+	// fortieth of that: a caller that goes on without the node would add thousands in an AttemptTimeout.
+	maxBehind = 32
+)
+
+// full reports whether the node is not to be asked. patience is the AttemptTimeout.
+func (l load) full(patience time.Duration) bool {
+	return l.calls >= maxUnanswered && l.silence > patience || l.behind >= maxBehind && l.silence > patience/40
+}
+
+// answered reports whether the outcome of an acquire shows that the node's server is alive. A connection that was refused
+// does not, nor does a command that never left the client, nor one that was given up.
+func answered(err error) bool {
+	return errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) || !locker.Passing(err)
+}
 
 var (
 	errNoLock  = errors.New("its Locker returned neither a lock nor an error")
@@ -79,12 +103,12 @@ func recovered(err *error) { //nolint:gocritic // it sets it
 	}
 }
 
-// begin counts a call in, unless so many wait that one more would only add to the heap.
+// begin counts a call, and reports whether it may be made.
 func (n *node) begin(patience time.Duration) bool {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.calls >= maxUnanswered && now.Sub(n.since) > patience {
+	if (load{n.calls, int(n.behind.Load()), now.Sub(n.since)}).full(patience) {
 		return false
 	}
 	if n.calls == 0 {
@@ -94,12 +118,12 @@ func (n *node) begin(patience time.Duration) bool {
 	return true
 }
 
-// returned counts it out.
+// returned ends what begin counted.
 func (n *node) returned(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls--
-	if !errors.Is(err, locker.ErrUnknownOutcome) {
+	if answered(err) {
 		n.since = time.Now()
 	}
 }

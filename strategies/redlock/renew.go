@@ -193,6 +193,7 @@ func (h *hold) restore(ttl time.Duration, won bool) {
 			continue
 		}
 		m.asking, m.asked = true, time.Time{}
+		h.leaveBehind(i, true)
 		if won {
 			m.asked = time.Now()
 		}

@@ -184,5 +184,8 @@ func (h *hold) decide() {
 	if h.fixed != nil && h.fence == 0 {
 		close(h.fixed)
 	}
+	for i := range h.members {
+		h.leaveBehind(i, h.members[i].asking)
+	}
 	close(h.decided)
 }

@@ -1,0 +1,55 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestLoadFull(t *testing.T) {
+	t.Parallel()
+	const patience = time.Second
+	for _, tt := range []struct {
+		name string
+		load load
+		want bool
+	}{
+		{"idle", load{}, false},
+		{"idle for long", load{silence: time.Hour}, false},
+		{"few calls, silent for long", load{calls: maxUnanswered - 1, behind: maxUnanswered - 1, silence: time.Hour}, false},
+		{"many callers wait, and answers come", load{calls: 1000, silence: patience}, false},
+		{"callers wait, and none comes", load{calls: maxUnanswered, silence: patience + 1}, true},
+		{"many are behind, and answers come", load{calls: 1000, behind: 1000, silence: patience / 40}, false},
+		{"many are behind, and none comes", load{calls: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
+		{"some are behind, and none comes", load{calls: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
+	} {
+		if got := tt.load.full(patience); got != tt.want {
+			t.Errorf("%s: full is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, true},
+		{&locker.OpError{Op: "acquire", Err: &locker.ContentionError{}}, true},
+		{locker.ErrNotHeld, true},
+		{locker.ErrLost, true}, // it was answered, too late
+		{driver.NewServerError("WRONGTYPE no string", nil), true},
+		{fmt.Errorf("%w: no answer", locker.ErrUnknownOutcome), false},
+		{driver.NotSent(errors.New("no connection was free")), false},
+		{errors.New("connection refused"), false},
+	} {
+		if got := answered(tt.err); got != tt.want {
+			t.Errorf("answered(%v) is %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
