@@ -120,6 +120,10 @@ func refusalsAreTold(t *caseT) {
 		{"NOPERM this user has no permissions to run the 'set' command", true, false},
 		{"NOAUTH Authentication required.", true, false},
 		{"WRONGTYPE Operation against a key holding the wrong kind of value", true, false},
+		{"CROSSSLOT Keys in request don't hash to the same slot", true, false},
+		{"DENIED Redis is running in protected mode", true, false},
+		{"ERR unknown command 'EVALSHA'", true, false},
+		{"ERR max number of clients reached", true, true},
 		{"ERR something else", false, false},
 	} {
 		p, drv := t.proxied()

@@ -229,6 +229,7 @@ func refusalsAreNotOpen(t *caseT) {
 		"OOM command not allowed when used memory > 'maxmemory'.", "NOREPLICAS Not enough good replicas to write.",
 		"MASTERDOWN Link with MASTER is down", "CLUSTERDOWN Hash slot not served", "BUSY Redis is busy running a script.",
 		"NOPERM this user has no permissions", "NOAUTH Authentication required.",
+		"CROSSSLOT Keys in request don't hash to the same slot", "ERR unknown command 'EVALSHA'", "ERR max number of clients reached",
 	} {
 		for _, fenced := range []bool{false, true} {
 			code := driver.NewServerError(text, nil).Code()

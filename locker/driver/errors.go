@@ -104,8 +104,8 @@ func (e *ServerError) Code() string {
 
 // How the ACL refuses what a script does: Redis 7.2 and later and Valkey; Redis 7.0; Redis 6.2 puts more before it.
 const (
-	refusal    = "ERR ACL failure in script"
-	oldRefusal = "The user executing the script can't "
+	aclRefusal    = "ERR ACL failure in script"
+	oldACLRefusal = "The user executing the script can't "
 )
 
 // Interrupted tells whether err says that the ACL stopped a script in its middle. What the script wrote before is written, and
@@ -116,7 +116,7 @@ func Interrupted(err error) bool {
 }
 
 func (e *ServerError) interrupted() bool {
-	return strings.HasPrefix(e.Text, refusal) || strings.HasPrefix(e.Text, "ERR ") && strings.Contains(e.Text, oldRefusal)
+	return strings.HasPrefix(e.Text, aclRefusal) || strings.HasPrefix(e.Text, "ERR ") && strings.Contains(e.Text, oldACLRefusal)
 }
 
 // CodeOf returns the code of the server error in err's chain, or "".
@@ -127,12 +127,43 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// The error replies that prove that a command was not executed, and whether trying again later can help. WRONGPASS and
-// MISCONF are ours: the first answers AUTH alone, the second comes before any write.
-var notExecuted = map[string]struct{ passing bool }{
+// refusal is what an error reply proves that shows that the command was not executed.
+type refusal struct {
+	passing bool // trying again later can help
+}
+
+// refusalCodes are the codes of such replies. WRONGPASS answers AUTH alone, and MISCONF comes before any write. CROSSSLOT is
+// found before a command runs (getNodeByQuery in Redis' cluster.c): a script that leaves its slot is told so with the code ERR.
+// DENIED greets a connection in protected mode, which is closed unread (clientAcceptHandler in networking.c).
+var refusalCodes = map[string]refusal{
 	"MOVED": {true}, "ASK": {true}, "TRYAGAIN": {true}, "CLUSTERDOWN": {true}, "READONLY": {true}, "LOADING": {true},
 	"MASTERDOWN": {true}, "OOM": {true}, "NOREPLICAS": {true}, "BUSY": {true}, "NOSCRIPT": {true}, "MISCONF": {true},
-	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false},
+	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false}, "CROSSSLOT": {false}, "DENIED": {false},
+}
+
+// refusalTexts are how such replies begin whose code is ERR. Both are the server's alone: what a script is told of a command
+// inside it begins differently, unlike "ERR wrong number of arguments", which may come after a write.
+var refusalTexts = []struct {
+	prefix string
+	refusal
+}{
+	{"ERR unknown command", refusal{false}},      // processCommand in server.c looks it up first
+	{"ERR max number of clients", refusal{true}}, // acceptCommonHandler in networking.c closes the connection unread
+}
+
+// refusalOf returns what the server error in err's chain proves, and whether it proves anything.
+func refusalOf(err error) (r refusal, proven bool) {
+	se, ok := errors.AsType[*ServerError](err)
+	if !ok {
+		return refusal{}, false
+	}
+	for _, t := range refusalTexts {
+		if strings.HasPrefix(se.Text, t.prefix) {
+			return t.refusal, true
+		}
+	}
+	r, proven = refusalCodes[se.Code()]
+	return r, proven
 }
 
 // The TLS alerts by which a server turns a client away (RFC 8446, section 6.2): for its certificate, or for want of one, or
@@ -179,13 +210,13 @@ func NotExecuted(err error) bool {
 	if untrusted(err) {
 		return true
 	}
-	_, known := notExecuted[CodeOf(err)]
-	return known
+	_, proven := refusalOf(err)
+	return proven
 }
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
-// server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM and unknown server
-// errors do not heal, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not
+// server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM, CROSSSLOT and unknown
+// server errors do not pass, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not
 // reopen. Of WAIT, any other error may pass.
 func Passing(err error) bool {
 	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
@@ -195,8 +226,9 @@ func Passing(err error) bool {
 	if e, behind := errors.AsType[*WaitError](err); behind {
 		return !e.refused()
 	}
-	if code := CodeOf(err); code != "" {
-		return notExecuted[code].passing
+	if CodeOf(err) == "" {
+		return true
 	}
-	return true
+	r, _ := refusalOf(err)
+	return r.passing
 }

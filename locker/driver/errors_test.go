@@ -122,6 +122,13 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("WRONGPASS invalid username-password pair or user is disabled."), true, false},
 		{serverError("WRONGTYPE Operation against a key holding the wrong kind of value"), true, false},
 		{serverError("NOREPLICAS"), true, true},
+		{serverError("CROSSSLOT Keys in request don't hash to the same slot"), true, false},
+		{serverError("DENIED Redis is running in protected mode because protected mode is enabled"), true, false},
+		{serverError("ERR unknown command 'EVALSHA', with args beginning with: 'e0a9' '1' 'job' "), true, false},
+		{serverError("ERR unknown command `EVALSHA`, with args beginning with: `e0a9`, `1`, `job`, "), true, false},
+		{serverError("ERR max number of clients reached"), true, true},
+		{serverError("ERR max number of clients + cluster connections reached"), true, true},
+		{driver.NotSent(serverError("ERR max number of clients reached")), true, true},
 
 		// What only looks like them.
 		{serverError("ERR MOVED"), false, false},
@@ -129,9 +136,15 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("BUSYGROUP Consumer Group name already exists"), false, false},
 		{serverError("EXECABORT Transaction discarded because of previous errors."), false, false},
 		{serverError("UNKILLABLE Sorry the script already executed write commands"), false, false},
-		{serverError("CROSSSLOT Keys in request don't hash to the same slot"), false, false},
 		{serverError("moved 1 a:1"), false, false},
-		{serverError("ERR max number of clients reached"), false, false},
+		{serverError("DENIED"), true, false},
+
+		// What a script that has written may be answered too.
+		{serverError("ERR Unknown Redis command called from script script: ec22, on @user_script:1."), false, false},
+		{serverError("ERR wrong number of arguments for 'hset' command script: ec22, on @user_script:1."), false, false},
+		{serverError("ERR wrong number of arguments for 'set' command"), false, false},
+		{serverError("ERR value is not an integer or out of range"), false, false},
+		{serverError("ERR Script attempted to access keys that do not hash to the same slot script: ec22, on @user_script:1."), false, false},
 		{errors.New("READONLY said somebody else"), false, true},
 
 		// Transport: may have been executed, may heal.
@@ -165,6 +178,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{&driver.WaitError{Err: serverError("UNBLOCKED force unblock from blocking operation")}, false, true},
 		{&driver.WaitError{Err: serverError("NOPERM this user has no permissions to run the 'wait' command")}, false, false},
 		{&driver.WaitError{Err: serverError("ERR unknown command 'WAIT'")}, false, false},
+		{&driver.WaitError{Err: serverError("ERR max number of clients reached")}, false, true},
 
 		// Ours.
 		{driver.Invalid("what", "got", "allowed"), false, false},
