@@ -25,6 +25,7 @@ type smallQuorum struct {
 	keepsOnLoss   bool // an attempt that lost leaves what it had won
 	wakesOnLoss   bool // it gives that back like a release
 	keepsLate     bool // a node that wins late keeps its key
+	lateIsShort   bool // a node that wins late keeps the lease of the acquire until the next renewal
 	forgetsLate   bool // a release is sent where the lock was won at first
 	noWriteBack   bool // the highest token is not told to the other nodes
 	outageIsHeld  bool // a node that fails counts as one that refuses
@@ -42,7 +43,9 @@ type smallHold struct {
 	over  bool
 	quiet bool // what comes back wakes nobody
 	fence int64
-	parts []*smallPart // by node
+
+	renewed time.Duration // by the last renewal; zero: there was none
+	parts   []*smallPart  // by node
 }
 
 // smallPart is what is held at a node.
@@ -136,6 +139,9 @@ func (h *smallHold) ask(ctx context.Context, i int) error {
 		return nil
 	}
 	h.parts[i] = p
+	if h.renewed > 0 && p.late && !h.lateIsShort {
+		go lock.Renew(context.WithoutCancel(ctx), h.renewed) //nolint:errcheck // the next renewal tries again
+	}
 	return nil
 }
 
@@ -204,6 +210,9 @@ func (h *smallHold) renew(ttl time.Duration) (locker.Term, error) {
 	case done < need:
 		return locker.Term{}, fmt.Errorf("%d of %d nodes renewed", done, len(h.nodes))
 	}
+	h.mu.Lock()
+	h.renewed = ttl
+	h.mu.Unlock()
 	for i := range h.nodes {
 		if p := h.part(i); !h.neverRestores && p != nil && p.lock.Err() != nil {
 			go func() {
@@ -283,6 +292,10 @@ func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at on
 		{
 			"a quorum that keeps what comes late", smallQuorum{keepsLate: true},
 			[]string{"a late acquire of a quorum is given back"},
+		},
+		{
+			"a quorum that leaves a late node its first lease", smallQuorum{lateIsShort: true},
+			[]string{"a node that answers late holds as long as the lock"},
 		},
 		{
 			"a quorum that releases where it won at first", smallQuorum{forgetsLate: true},

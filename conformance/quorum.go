@@ -70,6 +70,11 @@ var quorumCases = []testCase{
 		run: renewalRestores,
 	},
 	{
+		name: "a node that answers late holds as long as the lock", contract: 9, on: proxied, quorum: true,
+		why: "left with the lease of the acquire, it ends before the lock, and one failure more costs the quorum",
+		run: lateHoldsAsLong,
+	},
+	{
 		name: "a release reaches every node", contract: 7, on: proxied, quorum: true,
 		why: "a key that is left at the node that came last counts against the next who tries",
 		run: releaseReachesAll,

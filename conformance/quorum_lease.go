@@ -131,6 +131,20 @@ func renewalRestores(t *caseT) {
 	}
 }
 
+func lateHoldsAsLong(t *caseT) {
+	proxies, l := t.quorumBehind()
+	req := locker.Request{Name: t.key(), TTL: long}
+	late := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
+	lock := t.acquire(l, req)
+	t.event(late.Hit(), "the last node's answer is held back")
+	t.ok(lock.Renew(t.ctx, 3*long), "Renew without the last node")
+	late.Release()
+	t.eventually("the last node holds as long as the lock", func() bool { return t.lease(4, req.Name) > 2*long })
+	t.held(lock)
+	t.ok(lock.Release(t.ctx), "Release")
+	t.nowhere(req.Name)
+}
+
 func releaseReachesAll(t *caseT) {
 	proxies, l := t.quorumBehind()
 	req := locker.Request{Name: t.key(), TTL: long}

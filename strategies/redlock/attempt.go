@@ -149,6 +149,7 @@ func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGr
 
 // ask asks one node for a part, and sees to it that it joins, or goes back.
 func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
+	asked := time.Now().Add(req.TTL)
 	p, err := h.nodes[i].acquire(ctx, req, h.timeout)
 	if err == nil && h.fixed != nil && p.fence <= 0 {
 		p.giveBack(h.ctx)
@@ -187,6 +188,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	if joins {
 		h.mu.Lock()
 		h.comply(m, p)
+		h.catchUp(m, p, asked)
 		h.mu.Unlock()
 	}
 }

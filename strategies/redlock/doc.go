@@ -11,8 +11,9 @@
 //     nothing while a quorum answers. Where the answer of one that hangs decides, Config.AttemptTimeout ends the waiting.
 //   - Lock.Deadline is that of the quorum-th latest node. A node's Deadline counts from when it was asked, less the drift, so
 //     that this is "TTL - elapsed - drift". Less than Config.MinValidity is no lock: it is given back, and the error is ErrLost.
-//   - A node that answers later joins the lock, if that is held then; else it is given back. What a losing attempt had won is
-//     given back without waking those who wait.
+//   - A node that answers later joins the lock, if that is held then; else it is given back. One that joins, or answers a renewal,
+//     after a later renewal has moved the Deadline is renewed up to it at once. What a losing attempt had won is given back
+//     without waking those who wait.
 //   - Renew needs the quorum, and restores the lock, behind, where it is missing: at a node that was restarted, or was not
 //     reached before, or whose absence made the quorum be missed. Such a node counts once it holds until the Deadline. A node that has yet to
 //     answer an earlier renewal is sent the next one after that: what it was asked before does not count.

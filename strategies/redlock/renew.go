@@ -148,19 +148,34 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 		for _, w := range f.serves {
 			w.answer(err)
 		}
-		if f.waiting = slices.DeleteFunc(f.waiting, renewal.over); len(f.waiting) > 0 {
-			if m.part == p {
-				h.fly(m, p, f.waiting)
-			} else {
-				for _, w := range f.waiting {
-					w.answer(locker.ErrNotHeld)
-				}
+		switch f.waiting = slices.DeleteFunc(f.waiting, renewal.over); {
+		case len(f.waiting) == 0:
+			if err == nil {
+				h.catchUp(m, p, sent.Add(ttl))
+			}
+		case m.part == p:
+			h.fly(m, p, f.waiting)
+		default:
+			for _, w := range f.waiting {
+				w.answer(locker.ErrNotHeld)
 			}
 		}
 		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && left {
 			h.restore(ttl, won) // the renewal was done when it was found that there is nothing here
 		}
 	}()
+}
+
+// catchUp renews, in the background, a part that was asked to hold until asked and answered after a renewal by which the
+// Deadline is later: else the lock would have one node less until the next renewal. The mutex is held.
+func (h *hold) catchUp(m *member, p *part, asked time.Time) {
+	if h.phase != holding || m.part != p || p.flight != nil || !asked.Before(h.deadline) || reaches(p.lock.Deadline(), h.deadline) {
+		return
+	}
+	r := newRound(1, 1)
+	r.pending++
+	r.leave() // nobody waits for it
+	h.fly(m, p, []renewal{{reply: reply{r, 0}, ttl: h.lease(0)}})
 }
 
 // send renews a part, raises its counter where that is behind, and changes its mode where that is another.

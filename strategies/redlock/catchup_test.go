@@ -1,0 +1,98 @@
+package redlock_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// Node 2 answers what it was asked before a renewal once the other two have renewed for an hour. It holds for as long then: the
+// lock outlives the loss of a node, at any time.
+func TestLateNodeCatchesUp(t *testing.T) {
+	t.Parallel()
+	for what, late := range map[string]func(t *testing.T, c *hookedCluster, fenced bool) *locker.Lock{
+		"acquire": func(t *testing.T, c *hookedCluster, fenced bool) *locker.Lock {
+			c.n[2].hook(nil, slow(5*time.Second, "acquire"))
+			return c.take(t, locker.Request{Owner: "me", Fenced: fenced})
+		},
+		"renewal": func(t *testing.T, c *hookedCluster, fenced bool) *locker.Lock {
+			lock := c.take(t, locker.Request{Owner: "me", Fenced: fenced})
+			c.n[2].hook(nil, slow(5*time.Second, "renew"))
+			match(t, lock.Renew(t.Context(), 0))
+			synctest.Wait()
+			c.n[2].hook(nil, nil)
+			return lock
+		},
+		"restored": func(t *testing.T, c *hookedCluster, fenced bool) *locker.Lock {
+			lock := c.take(t, locker.Request{Owner: "me", Fenced: fenced})
+			c.n[2].Forget(name)
+			c.n[2].hook(nil, slow(5*time.Second, "acquire"))
+			match(t, lock.Renew(t.Context(), 0))
+			synctest.Wait()
+			return lock
+		},
+	} {
+		for _, fenced := range []bool{false, true} {
+			t.Run(what, func(t *testing.T) {
+				inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+					lock := late(t, c, fenced)
+					var renewals atomic.Int32
+					c.n[2].hook(func(what string) error {
+						if what == "renew" {
+							renewals.Add(1)
+						}
+						return nil
+					}, nil)
+					match(t, lock.Renew(t.Context(), time.Hour))
+					sleep(6 * time.Second) // node 2 has answered
+					s, err := c.n[2].Inspect(bg, name)
+					if match(t, err); s.Owner != "me" || time.Now().Add(s.Left).Before(lock.Deadline()) {
+						t.Errorf("node 2 holds for %q until %v from now, want until the Deadline, %v", s.Owner, s.Left, time.Until(lock.Deadline()))
+					}
+					if n := renewals.Load(); n != 1 {
+						t.Errorf("node 2 was renewed %d times, want once", n)
+					}
+					c.n[0].Forget(name)
+					sleep(50 * time.Minute)
+					if lock.Err() != nil {
+						t.Errorf("after the loss of one node: %v", lock.Err())
+					}
+					match(t, lock.Renew(t.Context(), 0))
+					match(t, lock.Release(t.Context()))
+				})
+			})
+		}
+	}
+}
+
+// An ordinary renewal is sent to each node once, in whatever order they answer.
+func TestRenewalIsSentOnce(t *testing.T) {
+	inHooked(t, 5, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		renewals := make([]atomic.Int32, len(c.n))
+		for i, n := range c.n {
+			n.hook(func(what string) error {
+				if what == "renew" {
+					renewals[i].Add(1)
+				}
+				return nil
+			}, slow(time.Duration(i)*10*ms, "renew"))
+		}
+		const rounds = 5
+		for range rounds {
+			sleep(time.Second)
+			match(t, lock.Renew(t.Context(), 0))
+			sleep(time.Second)
+		}
+		for i := range renewals {
+			if n := renewals[i].Load(); n != rounds {
+				t.Errorf("node %d was sent %d renewals, want %d", i, n, rounds)
+			}
+		}
+		match(t, lock.Release(t.Context()))
+	})
+}
