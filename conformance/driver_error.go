@@ -18,6 +18,11 @@ var driverErrorCases = []testCase{
 		run: errorRepliesKeepTheirText,
 	},
 	{
+		name: "error replies show no arguments", on: everywhere,
+		why: "a server that does not know a command repeats its arguments; the token of a hold is one of them, and errors are logged",
+		run: errorRepliesShowNoArguments,
+	},
+	{
 		name: "error replies are never tried again", on: everywhere,
 		why: "clients resend on LOADING or TRYAGAIN; inside a script the first part has already run",
 		run: errorRepliesAreNotTriedAgain,
@@ -81,6 +86,30 @@ func errorRepliesKeepTheirText(t *caseT) {
 		_, err := drv.Eval(t.ctx, script(lua), []string{key}, nil)
 		t.refused(err, string(text), lua)
 	}
+}
+
+func errorRepliesShowNoArguments(t *caseT) {
+	const secret = "e9Wm2vXhVxkR0aT1bQpS4A"
+	_, err := t.driver().Eval(t.ctx, script(`return redis.error_reply("ERR unknown command 'X', with args beginning with: '" .. ARGV[1] .. "' ")`),
+		[]string{t.key()}, []string{secret})
+	t.refused(err, "ERR unknown command 'X'", "an unknown command")
+	var show func(err error)
+	show = func(err error) {
+		if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, secret) {
+			t.Errorf("%T shows an argument: %s", err, text)
+		}
+		switch e := err.(type) { //nolint:errorlint // it walks the tree
+		case interface{ Unwrap() error }:
+			if below := e.Unwrap(); below != nil {
+				show(below)
+			}
+		case interface{ Unwrap() []error }:
+			for _, below := range e.Unwrap() {
+				show(below)
+			}
+		}
+	}
+	show(err)
 }
 
 func errorRepliesAreNotTriedAgain(t *caseT) {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,17 @@ var flawedDrivers = []struct {
 			return err
 		}),
 		[]string{"error replies keep their text", "refusals of the server are told"},
+	},
+	{
+		"shows the arguments of a command",
+		flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			r, err := d.Eval(ctx, s, keys, args)
+			if se, ok := errors.AsType[*driver.ServerError](err); ok {
+				return r, &driver.ServerError{Text: se.Text, Err: fmt.Errorf("%w: %q", se.Err, args)}
+			}
+			return r, err
+		}},
+		[]string{"error replies show no arguments"},
 	},
 	{
 		"takes an error reply for an outage",

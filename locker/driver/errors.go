@@ -61,20 +61,35 @@ func DialFailed(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// ServerError is an error reply.
+// ServerError is an error reply. It shows no argument of a command, since one of them may be the token of a hold.
 type ServerError struct {
-	// Text is the reply without the leading '-', its code included.
+	// Text is the reply without the leading '-', its code included, and WithoutArguments.
 	Text string
 	// Err is the client's own error.
 	Err error
 }
 
-// NewServerError makes a ServerError of an error reply's text. A client that strips "ERR " (rueidis does) gets it back.
+// NewServerError makes a ServerError of an error reply's text. A client that strips "ERR " (rueidis does) gets it back. What
+// the server repeats of the command's arguments is cut. An err that would print it is replaced by one that has only its text,
+// without it; an adapter that keeps the client's type there makes an error of that type [WithoutArguments].
 func NewServerError(text string, err error) *ServerError {
+	text, _ = WithoutArguments(text)
 	if code, _, _ := strings.Cut(text, " "); !isCode(code) {
 		text = "ERR " + text
 	}
+	if err != nil {
+		if short, cut := WithoutArguments(err.Error()); cut {
+			err = errors.New(short)
+		}
+	}
 	return &ServerError{Text: text, Err: err}
+}
+
+// WithoutArguments cuts what a server that does not know a command repeats of it, and tells whether there was any:
+// "unknown command 'EVALSHA', with args beginning with: ...".
+func WithoutArguments(text string) (short string, cut bool) {
+	short, _, cut = strings.Cut(text, ", with args beginning with:")
+	return short, cut
 }
 
 func isCode(s string) bool {

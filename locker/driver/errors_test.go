@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -83,6 +84,32 @@ func TestServerError(t *testing.T) {
 	for _, err := range []error{nil, io.EOF, errors.New("MOVED 1 a:1")} {
 		if got := driver.CodeOf(err); got != "" {
 			t.Errorf("CodeOf(%v) = %q, want none", err, got)
+		}
+	}
+}
+
+// What a server repeats of a command's arguments is shown by nothing, the client's own error included.
+func TestServerErrorShowsNoArguments(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, want string }{
+		{"ERR unknown command 'EVALSHA', with args beginning with: 'e0a9' '1' 'job' 'secret|me' ", "ERR unknown command 'EVALSHA'"},
+		{"ERR unknown command `EVALSHA`, with args beginning with: `e0a9`, `1`, `job`, `secret`, ", "ERR unknown command `EVALSHA`"},
+		{"unknown command 'EVALSHA', with args beginning with: 'secret' ", "ERR unknown command 'EVALSHA'"}, // "ERR " was stripped
+		{"ERR unknown command 'PING', with args beginning with: ", "ERR unknown command 'PING'"},
+		{"ERR unknown command", "ERR unknown command"},
+	} {
+		for _, below := range []error{errors.New(tt.text), fmt.Errorf("hook: %w", errors.New(tt.text)), nil} {
+			err := driver.NewServerError(tt.text, below)
+			shown := fmt.Sprintf("%v %+v %#v", err, err, err)
+			if err.Err != nil {
+				shown += fmt.Sprintf("%v %+v %#v", err.Err, err.Err, err.Err)
+			}
+			if err.Text != tt.want || strings.Contains(shown, "secret") {
+				t.Errorf("%q over %v: text %q, want %q; shown: %s", tt.text, below, err.Text, tt.want, shown)
+			}
+			if (err.Err == nil) != (below == nil) {
+				t.Errorf("%q over %v: the error below is %v", tt.text, below, err.Err)
+			}
 		}
 	}
 }

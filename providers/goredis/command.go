@@ -110,6 +110,9 @@ func classify(ctx context.Context, err error, sent bool) error {
 	var slow interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &reply):
+		if short, cut := driver.WithoutArguments(reply.Error()); cut {
+			err = sameType(redis.ErrNoScript, short)
+		}
 		err = driver.NewServerError(reply.Error(), err)
 	case late(ctx) && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
@@ -120,6 +123,9 @@ func classify(ctx context.Context, err error, sent bool) error {
 	}
 	return err
 }
+
+// sameType makes an error reply of go-redis' own type, which has no name outside of it.
+func sameType[E ~string](_ E, text string) E { return E(text) }
 
 // late tells whether ctx's deadline has passed; ctx.Err may lag behind the client's timer.
 func late(ctx context.Context) bool {

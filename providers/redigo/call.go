@@ -113,6 +113,9 @@ func explain(ctx context.Context, err error) error {
 		return nil
 	}
 	if reply, ok := errors.AsType[redis.Error](err); ok {
+		if short, cut := driver.WithoutArguments(string(reply)); cut {
+			err = redis.Error(short)
+		}
 		return driver.NewServerError(string(reply), err)
 	}
 	if end := ended(ctx); end != nil && !errors.Is(err, end) {

@@ -3,6 +3,7 @@ package rueidis
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -27,19 +28,44 @@ func (a *adapter) apart(ctx context.Context, res rueidis.RedisResult, closing bo
 	if err := res.NonRedisError(); err != nil {
 		return a.unanswered(ctx, err, closing)
 	}
-	err := res.Error()
-	if err == nil || rueidis.IsRedisNil(err) {
+	refusal, ok := rueidis.IsRedisErr(res.Error())
+	if !ok { // no error, or a nil reply
 		return nil
 	}
-	text, _ := res.ToString() // err has lost an "ERR "
+	text, _ := res.ToString() // refusal has lost an "ERR "
+	return serverError(text, refusal)
+}
+
+// serverError is driver.NewServerError, with an error of the client's own type below it also where the text is cut.
+func serverError(text string, reply *rueidis.RedisError) error {
+	var err error = reply
+	if short, cut := driver.WithoutArguments(reply.Error()); cut {
+		err = cmp.Or[error](shorten(reply, len(short)), err)
+	}
 	return driver.NewServerError(text, err)
+}
+
+// shorten returns reply with its first n bytes alone, or nil. Only what a client-side cache does makes a RedisError: it writes a
+// message as 7 bytes of expiry, a byte for the type, 8 of length, and the text.
+func shorten(reply *rueidis.RedisError, n int) error {
+	const head = 7 + 1 + 8
+	stored := (*rueidis.RedisMessage)(reply).CacheMarshal(nil)
+	if len(stored) != head+len(reply.Error()) {
+		return nil
+	}
+	binary.BigEndian.PutUint64(stored[head-8:], uint64(n))
+	var short rueidis.RedisMessage
+	if err := short.CacheUnmarshalView(stored[:head+n]); err != nil {
+		return nil
+	}
+	return (*rueidis.RedisError)(&short)
 }
 
 func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error {
 	notSent := driver.DialFailed(err) || errors.Is(err, rueidis.ErrNoSlot)
 	if refusal, ok := rueidis.IsRedisErr(err); ok { // no answer to the command, but to the client's introducing itself
 		notSent = true
-		err = driver.NewServerError(refusal.Error(), err)
+		err = serverError(refusal.Error(), refusal)
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
 		// What is in flight when the client is closed, or leaves a server that is no longer the master, gets it too. So

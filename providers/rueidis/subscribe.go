@@ -138,7 +138,7 @@ func (f *feed) Close() error {
 // subscriberError gives an error reply its type, and an error to a connection that went without.
 func subscriberError(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
-		return driver.NewServerError(reply.Error(), err)
+		return serverError(reply.Error(), reply)
 	}
 	return cmp.Or(err, errGone)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -118,12 +117,9 @@ func Shown(raw *locker.ContentionError, owners bool) *locker.ContentionError {
 // from sending the whole batch, and Prometheus from reading the whole page.
 func Printable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// arguments are what Redis shows of a command that it does not know: the token of a hold is among them.
-var arguments = regexp.MustCompile(`, with args beginning with:[^\n]*`)
-
-// Text is err's text, Printable and without arguments of commands; what the refusals in it tell is what Holder does.
+// Text is err's text, Printable; what the refusals in it tell is what Holder does.
 func Text(err error, owners bool) string {
-	text := arguments.ReplaceAllLiteralString(err.Error(), "")
+	text := err.Error()
 	for _, raw := range Refusals(err) {
 		text = strings.ReplaceAll(text, raw.Error(), Shown(raw, owners).Error())
 	}

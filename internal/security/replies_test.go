@@ -1,0 +1,210 @@
+package security_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// A server that does not know a command repeats its arguments in the error, and the token of the hold is among them. No error,
+// no lock and no log line shows it, however it is printed.
+func TestRepliesThatRepeatArguments(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	for server, unknown := range map[string][]string{"no EVALSHA": {"EVALSHA"}, "neither SET nor EVALSHA": {"SET", "EVALSHA"}} {
+		for _, client := range clients.All {
+			t.Run(server+"/"+client.Name, func(t *testing.T) {
+				t.Parallel()
+				var args []string
+				for _, command := range unknown {
+					args = append(args, "--rename-command", command, "")
+				}
+				drv := &tokenRecorder{Driver: client.Open(t, redistest.Start(t, redistest.Options{Args: args}).Addr())}
+				printed := everyText(t, drv)
+				if !strings.Contains(printed, "unknown command 'EVALSHA'") {
+					t.Errorf("no error says what the server refused:\n%s", printed)
+				}
+				if len(drv.tokens) < 5 {
+					t.Errorf("%d tokens were sent, want one for each hold", len(drv.tokens))
+				}
+				for _, token := range drv.tokens {
+					if i := strings.Index(printed, token[:locker.TokenLen/2]); i >= 0 {
+						t.Fatalf("a token is printed: %q", printed[max(i-300, 0):min(i+100, len(printed))])
+					}
+				}
+			})
+		}
+	}
+}
+
+// everyText uses locks of each strategy, and prints every error and every lock in every way.
+func everyText(t *testing.T, drv driver.Driver) string {
+	t.Helper()
+	var printed strings.Builder
+	show := func(err error) {
+		if err == nil {
+			return
+		}
+		for _, e := range tree(err) {
+			printAll(&printed, e)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, l := range []locker.Locker{
+		locker.Must(single.New(drv, single.Config{})),
+		locker.Must(single.New(drv, single.Config{MinReplicas: 1, ReplicaTimeout: time.Millisecond})),
+		locker.Must(reentrant.New(drv, reentrant.Config{})),
+		locker.Must(rwhash.New(drv, rwhash.Config{})),
+	} {
+		for _, fenced := range []bool{false, true} {
+			lock, err := l.Acquire(ctx, locker.Request{Name: "a", Fenced: fenced, Note: "n"})
+			show(err)
+			_, err = l.Acquire(ctx, locker.Request{Name: "a", Fenced: fenced, NoWait: true})
+			show(err)
+			if lock != nil {
+				show(lock.Renew(ctx, time.Hour))
+				_, err = locker.Resume(ctx, l, lock.Handle())
+				show(err)
+				show(lock.Release(ctx))
+				show(lock.Err())
+				printAll(&printed, lock)
+			}
+		}
+		_, err := l.(locker.Inspector).Inspect(ctx, "a")
+		show(err)
+	}
+	lock, err := locker.Must(holdfast.New(drv, holdfast.Config{})).Acquire(ctx, locker.Request{Name: "watched", TTL: time.Second})
+	show(err)
+	if lock != nil {
+		work, cancel := lock.Context(ctx)
+		defer cancel()
+		<-lock.Done()
+		show(lock.Err())
+		show(context.Cause(work))
+		printAll(&printed, lock)
+		show(lock.Release(ctx))
+	}
+	return printed.String()
+}
+
+// tree is err and all that is below it.
+func tree(err error) []error {
+	all := []error{err}
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case interface{ Unwrap() error }:
+		if below := e.Unwrap(); below != nil {
+			all = append(all, tree(below)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, below := range e.Unwrap() {
+			all = append(all, tree(below)...)
+		}
+	}
+	return all
+}
+
+func printAll(b *strings.Builder, v any) {
+	fmt.Fprintf(b, "%v\n%+v\n%#v\n%s\n%q\n", v, v, v, v, v)
+	var logged bytes.Buffer
+	for _, h := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
+		slog.New(h).Info("printed", "v", v)
+	}
+	b.Write(logged.Bytes())
+}
+
+// tokenRecorder notes the tokens that are sent.
+type tokenRecorder struct {
+	driver.Driver
+	mu     sync.Mutex
+	tokens []string
+}
+
+func (r *tokenRecorder) record(args ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, arg := range args {
+		if token, _, _ := strings.Cut(arg, "|"); len(token) == locker.TokenLen && !slices.Contains(r.tokens, token) {
+			r.tokens = append(r.tokens, token)
+		}
+	}
+}
+
+func (r *tokenRecorder) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	r.record(value)
+	return r.Driver.SetNX(ctx, key, value, ttl)
+}
+
+func (r *tokenRecorder) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	r.record(args[:min(len(args), 1)]...) // the others may be owners, who are random too
+	return r.Driver.Eval(ctx, s, keys, args)
+}
+
+func (r *tokenRecorder) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+	r.record(args[0])
+	return r.Driver.(driver.Acknowledger).EvalAcked(ctx, s, keys, args, replicas, timeout)
+}
+
+func (r *tokenRecorder) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	return r.Driver.(driver.Batcher).EvalMany(ctx, calls)
+}
+
+func (r *tokenRecorder) Background(f func(context.Context)) bool {
+	return r.Driver.(driver.Backgrounder).Background(f)
+}
+
+// The client's own error is below a ServerError whose text was cut too: errors.As finds its type.
+func TestRepliesThatRepeatArgumentsKeepTheClientsType(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	server := redistest.Start(t, redistest.Options{Args: []string{"--rename-command", "EVALSHA", ""}})
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			_, err := client.Open(t, server.Addr()).Eval(t.Context(), driver.NewScript("return 1"), []string{"k"}, []string{"secret"})
+			var reply *driver.ServerError
+			if !errors.As(err, &reply) || reply.Text != "ERR unknown command 'EVALSHA'" {
+				t.Fatalf("got %v; want the server's words without the arguments", err)
+			}
+			text, ok := clientText[client.Name](reply.Err)
+			if !ok || !strings.HasSuffix(reply.Text, text) || text == "" {
+				t.Errorf("below is %T %v, of the client's type: %v; want one of it that says %q", reply.Err, reply.Err, ok, reply.Text)
+			}
+		})
+	}
+}
+
+// clientText finds the client's own type of error.
+var clientText = map[string]func(error) (string, bool){
+	"goredis": func(err error) (string, bool) { return textOf[goredis.Error](err) },
+	"rueidis": func(err error) (string, bool) { return textOf[*rueidis.RedisError](err) },
+	"redigo":  func(err error) (string, bool) { return textOf[redigo.Error](err) },
+}
+
+func textOf[E error](err error) (string, bool) {
+	e, ok := errors.AsType[E](err)
+	if !ok {
+		return "", false
+	}
+	return e.Error(), true
+}
