@@ -12,11 +12,12 @@
 //     nothing. One that lasts ends the lock at its Deadline, with ErrLost and, below it, the error of the last renewal.
 //   - A renewal that finds the hold gone ends the lock at once, with ErrLost.
 //   - Once Release was called, no renewal begins. Release does not wait for one in flight, whose answer changes nothing.
-//   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due. Then one sends the batches of
-//     a driver, and more, up to sixteen, only while it waits for an answer; repetitions have as many, in batches and alone.
-//     That bounds them, however many locks there are.
-//   - A server that does not answer delays the renewals of its own driver, and of no other. Nor does a silent node of a
-//     cluster cost a lock on another node: batches pass those that wait for it, and what the others answered counts.
+//   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
+//   - A server that does not answer delays the renewals of no other server, nor a silent node of a cluster those of the other
+//     nodes, whether renewals travel together or alone (as with MinReplicas). What has waited for 50 ms no longer counts
+//     against the sixteen renewals that one driver, or one Locker without batches, may have in flight.
+//   - The goroutines are bounded: 128 for renewals in flight alone and 16 for batches, of one driver or Locker, and as many
+//     for repetitions of the first and of later rounds. That many run only while a server is silent.
 //
 // # What is not
 //

@@ -11,11 +11,17 @@ import (
 const (
 	// maxBatch is how many renewals travel together at most: a server is not to be kept busy for long at once.
 	maxBatch = 256
-	// maxWorkers is how many goroutines a group has at most.
-	maxWorkers = 16
-	// stall is after which time a batch without an answer holds up its group no longer: a node of a cluster may be silent.
+	// maxBatches is how many batches of a group are in flight at most.
+	maxBatches = 16
+	// maxActive is how many renewals of a group that travel alone are in flight at most, beside those that are stalled: these
+	// let half as many more begin, so that a silent server with many locks does not use up the time of the others.
+	maxActive = 16
+	// maxAlone is how many renewals of a group that travel alone are in flight at most, the stalled ones included.
+	maxAlone = 128
+	// stall is how long a renewal or a batch may be in flight before it is stalled: it holds up its group no longer, since the
+	// server that it waits for may be silent while the others answer.
 	stall = 50 * time.Millisecond
-	// retryMin is for how long the first repetition of a renewal waits for its answer. Those that follow wait twice as long
+	// retryMin is how long the first repetition of a renewal waits for its answer. Those that follow wait twice as long
 	// each, so that what gets no answer leaves room for what would get one.
 	retryMin = 200 * time.Millisecond
 )
@@ -24,18 +30,18 @@ const (
 type groupKey struct {
 	of       any
 	together bool
-	again    bool // repetitions: what failed must not hold up what did not
+	fails    uint8 // 0, 1, or 2 for two and more: what failed must not hold up what did not
 }
 
 // groupOf is the group of the next renewal of l. One that failed among others is repeated alone: the others may be why. One
 // that failed alone is repeated among others: after an outage there are many.
 func groupOf(l *lease) groupKey {
-	again := l.fails > 0
+	fails := min(l.fails, 2)
 	batch := locker.BatchOf(l.lock)
 	if batch == nil {
-		return groupKey{l.watcher, false, again}
+		return groupKey{l.watcher, false, fails}
 	}
-	return groupKey{batch, l.fails%2 == 0, again}
+	return groupKey{batch, l.fails%2 == 0, fails}
 }
 
 // group is what is due and not begun. It exists while there is something to do. The scheduler's mutex guards it.
@@ -44,6 +50,18 @@ type group struct {
 	due     []*lease
 	workers int
 	stalled int // of the workers
+}
+
+// crowded tells whether so many wait for a silent server that more of them must not wait for long.
+func (g *group) crowded() bool { return g.stalled >= maxActive }
+
+// full tells whether the group may have no further worker.
+func (g *group) full() bool {
+	active := g.workers - g.stalled
+	if g.key.together {
+		return active > 0 || g.workers >= maxBatches
+	}
+	return active >= maxActive+g.stalled/2 || g.workers >= maxAlone
 }
 
 // hand gives l to its group. The mutex is held.
@@ -57,10 +75,9 @@ func (s *scheduler) hand(l *lease, key groupKey) {
 	s.help(g)
 }
 
-// help gives the group a worker if there is something to do and it may have one more: for batches, only while all that it
-// has are stalled. The mutex is held.
+// help gives the group a worker if there is something to do and it may have one more. The mutex is held.
 func (s *scheduler) help(g *group) {
-	if len(g.due) == 0 || g.workers == maxWorkers || g.key.together && g.workers > g.stalled {
+	if len(g.due) == 0 || g.full() {
 		return
 	}
 	g.workers++
@@ -72,23 +89,22 @@ func (s *scheduler) work(g *group) {
 	if g.key.together {
 		size = maxBatch
 	}
-	for taken := s.take(g, size); len(taken) > 0; taken = s.take(g, size) {
-		taken = slices.DeleteFunc(taken, ended)
-		switch {
-		case len(taken) == 0:
-		case g.key.together:
-			s.renewTogether(g, taken)
-		default:
-			s.settle(taken[0], s.renew(taken[0]))
+	for taken, crowded := s.take(g, size); len(taken) > 0; taken, crowded = s.take(g, size) {
+		if taken = slices.DeleteFunc(taken, ended); len(taken) == 0 {
+			continue
+		}
+		errs := s.send(g, taken, crowded)
+		for i, l := range taken {
+			s.settle(l, errs[i])
 		}
 	}
 }
 
-// take returns up to n leases that are due, or none when the worker is to end. Those released meanwhile are left out.
-func (s *scheduler) take(g *group, n int) []*lease {
+// take returns up to n leases that are due, or none when the worker is to end, and whether the group is crowded. Those released
+// meanwhile are left out.
+func (s *scheduler) take(g *group, n int) (taken []*lease, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var taken []*lease
 	for len(g.due) > 0 && len(taken) < n {
 		if l := g.due[0]; !l.released {
 			taken = append(taken, l)
@@ -101,16 +117,25 @@ func (s *scheduler) take(g *group, n int) []*lease {
 			delete(s.groups, g.key)
 		}
 	}
-	return taken
+	s.help(g)
+	return taken, g.crowded()
 }
 
-func (s *scheduler) renewTogether(g *group, taken []*lease) {
+// send renews what was taken, and counts the worker as stalled while the answer is late.
+func (s *scheduler) send(g *group, taken []*lease, crowded bool) []error {
 	late := time.AfterFunc(stall, func() { s.late(g, 1) })
 	defer func() {
 		if !late.Stop() {
 			s.late(g, -1)
 		}
 	}()
+	if !g.key.together {
+		return []error{renewAlone(taken[0], crowded)}
+	}
+	return renewTogether(g, taken)
+}
+
+func renewTogether(g *group, taken []*lease) []error {
 	locks := make([]*locker.Lock, len(taken))
 	wait := patience(taken[0])
 	for i, l := range taken {
@@ -118,17 +143,25 @@ func (s *scheduler) renewTogether(g *group, taken []*lease) {
 		wait = min(wait, patience(l))
 	}
 	ctx := context.Background()
-	if g.key.again { // the first time the strategy's own bound will do
+	if g.key.fails > 0 { // the first time the strategy's own bound will do
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	for i, err := range locker.RenewBatch(ctx, locks) {
-		s.settle(taken[i], err)
-	}
+	return locker.RenewBatch(ctx, locks)
 }
 
-// late counts a worker whose batch is late, or not any more.
+func renewAlone(l *lease, crowded bool) error {
+	wait := patience(l)
+	if crowded {
+		wait = min(wait, retryMin<<l.fails)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return l.lock.Renew(ctx, 0)
+}
+
+// late counts a worker whose answer is late, or not any more.
 func (s *scheduler) late(g *group, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,13 +170,6 @@ func (s *scheduler) late(g *group, by int) {
 }
 
 func ended(l *lease) bool { return l.lock.Err() != nil }
-
-// renew makes one renewal.
-func (s *scheduler) renew(l *lease) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience(l))
-	defer cancel()
-	return l.lock.Renew(ctx, 0)
-}
 
 // patience is how long a renewal waits for its answer: a third of the TTL; a repetition, less.
 func patience(l *lease) time.Duration {
