@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -44,7 +45,8 @@ func (l *Lock) batched() (Batched, any) {
 }
 
 // RenewBatch does to each lock what Renew(ctx, 0) does, and returns the errors in the order of the locks. Those that share
-// the first one's batch ([BatchOf]) are sent together, once; the others are renewed alone. It is for middleware.
+// the first one's batch ([BatchOf]) are sent together, once; the others are renewed alone. It waits for no callback: see
+// [RenewAlone]. It is for middleware.
 func RenewBatch(ctx context.Context, locks []*Lock) []error {
 	errs := make([]error, len(locks))
 	var (
@@ -60,7 +62,7 @@ func RenewBatch(ctx context.Context, locks []*Lock) []error {
 		}
 		switch {
 		case batch == nil || batch != common || l.Err() != nil:
-			errs[i] = l.Renew(ctx, 0)
+			errs[i] = RenewAlone(ctx, l)
 		default:
 			renewals, together = append(renewals, Renewal{Lease: lease, TTL: l.TTL()}), append(together, i)
 		}
@@ -71,8 +73,71 @@ func RenewBatch(ctx context.Context, locks []*Lock) []error {
 	sender.RenewBatch(ctx, renewals)
 	for n, i := range together {
 		l, r := locks[i], renewals[n]
-		errs[i] = opError("renew", l.Name(), l.apply(Op{Kind: OpRenew, TTL: r.TTL}, r.Term, r.Err))
-		l.traceRenewed(r.TTL, errs[i])
+		ended, err := l.apply(Op{Kind: OpRenew, TTL: r.TTL}, r.Term, r.Err)
+		errs[i] = opError("renew", l.Name(), err)
+		l.reportLater(l.renewed(ended, r.TTL, errs[i]))
 	}
 	return errs
+}
+
+// RenewAlone is lock.Renew(ctx, 0) that waits for no callback. What is to be told, the end of the lock where the renewal found
+// it gone and Renewed, is told by a goroutine of the lock's own, in order: one that blocks delays the reports of this lock, and
+// no renewal. Where more than 64 wait, the oldest of those that say Renewed alone are dropped. It is for middleware.
+func RenewAlone(ctx context.Context, lock *Lock) error {
+	ttl := lock.TTL()
+	ended, err := lock.do(ctx, "renew", Op{Kind: OpRenew, TTL: ttl}, nil)
+	lock.reportLater(lock.renewed(ended, ttl, err))
+	return err
+}
+
+// maxReports is how many renewals of a lock wait to be reported at most.
+const maxReports = 64
+
+// reports are the renewals of a lock that its goroutine has yet to report.
+type reports struct{ queue []renewal }
+
+// reportLater has r reported by the lock's goroutine, which runs while there is something to report.
+func (l *Lock) reportLater(r renewal) {
+	if r.empty() {
+		return
+	}
+	if r.ended != nil {
+		r.ended.signal()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reports == nil {
+		l.reports = &reports{}
+		go l.reportAll()
+	}
+	l.reports.add(r)
+}
+
+// add appends r. Of too many it drops the oldest that tells of no end.
+func (rs *reports) add(r renewal) {
+	rs.queue = append(rs.queue, r)
+	if len(rs.queue) > maxReports {
+		if i := slices.IndexFunc(rs.queue, func(r renewal) bool { return r.ended == nil }); i >= 0 {
+			rs.queue = slices.Delete(rs.queue, i, i+1)
+		}
+	}
+}
+
+func (l *Lock) reportAll() {
+	for r, ok := l.nextReport(); ok; r, ok = l.nextReport() {
+		r.report(l)
+	}
+}
+
+// nextReport takes the oldest report. ok is false where there is none; then the goroutine ends.
+func (l *Lock) nextReport() (r renewal, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.reports.queue) == 0 {
+		l.reports = nil
+		return renewal{}, false
+	}
+	r = l.reports.queue[0]
+	l.reports.queue = l.reports.queue[1:]
+	return r, true
 }

@@ -3,6 +3,7 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,10 +48,14 @@ func (t transparent) Unwrap() locker.Lease { return t.Lease }
 
 func TestRenewBatch(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, renewBatch)
+}
+
+func renewBatch(t *testing.T) {
 	down := errors.New("connection refused")
 	var sizes []int
-	var renewed int
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { renewed++ }})
+	var renewed atomic.Int32
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { renewed.Add(1) }})
 	lock := func(m *member, wrap func(locker.Lease) locker.Lease) *locker.Lock {
 		m.sizes = &sizes
 		l := locker.NewLock(ctx, locker.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Minute)}, m)
@@ -106,8 +111,9 @@ func TestRenewBatch(t *testing.T) {
 	if len(sizes) != 1 || sizes[0] != 4 {
 		t.Errorf("batches of %v, want one of 4", sizes)
 	}
-	if renewed != len(tests)-1 {
-		t.Errorf("Renewed was reported %d times", renewed)
+	synctest.Wait()
+	if n := int(renewed.Load()); n != len(tests)-1 {
+		t.Errorf("Renewed was reported %d times", n)
 	}
 }
 

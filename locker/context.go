@@ -13,7 +13,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	if l.valid() {
 		ctx = withNameOwner(ctx, l.Name(), l.Owner())
 	}
-	stop := l.AfterDone(func(err error) { cancel(err) })
+	stop := l.afterDone(&afterDone{func(err error) { cancel(err) }, true})
 	return ctx, func() {
 		stop()
 		cancel(context.Canceled)

@@ -29,7 +29,9 @@ func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 		}
 		defer done()
 	}
-	return l.do(ctx, name, Op{Kind: OpConvert, Mode: to}, nil)
+	ended, err := l.do(ctx, name, Op{Kind: OpConvert, Mode: to}, nil)
+	ended.run()
+	return err
 }
 
 // alone waits until no conversion is under way, and lets none begin until done.

@@ -32,7 +32,7 @@ func (l *Lock) Done() <-chan struct{} {
 	l.watch()
 	done := l.done
 	l.mu.Unlock()
-	ended.run()
+	ended.detach()
 	return done
 }
 
@@ -45,7 +45,7 @@ func (l *Lock) Err() error {
 	ended := l.expire()
 	err := l.err
 	l.mu.Unlock()
-	ended.run()
+	ended.detach()
 	return err
 }
 
@@ -59,17 +59,27 @@ func (l *Lock) peek() error {
 	return l.err
 }
 
-type afterDone struct{ f func(error) }
+// afterDone is a callback for the end of a lock.
+type afterDone struct {
+	f      func(error)
+	signal bool // f only signals and cannot block: it is called first, by whoever finds the end
+}
 
-// AfterDone calls f once, with what Err says, when the lock ends; at once if it has ended. It takes no goroutine per lock:
-// f runs in the goroutine that ends the lock (Release's caller, a renewal's, a timer's, that of whoever asks Err or Done just
-// past the Deadline) and should be short. stop takes f back; it reports whether f will now never run.
+// AfterDone calls f once, with what Err says, when the lock ends; at once if it has ended. Where Release or Renew ends it, f
+// runs in the caller's goroutine, before a release is sent; else in a goroutine of its own, so that an f that blocks delays
+// no other lock. It takes no goroutine while the lock is held.
+//
+// Where f panics, all other callbacks run and the release is sent all the same; then the panic goes on, in the caller of
+// Release or Renew if it ran there. stop takes f back; it reports whether f will now never run.
 func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
+	return l.afterDone(&afterDone{f: f})
+}
+
+func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
 	if !l.valid() {
-		f(ErrNotHeld)
+		entry.f(ErrNotHeld)
 		return func() bool { return false }
 	}
-	entry := &afterDone{f}
 	l.mu.Lock()
 	ended := l.expire()
 	err := l.err
@@ -78,9 +88,9 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
 		l.watch()
 	}
 	l.mu.Unlock()
-	ended.run()
+	ended.detach()
 	if err != nil {
-		f(err)
+		entry.f(err)
 		return func() bool { return false }
 	}
 	return func() bool { return l.forget(entry) }
@@ -97,7 +107,7 @@ func (l *Lock) forget(entry *afterDone) bool {
 	return true
 }
 
-// ending is the work left when a lock has ended: to be run without the mutex.
+// ending is whom to tell that a lock has ended, without the mutex. nil: nobody.
 type ending struct {
 	lock    *Lock
 	tracing *tracing
@@ -105,15 +115,44 @@ type ending struct {
 	err     error
 }
 
+// run tells all of them in the caller's goroutine.
 func (e *ending) run() {
-	if e == nil {
-		return
+	if e != nil {
+		e.signal()
+		e.tell()
 	}
-	for t := e.tracing; t != nil; t = t.next {
-		t.lost(e.lock, e.err)
+}
+
+// detach tells those who may block in a goroutine of its own.
+func (e *ending) detach() {
+	if e != nil && e.signal() {
+		go e.tell()
 	}
+}
+
+// signal calls what cannot block, and reports whether others are left.
+func (e *ending) signal() (left bool) {
 	for _, a := range e.after {
-		a.f(e.err)
+		if a.signal {
+			a.f(e.err)
+		}
+	}
+	e.after = slices.DeleteFunc(e.after, func(a *afterDone) bool { return a.signal })
+	return e.tracing != nil || len(e.after) > 0
+}
+
+// tell calls the others in order: the deferred calls run last to first, each also where one before it panics.
+func (e *ending) tell() {
+	for _, a := range slices.Backward(e.after) {
+		defer a.f(e.err)
+	}
+	defer e.trace(e.tracing)
+}
+
+func (e *ending) trace(t *tracing) {
+	if t != nil {
+		defer e.trace(t.next)
+		t.lost(e.lock, e.err)
 	}
 }
 

@@ -30,6 +30,7 @@ type Lock struct {
 	converts chan struct{} // closed when the conversion under way is over; nil: there is none
 	after    []*afterDone
 	tracing  *tracing                              // nil where nobody traces
+	reports  *reports                              // of renewals in the background; nil: there are none
 	dress    func(context.Context) context.Context // for Context; nil: as it is
 }
 
@@ -125,24 +126,26 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	if ttl == 0 && l != nil {
 		op.TTL = l.grant.TTL
 	}
-	err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
-	l.traceRenewed(op.TTL, err)
+	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
+	l.renewed(ended, op.TTL, err).report(l)
 	return err
 }
 
-// do runs an operation that keeps the hold. invalid is what was found wrong with its arguments.
-func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) error {
+// do runs an operation that keeps the hold. invalid is what was found wrong with its arguments. Where the lock has ended
+// meanwhile, ended is whom to tell.
+func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) (ended *ending, err error) {
 	if ctx == nil {
 		invalid = driver.Invalid("Lock."+name+" ctx", "nil", "a context; context.Background() where there is none")
 	}
 	if invalid != nil {
-		return opError(name, l.Name(), invalid)
+		return nil, opError(name, l.Name(), invalid)
 	}
 	if err := l.Err(); err != nil {
-		return opError(name, l.Name(), err)
+		return nil, opError(name, l.Name(), err)
 	}
 	term, err := l.current().Do(whileHeld{ctx, l}, op)
-	return opError(name, l.Name(), l.apply(op, term, err))
+	ended, err = l.apply(op, term, err)
+	return ended, opError(name, l.Name(), err)
 }
 
 // whileHeld is the ctx of an operation: its Err tells of the lock's end too, so that nothing is sent again after it. Its
@@ -157,29 +160,28 @@ func (w whileHeld) Err() error {
 	if err := w.Context.Err(); err != nil {
 		return err
 	}
-	if w.lock.Err() != nil {
+	if w.lock.peek() != nil {
 		return context.Canceled
 	}
 	return nil
 }
 
-// apply records what an operation brought about. What ended while it was under way stays ended.
-func (l *Lock) apply(op Op, term Term, err error) error {
+// apply records what an operation brought about. What ended while it was under way stays ended. ended is whom to tell.
+func (l *Lock) apply(op Op, term Term, err error) (ended *ending, _ error) {
 	l.mu.Lock()
-	ended := l.expire()
-	if over := l.err; over != nil {
-		l.mu.Unlock()
-		ended.run()
-		return over
-	}
-	if errors.Is(err, ErrNotHeld) {
-		ended = l.end(lost(err))
-		err = l.err
-		l.mu.Unlock()
-		ended.run()
-		return err
-	}
 	defer l.mu.Unlock()
+	ended = l.expire()
+	if l.err == nil && errors.Is(err, ErrNotHeld) {
+		ended = l.end(lost(err))
+	}
+	if l.err != nil {
+		return ended, l.err
+	}
+	return nil, l.keep(op, term, err)
+}
+
+// keep records the answer to an operation on a lock that is held. The mutex is held.
+func (l *Lock) keep(op Op, term Term, err error) error {
 	if err != nil {
 		if op.Kind == OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
 			l.grant.Mode = Shared // it may be: nobody may rely on more
@@ -206,7 +208,7 @@ func (l *Lock) apply(op Op, term Term, err error) error {
 //
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile), ErrUnknownOutcome (the lock
 // frees itself at its TTL at the latest), ErrReleased, the client's.
-func (l *Lock) Release(ctx context.Context) error {
+func (l *Lock) Release(ctx context.Context) (err error) {
 	if ctx == nil {
 		return opError("release", l.Name(), driver.Invalid("Lock.Release ctx", "nil", "a context; context.Background() where there is none"))
 	}
@@ -226,8 +228,13 @@ func (l *Lock) Release(ctx context.Context) error {
 		ended = l.end(ErrReleased)
 	}
 	l.mu.Unlock()
+	defer func() { err = l.release(ctx, lease, before) }() // also where a callback panics
 	ended.run()
+	return nil
+}
 
+// release sends the release of a lock that had ended with before, nil where the release ended it.
+func (l *Lock) release(ctx context.Context, lease Lease, before error) error {
 	_, err := lease.Do(ctx, Op{Kind: OpRelease})
 	switch {
 	case errors.Is(err, ErrNotHeld) && before == nil:

@@ -34,7 +34,7 @@ func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
 		lock.watch()
 	}
 	lock.mu.Unlock()
-	ended.run()
+	ended.detach()
 	if over != nil {
 		added.lost(lock, over)
 	}
@@ -88,10 +88,40 @@ func (l *Lock) traces() *tracing {
 	return l.tracing
 }
 
-func (l *Lock) traceRenewed(ttl time.Duration, err error) {
-	for t := l.traces(); t != nil; t = t.next {
+// renewal is a renewal that is to be reported, and what it ended.
+type renewal struct {
+	ended    *ending
+	tracing  *tracing
+	ttl      time.Duration
+	deadline time.Time
+	err      error
+}
+
+// renewed is the report of a renewal that ended with err, and ended the lock with ended where that is not nil.
+func (l *Lock) renewed(ended *ending, ttl time.Duration, err error) renewal {
+	return renewal{ended, l.traces(), ttl, l.Deadline(), err}
+}
+
+// empty tells whether there is nobody to report to.
+func (r renewal) empty() bool {
+	for t := r.tracing; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
-			t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: l.Deadline(), Err: err})
+			return false
+		}
+	}
+	return r.ended == nil
+}
+
+// report reports the end, then the renewal.
+func (r renewal) report(l *Lock) {
+	defer r.trace(l, r.tracing)
+	r.ended.run()
+}
+
+func (r renewal) trace(l *Lock, t *tracing) {
+	for ; t != nil; t = t.next {
+		if t.trace.Renewed != nil {
+			t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: r.ttl, Deadline: r.deadline, Err: r.err})
 		}
 	}
 }

@@ -28,6 +28,7 @@ func TestTraceLock(t *testing.T) {
 		if errs := locker.RenewBatch(t.Context(), []*locker.Lock{lock}); errs[0] != nil {
 			t.Errorf("RenewBatch: %v", errs[0])
 		}
+		synctest.Wait() // it reports behind
 		wantError(t, "Release", lock.Release(t.Context()))
 		wantError(t, "Release", lock.Release(t.Context()), locker.ErrReleased)
 		if want := []string{"acquired", "renewed", "renewed", "released"}; !slices.Equal(made.events, want) {

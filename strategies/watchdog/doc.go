@@ -11,6 +11,7 @@
 //     whatever the error: a permission that was taken away may be given back. An outage that is over well before that loses
 //     nothing. One that lasts ends the lock at its Deadline, with ErrLost and, below it, the error of the last renewal.
 //   - A renewal that finds the hold gone ends the lock at once, with ErrLost.
+//   - A callback that blocks, of a Trace or of AfterDone, delays no renewal: see [locker.Trace].
 //   - Once Release was called, no renewal begins. Release does not wait for one in flight, whose answer changes nothing.
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
 //   - A server that does not answer delays the renewals of no other server, nor a silent node of a cluster those of the other

@@ -158,7 +158,7 @@ func renewAlone(l *lease, crowded bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	return l.lock.Renew(ctx, 0)
+	return locker.RenewAlone(ctx, l.lock)
 }
 
 // late counts a worker whose answer is late, or not any more.

@@ -44,7 +44,7 @@ func (d divided) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 // Renewals that travel alone, through a Locker that routes to two servers: what one of them does not answer costs the locks on
 // the other nothing, however many there are, and the goroutines stay bounded.
 func TestSilenceAmongLonelyRenewals(t *testing.T) { //nolint:paralleltest // it counts goroutines
-	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 20}, {150, 50, 160}, {10_000, 200, 3*128 + 64}} {
+	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*128 + 64}} {
 		t.Run(fmt.Sprint(tt.silent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := divided{silent: new(atomic.Bool)}
@@ -149,4 +149,3 @@ func acquireWhere(
 	}
 	return locks
 }
-

@@ -1,0 +1,190 @@
+package locker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// diary keeps what is reported, in order.
+type diary struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+func (d *diary) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries = append(d.entries, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) read() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.entries)
+}
+
+// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal, in a batch or alone, nor the
+// reports and the end of other locks, nor the end of the contexts of its own.
+func TestBlockedReports(t *testing.T) {
+	t.Parallel()
+	for name, batch := range map[string]any{"together": 1, "alone": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { blockedReports(t, batch) })
+		})
+	}
+}
+
+func blockedReports(t *testing.T, batch any) {
+	var told diary
+	free := make(chan struct{})
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{
+		Renewed: func(_ context.Context, info locker.RenewedInfo) {
+			if info.Name == "blocked" {
+				<-free
+			}
+			told.note("%s renewed %v", info.Name, info.Err == nil)
+		},
+		Lost: func(_ context.Context, info locker.LostInfo) { told.note("%s lost", info.Name) },
+	})
+	var sizes []int
+	leases := map[string]*member{}
+	var locks []*locker.Lock
+	for _, name := range []string{"blocked", "gone", "well"} {
+		leases[name] = &member{batch: batch, sizes: &sizes}
+		locks = append(locks, locker.NewLock(ctx, locker.Grant{
+			Name: name, Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
+		}, leases[name]))
+	}
+	blocked, gone, well := locks[0], locks[1], locks[2]
+	var ends []context.Context
+	for _, lock := range locks {
+		lock.AfterDone(func(error) {
+			if lock == gone {
+				<-free
+			}
+			told.note("%s done", lock.Name())
+		})
+		work, cancel := lock.Context(t.Context())
+		defer cancel()
+		ends = append(ends, work)
+	}
+	leases["gone"].err = locker.ErrNotHeld
+	renew := func() { locker.RenewBatch(t.Context(), locks); synctest.Wait() }
+	renew()
+	wantEnded := func(which string, ctx context.Context, want bool) {
+		t.Helper()
+		if (ctx.Err() != nil) != want {
+			t.Errorf("the context of %q has ended: %v", which, ctx.Err())
+		}
+	}
+	wantEnded("gone", ends[1], true)
+	wantEnded("well", ends[2], false)
+	for range 100 {
+		advance(30 * time.Second)
+		renew()
+	}
+	wantError(t, "blocked", blocked.Err())
+	wantError(t, "well", well.Err())
+	leases["blocked"].err = locker.ErrNotHeld
+	renew()
+	wantEnded("blocked", ends[0], true)
+	got := told.read()
+	if n := slices.Index(got, "gone lost"); n < 0 || slices.Contains(got, "gone done") || slices.Contains(got, "blocked lost") {
+		t.Errorf("told before it was free: %v", got[:min(len(got), 10)])
+	}
+	if n := count(got, "well renewed true"); n != 102 {
+		t.Errorf("%d renewals of the other lock were reported; want 102", n)
+	}
+	close(free)
+	synctest.Wait()
+	got = slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "bloc" })
+	tail := []string{"blocked lost", "blocked done", "blocked renewed false"}
+	if n := len(got); n != 1+64+2 || !slices.Equal(got[n-3:], tail) {
+		t.Errorf("%d reports of the blocked lock, the last %v; want one under way, 64 that waited, and the end %v", n, got[max(n-3, 0):], tail)
+	}
+	want := []string{"gone lost", "gone done", "gone renewed false"}
+	if got := slices.DeleteFunc(told.read(), func(s string) bool { return s[:4] != "gone" }); len(got) < 3 || !slices.Equal(got[:3], want) {
+		t.Errorf("told %v, want %v first", got, want)
+	}
+	_ = well.Release(t.Context())
+}
+
+func count(all []string, s string) (n int) {
+	for _, one := range all {
+		if one == s {
+			n++
+		}
+	}
+	return n
+}
+
+// A callback that panics keeps no other from being called, no context from ending, and no release from being sent.
+func TestPanicInAfterDone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(l locker.Locker, lock *locker.Lock){
+		"Release": func(_ locker.Locker, lock *locker.Lock) { _ = lock.Release(context.Background()) },
+		"Renew":   func(_ locker.Locker, lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) },
+		"Do":      nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told diary
+			l := &lease{}
+			if name == "Renew" {
+				l = refusing(locker.ErrNotHeld)
+			}
+			watch := func(lock *locker.Lock) context.Context {
+				lock.AfterDone(func(error) { told.note("first") })
+				lock.AfterDone(func(error) { panic("out of order") })
+				lock.AfterDone(func(error) { told.note("last") })
+				work, cancel := lock.Context(t.Context())
+				t.Cleanup(cancel)
+				return work
+			}
+			ctx := locker.WithTrace(t.Context(), &locker.Trace{
+				Renewed:  func(context.Context, locker.RenewedInfo) { told.note("renewed") },
+				Released: func(context.Context, locker.ReleasedInfo) { told.note("released") },
+			})
+			var work context.Context
+			panicked := func() (v any) {
+				defer func() { v = recover() }()
+				if end != nil {
+					lock, err := grants(l).Acquire(ctx, locker.Request{Name: "a"})
+					wantError(t, "Acquire", err)
+					work = watch(lock)
+					end(grants(l), lock)
+					return nil
+				}
+				_ = locker.Do(ctx, grants(l), locker.Request{Name: "a"}, func(_ context.Context, lock *locker.Lock) error {
+					work = watch(lock)
+					return nil
+				})
+				return nil
+			}()
+			if panicked != "out of order" {
+				t.Errorf("the caller saw the panic %v", panicked)
+			}
+			if work.Err() == nil {
+				t.Error("the context has not ended")
+			}
+			want, op := []string{"first", "last", "released"}, locker.OpRelease
+			if name == "Renew" {
+				want[2], op = "renewed", locker.OpRenew
+			}
+			if got := told.read(); !slices.Equal(got, want) {
+				t.Errorf("told %v, want %v", got, want)
+			}
+			if asked := l.asked(); len(asked) != 1 || asked[0].Kind != op {
+				t.Errorf("asked the server for %v", asked)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+//nolint:forbidigo // fake time
+package watchdog_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// fullPipe is a log sink that takes nothing more until it is drained.
+type fullPipe struct {
+	slog.Handler
+	drained chan struct{}
+}
+
+func (fullPipe) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p fullPipe) Handle(context.Context, slog.Record) error {
+	<-p.drained
+	return nil
+}
+
+// Callbacks that block, in a log sink or after the end of a lock that is gone, cost no lock on a healthy server.
+func TestBlockedCallbacks(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]func(s *server) locker.Locker{
+		"together": func(s *server) locker.Locker { return locker.Must(single.New(s, single.Config{})) },
+		"alone":    func(*server) locker.Locker { return granting{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, pipe := newServer(t), fullPipe{slog.DiscardHandler, make(chan struct{})}
+				drain := sync.OnceFunc(func() { close(pipe.drained) })
+				defer drain()
+				log := slog.New(pipe)
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{
+					Renewed: func(ctx context.Context, info locker.RenewedInfo) { log.InfoContext(ctx, "renewed", "lock", info.Name) },
+					Lost:    func(ctx context.Context, info locker.LostInfo) { log.InfoContext(ctx, "lost", "lock", info.Name) },
+				})
+				l := locker.Must(watchdog.New(watchdog.Config{}))(strategy(s))
+				locks := acquireMany(t, ctx, l, 99)
+				gone := locks[0]
+				gone.AfterDone(func(error) { <-pipe.drained })
+				s.m.Del(gone.Name())
+				for range 10 {
+					time.Sleep(ttl)
+					lost := 0
+					for _, lock := range locks[1:] {
+						if lock.Deadline().Before(time.Now()) {
+							lost++
+						}
+					}
+					if lost > 0 {
+						t.Fatalf("%d of %d locks have passed their Deadline", lost, len(locks)-1)
+					}
+				}
+				if name == "together" {
+					match(t, gone.Err(), locker.ErrLost)
+				}
+				drain()
+				for _, lock := range locks[1:] {
+					match(t, lock.Release(t.Context()))
+				}
+				_ = gone.Release(t.Context())
+				synctest.Wait()
+			})
+		})
+	}
+}
