@@ -1,4 +1,5 @@
-# Everything that this repository checks. `make test` runs all of it and is what CI runs; `make help` lists the steps.
+# Everything that this repository checks. `make check` is for the loop of edit and test, `make test` is what CI runs, and `make
+# test-all` leaves nothing out; `make help` lists the steps.
 
 SHELL := /bin/bash
 
@@ -22,7 +23,8 @@ simulate: SECONDS ?= 60
 SEED ?= 0
 
 # Cheap steps first; the first that fails ends the run.
-STEPS := redis fmt tidy vet lint race fuzz
+test test-all: STEPS := redis fmt tidy vet lint race fuzz
+check: STEPS := redis fmt vet lint short
 
 # A go.work of the folders above would change what is built here.
 export GOWORK := off
@@ -30,16 +32,20 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-matrix bench torture simulate $(STEPS)
+.PHONY: help check test test-all test-matrix bench torture simulate redis fmt tidy vet lint short race fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
 
-test: ## Run every check below except bench, cheap ones first
+check: ## Format, vet, lint, and test without the race detector on miniredis and one server (3 minutes)
+test: ## All checks that CI makes, each strategy on each kind of server over one client (12 minutes)
+test-all test-matrix: export HOLDFAST_TEST := full
+test-all: ## The same, each strategy on each kind of server over each client (20 minutes)
+check test test-all:
 	@for step in $(STEPS); do \
 		$(MAKE) --no-print-directory "$$step" || { echo "FAILED at step '$$step': \`make $$step\` runs it alone." >&2; exit 1; }; \
 	done; \
-	echo "==> test: all passed ($(STEPS))"
+	echo "==> $@: all passed ($(STEPS))"
 
 redis: ## Install redis-server where it is missing and apt may be used
 	@echo "==> redis: a server to test against"
@@ -61,6 +67,10 @@ vet: ## Run go vet
 lint: ## Run golangci-lint at its pinned version (the first run builds it, about 3 minutes)
 	@echo "==> lint: golangci-lint"
 	@scripts/lint.sh
+
+short: ## Run the tests with -short, which leaves out clusters, Sentinels and quorums of real servers
+	@echo "==> short: go test -short"
+	@scripts/modules.sh go test -short -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
 race: ## Run all tests with the race detector, in random order
 	@echo "==> race: go test -race -shuffle=on"

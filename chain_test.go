@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 			locker.Must(logging.New(logging.Config{Logger: slog.New(slog.DiscardHandler), SlowWait: time.Millisecond})),
 		)
 	}
-	for _, client := range clients.All {
+	for _, client := range clients.Cover(t, "chain") {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, conformance.Harness{
@@ -54,6 +54,7 @@ func TestConformance(t *testing.T) {
 				},
 				Around:    around,
 				Can:       conformance.Capabilities{Renews: true},
+				On:        client.On,
 				LocksOnly: true,
 			})
 		})

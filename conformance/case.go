@@ -77,8 +77,16 @@ func featureOf(k Kind) (Feature, bool) {
 	}
 }
 
+// many reports whether c starts a set of real servers on kind k, which takes long: -short leaves it out.
+func (c *testCase) many(k Kind) bool {
+	return k == Cluster || k == Sentinel || c.quorum && k != Miniredis
+}
+
 // applies tells whether h must pass c on servers of kind k.
 func (c *testCase) applies(h *Harness, k Kind) bool {
+	if h.On != nil && !slices.Contains(h.On, k) || h.short && c.many(k) {
+		return false
+	}
 	if !slices.Contains(c.on, k) || c.can != nil && !c.can(h.Can) || h.LocksOnly && c.contract == 0 {
 		return false
 	}

@@ -15,7 +15,8 @@
 // What is not in Lacks must work; what is must answer errors.ErrUnsupported. The suite owns the servers: miniredis, which
 // needs nothing, and real ones (one server, a cluster of three masters, a master watched by Sentinels, five masters that share
 // nothing) where the program redis-server is found or the environment variable HOLDFAST_REDIS_SERVER names another. Where there is none those cases
-// are skipped, but fail if the environment says CI=true.
+// are skipped, but fail if the environment says CI=true. With -short, the cases that need a cluster, Sentinels or a
+// quorum of real servers are left out. Harness.On picks among the kinds of servers.
 //
 // # What is proved
 //

@@ -92,10 +92,13 @@ type Harness struct {
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases that wait: to prove that it
 	// changes no contract. nil: none.
 	Around locker.Middleware
+	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, miniredis and one real server.
+	On []Kind
 	// LocksOnly leaves out the cases of the driver's own contract, and those of a quorum unless NewQuorum is set: for a strategy
 	// over a provider that is proved elsewhere.
 	LocksOnly bool
 
+	short  bool          // the test runs with -short
 	client *atomic.Value // what Driver.Info says; set by Run
 }
 

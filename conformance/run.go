@@ -21,7 +21,7 @@ func Run(t *testing.T, h Harness) {
 	if err := h.check(); err != nil {
 		t.Fatal(err)
 	}
-	h.client = new(atomic.Value)
+	h.short, h.client = testing.Short(), new(atomic.Value)
 	var m matrix
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) { runKind(t, &h, kind, &m) })
@@ -38,6 +38,11 @@ func Run(t *testing.T, h Harness) {
 func (h *Harness) check() error {
 	if h.Dial == nil {
 		return errors.New("conformance: Harness.Dial is nil")
+	}
+	for _, k := range h.On {
+		if !slices.Contains(kinds, k) {
+			return fmt.Errorf("conformance: Harness.On names %q; known are %q", k, kinds)
+		}
 	}
 	for _, f := range h.Lacks {
 		if !slices.Contains(features, f) {

@@ -99,6 +99,39 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// What runs on some kinds of servers and what runs on the others is together all that runs, and no cell is in both.
+func TestOnPicksAmongKinds(t *testing.T) {
+	t.Parallel()
+	can := Capabilities{Shared: true, Convert: true, Reentrant: true}
+	all := new(matrix).missing(&Harness{Dial: plain, Can: can})
+	var union []cell
+	for _, kind := range kinds {
+		for _, c := range new(matrix).missing(&Harness{Dial: plain, Can: can, On: []Kind{kind}}) {
+			if c.kind != kind {
+				t.Errorf("on %s alone %s is demanded", kind, c)
+			}
+			union = append(union, c)
+		}
+	}
+	if !slices.Equal(union, all) {
+		t.Errorf("one kind after another %d cells are demanded, and of all kinds at once %d", len(union), len(all))
+	}
+}
+
+// -short leaves out exactly what starts a cluster, Sentinels or a quorum of real servers.
+func TestShort(t *testing.T) {
+	t.Parallel()
+	can := Capabilities{Shared: true, Convert: true, Reentrant: true}
+	short := new(matrix).missing(&Harness{Dial: plain, Can: can, short: true})
+	for _, c := range new(matrix).missing(&Harness{Dial: plain, Can: can}) {
+		i := slices.IndexFunc(cases, func(tc testCase) bool { return tc.name == c.name })
+		want := c.kind == Miniredis || c.kind == Single && !cases[i].quorum
+		if got := slices.Contains(short, c); got != want {
+			t.Errorf("with -short %s is demanded: %v, want %v", c, got, want)
+		}
+	}
+}
+
 func TestLocksOnlyLeavesTheDriverOut(t *testing.T) {
 	t.Parallel()
 	demanded := new(matrix).missing(&Harness{Dial: plain, LocksOnly: true})
@@ -121,7 +154,7 @@ func TestLocksOnlyLeavesTheDriverOut(t *testing.T) {
 func TestHarnessIsChecked(t *testing.T) {
 	t.Parallel()
 	for what, h := range map[string]Harness{
-		"no Dial": {}, "an unknown feature": {Dial: plain, Lacks: []Feature{"subscribe"}},
+		"no Dial": {}, "an unknown kind of server": {Dial: plain, On: []Kind{"five"}}, "an unknown feature": {Dial: plain, Lacks: []Feature{"subscribe"}},
 	} {
 		if h.check() == nil {
 			t.Errorf("%s: no error", what)

@@ -19,9 +19,10 @@ type Cluster struct {
 	owner    [Slots]*Server
 }
 
-// StartCluster starts a cluster of n masters for a test.
+// StartCluster starts a cluster of n masters for a test. -short skips the test.
 func StartCluster(tb TB, n int, opts Options) *Cluster {
 	tb.Helper()
+	needMany(tb)
 	return start(tb, func(ctx context.Context) (*Cluster, error) { return LaunchCluster(ctx, n, opts) })
 }
 

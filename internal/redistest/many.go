@@ -14,9 +14,12 @@ type servers []*Server
 func (s servers) Close() error { return closeAll(s) }
 func (s servers) Log() string  { return logAll(s) }
 
-// StartN starts n independent masters for a test.
+// StartN starts n independent masters for a test. -short skips the test if they are more than two.
 func StartN(tb TB, n int, opts Options) []*Server {
 	tb.Helper()
+	if n > 2 {
+		needMany(tb)
+	}
 	return start(tb, func(ctx context.Context) (servers, error) { return LaunchN(ctx, n, opts) })
 }
 

@@ -25,9 +25,10 @@ type Sentinel struct {
 	sentinels []*Server
 }
 
-// StartSentinel starts a Sentinel setup for a test.
+// StartSentinel starts a Sentinel setup for a test. -short skips the test.
 func StartSentinel(tb TB, opts Options) *Sentinel {
 	tb.Helper()
+	needMany(tb)
 	return start(tb, func(ctx context.Context) (*Sentinel, error) { return LaunchSentinel(ctx, opts) })
 }
 

@@ -36,10 +36,15 @@ func Share[T node](launch func(context.Context) (T, error)) *Shared[T] {
 }
 
 // Get returns what is shared, after it has started it if nobody has. It skips or
-// fails the test as Need does, and shows the log if the test fails.
+// fails the test as Start and its siblings do, and shows the log if the test fails.
 func (s *Shared[T]) Get(tb TB) T {
 	tb.Helper()
-	Need(tb)
+	switch any(s.node).(type) {
+	case *Cluster, *Sentinel:
+		needMany(tb)
+	default:
+		Need(tb)
+	}
 	s.mu.Lock()
 	if !s.started {
 		s.started = true

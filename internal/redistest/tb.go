@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"testing"
 )
 
 // TB is what this package uses of a test. *testing.T, *testing.B and *testing.F
@@ -51,6 +52,15 @@ func Need(tb TB) {
 		tb.Fatalf("redistest: CI=true, but there is no server to test with: %v", err)
 	default:
 		tb.Skipf("redistest: install redis-server or set %s to run this test: %v", serverVariable, err)
+	}
+}
+
+// needMany is Need for a cluster, Sentinels or a quorum, which -short leaves out.
+func needMany(tb TB) {
+	tb.Helper()
+	Need(tb)
+	if testing.Short() {
+		tb.Skipf("redistest: -short leaves out what needs several servers")
 	}
 }
 

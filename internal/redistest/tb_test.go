@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -103,6 +104,33 @@ func TestNeed(t *testing.T) {
 			})
 			r.want(t, tc.want...)
 		})
+	}
+}
+
+// With -short no set of servers starts, shared or not.
+func TestShort(t *testing.T) {
+	redistest.Need(t)
+	short := flag.Lookup("test.short").Value
+	before := short.String()
+	if err := short.Set("true"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = short.Set(before) }) // what it was cannot be wrong
+	cluster := redistest.Share(func(context.Context) (*redistest.Cluster, error) { return nil, errors.New("started") })
+	sentinel := redistest.Share(func(context.Context) (*redistest.Sentinel, error) { return nil, errors.New("started") })
+	for name, start := range map[string]func(redistest.TB){
+		"a cluster":       func(tb redistest.TB) { redistest.StartCluster(tb, 3, redistest.Options{}) },
+		"Sentinels":       func(tb redistest.TB) { redistest.StartSentinel(tb, redistest.Options{}) },
+		"three masters":   func(tb redistest.TB) { redistest.StartN(tb, 3, redistest.Options{}) },
+		"a shared set":    func(tb redistest.TB) { cluster.Get(tb) },
+		"another of them": func(tb redistest.TB) { sentinel.Get(tb) },
+	} {
+		r := &recorder{T: t}
+		r.run(start)
+		r.want(t, "skip: ")
+		if t.Failed() {
+			t.Fatal(name)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, client := range clients.All {
+	for _, client := range clients.Cover(t, "reentrant") {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, conformance.Harness{
@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond})
 				},
 				Can:       conformance.Capabilities{Reentrant: true, Hash: true},
+				On:        client.On,
 				LocksOnly: true,
 			})
 		})

@@ -13,7 +13,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, client := range clients.All {
+	for _, client := range clients.Cover(t, "rwhash") {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, conformance.Harness{
@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond})
 				},
 				Can:       conformance.Capabilities{Shared: true, Convert: true, Hash: true},
+				On:        client.On,
 				LocksOnly: true,
 			})
 		})

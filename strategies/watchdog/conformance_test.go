@@ -20,7 +20,7 @@ type inspectable struct {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, client := range clients.All {
+	for _, client := range clients.Cover(t, "watchdog") {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			conformance.Run(t, conformance.Harness{
@@ -38,6 +38,7 @@ func TestConformance(t *testing.T) {
 					return inspectable{dog(l), l}, nil
 				},
 				Can:       conformance.Capabilities{Renews: true},
+				On:        client.On,
 				LocksOnly: true,
 			})
 		})

@@ -1,0 +1,58 @@
+package clients
+
+import (
+	"os"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/conformance"
+)
+
+// strategies and kinds are, with All, the dimensions of the product over which the conformance suite runs. The chain, which has a
+// watchdog in it, is not over the same clients as the watchdog alone.
+var (
+	strategies = []string{"reentrant", "rwhash", "watchdog", "chain"}
+	kinds      = []conformance.Kind{conformance.Miniredis, conformance.Single, conformance.Cluster, conformance.Sentinel}
+)
+
+// Covered is a client with the kinds of servers on which it proves a strategy.
+type Covered struct {
+	Client
+	On []conformance.Kind
+}
+
+// Cover returns the clients that prove a strategy, each with the kinds of servers on which it does. By default the strategies,
+// clients and kinds of servers are covered pairwise: each strategy runs on each kind over one client, and every pair of a
+// strategy, a client or a kind occurs. If the environment says HOLDFAST_TEST=full, each strategy runs on each kind over each
+// client.
+func Cover(tb conformance.TB, strategy string) []Covered {
+	tb.Helper()
+	i := slices.Index(strategies, strategy)
+	if i < 0 {
+		tb.Fatalf("clients: unknown strategy %q; known are %q", strategy, strategies)
+	}
+	switch mode := os.Getenv("HOLDFAST_TEST"); mode {
+	case "full":
+		return cover(i, len(All))
+	case "", "pairwise":
+		return cover(i, 1)
+	default:
+		tb.Fatalf("clients: HOLDFAST_TEST=%q: want pairwise, the default, or full", mode)
+		return nil
+	}
+}
+
+// cover returns what a strategy runs on in the first squares of the product, which has one for each client: in square s strategy i
+// runs on kind k over client i+k+s, modulo the number of clients.
+func cover(strategy, squares int) []Covered {
+	list := make([]Covered, len(All))
+	for c, client := range All {
+		list[c].Client = client
+	}
+	for k, kind := range kinds {
+		for s := range squares {
+			c := (strategy + k + s) % len(All)
+			list[c].On = append(list[c].On, kind)
+		}
+	}
+	return slices.DeleteFunc(list, func(c Covered) bool { return c.On == nil })
+}

@@ -1,0 +1,144 @@
+package clients
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/conformance"
+)
+
+// cells maps each strategy, client and kind of server that runs to how often it does.
+func cells(squares int) map[[3]string]int {
+	ran := map[[3]string]int{}
+	for i, strategy := range strategies {
+		for _, c := range cover(i, squares) {
+			for _, kind := range c.On {
+				ran[[3]string{strategy, c.Name, string(kind)}]++
+			}
+		}
+	}
+	return ran
+}
+
+// What runs by default, in words.
+func TestPairwise(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"reentrant": "goredis: miniredis sentinel; rueidis: single; redigo: cluster",
+		"rwhash":    "goredis: cluster; rueidis: miniredis sentinel; redigo: single",
+		"watchdog":  "goredis: single; rueidis: cluster; redigo: miniredis sentinel",
+		"chain":     "goredis: miniredis sentinel; rueidis: single; redigo: cluster",
+	}
+	for i, strategy := range strategies {
+		got := ""
+		for n, c := range cover(i, 1) {
+			if n > 0 {
+				got += "; "
+			}
+			got += c.Name + ":"
+			for _, kind := range c.On {
+				got += " " + string(kind)
+			}
+		}
+		if got != want[strategy] {
+			t.Errorf("%s runs on %q, want %q", strategy, got, want[strategy])
+		}
+	}
+}
+
+// By default every pair of values of two dimensions occurs, and each strategy runs once on each kind of server. The full product
+// has each cell once, and so all that runs by default.
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	names := make([]string, len(All))
+	for i, c := range All {
+		names[i] = c.Name
+	}
+	kindNames := make([]string, len(kinds))
+	for i, kind := range kinds {
+		kindNames[i] = string(kind)
+	}
+	dimensions := [3][]string{strategies, names, kindNames}
+
+	pairwise, full := cells(1), cells(len(All))
+	for a, b := range map[int]int{0: 1, 1: 2, 2: 0} {
+		for _, x := range dimensions[a] {
+			for _, y := range dimensions[b] {
+				n := 0
+				for cell := range pairwise {
+					if cell[a] == x && cell[b] == y {
+						n++
+					}
+				}
+				if n == 0 || n > 1 && a == 2 { // a kind of server and a strategy
+					t.Errorf("%s and %s occur together %d times", x, y, n)
+				}
+			}
+		}
+	}
+	for _, strategy := range strategies {
+		for _, name := range names {
+			for _, kind := range kindNames {
+				if n := full[[3]string{strategy, name, kind}]; n != 1 {
+					t.Errorf("in the full product %s runs over %s on %s %d times", strategy, name, kind, n)
+				}
+			}
+		}
+	}
+	if product := len(strategies) * len(names) * len(kinds); len(full) != product {
+		t.Errorf("the full product has %d cells, want %d", len(full), product)
+	}
+	for cell := range pairwise {
+		if full[cell] == 0 {
+			t.Errorf("%v runs by default and not in the full product", cell)
+		}
+	}
+}
+
+// kinds are all that there are.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	on := map[conformance.Kind]bool{}
+	for _, c := range conformance.Cases() {
+		for _, kind := range c.On {
+			on[kind] = true
+		}
+	}
+	if got := slices.Sorted(maps.Keys(on)); !slices.Equal(got, slices.Sorted(slices.Values(kinds))) {
+		t.Errorf("cases run on %q, and strategies are proved on %q", got, kinds)
+	}
+}
+
+// refusal is a test that keeps why it was ended.
+type refusal struct {
+	conformance.TB
+	text string
+}
+
+func (*refusal) Helper() {}
+
+func (r *refusal) Fatalf(format string, args ...any) { r.text = fmt.Sprintf(format, args...) }
+
+func TestModes(t *testing.T) {
+	for _, tc := range []struct {
+		mode, strategy string
+		cells          int // 0: refused
+	}{
+		{"", "rwhash", len(kinds)},
+		{"pairwise", "rwhash", len(kinds)},
+		{"full", "rwhash", len(kinds) * len(All)},
+		{"quick", "rwhash", 0},
+	} {
+		t.Setenv("HOLDFAST_TEST", tc.mode)
+		r := refusal{TB: t}
+		n := 0
+		for _, c := range Cover(&r, tc.strategy) {
+			n += len(c.On)
+		}
+		if n != tc.cells || (r.text == "") != (tc.cells > 0) {
+			t.Errorf("HOLDFAST_TEST=%q: %s has %d cells, want %d; %s", tc.mode, tc.strategy, n, tc.cells, r.text)
+		}
+	}
+}
