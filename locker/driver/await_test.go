@@ -3,7 +3,9 @@ package driver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,5 +94,60 @@ func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
 	call := func() (int, error) { return 1, nil }
 	if got := testing.AllocsPerRun(100, func() { _, _ = driver.Await(ctx, call) }); got != 0 {
 		t.Errorf("%v allocations, want none", got)
+	}
+}
+
+// What came of a call that was left is still to be heard, by who asks before the answer and by who asks after it.
+func TestAwaitTellsTheLateAnswer(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, answer := range map[string]error{"won": nil, "refused": refused} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := driver.Await(ctx, func() (int, error) {
+					<-time.After(5 * time.Second)
+					return 7, answer
+				})
+				wantError(t, "Await", err, context.DeadlineExceeded)
+				err = driver.ConvertPending(fmt.Errorf("wrapped: %w", err), func(n int, err error) (string, error) {
+					return strconv.Itoa(n), err
+				})
+				wantError(t, "ConvertPending", err, context.DeadlineExceeded)
+				pending, ok := errors.AsType[*driver.PendingError](err)
+				if !ok {
+					t.Fatalf("%v is no PendingError", err)
+				}
+				heard := 0
+				hear := func(v any, err error) {
+					heard++
+					if v != "7" || !errors.Is(err, answer) {
+						t.Errorf("heard %v, %v; want 7, %v", v, err, answer)
+					}
+				}
+				pending.OnAnswer(hear)
+				pending.OnAnswer(hear)
+				if heard != 0 {
+					t.Errorf("heard before the answer")
+				}
+				advance(4 * time.Second)
+				synctest.Wait()
+				pending.OnAnswer(hear)
+				if heard != 3 {
+					t.Errorf("heard %d times, want 3", heard)
+				}
+			})
+		})
+	}
+}
+
+func TestConvertPendingOfAnotherError(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	got := driver.ConvertPending(refused, func(n int, err error) (int, error) { return n, err })
+	if got != refused { //nolint:errorlint // the same
+		t.Errorf("got %v, want it as it was", got)
 	}
 }

@@ -68,7 +68,7 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		a.once = a.once && !waiting // a quorum asks its nodes once, on behalf of somebody who waits
 	}
 	err := a.sends.Resolve(ctx, a)
-	a.open, a.openUntil = a.sends.Open, a.last.Add(outcome.OpenFor(a.ttl))
+	a.unanswered, a.openUntil = a.sends.Unanswered, a.last.Add(outcome.OpenFor(a.ttl))
 	if driver.Interrupted(err) {
 		a.giveBack(a.abort(a.channel())) // half of it may be written, a lease without an end even
 		return err
@@ -79,8 +79,8 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 			return err
 		}
 	}
-	if a.own && a.open > 0 {
-		a.open-- // that one was executed
+	if a.own {
+		a.unanswered.Executed()
 	}
 	switch {
 	case err == nil && a.refused != nil:
@@ -100,8 +100,8 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		}
 		return err
 	}
-	if a.open > 0 {
-		a.cleanUp(a.open, a.abort(a.channel()))
+	if !a.unanswered.Settled() {
+		a.cleanUp(a.unanswered, a.abort(a.channel()))
 	}
 	return err
 }
@@ -142,6 +142,26 @@ func (a *attempt) Send(ctx context.Context) error {
 	err := cmd.Send(ctx)
 	a.reply, a.answered = cmd.reply, cmd
 	return err
+}
+
+// ReadLate implements outcome.LateReader. It touches nothing of the attempt, which may be over.
+func (a *attempt) ReadLate(v any) outcome.Verdict {
+	switch v := v.(type) {
+	case bool: // of SET NX
+		if v {
+			return outcome.Won
+		}
+		return outcome.Refused
+	case driver.Reply:
+		switch status, err := v.Int(0); {
+		case err != nil:
+		case status == replyYes:
+			return outcome.Won
+		case status == replyAlready, status == replyNo, status == replyCounter, status == replyForeign:
+			return outcome.Refused
+		}
+	}
+	return outcome.Unclear
 }
 
 // late is the error of an answer that came too late for the lease; nil where it came in time.

@@ -23,10 +23,10 @@ type hold struct {
 	fenceKey                string // "": not fenced
 	over                    string // the value that a resume replaced; "" where the hold was acquired
 	ttl, timeout            time.Duration
-	replicas                int           // must acknowledge what the hold rests on
-	within                  time.Duration // that they have for it
-	open                    int           // sends of the acquire that may still be executed
-	openUntil               time.Time     // until when they are reckoned with
+	replicas                int                 // must acknowledge what the hold rests on
+	within                  time.Duration       // that they have for it
+	unanswered              *outcome.Unanswered // sends of the acquire that may still be executed
+	openUntil               time.Time           // until when they are reckoned with
 
 	mu          sync.Mutex
 	deadline    time.Time // the latest that an answer gave

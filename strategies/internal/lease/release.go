@@ -56,8 +56,8 @@ func (h *hold) end(ctx context.Context, e ending) error {
 			return err
 		}
 	}
-	if h.open > 0 {
-		h.cleanUp(h.open, e) // an earlier send of the acquire may yet be executed, now that the key is free
+	if h.unanswered.Removed(); !h.unanswered.Settled() {
+		h.cleanUp(h.unanswered, e) // an earlier send of the acquire may yet be executed, now that the key is free
 	}
 	switch {
 	case done, cmd.Open > 0 && cmd.First.Before(before):
@@ -71,21 +71,21 @@ func (h *hold) end(ctx context.Context, e ending) error {
 
 // giveBack ends, in the background, what is or was held.
 func (h *hold) giveBack(e ending) {
-	open := 0
-	if h.open > 0 && time.Now().Before(h.openUntil) {
-		open = h.open + 1
+	sends := h.unanswered
+	if sends == nil || !time.Now().Before(h.openUntil) {
+		sends = new(outcome.Unanswered)
 	}
+	sends.Held()
 	h.openUntil = time.Now().Add(outcome.OpenFor(h.ttl))
-	h.cleanUp(open, e)
+	h.cleanUp(sends, e)
 }
 
-// cleanUp ends, in the background, what may be left of the hold, while open sends may still bring it back.
-func (h *hold) cleanUp(open int, e ending) {
-	args := append(e.first[:], e.extra...)
+// cleanUp ends, in the background, what may be left of the hold, or what the sends may still make of it.
+func (h *hold) cleanUp(sends *outcome.Unanswered, e ending) {
 	outcome.CleanUp(h.drv, outcome.Residue{
-		Open: open, Until: h.openUntil, Timeout: h.timeout,
-		Delete: func(ctx context.Context) (bool, error) {
-			reply, err := h.drv.Eval(ctx, e.script, []string{h.key}, args)
+		Sends: sends, Until: h.openUntil, Timeout: h.timeout,
+		Call: driver.Call{Script: e.script, Keys: []string{h.key}, Args: append(e.first[:], e.extra...)},
+		Read: func(reply driver.Reply, err error) (bool, error) {
 			if driver.CodeOf(err) == "WRONGTYPE" {
 				return false, nil // somebody else's by now
 			}

@@ -1,66 +1,90 @@
 package outcome
 
 import (
-	"context"
-	"errors"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-const (
-	cleanMin = 10 * time.Millisecond
-	cleanMax = time.Second
-	// openFor is how long a send of unknown outcome is reckoned with, at least: that long a frozen server may sit on it.
-	openFor = 30 * time.Second
-)
+// openFor is how long a send of unknown outcome is reckoned with, at least: that long a frozen server may sit on it.
+const openFor = 30 * time.Second
 
 // OpenFor is how long after its last send a command of unknown outcome is reckoned with: ttl, at least 30 s.
 func OpenFor(ttl time.Duration) time.Duration { return max(ttl, openFor) }
 
 // Residue is what may be left of a hold that nobody wants any more.
 type Residue struct {
-	// Open is how many acquires of this hold may still be executed. With none, any answer to Delete ends the clean-up.
-	Open int
+	// Sends are those that may still make the hold. Once they are settled the clean-up ends.
+	Sends *Unanswered
 	// Until ends the clean-up.
 	Until time.Time
-	// Timeout bounds each Delete.
+	// Timeout bounds each call.
 	Timeout time.Duration
-	// Delete removes the hold if it is there, and only then.
-	Delete func(ctx context.Context) (deleted bool, err error)
+	// Call removes the hold if it is there, and only then.
+	Call driver.Call
+	// Read reads what came of the call.
+	Read func(reply driver.Reply, err error) (removed bool, _ error)
 }
 
-// CleanUp repeats r.Delete in the background, at once and then from 10 ms doubling to 1 s, until nothing can be left or
-// r.Until has passed. drv's Close makes it try once more and end.
+// CleanUp removes the hold in the background: as soon as it is known to be there, and otherwise tries to from time to time
+// until nothing can be left or r.Until has passed. drv's Close makes it try once more and end. All clean-ups of a driver
+// share one goroutine, the calls that are under way at once, and a limit of calls per second.
 func CleanUp(drv driver.Driver, r Residue) {
-	b, ok := drv.(driver.Backgrounder)
-	if !ok {
-		go r.clean(context.Background())
-		return
+	res := &residue{Residue: r, began: time.Now()}
+	res.due = res.began
+	if r.Sends.state().pending > 0 && r.Sends.state().present == 0 {
+		res.due = res.began.Add(listen)
 	}
-	if !b.Background(r.clean) {
-		_, _ = r.try() // the driver is closing: it may yet get through
-	}
-}
-
-func (r Residue) clean(closing context.Context) {
-	for delay := cleanMin; ; delay = min(2*delay, cleanMax) {
-		deleted, err := r.try()
-		if deleted {
-			r.Open--
-		}
-		if err == nil && r.Open <= 0 || errors.Is(err, driver.ErrClosed) || closing.Err() != nil {
-			return
-		}
-		if time.Now().Add(delay).After(r.Until) {
-			return
-		}
-		wait(closing, delay)
+	c, fresh := cleaners.enlist(drv, res)
+	r.Sends.onAnswer(func() { c.answered(res) })
+	c.answered(res) // an answer may just have come
+	if fresh {
+		c.start()
 	}
 }
 
-func (r Residue) try() (bool, error) {
-	bound := driver.Bound(context.Background(), r.Timeout)
-	defer bound.Stop()
-	return r.Delete(bound)
+// cleaners are those of the drivers that have anything to clean up.
+var cleaners = registry{byDriver: map[driver.Driver]*cleaner{}}
+
+type registry struct {
+	mu       sync.Mutex
+	byDriver map[driver.Driver]*cleaner
+}
+
+// enlist gives res to the cleaner of drv, and reports whether that has to be started. A driver that cannot be compared gets
+// one for each residue.
+func (r *registry) enlist(drv driver.Driver, res *residue) (c *cleaner, fresh bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	comparable := reflect.TypeOf(drv).Comparable()
+	if comparable {
+		c = r.byDriver[drv]
+	}
+	if fresh = c == nil; fresh {
+		c = newCleaner(drv)
+		if comparable {
+			r.byDriver[drv] = c
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(res)
+	return c, fresh
+}
+
+// dismiss reports whether c has nothing to do, and forgets it then.
+func (r *registry) dismiss(c *cleaner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count > 0 {
+		return false
+	}
+	if reflect.TypeOf(c.drv).Comparable() && r.byDriver[c.drv] == c {
+		delete(r.byDriver, c.drv)
+	}
+	return true
 }

@@ -21,6 +21,12 @@ type Command interface {
 	Send(ctx context.Context) error
 }
 
+// LateReader is implemented by a Command that makes a hold: answers that come too late for Send are read by it.
+type LateReader interface {
+	// ReadLate says what v, which the driver returned without an error, means. It may be called at any time, also after Resolve.
+	ReadLate(v any) Verdict
+}
+
 // Sends is the sending of one command until its outcome is known. The zero value with Timeout set is ready, for one
 // Resolve.
 type Sends struct {
@@ -35,6 +41,8 @@ type Sends struct {
 
 	// N counts the sends, Open those of them whose answer did not come.
 	N, Open int
+	// Unanswered is what is known of the open ones, where the command is a LateReader; nil where there were none.
+	Unanswered *Unanswered
 	// First and Last are when the first and the last send began.
 	First, Last time.Time
 
@@ -60,7 +68,7 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 		case driver.Interrupted(err): // half of it may be written; nothing more will be
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 		case !driver.NotExecuted(err):
-			s.Open++
+			s.open(cmd, err)
 			if driver.WaitRefused(err) {
 				return s.settle(err) // sent again it would only be executed again
 			}
@@ -71,6 +79,17 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 		if s.Limit > 0 && time.Since(s.First)+delay >= s.Limit || patience.Err() != nil || !wait(patience, delay) || patience.Err() != nil {
 			return s.giveUp(patience, err)
 		}
+	}
+}
+
+// open counts a send whose answer did not come.
+func (s *Sends) open(cmd Command, err error) {
+	s.Open++
+	if late, ok := cmd.(LateReader); ok {
+		if s.Unanswered == nil {
+			s.Unanswered = new(Unanswered)
+		}
+		s.Unanswered.add(err, late.ReadLate)
 	}
 }
 

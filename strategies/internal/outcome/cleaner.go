@@ -1,0 +1,298 @@
+package outcome
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const (
+	// maxBatch is how many residues travel together.
+	maxBatch = 64
+	// maxCalls is how many calls are under way at once, of those that are likely to be answered.
+	maxCalls = 4
+	// maxSilent is how many there are beside them of those whose last one was not: a silent node of a cluster delays no other.
+	maxSilent = 2
+	// maxResidues is how many residues a driver may have. Of more, those are dropped first that are due last of those tried.
+	maxResidues = 1 << 14
+)
+
+// cleaner cleans up for one driver.
+type cleaner struct {
+	drv  driver.Driver
+	wake chan struct{} // what is due has changed
+
+	mu      sync.Mutex
+	count   int // residues, also those that are being tried
+	closing bool
+	first   queue // of free tries: see cost
+	again   queue // of tries within the budget
+	silent  queue // whose last try was not answered
+	calls   int   // under way, of first and again
+	retries int   // under way, of silent
+	budget  budget
+}
+
+func newCleaner(drv driver.Driver) *cleaner {
+	return &cleaner{drv: drv, wake: make(chan struct{}, 1)}
+}
+
+// start runs the cleaner in the background of its driver; of one that is closing, here and now: it may yet get through.
+func (c *cleaner) start() {
+	b, ok := c.drv.(driver.Backgrounder)
+	if !ok {
+		go c.run(context.Background())
+		return
+	}
+	if !b.Background(c.run) {
+		closing, cancel := context.WithCancel(context.Background())
+		cancel()
+		c.run(closing)
+	}
+}
+
+// run tries what is due until nothing is left.
+func (c *cleaner) run(closing context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	over := closing.Done()
+	for {
+		if over != nil && closing.Err() != nil {
+			over = nil
+			c.hurry()
+		}
+		batch, silent, wait := c.next(time.Now())
+		switch {
+		case len(batch) > 0:
+			go c.try(batch, silent)
+			continue
+		case wait < 0:
+			if cleaners.dismiss(c) {
+				return
+			}
+		}
+		if wait >= 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-timer.C:
+		case <-c.wake:
+		case <-over:
+		}
+	}
+}
+
+// next takes what is due, as much as one call can carry. Without any it returns how long to wait, negative: for the wake-up.
+func (c *cleaner) next(now time.Time) (batch []*residue, silent bool, wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	most := 1
+	if _, ok := c.drv.(driver.Batcher); ok {
+		most = maxBatch
+	}
+	wait = -1
+	if c.calls < maxCalls {
+		batch = c.due(batch, &c.first, now, most, &wait)
+		if batch = c.due(batch, &c.again, now, most, &wait); len(batch) > 0 {
+			c.calls++
+			return batch, false, 0
+		}
+	}
+	if c.retries < maxSilent {
+		if batch = c.due(batch, &c.silent, now, most, &wait); len(batch) > 0 {
+			c.retries++
+			return batch, true, 0
+		}
+	}
+	return nil, false, wait
+}
+
+// due appends to batch what is due in q and can be paid for, and lowers wait to when the next one is. The mutex is held.
+func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait *time.Duration) []*residue {
+	for q.Len() > 0 && len(batch) < most {
+		r := (*q)[0]
+		if r.Sends.Settled() {
+			q.remove(r)
+			c.count--
+			continue
+		}
+		left, price := r.due.Sub(now), r.cost()
+		if left <= 0 && !c.budget.spend(price, now) {
+			if now.After(r.Until) { // its last try, of too many at once
+				q.remove(r)
+				c.count--
+				continue
+			}
+			left = max(c.budget.wait(price, now), time.Millisecond)
+		}
+		if left > 0 {
+			if *wait < 0 || left < *wait {
+				*wait = left
+			}
+			break
+		}
+		q.remove(r)
+		batch = append(batch, r)
+	}
+	return batch
+}
+
+// try makes one call for all of the batch.
+func (c *cleaner) try(batch []*residue, silent bool) {
+	before := make([]ledger, len(batch))
+	timeout := time.Duration(0)
+	for i, r := range batch {
+		before[i] = r.Sends.state()
+		timeout = max(timeout, r.Timeout)
+	}
+	ctx := driver.Bound(context.Background(), timeout)
+	results := c.eval(ctx, batch)
+	ctx.Stop()
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if silent {
+		c.retries--
+	} else {
+		c.calls--
+	}
+	for i, r := range batch {
+		removed, err := r.Read(results[i].Reply, results[i].Err)
+		r.tries++
+		r.answered = r.answered || err == nil
+		r.silent = err != nil && driver.CodeOf(err) == ""
+		switch {
+		case err != nil:
+		case removed:
+			r.Sends.Executed()
+		default:
+			r.Sends.update(func(l ledger) ledger { return l.absent(before[i]) })
+		}
+		switch state := r.Sends.state(); {
+		case state.settled(), !now.Before(r.Until), gone(err),
+			r.last && state.pending == 0 && (err != nil || state.present == 0):
+			c.count--
+			continue
+		case c.closing:
+			r.due = now
+			if r.last {
+				r.due = now.Add(listen)
+			}
+			r.last = true
+		default:
+			r.due = now.Add(pause(r.tries, now.Sub(r.began)))
+			if state.present > 0 && err == nil {
+				r.due = now
+			}
+			if r.due.After(r.Until) {
+				r.due = r.Until
+			}
+		}
+		c.put(r)
+	}
+	c.poke()
+}
+
+var errOdd = errors.New("the driver returned another number of results than it was given calls")
+
+func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
+	if len(batch) == 1 {
+		call := batch[0].Call
+		reply, err := c.drv.Eval(ctx, call.Script, call.Keys, call.Args)
+		return []driver.Result{{Reply: reply, Err: err}}
+	}
+	calls := make([]driver.Call, len(batch))
+	for i, r := range batch {
+		calls[i] = r.Call
+	}
+	results := c.drv.(driver.Batcher).EvalMany(ctx, calls) //nolint:errcheck // next has looked
+	if len(results) != len(calls) {
+		results = make([]driver.Result, len(calls))
+		for i := range results {
+			results[i].Err = errOdd
+		}
+	}
+	return results
+}
+
+// gone reports whether err says that the driver or its client is closed: nothing can be sent any more.
+func gone(err error) bool {
+	return errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrFinal)
+}
+
+// add takes a residue in. The mutex is held.
+func (c *cleaner) add(r *residue) {
+	if c.count >= maxResidues {
+		for _, q := range [...]*queue{&c.again, &c.silent} {
+			if q.Len() > 0 {
+				q.remove((*q)[q.Len()-1]) // a leaf of the heap
+				c.count--
+				break
+			}
+		}
+	}
+	c.count++
+	if c.closing {
+		r.last, r.due = true, r.began
+	}
+	c.put(r)
+	c.poke()
+}
+
+// put lets r wait in its queue. The mutex is held.
+func (c *cleaner) put(r *residue) {
+	switch {
+	case r.silent:
+		c.silent.put(r)
+	case r.cost() == 0:
+		c.first.put(r)
+	default:
+		c.again.put(r)
+	}
+}
+
+// poke has run look again.
+func (c *cleaner) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// answered takes in that a send of r was answered late: it is over, or there is something to remove.
+func (c *cleaner) answered(r *residue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.queue == nil {
+		return // it is being tried, which looks itself, or is over
+	}
+	switch state := r.Sends.state(); {
+	case state.settled(), r.last && state.pending == 0 && state.present == 0 && r.answered:
+		r.queue.remove(r)
+		c.count--
+	case state.present > 0:
+		r.queue.remove(r)
+		r.due = time.Now()
+		c.put(r)
+	default:
+		return
+	}
+	c.poke()
+}
+
+// hurry makes everything due for the last time: the driver closes.
+func (c *cleaner) hurry() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing = true
+	for _, q := range [...]*queue{&c.first, &c.again, &c.silent} {
+		for _, r := range *q {
+			r.last, r.due = true, r.began // their order stays
+		}
+		heap.Init(q)
+	}
+}

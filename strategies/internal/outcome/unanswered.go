@@ -1,0 +1,82 @@
+package outcome
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Unanswered is what is known of the sends of one acquire whose answers did not come in time. Late answers close them. The
+// nil Unanswered has none.
+type Unanswered struct {
+	mu     sync.Mutex
+	ledger ledger
+	notify func() // after a late answer
+}
+
+// Settled reports whether nothing can come of the sends any more.
+func (u *Unanswered) Settled() bool { return u == nil || u.state().settled() }
+
+func (u *Unanswered) state() ledger {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ledger
+}
+
+// Executed notes that one of the sends was found to have been executed: what it made is held.
+func (u *Unanswered) Executed() {
+	if u != nil {
+		u.update(ledger.executed)
+	}
+}
+
+// Held notes that a hold is there beside what the sends may bring, and is to be removed.
+func (u *Unanswered) Held() {
+	u.update(func(l ledger) ledger { l.present = 1; return l })
+}
+
+// Removed notes that what was held is not there any more.
+func (u *Unanswered) Removed() {
+	if u != nil {
+		u.update(func(l ledger) ledger { l.present = 0; return l })
+	}
+}
+
+func (u *Unanswered) update(change func(ledger) ledger) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ledger = change(u.ledger)
+}
+
+// add counts a send that ended with err. If its answer can still come, read tells what it means.
+func (u *Unanswered) add(err error, read func(v any) Verdict) {
+	pending, late := errors.AsType[*driver.PendingError](err)
+	u.update(func(l ledger) ledger { return l.unanswered(late) })
+	if !late {
+		return
+	}
+	pending.OnAnswer(func(v any, err error) {
+		verdict := Unclear
+		switch {
+		case err == nil:
+			verdict = read(v)
+		case driver.NotExecuted(err):
+			verdict = Refused
+		}
+		u.mu.Lock()
+		u.ledger = u.ledger.answered(verdict)
+		notify := u.notify
+		u.mu.Unlock()
+		if notify != nil {
+			notify()
+		}
+	})
+}
+
+// onAnswer has f called after each late answer from now on. f must not block.
+func (u *Unanswered) onAnswer(f func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.notify = f
+}
