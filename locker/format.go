@@ -7,17 +7,19 @@ import (
 	"strconv"
 )
 
-// Format implements fmt.Formatter for every verb: name, mode, owner, fence and state, never the token.
-func (l *Lock) Format(f fmt.State, _ rune) {
+// Format implements fmt.Formatter for every verb, as String does.
+func (l *Lock) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()) }
+
+// String describes the lock: name, mode, owner, fence and state, never the token.
+func (l *Lock) String() string {
 	if !l.valid() {
-		_, _ = io.WriteString(f, "lock (not held)")
-		return
+		return "lock (not held)"
 	}
 	state := "held"
 	if err := l.peek(); err != nil {
 		state = err.Error()
 	}
-	_, _ = io.WriteString(f, "lock "+describe(l.facts())+" ("+state+")")
+	return "lock " + describe(l.facts()) + " (" + state + ")"
 }
 
 // LogValue implements slog.LogValuer, without the token.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -198,5 +199,61 @@ func TestPrintingRunsNoCallback(t *testing.T) {
 				t.Error("the callback did not run")
 			}
 		})
+	}
+}
+
+// reflected prints v as the printers of test frameworks do that call no method and look into all that is not exported.
+func reflected(out *strings.Builder, v reflect.Value, depth int) {
+	if depth > 12 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			reflected(out, v.Elem(), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			out.WriteString(" " + v.Type().Field(i).Name + ":")
+			reflected(out, v.Field(i), depth+1)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			reflected(out, v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			reflected(out, entry.Key(), depth+1)
+			reflected(out, entry.Value(), depth+1)
+		}
+	case reflect.String:
+		out.WriteString(v.String())
+	case reflect.Uint8:
+		out.WriteByte(byte(v.Uint()))
+	}
+}
+
+// knowing is a lease that knows the token, as those of the strategies do.
+type knowing struct {
+	lease
+	token string
+}
+
+func TestReflectionNeverShowsTheToken(t *testing.T) {
+	t.Parallel()
+	all := printables(t)
+	lock := locker.NewLock(t.Context(), locker.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, &knowing{token: secret})
+	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return transparent{inner} })
+	all["lock of a lease that knows it"] = lock
+	for name, v := range all {
+		if strings.Contains(name, "grant") || name == "struct" || name == "pointer to struct" || name == "list" || name == "map" {
+			continue // a Grant is how a strategy names the token
+		}
+		var out strings.Builder
+		reflected(&out, reflect.ValueOf(v), 0)
+		wantNoToken(t, name+" by reflection", out.String())
+	}
+	if got, want := lock.String(), fmt.Sprint(lock); got != want || !strings.HasPrefix(got, `lock "a"`) {
+		t.Errorf("String = %q, Sprint = %q", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package locker
 import (
 	"encoding/base64"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -14,8 +15,8 @@ const handleForm = "holdfast1."
 // Handle names a hold so that another process can take it over. Who has it can release the lock: Encode is explicit, and
 // no printing or logging shows the token.
 type Handle struct {
-	facts Grant   // without the token
-	token *string // behind a pointer: see Lock.token
+	facts Grant                   // without the token
+	token *atomic.Pointer[string] // nil: this is the zero Handle; atomic for the reason that hidden gives
 }
 
 // NewHandle makes the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
@@ -23,9 +24,13 @@ func NewHandle(g Grant) Handle {
 	if g.Token == "" {
 		return Handle{}
 	}
-	token := g.Token
+	made := &struct { // one allocation for both
+		pointer atomic.Pointer[string]
+		token   string
+	}{token: g.Token}
+	made.pointer.Store(&made.token)
 	g.Token = ""
-	return Handle{g, &token}
+	return Handle{g, &made.pointer}
 }
 
 // Grant returns the facts of the hold, token included. It is for strategies. The Deadline does not travel: it is zero
@@ -33,7 +38,7 @@ func NewHandle(g Grant) Handle {
 func (h Handle) Grant() Grant {
 	g := h.facts
 	if h.token != nil {
-		g.Token = *h.token
+		g.Token = *h.token.Load()
 	}
 	return g
 }

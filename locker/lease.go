@@ -105,12 +105,13 @@ func behind[T Lease](lease Lease) (found T, ok bool) {
 // NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else of ctx is kept.
 func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
 	made := &struct { // one allocation for both
-		lock  Lock
-		token string
-	}{token: g.Token}
+		lock   Lock
+		hidden hidden
+	}{hidden: hidden{g.Token, l, l}}
 	g.Token = ""
 	lock := &made.lock
-	lock.token, lock.grant, lock.lease, lock.first, lock.deadline = &made.token, g, l, l, g.Deadline
+	lock.grant, lock.deadline = g, g.Deadline
+	lock.hidden.Store(&made.hidden)
 	if t := TraceFrom(ctx); t != nil {
 		lock.traced(ctx, t)
 	}
@@ -122,13 +123,13 @@ func WrapLease(lock *Lock, wrap func(Lease) Lease) {
 	wrapped := wrap(lock.current()) // without the mutex: wrap may ask the lock
 	lock.mu.Lock()
 	defer lock.mu.Unlock()
-	lock.lease = wrapped
+	lock.hidden.Load().lease = wrapped
 }
 
 func (l *Lock) current() Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lease
+	return l.hidden.Load().lease
 }
 
 // ExplainEnd says why nothing extends lock's lease any more: where it runs out, Err matches ErrLost and cause. It ends

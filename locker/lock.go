@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -12,14 +13,11 @@ import (
 // Lock is one hold. The nil and the zero Lock are not held: their methods say ErrNotHeld. A Lock is safe for concurrent
 // use and must not be copied.
 type Lock struct {
-	// token is that of the grant. It is behind a pointer because fmt, given a struct with a Lock in a field that is not
-	// exported, prints what a Lock is made of. nil: this is the zero Lock.
-	token *string
+	// hidden is nil in the zero Lock.
+	hidden atomic.Pointer[hidden]
 
 	mu       sync.Mutex
 	grant    Grant // without the token
-	lease    Lease
-	first    Lease // the strategy's, before any wrapper
 	deadline time.Time
 	err      error // why it is no longer held; set once
 	cause    error // why the lease will run out, where that is known
@@ -34,7 +32,15 @@ type Lock struct {
 	dress    func(context.Context) context.Context // for Context; nil: as it is
 }
 
-func (l *Lock) valid() bool { return l != nil && l.token != nil }
+// hidden is what no printer may show. It is behind an atomic.Pointer because printers that look into what is not exported, such
+// as those of test frameworks, follow every other pointer, and interfaces too: a Lease may know the token.
+type hidden struct {
+	token string
+	lease Lease // guarded by Lock.mu
+	first Lease // the strategy's, before any wrapper
+}
+
+func (l *Lock) valid() bool { return l != nil && l.hidden.Load() != nil }
 
 // facts returns the grant as it stands, filling in the owner.
 func (l *Lock) facts() Grant {
@@ -47,7 +53,7 @@ func (l *Lock) facts() Grant {
 		l.grant.Owner = NewToken()
 	}
 	g := l.grant
-	g.Token, g.Deadline = *l.token, l.deadline
+	g.Token, g.Deadline = l.hidden.Load().token, l.deadline
 	return g
 }
 
@@ -86,7 +92,7 @@ func (l *Lock) Handle() Handle {
 	if l.valid() {
 		t, ok := behind[Tokened](l.current())
 		if !ok { // a wrapper hides it
-			t, ok = l.first.(Tokened)
+			t, ok = l.hidden.Load().first.(Tokened)
 		}
 		if ok {
 			g.Token = t.Token()
@@ -221,7 +227,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		return opError("release", l.Name(), ErrReleased)
 	}
 	l.released = true
-	lease := l.lease
+	lease := l.hidden.Load().lease
 	ended := l.expire()
 	before := l.err
 	if before == nil {
