@@ -2,7 +2,9 @@ package logging
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +25,10 @@ type state struct {
 	mode locker.Mode
 	slow *time.Timer // nil: it did not wait
 	lost atomic.Bool // the loss was logged
+
+	mu       sync.Mutex
+	failures int       // renewals that have failed since the last that did not
+	failing  time.Time // since when
 }
 
 type acquisition = observe.Acquisition[state]
@@ -32,7 +38,7 @@ func newLog(cfg Config) *log {
 	l.observer = observe.NewObserver(observe.Hooks[state]{
 		Contended: l.contended, Waiting: l.waiting, NodeFailing: l.nodeFailing, NodeRecovered: l.nodeRecovered,
 	})
-	l.trace = &locker.Trace{Released: l.released, Lost: l.lost}
+	l.trace = &locker.Trace{Renewed: l.renewed, Released: l.released, Lost: l.lost}
 	return l
 }
 
@@ -140,12 +146,44 @@ func (l *log) released(ctx context.Context, info locker.ReleasedInfo) {
 func (l *log) logEnd(
 	ctx context.Context, message string, source locker.Source, name string, mode locker.Mode, held time.Duration, outcome observe.Outcome, err error,
 ) {
-	attrs := []slog.Attr{
-		printable("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
-		slog.String("provider", source.Client), slog.String("address", source.Address),
-		slog.String("outcome", string(outcome)), slog.Duration("held", held),
-	}
+	attrs := append(ofHold(source, name, mode), slog.String("outcome", string(outcome)), slog.Duration("held", held))
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
+}
+
+// renewed logs that renewals of a lock begin to fail, and that they work again. A loss has a record of its own.
+func (l *log) renewed(ctx context.Context, info locker.RenewedInfo) {
+	if errors.Is(info.Err, locker.ErrNotHeld) || errors.Is(info.Err, locker.ErrInvalid) {
+		return
+	}
+	a := l.observer.Of(ctx)
+	failures, lasted := a.Data.count(info.Err != nil)
+	attrs := ofHold(info.Source, info.Name, a.Data.mode)
+	switch {
+	case info.Err != nil && failures == 1:
+		attrs = append(attrs, slog.Duration("left", time.Until(info.Deadline)))
+		l.log(ctx, l.cfg.FailingLevel, "lock renewals fail", l.failure(attrs, info.Err)...)
+	case info.Err == nil && failures > 0:
+		attrs = append(attrs, slog.Int("failures", failures), slog.Duration("failed_for", lasted))
+		l.log(ctx, l.cfg.RecoveredLevel, "lock renewals recovered", attrs...)
+	}
+}
+
+// count counts a renewal, and returns how many failed in a row, and for how long. A success begins anew.
+func (s *state) count(failed bool) (failures int, lasted time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures > 0 {
+		lasted = time.Since(s.failing)
+	}
+	if !failed {
+		failures, s.failures = s.failures, 0
+		return failures, lasted
+	}
+	if s.failures == 0 {
+		s.failing = time.Now()
+	}
+	s.failures++
+	return s.failures, lasted
 }
 
 // nodeFailing reports that a node of a quorum began to fail.
@@ -167,6 +205,13 @@ func node(info locker.NodeInfo) []slog.Attr {
 	}
 	return append(attrs, slog.String("provider", info.Client), slog.String("address", info.Address),
 		slog.Int("nodes", info.Nodes), slog.Int("failing", info.Failing))
+}
+
+// ofHold is which lock is held, and where.
+func ofHold(source locker.Source, name string, mode locker.Mode) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 9)
+	return append(attrs, printable("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
+		slog.String("provider", source.Client), slog.String("address", source.Address))
 }
 
 func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {

@@ -62,6 +62,7 @@ func waitsFor(d time.Duration) locker.Middleware {
 const (
 	foreign = "traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	lost    = `level=ERROR msg="lock lost" lock=job mode=exclusive strategy=lockertest provider=memory address="" outcome=lost `
+	failing = `level=WARN msg="lock renewals fail" lock=job mode=exclusive strategy=lockertest provider=memory address="" `
 )
 
 // What each trouble is logged as.
@@ -161,6 +162,31 @@ func TestRecords(t *testing.T) {
 				server.FailRelease(locker.ErrLost)
 				_ = lock.Release(t.Context())
 			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost"`},
+		},
+		{
+			name: "renewals fail, recover and fail again", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				for _, err := range []error{nil, io.EOF, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF), nil, nil, io.EOF} {
+					elapse(time.Second)
+					if err != nil {
+						server.FailRenew(err)
+					}
+					if got := lock.Renew(t.Context(), 0); !errors.Is(got, err) {
+						t.Errorf("Renew: %v, want %v", got, err)
+					}
+				}
+				_, _ = lock.Renew(t.Context(), -1), lock.Release(t.Context())
+				_ = lock.Renew(t.Context(), 0)
+			}, want: []string{
+				failing + `left=29s error_type=eof error="holdfast: renew \"job\": EOF"`,
+				`level=INFO msg="lock renewals recovered" lock=job mode=exclusive strategy=lockertest provider=memory address="" failures=2 failed_for=2s`,
+				failing + `left=29s error_type=eof error="holdfast: renew \"job\": EOF"`,
+			},
+		},
+		{
+			name: "a renewal that finds the lock gone", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRenew(locker.ErrNotHeld)
+				_ = lock.Renew(t.Context(), 0)
+			}, want: []string{lost + `held=0s error_type=lost error="lock was lost: lock is not held"`},
 		},
 		{
 			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
