@@ -121,12 +121,18 @@ func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
 // WrapLease puts wrap around lock's Lease. It is for middleware, before the lock is handed over: by one goroutine at a time.
 func WrapLease(lock *Lock, wrap func(Lease) Lease) {
 	wrapped := wrap(lock.current()) // without the mutex: wrap may ask the lock
+	if !lock.valid() {
+		return
+	}
 	lock.mu.Lock()
 	defer lock.mu.Unlock()
 	lock.hidden.Load().lease = wrapped
 }
 
 func (l *Lock) current() Lease {
+	if !l.valid() {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hidden.Load().lease

@@ -314,6 +314,14 @@ func TestMarkLost(t *testing.T) {
 
 func TestWrapLease(t *testing.T) {
 	t.Parallel()
+	for _, none := range []*locker.Lock{nil, {}} { // as a test double may return
+		locker.WrapLease(none, func(inner locker.Lease) locker.Lease {
+			if inner != nil {
+				t.Errorf("the lease of no lock is %v", inner)
+			}
+			return inner
+		})
+	}
 	inner := &lease{}
 	lock := hold(t, inner, time.Minute)
 	var seen []string
