@@ -111,7 +111,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		}
 		wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 		return nil, &locker.ContentionError{
-			Name: req.Name, RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake),
+			Name: req.Name, Left: time.Duration(max(left, 0)) * time.Millisecond, RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake),
 		}
 	}
 	won := last

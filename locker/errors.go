@@ -11,7 +11,8 @@ import (
 
 // The errors to test for with errors.Is.
 var (
-	// ErrNotAcquired: the last answer was "held by another", and nothing else. An outage is not contention.
+	// ErrNotAcquired: the last answer was "held by another", and nothing else. An outage is not contention. A wait that
+	// is given up while one more attempt is under way matches it too: the caller holds nothing.
 	ErrNotAcquired = errors.New("lock is held by another")
 	// ErrMaxWait: Request.MaxWait passed.
 	ErrMaxWait = errors.New("MaxWait passed")
@@ -85,13 +86,19 @@ type ContentionError struct {
 	Name string
 	// Owner and Note are the holder's; empty unless the value found is exactly of our form.
 	Owner, Note string
-	// RetryAfter: try again by then at the latest. Zero: unknown.
+	// Left is what is left of the holder's lease, unless it is renewed. Zero: unknown.
+	Left time.Duration
+	// RetryAfter is when to try again at the latest. It is Left, or less where a strategy asks those who wait to come back
+	// sooner. Zero: unknown.
 	RetryAfter time.Duration
 	// Channel is where releases are heard of. Zero: poll.
 	Channel driver.Channel
 	// Jitter asks for a random delay of up to this before an attempt that a wake-up brings about: attempts that meet spoil
 	// each other, as in a quorum. Zero: none.
 	Jitter time.Duration
+	// Ordered says that the strategy itself decides between shared and exclusive requests that wait, in all processes. Then
+	// middleware does not let one wait for the other.
+	Ordered bool
 }
 
 // Error implements error.
@@ -104,8 +111,8 @@ func (e *ContentionError) Error() string {
 	if e.Note != "" {
 		fmt.Fprintf(&b, ", note %s", quote(e.Note))
 	}
-	if e.RetryAfter > 0 {
-		fmt.Fprintf(&b, ", for %v at most unless renewed", e.RetryAfter)
+	if e.Left > 0 {
+		fmt.Fprintf(&b, ", for %v at most unless renewed", e.Left)
 	}
 	return b.String()
 }

@@ -44,7 +44,7 @@ func TestContentionErrorText(t *testing.T) {
 		want string
 	}{
 		{locker.ContentionError{Name: "a"}, "lock is held by another"},
-		{locker.ContentionError{Owner: "w", Note: "n", RetryAfter: time.Second}, `lock is held by another, owner "w", note "n", for 1s at most unless renewed`},
+		{locker.ContentionError{Owner: "w", Note: "n", Left: time.Second}, `lock is held by another, owner "w", note "n", for 1s at most unless renewed`},
 		{locker.ContentionError{Note: "line\nbreak"}, `lock is held by another, note "line\nbreak"`},
 	} {
 		if got := tt.err.Error(); got != tt.want {

@@ -157,7 +157,7 @@ func TestContention(t *testing.T) {
 		if !errors.As(err, &ce) {
 			t.Fatalf("Acquire: %v, want a ContentionError", err)
 		}
-		want := locker.ContentionError{Name: "a", Owner: "w1", Note: "host 1", RetryAfter: 50 * time.Second}
+		want := locker.ContentionError{Name: "a", Owner: "w1", Note: "host 1", Left: 50 * time.Second, RetryAfter: 50 * time.Second}
 		if *ce != want {
 			t.Errorf("refusal %+v, want %+v", *ce, want)
 		}

@@ -36,9 +36,8 @@ func (t *tenures) live() []*hold {
 
 // refusal is the error of an attempt that holds stand in the way of.
 func refusal(name string, holds []*hold) error {
-	return &locker.ContentionError{
-		Name: name, Owner: holds[0].owner, Note: holds[0].note, RetryAfter: time.Until(latest(holds)),
-	}
+	left := time.Until(latest(holds))
+	return &locker.ContentionError{Name: name, Owner: holds[0].owner, Note: holds[0].note, Left: left, RetryAfter: left}
 }
 
 // latest is when the last of holds, of which there is one at least, ends.

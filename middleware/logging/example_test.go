@@ -13,7 +13,7 @@ import (
 // What is contended is logged at debug level by default. The holder's note says who it is; its owner is not shown.
 func ExampleNew() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == "retry_after" {
+		if a.Key == slog.TimeKey || a.Key == "lease_left" {
 			return slog.Attr{} // they differ from run to run
 		}
 		return a

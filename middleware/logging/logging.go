@@ -99,8 +99,8 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 	if held.Note != "" {
 		attrs = append(attrs, printable("holder_note", held.Note))
 	}
-	if held.RetryAfter > 0 {
-		attrs = append(attrs, slog.Duration("retry_after", held.RetryAfter))
+	if held.Left > 0 {
+		attrs = append(attrs, slog.Duration("lease_left", held.Left))
 	}
 	return attrs
 }

@@ -84,44 +84,44 @@ func TestRecords(t *testing.T) {
 		{name: "all goes well", want: []string{""}},
 		{
 			name: "refused", before: hold, req: locker.Request{NoWait: true}, want: []string{
-				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 			},
 		},
 		{
 			name: "refused by a holder whose note is no text", req: locker.Request{NoWait: true}, want: []string{
-				"level=DEBUG msg=\"lock contended\" lock=job mode=exclusive holder_note=\"a\uFFFDb\" retry_after=20s",
+				"level=DEBUG msg=\"lock contended\" lock=job mode=exclusive holder_note=\"a\uFFFDb\" lease_left=20s",
 			},
 			before: func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", Note: "a\xffb", TTL: 20 * time.Second}) },
 		},
 		{
 			name: "refused, owners asked for, louder", before: hold, cfg: logging.Config{ShowOwner: true, ContendedLevel: slog.LevelInfo},
 			req: locker.Request{NoWait: true}, want: []string{
-				`level=INFO msg="lock contended" lock=job mode=exclusive holder_owner=w7 holder_note=nightly retry_after=20s`,
+				`level=INFO msg="lock contended" lock=job mode=exclusive holder_owner=w7 holder_note=nightly lease_left=20s`,
 			},
 		},
 		{
 			name: "a short wait", before: hold, req: locker.Request{MaxWait: 999 * time.Millisecond}, want: []string{
-				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 			},
 		},
 		{
 			name: "a slow wait in vain", before: hold, req: locker.Request{MaxWait: 7 * time.Second}, want: []string{
-				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 				`level=WARN msg="lock wait is slow" lock=job mode=exclusive waited=1s`,
-				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=timeout waited=7s attempts=3 holder_note=nightly retry_after=13s`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=exclusive outcome=timeout waited=7s attempts=3 holder_note=nightly lease_left=13s`,
 			},
 		},
 		{
 			name: "a slow wait that was called off", before: hold, cancel: 5500 * time.Millisecond, cfg: logging.Config{SlowWait: 5 * time.Second, SlowLevel: slog.LevelInfo},
 			want: []string{
-				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly retry_after=20s`,
+				`level=DEBUG msg="lock contended" lock=job mode=exclusive holder_note=nightly lease_left=20s`,
 				`level=INFO msg="lock wait is slow" lock=job mode=exclusive waited=5s`,
-				`level=INFO msg="slow lock wait ended" lock=job mode=exclusive outcome=cancelled waited=5.5s attempts=2 holder_note=nightly retry_after=14.5s`,
+				`level=INFO msg="slow lock wait ended" lock=job mode=exclusive outcome=cancelled waited=5.5s attempts=2 holder_note=nightly lease_left=14.5s`,
 			},
 		},
 		{
 			name: "a slow wait with success", before: hold, req: locker.Request{Mode: locker.Shared}, want: []string{
-				`level=DEBUG msg="lock contended" lock=job mode=shared holder_note=nightly retry_after=20s`,
+				`level=DEBUG msg="lock contended" lock=job mode=shared holder_note=nightly lease_left=20s`,
 				`level=WARN msg="lock wait is slow" lock=job mode=shared waited=1s`,
 				`level=WARN msg="slow lock wait ended" lock=job mode=shared outcome=acquired waited=20.001s attempts=8`,
 			},

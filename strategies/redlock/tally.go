@@ -84,7 +84,7 @@ func (t *tally) contention(name string, quorum int, jitter time.Duration) *locke
 	held := &locker.ContentionError{Name: name, Jitter: jitter}
 	votes, most := map[holder]int{}, 0
 	heard := map[holder]*locker.ContentionError{} // the first node that has a channel, so that the waiters stay with it
-	var left []time.Duration
+	var left, again []time.Duration
 	for _, err := range t.refused {
 		at, ok := errors.AsType[*locker.ContentionError](err)
 		if !ok {
@@ -97,12 +97,13 @@ func (t *tally) contention(name string, quorum int, jitter time.Duration) *locke
 		if heard[who] == nil && !at.Channel.IsZero() {
 			heard[who] = at
 		}
-		left = append(left, at.RetryAfter)
+		left, again = append(left, at.Left), append(again, at.RetryAfter)
+		held.Ordered = held.Ordered || at.Ordered
 	}
 	if at := heard[holder{held.Owner, held.Note}]; at != nil {
 		held.Channel = at.Channel
 	}
-	held.RetryAfter = enough(left, quorum-t.done)
+	held.Left, held.RetryAfter = enough(left, quorum-t.done), enough(again, quorum-t.done)
 	return held
 }
 

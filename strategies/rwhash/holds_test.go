@@ -2,6 +2,7 @@ package rwhash_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -253,4 +254,28 @@ func TestKeyEndsWithItsHolds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A refusal tells what is left of the holder's lease, however soon it says to try again; an intent has no lease.
+func TestRefusalsTellTheLease(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		reader := b.read(t, locker.Request{TTL: time.Minute, Owner: "me"})
+		sleep(10 * time.Second)
+		writer := asWriter(locker.Request{})
+		if left := b.refused(t, writer, "me", back); left != 50*time.Second {
+			t.Errorf("%v left of a reader's lease, want 50s", left)
+		}
+		_, err := b.Acquire(t.Context(), writer)
+		if want := `owner "me", for 50s at most unless renewed`; !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if left := b.refused(t, asReader(locker.Request{}), "writer", back); left != 0 {
+			t.Errorf("%v left of the lease of a writer who waits", left)
+		}
+		release(t, reader)
+		b.write(t, locker.Request{TTL: 30 * time.Second})
+		if left := b.refused(t, asReader(locker.Request{}), "writer", back); left != 30*time.Second {
+			t.Errorf("%v left of a writer's lease, want 30s", left)
+		}
+	})
 }

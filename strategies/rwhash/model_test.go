@@ -227,7 +227,7 @@ func (m *model) acquire(args []string, h *modelHold, ttl, got int64, reply drive
 	n, exclusive := m.others(token)
 	free := n == 0 || mode == "shared" && exclusive == 0
 	if got == 0 {
-		ms, err := reply.Int(3)
+		ms, err := reply.Int(4)
 		if err != nil || ms <= 0 || waits && ms > back.Milliseconds() && (mode == "shared" || exclusive == 0) {
 			m.t.Errorf("a refusal, waits %v, says to try again in %d ms, %v", waits, ms, err)
 		}

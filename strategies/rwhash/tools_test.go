@@ -109,8 +109,9 @@ func asWriter(req locker.Request) locker.Request {
 	return req
 }
 
-// refused demands that owner is told as the one because of whom req is refused, and when to try again.
-func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) {
+// refused demands that owner is told as the one because of whom req is refused, and when to try again. What it returns says
+// what is left of that one's lease.
+func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) (left time.Duration) {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), req)
 	held, ok := errors.AsType[*locker.ContentionError](err)
@@ -120,6 +121,10 @@ func (b bench) refused(t *testing.T, req locker.Request, owner string, again tim
 	if held.Name != name || held.Owner != owner || held.RetryAfter != again || held.Channel.IsZero() {
 		t.Errorf("%v refused because of %q %q, try again in %v; want %q, %v", req.Mode, held.Owner, held.Note, held.RetryAfter, owner, again)
 	}
+	if !held.Ordered {
+		t.Errorf("%v refused by an unordered lock", req.Mode)
+	}
+	return held.Left
 }
 
 // noWait is req that leaves no trace when it is refused.

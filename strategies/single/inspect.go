@@ -27,7 +27,7 @@ func readState(_ string, reply driver.Reply) (locker.State, error) {
 func readHolder(reply driver.Reply) (lease.Holder, error) {
 	value, err := reply.Text(1)
 	left, err2 := reply.Int(2)
-	holder := lease.Holder{Left: left}
+	holder := lease.Holder{Left: left, Again: left}
 	holder.Owner, holder.Note = parseValue(value)
 	return holder, errors.Join(err, err2)
 }

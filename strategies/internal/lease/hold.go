@@ -223,9 +223,12 @@ func (h *hold) contention(reply driver.Reply) (*locker.ContentionError, error) {
 	if err != nil {
 		return nil, Malformed(err)
 	}
-	held := &locker.ContentionError{Name: h.name, Owner: holder.Owner, Note: holder.Note, Channel: driver.NewChannel(h.drv, h.channel())}
+	held := &locker.ContentionError{Name: h.name, Owner: holder.Owner, Note: holder.Note, Channel: driver.NewChannel(h.drv, h.channel()), Ordered: h.layout.Shared}
 	if holder.Left >= 0 {
-		held.RetryAfter = Millis(max(holder.Left, 1))
+		held.Left = Millis(max(holder.Left, 1))
+	}
+	if holder.Again >= 0 {
+		held.RetryAfter = Millis(max(holder.Again, 1))
 	}
 	return held, nil
 }

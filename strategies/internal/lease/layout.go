@@ -59,7 +59,8 @@ type Layout struct {
 // Holder is who holds a lock. Owner and Note are empty where it is not one of ours.
 type Holder struct {
 	Owner, Note string
-	Left        int64 // ms until the lease ends; negative: it has no end
+	Left        int64 // ms until the lease ends; negative: it has no end, or is unknown
+	Again       int64 // ms until the next attempt, at the latest; negative: unknown
 }
 
 // The first value of a script's reply.

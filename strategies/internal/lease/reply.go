@@ -22,12 +22,17 @@ func SameOwner(strategy string) func(locker.Request) error {
 	}
 }
 
-// ReadHolder reads who holds from a refusal {status, owner, note, ms}.
+// ReadHolder reads who holds from a refusal {status, owner, note, left} or {status, owner, note, left, again}, in ms.
 func ReadHolder(reply driver.Reply) (Holder, error) {
 	owner, err1 := reply.Text(1)
 	note, err2 := reply.Text(2)
 	left, err3 := reply.Int(3)
-	return Holder{Owner: owner, Note: note, Left: left}, errors.Join(err1, err2, err3)
+	h := Holder{Owner: owner, Note: note, Left: left, Again: left}
+	var err4 error
+	if reply.Len() > 4 {
+		h.Again, err4 = reply.Int(4)
+	}
+	return h, errors.Join(err1, err2, err3, err4)
 }
 
 // ReadState reads the reply of an inspect script: {1, owner, note, ms, holds, mode}, where the mode is 1 for a shared one and

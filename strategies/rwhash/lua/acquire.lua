@@ -13,7 +13,9 @@
 -- ARGV[10] for how long at a time writers who wait keep new readers out, ms
 -- reply    {1, fence, 0}          taken by this call
 --          {2, fence, 0}          ours since an earlier call
---          {0, owner, note, ms}   refused: because of whom, and when to try again at the latest
+--          {0, owner, note, left, again}
+--                                 refused: because of whom, for how many ms the lease of that one lasts (-1: it waits itself, and
+--                                 has none), and in how many ms to try again at the latest
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' when not fenced
@@ -33,7 +35,7 @@ end
 
 local function by_intent(who, till)
   local names = redis.call('HMGET', KEYS[1], who .. 'owner', who .. 'note')
-  return {0, names[1] or '', names[2] or '', left(till)}
+  return {0, names[1] or '', names[2] or '', -1, left(till)}
 end
 
 local refusal, found, since, passed_over
@@ -47,7 +49,7 @@ if lock then
     local till = math.min(lock.wwant, lock.bar + bound)
     if lock.writer then
       refusal = because(lock, 0, {token = lock.writer, till = lock.held})
-      refusal[4] = left(lock.held)
+      refusal[5] = left(lock.held)
     elseif lock.bar <= lock.now and lock.now < till then -- a bar begins with the end of a turn
       refusal = by_intent('w', till)
     end
@@ -55,8 +57,9 @@ if lock then
     found = holder(lock, false)
     if found.token then
       refusal = because(lock, 0, found)
+      refusal[5] = refusal[4]
       if not lock.writer or ARGV[8] ~= '' then -- else it leaves nothing that lapses
-        refusal[4] = left(found.till)
+        refusal[5] = left(found.till)
       end
     elseif awaited(lock) then
       refusal = by_intent('r', math.min(lock.turn, lock.rwant))

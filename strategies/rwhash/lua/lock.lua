@@ -73,7 +73,7 @@ local function parts(value)
   return number, string.sub(names, 1, length), string.sub(names, length + 1)
 end
 
--- because(lock, status, found) is the refusal that names a holder.
+-- because(lock, status, found) is the refusal that names a holder: {status, owner, note, left}.
 local function because(lock, status, found)
   local _, owner, note = parts(redis.call('HGET', lock.key, found.token))
   return {status, owner, note, found.till - lock.now}
