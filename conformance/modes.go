@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
@@ -63,6 +64,11 @@ var modeCases = []testCase{
 		name: "a nested acquire does not wait for the queue", contract: 13, on: everywhere, can: reenters,
 		why: "those who wait for the lock wait for the nested work to end",
 		run: nestedDoesNotQueue,
+	},
+	{
+		name: "a nested acquire outlives a passing error", contract: 13, on: proxied, can: reenters,
+		why: "an error is no answer: who queues after it waits behind those who wait for its own lock, without end",
+		run: nestedOutlivesAnOutage,
 	},
 }
 
@@ -239,4 +245,43 @@ func nestedDoesNotQueue(t *caseT) {
 	})
 	t.ok(err, "Do")
 	t.ok(t.got(got, "when the nested work is done").Release(t.ctx), "Release of the waiter")
+}
+
+func nestedOutlivesAnOutage(t *caseT) {
+	p, bare := t.behind()
+	l := t.waiting(bare, retry.Config{})
+	for what, bound := range map[string]time.Duration{"without a deadline": 0, "with a deadline": caseLimit} {
+		name := t.key()
+		var rival <-chan *locker.Lock
+		err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
+			rival = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
+			if bound > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, bound)
+				defer cancel()
+			}
+			failed := make(chan struct{}, 1)
+			ctx = locker.WithTrace(ctx, &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+				select {
+				case failed <- struct{}{}:
+				default:
+				}
+			}})
+			t.goesDown(p, bare)
+			nested := background(func() error {
+				return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
+			})
+			timer := time.NewTimer(time.Second)
+			select {
+			case <-failed:
+			case <-timer.C: // it goes on sending a command of which nobody knows whether it was executed
+			}
+			timer.Stop()
+			t.ok(p.Accept(), "take connections again")
+			t.ok(t.result(nested, "a nested Do through an outage, "+what), "a nested Do through an outage, %s", what)
+			return nil
+		})
+		t.ok(err, "Do")
+		t.ok(t.got(rival, "when the nested work is done").Release(t.ctx), "Release of the waiter")
+	}
 }

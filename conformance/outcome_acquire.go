@@ -193,18 +193,7 @@ func outageIsNotContention(t *caseT) {
 	p, l := t.behind()
 	name := t.key()
 
-	p.Refuse()
-	p.CutAll()
-	t.eventually("Acquire says that nothing was sent", func() bool {
-		ctx, cancel := context.WithTimeout(t.ctx, time.Second)
-		defer cancel()
-		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty})
-		if lock != nil || err == nil {
-			t.Fatalf("Acquire without a server: %v, %v", lock, err)
-		}
-		t.notContention(err, "connection refused")
-		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
-	})
+	t.goesDown(p, l)
 	t.ok(p.Accept(), "take connections again")
 	t.eventually("Acquire works again", func() bool {
 		lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
@@ -220,6 +209,24 @@ func outageIsNotContention(t *caseT) {
 	t.notContention(err, "frozen server")
 	t.is(err, locker.ErrUnknownOutcome, "Acquire from a frozen server")
 	t.is(err, context.DeadlineExceeded, "Acquire from a frozen server")
+}
+
+// goesDown makes p refuse connections, and returns once l knows that its old ones are gone.
+func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) {
+	t.Helper()
+	p.Refuse()
+	p.CutAll()
+	name := t.key()
+	t.eventually("Acquire says that nothing was sent", func() bool {
+		ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+		defer cancel()
+		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty})
+		if lock != nil || err == nil {
+			t.Fatalf("Acquire without a server: %v, %v", lock, err)
+		}
+		t.notContention(err, "connection refused")
+		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
+	})
 }
 
 func refusalsAreNotOpen(t *caseT) {

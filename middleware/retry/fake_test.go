@@ -113,7 +113,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (s *server) refusal(h *hold) error {
-	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, RetryAfter: s.lease, Jitter: s.jitter}
+	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter}
 	if !s.noPubSub {
 		held.Channel = driver.NewChannel(s, h.name+":wake")
 	}

@@ -54,7 +54,7 @@ func (e *giveUpError) Unwrap() []error {
 // giveUp is the error of an acquisition that ends because of why.
 func (a *acquisition) giveUp(why error) error {
 	now := time.Now()
-	return opError(a.req, &giveUpError{outcome: a.last.error(now), why: why, attempts: a.attempts, waited: now.Sub(a.start)})
+	return opError(a.req, &giveUpError{outcome: a.known(now).error(now), why: why, attempts: a.attempts, waited: now.Sub(a.start)})
 }
 
 // ended says why ctx, which is caller's or bounds it by MaxWait, ended; nil: it did not.

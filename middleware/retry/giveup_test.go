@@ -19,7 +19,7 @@ import (
 // What a waiting that ends without the lock says.
 func TestGivingUp(t *testing.T) {
 	t.Parallel()
-	held := &locker.ContentionError{Name: name, Owner: "w7", Note: "nightly", RetryAfter: 30 * time.Second}
+	held := &locker.ContentionError{Name: name, Owner: "w7", Note: "nightly", Left: 30 * time.Second, RetryAfter: 30 * time.Second}
 	refused := fmt.Errorf("%w; %w", held, errHint)
 	why := errors.New("shutting down")
 	tests := []struct {
@@ -146,13 +146,17 @@ func timeout(d time.Duration) func(context.Context) (context.Context, context.Ca
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 }
 
-// An attempt that ctx cuts off: what was known stands where nothing is unknown, and only there.
+// An attempt that ctx cuts off: what was known stands, unless there was another error or a long silence.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
+	unknown := func(ctx context.Context, _ *server) error {
+		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+	}
 	tests := []struct {
 		name    string
 		known   bool // an attempt was refused before
 		cause   bool // MaxWait, which has a cause, in place of a deadline
+		silent  bool // the attempt was under way for long
 		cut     func(ctx context.Context, s *server) error
 		want    []error
 		wantNot []error
@@ -167,11 +171,30 @@ func TestCutOff(t *testing.T) {
 			want: []error{locker.ErrNotAcquired, locker.ErrMaxWait}, wantNot: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded},
 		},
 		{
-			name: "unknown", known: true,
+			name: "unknown", known: true, cut: unknown,
+			want: []error{locker.ErrNotAcquired, context.DeadlineExceeded}, wantNot: []error{locker.ErrUnknownOutcome},
+		},
+		{
+			name: "unknown, with a cause", known: true, cause: true,
 			cut: func(ctx context.Context, _ *server) error {
-				return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+				return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, ctx.Err(), context.Cause(ctx))
 			},
+			want: []error{locker.ErrNotAcquired, locker.ErrMaxWait}, wantNot: []error{locker.ErrUnknownOutcome},
+		},
+		{
+			name: "unknown, nothing known", cut: unknown,
 			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "unknown, after a long silence", known: true, silent: true, cut: unknown,
+			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+		},
+		{
+			name: "unknown, for an error besides", known: true,
+			cut: func(ctx context.Context, _ *server) error {
+				return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, ctx.Err(), errCut)
+			},
+			want: []error{locker.ErrUnknownOutcome, errCut, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
 		},
 		{
 			name: "an outage besides", known: true,
@@ -184,7 +207,7 @@ func TestCutOff(t *testing.T) {
 		},
 		{
 			name: "unknown, in another form", known: true, cut: func(ctx context.Context, _ *server) error { return openError{ctx.Err()} },
-			want: []error{locker.ErrUnknownOutcome, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
+			want: []error{locker.ErrNotAcquired, context.DeadlineExceeded}, wantNot: []error{locker.ErrUnknownOutcome},
 		},
 		{
 			name: "refused in the end", cut: func(_ context.Context, s *server) error { s.noPubSub = false; return s.refusal(&hold{name: name}) },
@@ -208,12 +231,15 @@ func TestCutOff(t *testing.T) {
 				})
 				s.noPubSub = true
 				l := wrap(t, inner, retry.Config{Policy: constant(time.Second)})
-				ctx, req := t.Context(), locker.Request{Name: name}
+				ctx, req, wait := t.Context(), locker.Request{Name: name}, 1500*ms
+				if tt.silent {
+					wait = 2 * time.Second
+				}
 				if tt.cause {
-					req.MaxWait = 1500 * ms
+					req.MaxWait = wait
 				} else {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, 1500*ms)
+					ctx, cancel = context.WithTimeout(ctx, wait)
 					defer cancel()
 				}
 				_, err := l.Acquire(ctx, req)
@@ -236,7 +262,7 @@ func (e openError) Unwrap() error      { return e.error }
 // Who never got to send says what is known of the name.
 func TestGivingUpInTheQueue(t *testing.T) {
 	t.Parallel()
-	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", RetryAfter: 10 * time.Second}, errHint)
+	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", Left: 10 * time.Second, RetryAfter: 10 * time.Second}, errHint)
 	tests := []struct {
 		name    string
 		plan    []error // of the attempts; then they hang
@@ -264,7 +290,7 @@ func TestGivingUpInTheQueue(t *testing.T) {
 			text: `holdfast: acquire "job": gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
 		},
 		{
-			name: "nothing since it was acquired", plan: []error{refused, nil}, wantNot: []error{locker.ErrNotAcquired},
+			name: "acquired by another of this process", plan: []error{refused, nil}, want: []error{locker.ErrNotAcquired},
 		},
 		{
 			name: "held, and what cut off another is not told", plan: []error{refused}, head: 2 * time.Second,

@@ -31,7 +31,7 @@ func (qs *queues) hearOf(lock *locker.Lock) {
 func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	term, err := l.Lease.Do(ctx, op)
 	if op.Kind == locker.OpRelease || op.Kind == locker.OpConvert {
-		l.queues.wakeUp(l.name)
+		l.queues.released(l.name)
 	}
 	return term, err
 }

@@ -15,6 +15,7 @@ const hair = time.Millisecond
 // outcome is what an attempt found out: the lock is held, or there was an error that may pass. The zero outcome is none.
 type outcome struct {
 	held *locker.ContentionError
+	here bool // by a request of this process
 	err  error
 	at   time.Time
 }
@@ -33,7 +34,9 @@ func (o outcome) error(now time.Time) error {
 		return o.err
 	}
 	held := *o.held
-	held.RetryAfter = max(held.RetryAfter-now.Sub(o.at), 0).Round(time.Millisecond)
+	past := now.Sub(o.at)
+	held.RetryAfter = max(held.RetryAfter-past, 0).Round(time.Millisecond)
+	held.Left = max(held.Left-past, 0).Round(time.Millisecond)
 	return &held
 }
 
@@ -53,12 +56,17 @@ func safe(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
 
-// cutOff tells whether err says that ctx ended, and nothing else.
-func cutOff(ctx context.Context, err error) bool {
-	return !errors.Is(err, locker.ErrUnknownOutcome) && consistsOf(err, ctx.Err(), context.Cause(ctx))
+// stands tells whether what was known of a lock is still the answer after ctx's end, err and cause, cut off an attempt that
+// came to failed and took so long. An attempt of unknown outcome is cleaned up behind: the caller holds nothing, and does
+// not have the lock because another had it, unless the server has been silent for so long that there may be an outage.
+func stands(known outcome, failed, err, cause error, took, silence time.Duration) bool {
+	if !consistsOf(failed, err, cause) {
+		return false
+	}
+	return !errors.Is(failed, locker.ErrUnknownOutcome) || known.held != nil && took < silence
 }
 
-// consistsOf tells whether every leaf of err's tree is ended or part of cause.
+// consistsOf tells whether every leaf of err's tree says that ctx ended, or that the outcome is unknown.
 func consistsOf(err, ended, cause error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case interface{ Unwrap() error }:
@@ -70,8 +78,10 @@ func consistsOf(err, ended, cause error) bool {
 			}
 		}
 		return true
+	case interface{ Timeout() bool }: // a client has a deadline of its own from ctx
+		return e.Timeout() && errors.Is(ended, context.DeadlineExceeded) || errors.Is(ended, err)
 	default:
-		return err != nil && (errors.Is(ended, err) || errors.Is(cause, err))
+		return err != nil && (errors.Is(ended, err) || errors.Is(cause, err) || errors.Is(locker.ErrUnknownOutcome, err))
 	}
 }
 

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -9,21 +10,19 @@ import (
 
 // queues are the queues of one wrapped Locker, one for each name that somebody is acquiring.
 //
-// mu guards all that this file and subscribe.go declare: the map, the queues, the waiters and the subscriptions. It is held
-// for a few steps, and never while foreign code runs: an attempt, a policy, a trace callback, a driver.
+// mu guards all that this file, answers.go and subscribe.go declare: the map, the queues, the waiters and the subscriptions.
+// It is held for a few steps, and never while foreign code runs: an attempt, a policy, a trace callback, a driver.
 //
 // While mu is free:
 //
 //  1. A queue is in byName as long as it has a waiter. One that has emptied is never used again.
-//  2. The waiters from first to frontier may send, and no others: the first alone, or where it is shared, all shared ones
-//     before the first exclusive one. There is always at least one.
-//  3. Who comes to be allowed to send after it entered has ByTurn in its wake channel, or has taken it out.
-//  4. Whoever entered leaves once, by a defer, whatever happens to it: so a queue cannot get stuck behind one that gave up
+//  2. Each line has at most one leader, its first waiter. There is always a leader, and only leaders poll.
+//  3. A waiter that [queue.step] lets send, and did not before, has a reason in its wake channel, or has taken it out.
+//  4. Whoever entered leaves, by a defer, whatever happens to it: so a queue cannot get stuck behind one that gave up
 //     or panicked.
 //
 // No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the subscription's, until an attempt is sent
-// after it was heard. If that waiter gives up instead, its successor tries at once when it gets its turn, and the others of a
-// shared group were told when it took the wake-up out.
+// after it was heard. If that waiter gives up instead, its successor tries at once when it becomes the leader.
 type queues struct {
 	mu     sync.Mutex
 	byName map[string]*queue
@@ -31,30 +30,77 @@ type queues struct {
 
 func newQueues() *queues { return &queues{byName: map[string]*queue{}} }
 
-// queue is a line of those who acquire one name.
+// queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the order in which they entered.
 type queue struct {
-	all         *queues
-	name        string
-	first, last *waiter
-	frontier    *waiter // the last one that may send
-	size        int
-	known       outcome // of the latest attempt of anyone here that others may know of; none after a success
-	hearing     hearing
+	all     *queues
+	name    string
+	lines   [2]line // exclusive, shared
+	entered int     // the number of the latest waiter
+	size    int
+
+	// ordered: the strategy decides between the modes (ContentionError.Ordered), so that both lines have a leader. Otherwise
+	// a line has one while its first waiter entered before that of the other.
+	ordered bool
+	// admitted is the last shared waiter that nobody exclusive is ahead of; nil: none.
+	admitted *waiter
+	// closed: the latest answer to a shared request was not the lock. Until one is acquired, only the leader tries.
+	closed bool
+
+	early   early
+	owned   int // waiters that have an owner
+	owing   int // and owe
+	reentry reentry
+	known   outcome // of the latest attempt of anyone here that others may know of
+	timing  timing  // of attempts
+	hearing hearing
 }
+
+// line is a list of waiters of one mode.
+type line struct {
+	first, last *waiter
+	leader      *waiter // first, or nil where the other line is ahead
+}
+
+// early are the attempts of those who have an owner and may not send otherwise: one at a time.
+type early struct {
+	waiter    *waiter   // whose attempt is under way; nil: none
+	since     time.Time // when that began
+	notBefore time.Time // the pause after an error
+}
+
+// earlyPatience is how long the next early attempt waits for one that is not answered.
+const earlyPatience = 250 * time.Millisecond
 
 // waiter is one place in a queue.
 type waiter struct {
 	queue         *queue
-	ahead, behind *waiter
+	ahead, behind *waiter // in its line
+	number        int
 	shared        bool
-	queued        int // how many were ahead when it entered
+	queued        int       // how many were ahead when it entered
+	owner         string    // "": none was asked for
+	owes          bool      // it has an owner, and does not know whether that holds the lock
+	trying        bool      // its early attempt is under way
+	began         int       // queue.entered when its latest attempt began
+	sent          time.Time // when its attempt that is under way began; zero: none is
+	left          bool
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is first woken: one that gets
 	// its lock at the first attempt has none.
 	wake chan locker.WakeReason
 }
 
-// enter takes a place at the end of name's queue. first tells that it may send at once; else it must wait for its turn.
-func (qs *queues) enter(name string, shared bool) (w *waiter, first bool) {
+// step is what a waiter does next.
+type step int
+
+const (
+	stay      step = iota // wait
+	send                  // make an attempt
+	sendEarly             // make an attempt that leaves nothing behind where it is refused
+	late                  // an attempt would take longer than its time
+)
+
+// enter takes a place at the end of name's queue.
+func (qs *queues) enter(name string, shared bool, owner string) *waiter {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byName[name]
@@ -62,78 +108,235 @@ func (qs *queues) enter(name string, shared bool) (w *waiter, first bool) {
 		q = &queue{all: qs, name: name}
 		qs.byName[name] = q
 	}
-	w = &waiter{queue: q, shared: shared, ahead: q.last, queued: q.size}
-	if q.last == nil {
-		q.first = w
-	} else {
-		q.last.behind = w
+	q.entered++
+	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner}
+	if owner != "" {
+		q.owned++
+		w.setOwes(true)
 	}
-	q.last = w
 	q.size++
+	line := q.line(shared)
+	w.ahead = line.last
+	if line.last == nil {
+		line.first = w
+	} else {
+		line.last.behind = w
+	}
+	line.last = w
 	q.advance(w)
-	return w, q.frontier == w
+	return w
 }
 
-// leave gives up the place. acquired tells that its waiter has the lock now.
-func (w *waiter) leave(acquired bool) {
+func (q *queue) line(shared bool) *line {
+	if shared {
+		return &q.lines[1]
+	}
+	return &q.lines[0]
+}
+
+// leave gives up the place. It may be called again.
+func (w *waiter) leave() {
 	q := w.queue
 	q.all.mu.Lock()
-	if acquired {
-		q.known = outcome{}
-	}
-	q.remove(w)
-	var sub driver.Subscription
-	if q.first == nil {
-		delete(q.all.byName, q.name)
-		sub = q.hearing.stop()
-	} else {
-		q.advance(nil)
-	}
+	sub := q.remove(w)
 	q.all.mu.Unlock()
 	closeSub(sub)
 }
 
-// remove unlinks w.
-func (q *queue) remove(w *waiter) {
-	if q.frontier == w {
-		q.frontier = w.ahead
+// remove takes w out. Where it was the last one, it returns the subscription, to be closed without mu.
+func (q *queue) remove(w *waiter) driver.Subscription {
+	if w.left {
+		return nil
+	}
+	w.left = true
+	line := q.line(w.shared)
+	if q.admitted == w {
+		q.admitted = w.ahead
 	}
 	if w.ahead == nil {
-		q.first = w.behind
+		line.first = w.behind
 	} else {
 		w.ahead.behind = w.behind
 	}
 	if w.behind == nil {
-		q.last = w.ahead
+		line.last = w.ahead
 	} else {
 		w.behind.ahead = w.ahead
 	}
 	q.size--
+	if w.owner != "" {
+		q.owned--
+		w.setOwes(false)
+	}
+	q.endEarly(w)
+	if q.size == 0 {
+		delete(q.all.byName, q.name)
+		return q.hearing.stop()
+	}
+	if w.shared && line.first == nil {
+		q.closed = false
+	}
+	q.advance(nil)
+	return nil
 }
 
-// advance moves the frontier as far as invariant 2 says, and gives those whom it passes their turn. entering needs no telling.
+// advance finds the leaders and who else may send, and tells those who may and did not. entering needs no telling.
 func (q *queue) advance(entering *waiter) {
-	for {
-		next := q.first
-		if q.frontier != nil {
-			next = q.frontier.behind
-			if next == nil || !next.shared || !q.frontier.shared {
-				return
+	for i := range q.lines {
+		line := &q.lines[i]
+		leader := line.first
+		if leader != nil && !q.admits(leader) {
+			leader = nil
+		}
+		if leader != line.leader {
+			line.leader = leader
+			if leader != nil && leader != entering {
+				leader.tell(locker.ByTurn)
 			}
 		}
-		if q.frontier = next; next == nil {
-			return
+	}
+	for {
+		next := q.line(true).first
+		if q.admitted != nil {
+			next = q.admitted.behind
 		}
-		if next != entering {
+		if next == nil || !q.admits(next) {
+			break
+		}
+		q.admitted = next
+		if next != entering && !q.closed && !next.leads() {
 			next.tell(locker.ByTurn)
+		}
+	}
+	if next := q.nextEarly(); next != nil && next != entering && q.early.waiter == nil {
+		next.tell(locker.ByTurn)
+	}
+}
+
+// open lets all shared waiters try whom nobody exclusive is ahead of.
+func (q *queue) open() {
+	if !q.closed {
+		return
+	}
+	q.closed = false
+	for w := q.line(true).first; w != nil && q.admits(w); w = w.behind {
+		w.tell(locker.ByTurn)
+	}
+}
+
+// admits tells whether nobody of the other mode is in w's way.
+func (q *queue) admits(w *waiter) bool {
+	other := q.line(!w.shared).first
+	return q.ordered || other == nil || w.number < other.number
+}
+
+// leads tells whether w is the leader of its line.
+func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
+
+// next returns what w does next, or where it stays, when it is to ask again at the latest (zero: when it is told). due says
+// that there is a reason for a leader to send, end when w's time is over.
+func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	s, until := q.step(w, now, due)
+	if s != stay && q.known.held != nil && q.timing.tooLate(now, end, 1) {
+		return late, time.Time{}
+	}
+	return s, until
+}
+
+// begin is called before w sends. The attempt will answer what w was told until now, so that w forgets it.
+func (w *waiter) begin(s step) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	w.began, w.sent = q.entered, time.Now()
+	if s == sendEarly {
+		w.trying, q.early.waiter, q.early.since = true, w, w.sent
+		if next := q.nextEarly(); next != nil {
+			next.tell(locker.ByTurn) // it watches the time now
+		}
+		return // what w was told may be that it leads now
+	}
+	select {
+	case <-w.wake: // nil where w has never waited
+	default:
+	}
+	select {
+	case <-q.hearing.wake:
+		q.wakeLeaders(locker.ByRelease, w)
+	default:
+	}
+}
+
+func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
+	switch {
+	case w.leads():
+		if due {
+			return send, time.Time{}
+		}
+		return stay, time.Time{}
+	case w.shared && q.admits(w):
+		if !q.closed {
+			return send, time.Time{}
+		}
+		return stay, time.Time{}
+	case !w.owes:
+		return stay, time.Time{}
+	case q.reentry.proven(w.owner):
+		return sendEarly, time.Time{}
+	case w != q.nextEarly():
+		return stay, time.Time{}
+	}
+	until := q.early.notBefore
+	if q.early.waiter != nil {
+		until = q.early.since.Add(earlyPatience)
+	}
+	if now.Before(until) {
+		return stay, until
+	}
+	return sendEarly, time.Time{}
+}
+
+// nextEarly is the first waiter that is to make an early attempt.
+func (q *queue) nextEarly() (first *waiter) {
+	for i := range q.lines {
+		for w := q.lines[i].first; w != nil && q.owing > 0; w = w.behind {
+			if w.owes && !w.trying && !w.leads() && !(w.shared && q.admits(w)) {
+				if first == nil || w.number < first.number {
+					first = w
+				}
+				break
+			}
+		}
+	}
+	return first
+}
+
+// endEarly makes room for the next early attempt where that of w was under way.
+func (q *queue) endEarly(w *waiter) {
+	w.trying = false
+	if q.early.waiter == w {
+		q.early.waiter = nil
+	}
+}
+
+func (w *waiter) setOwes(owes bool) {
+	if w.owes != owes {
+		w.owes = owes
+		if owes {
+			w.queue.owing++
+		} else {
+			w.queue.owing--
 		}
 	}
 }
 
-// wakeAll tells all who may send, but except.
-func (q *queue) wakeAll(by locker.WakeReason, except *waiter) {
-	for w := q.first; w != nil && w.ahead != q.frontier; w = w.behind {
-		if w != except {
+// wakeLeaders tells the leaders, but except.
+func (q *queue) wakeLeaders(by locker.WakeReason, except *waiter) {
+	for i := range q.lines {
+		if w := q.lines[i].leader; w != nil && w != except {
 			w.tell(by)
 		}
 	}
@@ -154,56 +357,20 @@ func (w *waiter) channel() chan locker.WakeReason {
 	return w.wake
 }
 
-// wakeUp tells those at the head of name's queue, if there is one, that the lock may be free.
-func (qs *queues) wakeUp(name string) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if q := qs.byName[name]; q != nil {
-		q.wakeAll(locker.ByRelease, nil)
-	}
-}
-
-// record keeps the outcome of w's attempt for those who never got to send.
-func (w *waiter) record(o outcome) {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.queue.known = o
-}
-
-// known returns the last recorded outcome.
-func (w *waiter) known() outcome {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return w.queue.known
-}
-
-// listen returns what w has to listen to while it waits. released is nil where there is no subscription.
-func (w *waiter) listen() (wake <-chan locker.WakeReason, released <-chan struct{}) {
+// listen returns what w has to listen to while it waits. released is nil unless it leads and there is a subscription.
+func (w *waiter) listen() (wake <-chan locker.WakeReason, released <-chan struct{}, leads bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	return w.channel(), q.hearing.wake
+	if leads = w.leads(); leads {
+		released = q.hearing.wake
+	}
+	return w.channel(), released, leads
 }
 
-// pass tells the others at the head what w took out of the subscription.
+// pass tells the other leader what w took out of the subscription.
 func (w *waiter) pass(by locker.WakeReason) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	w.queue.wakeAll(by, w)
-}
-
-// proceed is called before w sends again. The attempt will answer what was heard until now: w forgets it.
-func (w *waiter) proceed() {
-	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	select {
-	case <-q.hearing.wake:
-		q.wakeAll(locker.ByRelease, w)
-	default:
-	}
-	select {
-	case <-w.channel():
-	default:
-	}
+	w.queue.wakeLeaders(by, w)
 }

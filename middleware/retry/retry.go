@@ -23,24 +23,20 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if err := r.check(ctx, req); err != nil {
 		return nil, wrap(req, err)
 	}
-	a := &acquisition{retrier: r, caller: ctx, ctx: ctx, req: req}
-	if req.NoWait {
-		lock, err := a.send()
-		if err != nil {
-			return nil, wrap(req, err)
-		}
-		return lock, nil
-	}
+	a := &acquisition{retrier: r, caller: ctx, ctx: ctx, req: req, start: time.Now()}
 	if req.MaxWait > 0 {
 		bounded, cancel := context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
 		a.ctx, a.req.MaxWait = bounded, 0
 	}
-	a.start = time.Now()
-	if a.resuming() {
-		return a.repeat(false) // outside the queue
+	switch {
+	case req.NoWait:
+		return a.once()
+	case a.resuming():
+		return a.repeat()
+	default:
+		return a.queue()
 	}
-	return a.acquire()
 }
 
 func (r *retrier) check(ctx context.Context, req locker.Request) error {
@@ -63,111 +59,123 @@ type acquisition struct {
 	ctx    context.Context //nolint:containedctx // caller, bounded by MaxWait
 	req    locker.Request
 	start  time.Time
-	place  *waiter // in the queue; nil for what does not queue, and before
+	place  *waiter // in the queue; nil for what does not queue
 
 	waiting bool // ctx says so
 
 	attempts int
-	fastest  time.Duration // attempt so far
-	last     outcome       // of the latest attempt that had one
+	last     outcome // of the latest attempt that had one
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
 }
 
-// acquire waits for its turn and tries until an attempt is final.
-func (a *acquisition) acquire() (lock *locker.Lock, err error) {
-	var first bool
-	a.place, first = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared)
-	defer func() { a.place.leave(lock != nil) }()
-	if !first {
-		if a.owned() {
-			var again bool
-			if lock, again, err = a.tryEarly(); !again {
-				return lock, err
-			}
-		}
-		if err := a.awaitTurn(); err != nil {
+// queue acquires in its turn. Until then it tries early where its owner may hold the lock already.
+func (a *acquisition) queue() (lock *locker.Lock, err error) {
+	a.place = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared, a.owner())
+	defer a.place.leave()
+	for entered := true; ; entered = false {
+		next, err := a.await(entered)
+		if err != nil {
 			return nil, err
 		}
-	}
-	return a.repeat(false)
-}
-
-// repeat tries until an attempt is final. after tells that one was just made.
-func (a *acquisition) repeat(after bool) (lock *locker.Lock, err error) {
-	for again := after; ; {
-		if again {
-			if err := a.pause(); err != nil {
-				return nil, err
-			}
-		}
-		if lock, again, err = a.try(); !again {
+		lock, again, err := a.try(next == sendEarly)
+		if !again {
 			return lock, err
 		}
 	}
 }
 
-func (a *acquisition) owned() bool {
-	if a.req.Owner != "" {
-		return true
+// repeat tries until an attempt is final, outside the queue.
+func (a *acquisition) repeat() (*locker.Lock, error) {
+	for {
+		lock, again, err := a.try(false)
+		if again {
+			err = a.pause()
+		}
+		if !again || err != nil {
+			return lock, err
+		}
 	}
-	_, ok := locker.OwnerFrom(a.ctx, a.req.Name)
-	return ok
 }
 
-// try makes one attempt. Where it is not final, again is true.
-func (a *acquisition) try() (lock *locker.Lock, again bool, err error) {
-	sent := time.Now()
+// once makes the one attempt of a request that does not wait.
+func (a *acquisition) once() (*locker.Lock, error) {
 	a.attempts++
-	lock, failed := a.send()
+	lock, err := a.send(a.ctx, a.req)
+	switch {
+	case err == nil:
+		return lock, nil
+	case a.ctx.Err() == nil || contention(a.req.Name, err) != nil || !driver.Passing(err):
+		return nil, wrap(a.req, err)
+	}
+	a.last = outcome{err: bare(err), at: time.Now()}
+	return nil, a.giveUp(ended(a.ctx, a.caller))
+}
+
+// owner is the one that was asked for; "": none.
+func (a *acquisition) owner() string {
+	if a.req.Owner != "" {
+		return a.req.Owner
+	}
+	owner, _ := locker.OwnerFrom(a.ctx, a.req.Name)
+	return owner
+}
+
+// try makes one attempt. Where it is not final, again is true. An early one is for an owner that may hold the lock already:
+// where it does not, it must not keep those ahead from the lock.
+func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
+	ctx, req, sent := a.ctx, a.req, time.Now()
+	if early {
+		ctx, req.NoWait = locker.WithoutWaiting(ctx), true
+	}
+	a.attempts++
+	lock, failed := a.send(ctx, req)
 	if failed == nil {
 		return lock, false, nil
 	}
 	now := time.Now()
-	if took := now.Sub(sent); a.fastest == 0 || took < a.fastest {
-		a.fastest = took
+	err = a.judge(failed, now.Sub(sent), now)
+	if early {
+		var pause time.Time
+		if a.last.held == nil {
+			pause = a.pollAt
+		}
+		a.place.triedEarly(pause)
 	}
-	err = a.judge(failed, now)
 	return nil, err == nil, err
 }
 
-// tryEarly is try for one that has to queue then, if its owner does not hold the lock already: until its turn comes it must
-// not keep those ahead from the lock.
-func (a *acquisition) tryEarly() (lock *locker.Lock, again bool, err error) {
-	ctx, req := a.ctx, a.req
-	a.ctx, a.req.NoWait = locker.WithoutWaiting(ctx), true
-	lock, again, err = a.try()
-	if a.req = req; !a.waiting {
-		a.ctx = ctx
-	}
-	return lock, again, err
-}
-
-// send passes the request on. The Lock that comes of it will tell the queue of its release.
-func (a *acquisition) send() (*locker.Lock, error) {
-	lock, err := a.inner.Acquire(a.ctx, a.req)
-	if err == nil {
+// send passes the request on. The Lock that comes of it tells the queue of its release.
+func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := a.inner.Acquire(ctx, req)
+	switch {
+	case err != nil || lock == nil:
+	case a.place != nil:
 		a.queues.hearOf(lock)
+		a.place.acquired(lock, a.req.Note)
+	default:
+		a.queues.hearOf(lock)
+		a.queues.acquiredBeside(lock, a.req.Note)
 	}
 	return lock, err
 }
 
-// judge takes in what became of an attempt. An error is final; nil: try again.
-func (a *acquisition) judge(err error, now time.Time) error {
+// judge takes in what became of an attempt that took so long. An error is final; nil: try again.
+func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
 	over := a.ctx.Err() != nil
 	held := contention(a.req.Name, err)
 	switch {
 	case a.lasting(err, held != nil):
 		return wrap(a.req, err)
 	case held != nil:
-		a.know(outcome{held: held, at: now})
+		a.know(outcome{held: held, at: now}, took)
 		a.waits()
-	case over && cutOff(a.ctx, err):
-		// It has no outcome of its own: what was known stands.
 	case over:
-		a.last = outcome{err: bare(err), at: now} // our ctx had a part in it: it says nothing to those behind
+		if !stands(a.known(now), err, a.ctx.Err(), context.Cause(a.ctx), took, a.silence()) {
+			a.last = outcome{err: bare(err), at: now} // our ctx had a part in it: it says nothing to those behind
+		}
 	default:
-		a.know(outcome{err: bare(err), at: now})
+		a.know(outcome{err: bare(err), at: now}, took)
 		if a.cfg.FailFast || a.resuming() && !safe(err) {
 			return wrap(a.req, err)
 		}
@@ -200,12 +208,34 @@ func (a *acquisition) waits() {
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 
-// know keeps an outcome, also for those who wait behind.
-func (a *acquisition) know(o outcome) {
+// know keeps the outcome of an attempt that took so long, also for the others who wait.
+func (a *acquisition) know(o outcome, took time.Duration) {
 	a.last = o
 	if a.place != nil {
-		a.place.record(o)
+		a.place.record(o, took)
 	}
+}
+
+// known is the latest outcome that this acquisition knows of.
+func (a *acquisition) known(now time.Time) outcome {
+	if a.place == nil {
+		return a.last
+	}
+	if others := a.place.knows(); others.at.After(a.last.at) {
+		return others
+	}
+	if a.last.at.IsZero() {
+		return a.place.waitsBehind(now)
+	}
+	return a.last
+}
+
+// silence is how long an attempt goes unanswered before that counts as an outage.
+func (a *acquisition) silence() time.Duration {
+	if a.place == nil {
+		return timing{}.silence()
+	}
+	return a.place.howLong().silence()
 }
 
 // pace asks the policy for the next pause, unless the present one is not over.

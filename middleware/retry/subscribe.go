@@ -24,7 +24,7 @@ type hearing struct {
 }
 
 // subscribe sees to it that the queue of w hears of releases on channel, soon: the asking runs beside the waiting, in the one
-// goroutine that a queue may have, so that a server which does not answer keeps nobody from polling. All at the head try
+// goroutine that a queue may have, so that a server which does not answer keeps nobody from polling. The leaders try
 // again once it is there.
 //
 // Whatever the attempts say, it does not ask more often than once in askPause.
@@ -60,7 +60,7 @@ func (q *queue) ask(ctx context.Context, channel driver.Channel) {
 	}
 	h := &q.hearing
 	q.all.mu.Lock()
-	if q.first == nil {
+	if q.size == 0 {
 		q.all.mu.Unlock()
 		closeSub(sub)
 		return
@@ -70,7 +70,7 @@ func (q *queue) ask(ctx context.Context, channel driver.Channel) {
 	switch {
 	case err == nil:
 		h.sub, h.wake = sub, wake
-		q.wakeAll(locker.BySubscription, nil)
+		q.wakeLeaders(locker.BySubscription, nil)
 	case !driver.Passing(err):
 		h.refused = channel
 	}

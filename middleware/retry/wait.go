@@ -7,79 +7,103 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// awaitTurn waits in the queue until those ahead have left.
-func (a *acquisition) awaitTurn() error {
-	began := time.Now()
-	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
-		t.Waiting(a.ctx, locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, Queued: a.place.queued})
-	}
-	turn, _ := a.place.listen()
-	select {
-	case <-turn:
-	case <-a.ctx.Done():
-	}
-	if a.ctx.Err() != nil {
-		if known := a.place.known(); !known.at.IsZero() {
-			a.last = known
+// await waits in the queue until it is time to send. entered: it has just entered, or it has made an attempt.
+func (a *acquisition) await(entered bool) (step, error) {
+	end, _ := a.ctx.Deadline()
+	due, by := entered, locker.ByTurn
+	var began time.Time // of the waiting; zero: there was none yet
+	for {
+		now := time.Now()
+		next, until := a.place.next(now, due, end)
+		switch next {
+		case stay:
+		case late:
+			a.place.leave() // those behind need not wait for our end
+			<-a.ctx.Done()
+			return stay, a.giveUp(ended(a.ctx, a.caller))
+		default:
+			if !began.IsZero() {
+				a.traceWoken(by, began)
+				if next == send {
+					a.waits()
+				}
+			}
+			a.place.begin(next)
+			return next, nil
 		}
+		wake, released, leads := a.place.listen()
+		byTimer := locker.ByBackoff
+		if leads {
+			if a.last.held != nil {
+				a.place.subscribe(a.ctx, a.last.held.Channel)
+				wake, released, _ = a.place.listen()
+			}
+			until, byTimer = a.nextLook()
+		}
+		if began.IsZero() {
+			began = now
+			info := locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, Subscribed: released != nil, Err: a.last.error(now)}
+			if !until.IsZero() {
+				info.For = until.Sub(now)
+			}
+			if !leads {
+				info.Queued = a.place.queued
+			}
+			a.traceWaiting(info)
+		}
+		var tick <-chan time.Time
+		if !until.IsZero() && !(leads && a.last.held != nil && a.place.howLong().tooLate(until, end, 2)) {
+			timer := time.NewTimer(time.Until(until))
+			defer timer.Stop()
+			tick = timer.C
+		}
+		due = true
+		select {
+		case by = <-wake:
+		case <-released:
+			by = locker.ByRelease
+			a.place.pass(by)
+		case <-tick:
+			by = byTimer
+		case <-a.ctx.Done():
+		}
+		if jitter := a.wakeJitter(); jitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
+			a.sleep(rand.N(jitter))
+		}
+		if a.ctx.Err() != nil {
+			return stay, a.giveUp(ended(a.ctx, a.caller))
+		}
+	}
+}
+
+// pause waits for the end of the policy's pause, outside the queue.
+func (a *acquisition) pause() error {
+	began := time.Now()
+	a.traceWaiting(locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, For: a.pollAt.Sub(began), Err: a.last.error(began)})
+	a.sleep(a.pollAt.Sub(began))
+	if a.ctx.Err() != nil {
 		return a.giveUp(ended(a.ctx, a.caller))
 	}
-	a.traceWoken(locker.ByTurn, began)
-	a.place.proceed()
-	a.waits()
+	a.traceWoken(locker.ByBackoff, began)
 	return nil
 }
 
-// pause waits, after an attempt, until it is time for the next.
-func (a *acquisition) pause() error {
-	var wake <-chan locker.WakeReason
-	var released <-chan struct{}
-	if a.place != nil {
-		if a.last.held != nil {
-			a.place.subscribe(a.ctx, a.last.held.Channel)
-		}
-		wake, released = a.place.listen()
-	}
-	until, by := a.pollAt, locker.ByBackoff
-	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(until) {
-		until, by = end, locker.ByLeaseEnd
-	}
-	timer := time.NewTimer(time.Until(until))
+// sleep waits for d, or until ctx ends.
+func (a *acquisition) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
-	tick := timer.C
-	if a.tooLate(until) {
-		tick = nil
-	}
-
-	began := time.Now()
-	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
-		t.Waiting(a.ctx, locker.WaitingInfo{
-			Name: a.req.Name, Mode: a.req.Mode, Subscribed: released != nil, For: until.Sub(began), Err: a.last.error(began),
-		})
-	}
 	select {
-	case by = <-wake:
-	case <-released:
-		by = locker.ByRelease
-		a.place.pass(by)
-	case <-tick:
+	case <-timer.C:
 	case <-a.ctx.Done():
 	}
-	if jitter := a.wakeJitter(); jitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
-		timer.Reset(rand.N(jitter))
-		select {
-		case <-timer.C:
-		case <-a.ctx.Done():
-		}
+}
+
+// nextLook is when a leader tries again though it was not told to: at the end of the policy's pause, or of the lease.
+func (a *acquisition) nextLook() (time.Time, locker.WakeReason) {
+	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(a.pollAt) {
+		return end, locker.ByLeaseEnd
 	}
-	if a.ctx.Err() != nil {
-		return a.giveUp(ended(a.ctx, a.caller))
-	}
-	a.traceWoken(by, began)
-	if a.place != nil {
-		a.place.proceed()
-	}
-	return nil
+	return a.pollAt, locker.ByBackoff
 }
 
 // wakeJitter is the Config's, or what the refusal asks for where that is more.
@@ -90,11 +114,10 @@ func (a *acquisition) wakeJitter() time.Duration {
 	return max(a.cfg.WakeJitter, a.last.held.Jitter)
 }
 
-// tooLate tells whether a look at a held lock at t would likely be cut off: ctx ends within twice what the fastest attempt
-// took. Its outcome would be unknown in place of "held", and the strategy would have to clean up after it.
-func (a *acquisition) tooLate(t time.Time) bool {
-	end, ok := a.ctx.Deadline()
-	return ok && a.last.held != nil && a.attempts > 1 && t.Add(2*a.fastest).After(end)
+func (a *acquisition) traceWaiting(info locker.WaitingInfo) {
+	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
+		t.Waiting(a.ctx, info)
+	}
 }
 
 func (a *acquisition) traceWoken(by locker.WakeReason, began time.Time) {

@@ -176,34 +176,39 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 	})
 }
 
-// A wake-up that one of a shared head takes out before its attempt is told to the other, whose attempt is under way.
+// A wake-up that one leader takes out before its attempt is told to the other, whose attempt is under way.
 func TestHeardForTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		h := s.hold()
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
+		refusal := &locker.ContentionError{Name: name, Ordered: true, Channel: driver.NewChannel(s, name+":wake")}
 		slow := false
 		s.answer = func(_ int, req locker.Request) error {
-			if req.Note == "b" && slow {
+			switch {
+			case req.Note == "a" || len(s.notes()) < 3:
+				return refusal
+			case slow:
 				slow = false
 				elapse(200 * ms) // the answer is on its way
-				return &locker.ContentionError{Name: name, Channel: driver.NewChannel(s, name+":wake")}
+				return refusal
 			}
 			return nil
 		}
-		ctx := locker.WithTrace(t.Context(), &locker.Trace{Woken: func(_ context.Context, i locker.WokenInfo) {
+		ctx, cancel := context.WithCancel(locker.WithTrace(t.Context(), &locker.Trace{Woken: func(_ context.Context, i locker.WokenInfo) {
 			if i.By == locker.ByRelease {
 				elapse(100 * ms)
 			}
-		}})
+		}}))
 		a := s.begin(ctx, l, locker.Request{Note: "a", Mode: locker.Shared})
-		b := s.begin(t.Context(), l, locker.Request{Note: "b", Mode: locker.Shared})
+		b := s.begin(t.Context(), l, locker.Request{Note: "b"})
 		slow = true
 		s.publish(name + ":wake")
 		elapse(50 * ms)
 		s.free(h)
 		elapse(time.Second)
-		a.wantLock(t, 100*ms)
 		b.wantLock(t, 200*ms)
+		cancel()
+		a.wantError(t, 1050*ms, context.Canceled)
 	})
 }
 

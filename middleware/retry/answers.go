@@ -1,0 +1,205 @@
+package retry
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// timing is what is known of how long attempts take. The first one may have had to dial: it alone says nothing.
+type timing struct {
+	attempts int
+	fastest  time.Duration
+}
+
+func (t timing) add(took time.Duration) timing {
+	if t.attempts == 0 || took < t.fastest {
+		t.fastest = took
+	}
+	t.attempts++
+	return t
+}
+
+// tooLate tells whether an attempt that begins at t, and takes so many times as long as the fastest, would outlast end. A
+// zero end is none.
+func (t timing) tooLate(at, end time.Time, times int) bool {
+	return !end.IsZero() && t.attempts > 1 && at.Add(time.Duration(times)*t.fastest).After(end)
+}
+
+// silence is how long an attempt goes unanswered before that counts as an outage.
+func (t timing) silence() time.Duration { return max(time.Second, 2*t.fastest) }
+
+// reentry is the owner that got the lock by early attempts, and how often since the last release here. A strategy that is
+// not reentrant may grant one, if the lock is free at that moment.
+type reentry struct {
+	owner string
+	times int
+}
+
+func (r reentry) proven(owner string) bool { return r.times > 1 && r.owner == owner }
+
+func (r reentry) add(owner string) reentry {
+	if r.owner != owner {
+		r = reentry{owner: owner}
+	}
+	r.times++
+	return r
+}
+
+// refusal is an attempt that was refused, as a waiter with an owner looks at it.
+type refusal struct {
+	by     string // the owner that made the attempt; "": none was asked for
+	holder string // the owner that holds the lock; "": unknown
+	after  bool   // the attempt began after the waiter entered
+}
+
+// owes tells whether a waiter still has to find out whether its owner holds the lock, after somebody's attempt was refused.
+// owed is what it was before.
+func owes(owed bool, owner string, r refusal) bool {
+	switch {
+	case r.by == owner: // that was as good as its own
+		return owed && !r.after
+	case r.holder == owner:
+		return true
+	case r.holder == "":
+		return owed
+	default:
+		return owed && !r.after
+	}
+}
+
+// record keeps the outcome of w's attempt, which took so long, for all who wait.
+func (w *waiter) record(o outcome, took time.Duration) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	q.known = o
+	w.sent = time.Time{}
+	q.closed = q.closed || w.shared
+	if o.held != nil {
+		q.timing = q.timing.add(took)
+		q.ordered = q.ordered || o.held.Ordered
+		q.early.notBefore = time.Time{} // the server answers
+		if q.reentry.owner == w.owner || q.reentry.owner != o.held.Owner {
+			q.reentry = reentry{}
+		}
+		for i := range q.lines {
+			for v := q.lines[i].first; v != nil && q.owned > 0; v = v.behind {
+				if v.owner != "" {
+					v.setOwes(owes(v.owes, v.owner, refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
+				}
+			}
+		}
+	}
+	q.advance(w)
+}
+
+// triedEarly ends an early attempt. The next one is not made before pause ends.
+func (w *waiter) triedEarly(pause time.Time) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	q.endEarly(w)
+	q.early.notBefore = pause
+	q.advance(w)
+}
+
+// acquired gives up w's place: it has the lock now.
+func (w *waiter) acquired(lock *locker.Lock, note string) {
+	q := w.queue
+	q.all.mu.Lock()
+	if q.size > 1 {
+		q.granted(lock, note, w.shared)
+	}
+	if w.trying {
+		q.reentry = q.reentry.add(w.owner)
+		q.invite(w.owner)
+	}
+	sub := q.remove(w)
+	q.all.mu.Unlock()
+	closeSub(sub)
+}
+
+// acquiredBeside is for a lock that was acquired without queueing.
+func (qs *queues) acquiredBeside(lock *locker.Lock, note string) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if q := qs.byName[lock.Name()]; q != nil {
+		q.granted(lock, note, lock.Mode() == locker.Shared)
+		q.invite(lock.Owner())
+		q.advance(nil)
+	}
+}
+
+// granted keeps that a request of this process has the lock.
+func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
+	if shared {
+		q.known = outcome{}
+		q.open()
+		return
+	}
+	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: true, at: time.Now()}
+}
+
+// invite has the waiters of an owner that got the lock try early.
+func (q *queue) invite(owner string) {
+	if owner == "" {
+		return
+	}
+	for i := range q.lines {
+		for w := q.lines[i].first; w != nil; w = w.behind {
+			if w.owner == owner && !w.trying {
+				w.setOwes(true)
+				if q.reentry.proven(owner) {
+					w.tell(locker.ByTurn)
+				}
+			}
+		}
+	}
+}
+
+// released tells the leaders of name's queue, if there is one, that the lock may be free.
+func (qs *queues) released(name string) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.byName[name]
+	if q == nil {
+		return
+	}
+	q.reentry = reentry{}
+	if q.known.here {
+		q.known.at = time.Now() // until now
+	}
+	q.wakeLeaders(locker.ByRelease, nil)
+}
+
+// howLong returns how long attempts take.
+func (w *waiter) howLong() timing {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.queue.timing
+}
+
+// knows returns the outcome that was recorded last.
+func (w *waiter) knows() outcome {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.queue.known
+}
+
+// waitsBehind is the outcome of one that knows of no attempt: as long as others of this process are ahead, the lock is theirs.
+// There is none where w may send itself, or those ahead have waited for an answer for so long that there may be an outage.
+func (w *waiter) waitsBehind(now time.Time) outcome {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if w.leads() || w.shared && q.admits(w) {
+		return outcome{}
+	}
+	for i := range q.lines {
+		if v := q.lines[i].leader; v != nil && !v.sent.IsZero() && now.Sub(v.sent) >= q.timing.silence() {
+			return outcome{}
+		}
+	}
+	return outcome{held: &locker.ContentionError{Name: q.name}, at: now}
+}

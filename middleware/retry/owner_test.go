@@ -1,0 +1,212 @@
+package retry_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// reentrant answers as a strategy does that lets an owner enter again. Its lock is held by owner until it is "".
+type reentrant struct {
+	*server
+
+	state sync.Mutex
+	owner string
+	down  error // the answer to everything; nil: the server answers
+}
+
+func (r *reentrant) set(owner string, down error) {
+	r.state.Lock()
+	defer r.state.Unlock()
+	r.owner, r.down = owner, down
+}
+
+func newReentrant(s *server, owner string) *reentrant {
+	r := &reentrant{server: s, owner: owner}
+	s.noPubSub = true
+	s.answer = func(_ int, req locker.Request) error {
+		r.state.Lock()
+		defer r.state.Unlock()
+		switch {
+		case r.down != nil:
+			return r.down
+		case r.owner != "" && r.owner != req.Owner:
+			return &locker.ContentionError{Name: req.Name, Owner: r.owner}
+		}
+		return nil
+	}
+	return r
+}
+
+func (r *reentrant) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := r.server.Acquire(ctx, req)
+	if err == nil {
+		r.mu.Lock()
+		clear(r.held[req.Name]) // they do not exclude each other
+		r.mu.Unlock()
+	}
+	return lock, err
+}
+
+// An error is no answer to whether the owner holds the lock: a nested acquire asks again until it has one.
+func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
+	t.Parallel()
+	for what, err := range map[string]error{
+		"pool exhausted": driver.NotSent(errCut), "unknown outcome": errUnknown, "server away": errCut, "LOADING": reply("LOADING it"),
+	} {
+		for _, wait := range []time.Duration{0, time.Minute} {
+			t.Run(fmt.Sprint(what, ", MaxWait ", wait), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *server) {
+					r := newReentrant(s, "me")
+					l := wrap(t, r, retry.Config{Policy: constant(100 * ms)})
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					s.begin(ctx, l, locker.Request{Owner: "rival"})
+					r.set("me", err)
+					nested := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: wait})
+					elapse(1050 * ms)
+					synctest.Wait()
+					if nested.done {
+						t.Fatalf("returned %v while the server was away", nested.err)
+					}
+					r.set("me", nil)
+					elapse(time.Second)
+					nested.wantLock(t, 1100*ms)
+				})
+			})
+		}
+	}
+}
+
+// An owner may come to hold the lock while a request of it queues. It hears of that from the refusals of those ahead, or where
+// another request of this process acquired it, and is not left behind them.
+func TestOwnerComesToHold(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		how  func(t *testing.T, s *server, l locker.Locker, r *reentrant)
+		at   time.Duration
+	}{
+		{"in another process", func(_ *testing.T, _ *server, _ locker.Locker, r *reentrant) { r.set("me", nil) }, 2 * time.Second},
+		{"without queueing", func(t *testing.T, s *server, l locker.Locker, r *reentrant) {
+			t.Helper()
+			r.set("me", nil)
+			s.begin(t.Context(), l, locker.Request{Owner: "me", NoWait: true}).wantLock(t, time.Second)
+		}, time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				r := newReentrant(s, "other")
+				l := wrap(t, r, retry.Config{Policy: constant(2 * time.Second)})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s.begin(ctx, l, locker.Request{Owner: "rival"})
+				mine := s.begin(t.Context(), l, locker.Request{Owner: "me"})
+				elapse(time.Second)
+				synctest.Wait()
+				tt.how(t, s, l, r)
+				elapse(5 * time.Second)
+				mine.wantLock(t, tt.at)
+			})
+		})
+	}
+}
+
+// Early attempts are made one at a time, and the answer to one counts for all that it concerns.
+func TestEarlyAttemptsAreFew(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	tests := []struct {
+		name  string
+		owner func(i int) string
+		down  bool
+		most  int // attempts in 10 s
+	}{
+		{"of one owner", func(int) string { return "me" }, false, 80},
+		{"of many owners", func(i int) string { return fmt.Sprint("owner ", i) }, false, 80},
+		{"of many owners, in an outage", func(i int) string { return fmt.Sprint("owner ", i) }, true, 160},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				r := newReentrant(s, "other")
+				s.latency = ms
+				l := wrap(t, r, retry.Config{})
+				ctx, cancel := context.WithCancel(t.Context())
+				s.begin(ctx, l, locker.Request{Owner: "rival"})
+				if tt.down {
+					r.set("other", errCut)
+				}
+				for i := range n {
+					go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Owner: tt.owner(i)}) }()
+				}
+				elapse(10 * time.Second)
+				synctest.Wait()
+				if got := len(s.times()); got > tt.most || s.most[name] > 2 {
+					t.Errorf("%d attempts in 10 s, %d at once; want at most %d and 2", got, s.most[name], tt.most)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// Many that enter again at once do not do so one after the other.
+func TestManyEnterAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		r := newReentrant(s, "me")
+		s.latency = ms
+		l := wrap(t, r, retry.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		var nested [200]*result
+		for i := range nested {
+			nested[i] = &result{}
+			go func() {
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
+				*nested[i] = result{lock, err, time.Since(s.start), true}
+			}()
+		}
+		elapse(10 * ms)
+		synctest.Wait()
+		for _, r := range nested {
+			if !r.done || r.err != nil {
+				t.Fatalf("returned %v, %v", r.done, r.err)
+			}
+		}
+		cancel()
+	})
+}
+
+// One early attempt that hangs does not keep the next owner from making its own.
+func TestEarlyAttemptThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		newReentrant(s, "me")
+		stuck := make(chan struct{})
+		answer := s.answer
+		s.answer = func(n int, req locker.Request) error {
+			if req.Owner == "stuck" {
+				<-stuck
+			}
+			return answer(n, req)
+		}
+		l := wrap(t, s, retry.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		s.begin(ctx, l, locker.Request{Owner: "stuck"})
+		nested := s.begin(t.Context(), l, locker.Request{Owner: "me"})
+		elapse(time.Second)
+		nested.wantLock(t, 250*ms)
+		close(stuck)
+		cancel()
+	})
+}
