@@ -55,6 +55,11 @@ var driverSubscribeCases = []testCase{
 		run: subscribeObeysItsContext,
 	},
 	{
+		name: "a forbidden channel costs the others nothing", on: realOne, own: true, needs: subscribes,
+		why: "one name that the ACL refuses must not take the wake-ups from all the others that share the connection",
+		run: forbiddenChannelCostsNothing,
+	},
+	{
 		name: "a forbidden channel is an error", on: realOne, own: true, needs: subscribes,
 		why: "who may not listen must know it and poll, instead of waiting for wake-ups that never come",
 		run: forbiddenChannelIsAnError,
@@ -304,11 +309,42 @@ func subscribeObeysItsContext(t *caseT) {
 	t.notClosed(other)
 }
 
-func forbiddenChannelIsAnError(t *caseT) {
+// deaf dials as a user who may subscribe to channels alone whose names begin with "allowed".
+func (t *caseT) deaf() driver.Driver {
+	t.Helper()
 	t.do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "&allowed*", "+@all")
 	target := t.srv.target
 	target.Username, target.Password = "deaf", "secret"
-	drv := t.dial(target)
+	return t.dial(target)
+}
+
+func forbiddenChannelCostsNothing(t *caseT) {
+	drv := t.deaf()
+	var allowed []driver.Subscription
+	for i := range 5 {
+		allowed = append(allowed, t.subscribe(drv, fmt.Sprint("allowed", i)))
+	}
+	before, _ := t.do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
+	id, _, _ := strings.Cut(before, " ")
+	for range 10 {
+		if _, err := drv.Subscribe(t.ctx, "forbidden"); driver.CodeOf(err) != "NOPERM" {
+			t.Errorf("Subscribe to a forbidden channel: %v, want a *driver.ServerError NOPERM", err)
+		}
+	}
+	for i, sub := range allowed {
+		drain(sub)
+		channel := fmt.Sprint("allowed", i)
+		t.do("", "PUBLISH", channel, "")
+		t.woken(sub, "its channel is allowed")
+	}
+	after, _ := t.do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
+	if !strings.HasPrefix(after, id+" ") || strings.Count(after, "\n") != 1 {
+		t.Errorf("the subscriber connection was %q, and is %q after a refusal", before, after)
+	}
+}
+
+func forbiddenChannelIsAnError(t *caseT) {
+	drv := t.deaf()
 	allowed := t.subscribe(drv, "allowed")
 	sub, err := drv.Subscribe(t.ctx, "forbidden")
 	if sub != nil {

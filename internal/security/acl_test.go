@@ -180,6 +180,23 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 	}
 }
 
+// One rule is enough for names with a hash tag and without.
+func TestACLForBothKindsOfNames(t *testing.T) {
+	t.Parallel()
+	redistest.Need(t)
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{})
+			full := append(rule(t, "mixed"), alsoNeeded(t, client.Name, conformance.Single)...)
+			for _, prefix := range []string{"lock:", "lock:{tag}:"} {
+				server.MustCommand(t, "ACL", "LOG", "RESET")
+				enough(t, ruleCase{"mixed", "single", prefix}, client, server, full)
+			}
+		})
+	}
+}
+
 // Who may not publish and subscribe has locks, and waits by polling. Who may not have the counter has locks without a fence.
 func TestACLThatAllowsLess(t *testing.T) {
 	t.Parallel()

@@ -5,14 +5,20 @@ type EventKind uint8
 
 // The kinds of events of a Feed.
 const (
-	Subscribed EventKind = iota + 1 // the server confirmed a subscription to Channel
-	Message                         // a message arrived on Channel
+	Subscribed   EventKind = iota + 1 // the server answered SUBSCRIBE: it confirmed it, or refused it with Err
+	Message                           // a message arrived on Channel
+	Unsubscribed                      // the server answered UNSUBSCRIBE: it confirmed it, or refused it with Err
+	Refused                           // the server refused, with Err, the first command that it has not answered yet
 )
 
-// Event is what a subscriber connection received. What is neither a confirmation nor a message is not reported.
+// Event is what a subscriber connection received. What is neither an answer nor a message is not reported.
+//
+// A Feed that knows which command an error reply answers reports it as Subscribed or Unsubscribed with an Err. One whose client
+// tells no more than that it came reports Refused, and must then report every Unsubscribed too.
 type Event struct {
 	Kind    EventKind
-	Channel string
+	Channel string // "" for Refused
+	Err     error  // a *ServerError: the refusal of a command; the connection goes on
 }
 
 // Feed is one connection in subscriber state, as an adapter supplies it to a [Hub]. Subscribe and Unsubscribe send their
@@ -21,9 +27,9 @@ type Event struct {
 type Feed interface {
 	Subscribe(channel string) error
 	Unsubscribe(channel string) error
-	// Next blocks until the next event. After an error the Hub closes the feed and opens another; an error reply must be
-	// a *ServerError. Where only Close ended it, that matches net.ErrClosed, io.ErrClosedPipe or context.Canceled: then the
-	// Hub tells why it closed the feed.
+	// Next blocks until the next event. After an error the Hub closes the feed and opens another. An error reply is an Event; a
+	// client that ends the connection for it returns it as an error, a *ServerError. Where only Close ended the feed, the error
+	// matches net.ErrClosed, io.ErrClosedPipe or context.Canceled: then the Hub reports why it closed the feed.
 	Next() (Event, error)
 	// Close closes the connection and makes a blocked Next, Subscribe or Unsubscribe return. It may be called more than
 	// once, and by several goroutines.

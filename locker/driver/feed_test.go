@@ -22,13 +22,24 @@ type server struct {
 	dialed   []time.Time      // every attempt
 	refuse   error            // of every open, while it is set
 	forbid   map[string]error // what SUBSCRIBE to a channel is answered with
-	silent   bool             // confirms nothing; the test does
-	fragile  bool             // hangs up at the first command
-	stall    chan struct{}    // commands cannot be written until it is closed
-	writeErr error            // of every command
-	hasty    bool             // the client closes the connection before it tells of writeErr
-	closeErr error            // of Close
+	forbidUn error            // what UNSUBSCRIBE is answered with
+	client   clientKind
+	silent   bool          // confirms nothing; the test does
+	fragile  bool          // hangs up at the first command
+	stall    chan struct{} // commands cannot be written until it is closed
+	writeErr error         // of every command
+	hasty    bool          // the client closes the connection before it tells of writeErr
+	closeErr error         // of Close
 }
+
+// clientKind is what a client tells of error replies.
+type clientKind uint8
+
+const (
+	endsAtErrors clientKind = iota // the connection ends; it does not report Unsubscribed either
+	knowsOrder                     // that one came
+	knowsCommand                   // which command it answers; it does not report Unsubscribed otherwise
+)
 
 func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]error{}} }
 
@@ -114,7 +125,7 @@ func (f *feed) write(command, channel string) error {
 	defer f.busy.Store(false)
 	f.srv.mu.Lock()
 	stall, err, silent, forbidden, fragile := f.srv.stall, f.srv.writeErr, f.srv.silent, f.srv.forbid[channel], f.srv.fragile
-	hasty := f.srv.hasty
+	hasty, client, forbiddenUn := f.srv.hasty, f.srv.client, f.srv.forbidUn
 	f.srv.mu.Unlock()
 	if stall != nil {
 		select {
@@ -135,13 +146,28 @@ func (f *feed) write(command, channel string) error {
 		return err
 	case fragile:
 		f.hangUp()
-	case silent || command == "-":
+	case silent:
+	case command == "-":
+		f.reply(client, driver.Event{Kind: driver.Unsubscribed, Channel: channel, Err: forbiddenUn})
 	case forbidden != nil:
-		f.events <- event{err: forbidden}
+		f.reply(client, driver.Event{Kind: driver.Subscribed, Channel: channel, Err: forbidden})
 	default:
 		f.confirm(channel)
 	}
 	return nil
+}
+
+// reply reports what a client of a kind tells of an answer.
+func (f *feed) reply(client clientKind, ev driver.Event) {
+	switch {
+	case ev.Err == nil && ev.Kind == driver.Unsubscribed && client != knowsOrder:
+	case ev.Err == nil || client == knowsCommand:
+		f.events <- event{Event: ev}
+	case client == knowsOrder:
+		f.events <- event{Event: driver.Event{Kind: driver.Refused, Err: ev.Err}}
+	default:
+		f.events <- event{err: ev.Err}
+	}
 }
 
 func (f *feed) Next() (driver.Event, error) {

@@ -10,11 +10,19 @@ const (
 	reopenMin   = 10 * time.Millisecond
 	reopenMax   = time.Second
 	openTimeout = 5 * time.Second
+
+	// refusedFor is how long a channel that the server refused is not asked for again.
+	refusedFor = time.Minute
+	// maxLeftover is how many channels a connection may stay subscribed to because the server refused UNSUBSCRIBE.
+	maxLeftover = 1000
 )
 
 // Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection at the first
 // subscription, counts references per channel, reopens a broken connection (after 10 ms, doubling to 1 s until one lasts),
 // subscribes again and wakes every listener then, since a message may have been missed.
+//
+// A channel that the server refuses for good, by its ACL say, costs the others nothing: the connection goes on, and for one
+// minute Subscribe returns the refusal at once.
 //
 // Wake-ups may be lost without notice while a connection is half open: a listener keeps a timer of its own.
 type Hub struct {
@@ -27,16 +35,26 @@ type Hub struct {
 	running bool
 	feed    Feed // nil while there is no connection
 	topics  map[string]*topic
-	pending map[string]int // SUBSCRIBE commands for feed that are not confirmed yet, by channel
-	asked   []string       // their channels, in the order in which the server answers
+	pending map[string]int // SUBSCRIBE commands for feed that are not answered yet, by channel
+	asked   []order        // the commands for feed that are not known to be answered, in order
 	orders  []order        // for feed, not written yet
 	writing bool           // a goroutine is writing them
+
+	leftover int // UNSUBSCRIBE commands that the server refused on feed
+	refused  map[string]refusedChannel
+	sweep    time.Time // when to remove what is over from refused
 
 	wrote sync.Cond // broadcast as writing ends
 	broke error     // why the hub closed feed, where it did
 
-	silence *time.Timer // runs while asked is not empty; nil before
-	heard   time.Time   // since when nothing of what was asked for is confirmed
+	silence *time.Timer // runs while pending is not empty; nil before
+	heard   time.Time   // since when no SUBSCRIBE is answered
+}
+
+// refusedChannel is what the server said of a channel.
+type refusedChannel struct {
+	err   error
+	until time.Time // it is not asked again before
 }
 
 // order is a command to the server: to send channel's messages, or to stop.
@@ -55,13 +73,16 @@ type topic struct {
 // NewHub makes a Hub over open, which dials one connection. ctx bounds the dialing, not the connection.
 func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &Hub{open: open, ctx: ctx, stop: stop, topics: map[string]*topic{}, pending: map[string]int{}}
+	h := &Hub{
+		open: open, ctx: ctx, stop: stop, topics: map[string]*topic{}, pending: map[string]int{}, refused: map[string]refusedChannel{},
+	}
 	h.wrote.L = &h.mu
 	return h
 }
 
 // Subscribe implements Driver.Subscribe. A connection that cannot be opened, and a channel that the server refuses, is an
-// error for those who wait for it; subscriptions that once stood are kept and restored.
+// error for those who wait for it; subscriptions that were confirmed once are kept and restored. A refusal that does not pass
+// by itself ([Passing]) is returned at once for one minute.
 func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, NotSent(err)
@@ -70,6 +91,10 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, erro
 	if h.ctx.Err() != nil {
 		h.mu.Unlock()
 		return nil, ErrClosed
+	}
+	if r, known := h.refused[channel]; known && time.Now().Before(r.until) {
+		h.mu.Unlock()
+		return nil, r.err
 	}
 	t := h.topics[channel]
 	if t == nil {

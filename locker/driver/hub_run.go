@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"time"
 )
 
@@ -14,25 +13,24 @@ func (h *Hub) run() {
 	delay := reopenMin
 	for {
 		feed, err := h.dial()
+		refused := false
 		if err == nil {
 			opened := time.Now()
 			err = h.receive(feed)
-			_ = feed.Close() // it is broken
+			refused = CodeOf(err) != "" // one channel's, which has left the hub; the others are asked for again
+			_ = feed.Close()            // it is broken
 			if time.Since(opened) > reopenMax {
 				delay = reopenMin // it lasted: a server that hangs up at once is not dialed at once again
 			}
 		}
 		h.mu.Lock()
 		err = h.drop(err)
-		failed := unsettled
-		if CodeOf(err) != "" && len(h.asked) > 0 { // the server refused one channel; the others are asked for again
-			refused := h.asked[0]
-			failed = func(channel string, _ *topic) bool { return channel == refused }
+		if !refused {
+			h.fail(unsettled, err)
 		}
-		h.fail(failed, err)
-		h.asked = nil
-		h.await()
+		h.asked, h.leftover = nil, 0
 		clear(h.pending)
+		h.await()
 		if h.ctx.Err() != nil || len(h.topics) == 0 {
 			h.running = false
 			h.mu.Unlock()
@@ -87,35 +85,20 @@ func (h *Hub) dial() (Feed, error) {
 	return feed, nil
 }
 
-// receive hands events on until the connection breaks.
+// receive hands events on until the connection breaks, or is to be replaced.
 func (h *Hub) receive(feed Feed) error {
 	for {
 		ev, err := feed.Next()
+		h.mu.Lock()
+		if err != nil {
+			h.blame(err)
+		} else {
+			err = h.handle(ev)
+		}
+		h.mu.Unlock()
 		if err != nil {
 			return err
 		}
-		h.mu.Lock()
-		t := h.topics[ev.Channel]
-		switch {
-		case ev.Kind == Subscribed:
-			// A confirmation that an earlier, since cancelled SUBSCRIBE asked for proves nothing.
-			h.pending[ev.Channel]--
-			if i := slices.Index(h.asked, ev.Channel); i >= 0 {
-				h.asked = slices.Delete(h.asked, i, i+1)
-				h.await()
-			}
-			if h.pending[ev.Channel] > 0 {
-				break
-			}
-			delete(h.pending, ev.Channel)
-			if t != nil {
-				t.settle()
-				t.wakeAll()
-			}
-		case t != nil:
-			t.wakeAll()
-		}
-		h.mu.Unlock()
 	}
 }
 

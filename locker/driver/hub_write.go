@@ -14,10 +14,10 @@ func (h *Hub) send(o order) {
 	if h.feed == nil {
 		return
 	}
+	h.asked = append(h.asked, o)
 	if !o.stop {
 		h.pending[o.channel]++
-		h.asked = append(h.asked, o.channel)
-		if len(h.asked) == 1 {
+		if len(h.pending) == 1 && h.pending[o.channel] == 1 {
 			h.await()
 		}
 	}
@@ -28,12 +28,12 @@ func (h *Hub) send(o order) {
 	}
 }
 
-// await begins to wait for the next confirmation, where there is one to come. The mutex is held.
+// await begins to wait for the next answer to a SUBSCRIBE, where there is one to come. The mutex is held.
 func (h *Hub) await() {
 	switch h.heard = time.Now(); {
-	case len(h.asked) == 0 && h.silence != nil:
+	case len(h.pending) == 0 && h.silence != nil:
 		h.silence.Stop()
-	case len(h.asked) == 0:
+	case len(h.pending) == 0:
 	case h.silence == nil:
 		h.silence = time.AfterFunc(openTimeout, h.giveUp)
 	default:
@@ -45,7 +45,7 @@ func (h *Hub) await() {
 func (h *Hub) giveUp() {
 	h.mu.Lock()
 	feed := h.feed
-	silent := feed != nil && len(h.asked) > 0 && time.Since(h.heard) >= openTimeout
+	silent := feed != nil && len(h.pending) > 0 && time.Since(h.heard) >= openTimeout
 	if silent {
 		h.broke = cmp.Or(h.broke, errSilent)
 	}

@@ -74,7 +74,7 @@ func (f *feed) send(command func(context.Context, ...string) error, channel stri
 	return err
 }
 
-// Next implements driver.Feed.
+// Next implements driver.Feed. A PubSub keeps a connection on which an error reply came.
 func (f *feed) Next() (driver.Event, error) {
 	for {
 		got, err := driver.Await(f.ctx, func() (any, error) { return f.pubsub.Receive(ended) })
@@ -82,14 +82,21 @@ func (f *feed) Next() (driver.Event, error) {
 			err = end
 		}
 		if err != nil {
-			return driver.Event{}, classify(f.ctx, err, true)
+			err = classify(f.ctx, err, true)
+			if driver.CodeOf(err) != "" {
+				return driver.Event{Kind: driver.Refused, Err: err}, nil
+			}
+			return driver.Event{}, err
 		}
 		switch got := got.(type) {
 		case *redis.Message:
 			return driver.Event{Kind: driver.Message, Channel: got.Channel}, nil
 		case *redis.Subscription:
-			if got.Kind == "subscribe" {
+			switch got.Kind {
+			case "subscribe":
 				return driver.Event{Kind: driver.Subscribed, Channel: got.Channel}, nil
+			case "unsubscribe":
+				return driver.Event{Kind: driver.Unsubscribed, Channel: got.Channel}, nil
 			}
 		}
 	}

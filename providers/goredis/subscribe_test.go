@@ -162,14 +162,15 @@ func TestLateConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// What the server says against a subscription is a ServerError with its text, and the connection is not kept.
+// What the server says against a subscription is a ServerError with its text. The connection is kept where it refused a channel
+// alone.
 func TestSubscribeRefused(t *testing.T) {
 	t.Parallel()
 	const text = "NOPERM this user has no permissions to access one of the channels used as arguments"
 	for kindName, kind := range kinds {
-		for _, f := range []*fake{
-			{answer: func([]string) string { return "-" + text + "\r\n" }},
+		for kept, f := range []*fake{
 			{unsubscribe: "-" + text + "\r\n"},
+			{answer: func([]string) string { return "-" + text + "\r\n" }},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				rest(t)
@@ -179,8 +180,8 @@ func TestSubscribeRefused(t *testing.T) {
 					t.Errorf("%s: error %v, want a ServerError %q", kindName, err, text)
 				}
 				synctest.Wait()
-				if n := f.conns.Load(); n != 0 {
-					t.Errorf("%s: %d connections are open", kindName, n)
+				if n := f.conns.Load(); int(n) != kept {
+					t.Errorf("%s: %d connections are open, want %d", kindName, n, kept)
 				}
 			})
 		}

@@ -67,18 +67,25 @@ func (f feed) Subscribe(channel string) error { return f.conn.Subscribe(channel)
 // Unsubscribe implements [driver.Feed].
 func (f feed) Unsubscribe(channel string) error { return f.conn.Unsubscribe(channel) }
 
-// Next implements [driver.Feed]. No read timeout applies.
+// Next implements [driver.Feed]. No read timeout applies. redigo keeps a connection on which an error reply came.
 func (f feed) Next() (driver.Event, error) {
 	for {
 		switch v := f.conn.ReceiveWithTimeout(0).(type) {
 		case redis.Message:
 			return driver.Event{Kind: driver.Message, Channel: v.Channel}, nil
 		case redis.Subscription:
-			if v.Kind == "subscribe" {
+			switch v.Kind {
+			case "subscribe":
 				return driver.Event{Kind: driver.Subscribed, Channel: v.Channel}, nil
+			case "unsubscribe":
+				return driver.Event{Kind: driver.Unsubscribed, Channel: v.Channel}, nil
 			}
 		case error:
-			return driver.Event{}, explain(context.Background(), v)
+			err := explain(context.Background(), v)
+			if driver.CodeOf(err) != "" {
+				return driver.Event{Kind: driver.Refused, Err: err}, nil
+			}
+			return driver.Event{}, err
 		}
 	}
 }

@@ -40,25 +40,25 @@ func (a *adapter) apart(ctx context.Context, res rueidis.RedisResult, closing bo
 func serverError(text string, reply *rueidis.RedisError) error {
 	var err error = reply
 	if short, cut := driver.WithoutArguments(reply.Error()); cut {
-		err = cmp.Or[error](shorten(reply, len(short)), err)
+		err = cmp.Or(withText(reply, short), err)
 	}
 	return driver.NewServerError(text, err)
 }
 
-// shorten returns reply with its first n bytes alone, or nil. Only what a client-side cache does makes a RedisError: it writes a
-// message as 7 bytes of expiry, a byte for the type, 8 of length, and the text.
-func shorten(reply *rueidis.RedisError, n int) error {
+// withText returns reply with another text, no longer than its own, or nil. Only what a client-side cache does makes a
+// RedisError: it writes a message as 7 bytes of expiry, a byte for the type, 8 of length, and the text.
+func withText(reply *rueidis.RedisError, text string) error {
 	const head = 7 + 1 + 8
 	stored := (*rueidis.RedisMessage)(reply).CacheMarshal(nil)
 	if len(stored) != head+len(reply.Error()) {
 		return nil
 	}
-	binary.BigEndian.PutUint64(stored[head-8:], uint64(n))
-	var short rueidis.RedisMessage
-	if err := short.CacheUnmarshalView(stored[:head+n]); err != nil {
-		return nil
+	stored = append(binary.BigEndian.AppendUint64(stored[:head-8], uint64(len(text))), text...)
+	var m rueidis.RedisMessage
+	if m.CacheUnmarshalView(stored) == nil {
+		return (*rueidis.RedisError)(&m)
 	}
-	return (*rueidis.RedisError)(&short)
+	return nil
 }
 
 func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error {

@@ -21,8 +21,14 @@ type feed struct {
 	failed chan error   // from run: a command did
 
 	mu      sync.Mutex
-	orders  rueidis.Commands // not yet sent
+	orders  []order // not yet sent
 	ordered chan struct{}
+}
+
+// order is a command, and what reports its answer.
+type order struct {
+	cmd    rueidis.Completed
+	answer driver.Event
 }
 
 // open implements what driver.NewHub wants.
@@ -50,10 +56,10 @@ func (f *feed) run(connected chan<- error) {
 	conn, _ := f.client.Dedicate() // dials, however long it takes; a cluster client waits for the first command
 	defer conn.Close()
 	f.gone = conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage: func(m rueidis.PubSubMessage) { f.tell(driver.Message, m.Channel) },
+		OnMessage: func(m rueidis.PubSubMessage) { f.tell(driver.Event{Kind: driver.Message, Channel: m.Channel}) },
 		OnSubscription: func(s rueidis.PubSubSubscription) {
 			if s.Kind == "subscribe" {
-				f.tell(driver.Subscribed, s.Channel)
+				f.tell(driver.Event{Kind: driver.Subscribed, Channel: s.Channel})
 			}
 		},
 	})
@@ -72,11 +78,20 @@ func (f *feed) run(connected chan<- error) {
 			return
 		}
 		f.mu.Lock()
-		cmds := f.orders
+		orders := f.orders
 		f.orders = nil
 		f.mu.Unlock()
-		for _, res := range conn.DoMulti(f.ctx, cmds...) {
-			if err := res.Error(); err != nil {
+		cmds := make(rueidis.Commands, len(orders))
+		for i, o := range orders {
+			cmds[i] = o.cmd
+		}
+		for i, res := range conn.DoMulti(f.ctx, cmds...) {
+			err := res.Error()
+			if refusal, ok := rueidis.IsRedisErr(err); ok { // the connection goes on
+				answer := orders[i].answer
+				answer.Err = serverError(refusal.Error(), refusal)
+				f.tell(answer)
+			} else if err != nil {
 				f.failed <- err
 				return
 			}
@@ -85,16 +100,16 @@ func (f *feed) run(connected chan<- error) {
 }
 
 // tell hands an event to Next. The connection is read no further meanwhile.
-func (f *feed) tell(kind driver.EventKind, channel string) {
+func (f *feed) tell(ev driver.Event) {
 	select {
-	case f.events <- driver.Event{Kind: kind, Channel: channel}:
+	case f.events <- ev:
 	case <-f.ctx.Done():
 	}
 }
 
-func (f *feed) order(cmd rueidis.Completed) error {
+func (f *feed) order(cmd rueidis.Completed, answer driver.EventKind, channel string) error {
 	f.mu.Lock()
-	f.orders = append(f.orders, cmd)
+	f.orders = append(f.orders, order{cmd, driver.Event{Kind: answer, Channel: channel}})
 	f.mu.Unlock()
 	select {
 	case f.ordered <- struct{}{}:
@@ -105,12 +120,12 @@ func (f *feed) order(cmd rueidis.Completed) error {
 
 // Subscribe implements driver.Feed.
 func (f *feed) Subscribe(channel string) error {
-	return f.order(f.client.B().Subscribe().Channel(channel).Build())
+	return f.order(f.client.B().Subscribe().Channel(channel).Build(), driver.Subscribed, channel)
 }
 
 // Unsubscribe implements driver.Feed.
 func (f *feed) Unsubscribe(channel string) error {
-	return f.order(f.client.B().Unsubscribe().Channel(channel).Build())
+	return f.order(f.client.B().Unsubscribe().Channel(channel).Build(), driver.Unsubscribed, channel)
 }
 
 // Next implements driver.Feed.

@@ -359,7 +359,7 @@ func (f feed) Next() (driver.Event, error) {
 			return driver.Event{}, err
 		}
 		if text, failed := v.Any().(resp.Error); failed {
-			return driver.Event{}, driver.NewServerError(string(text), text)
+			return driver.Event{Kind: driver.Refused, Err: driver.NewServerError(string(text), text)}, nil
 		}
 		words := v.Args()
 		if len(words) != 3 {
@@ -368,6 +368,8 @@ func (f feed) Next() (driver.Event, error) {
 		switch words[0] {
 		case "subscribe":
 			return driver.Event{Kind: driver.Subscribed, Channel: words[1]}, nil
+		case "unsubscribe":
+			return driver.Event{Kind: driver.Unsubscribed, Channel: words[1]}, nil
 		case "message":
 			return driver.Event{Kind: driver.Message, Channel: words[1]}, nil
 		}

@@ -1,0 +1,104 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// blame fails the channel that an error reply is about which ended the connection. The mutex is held.
+func (h *Hub) blame(err error) {
+	i := slices.IndexFunc(h.asked, func(o order) bool { return !o.stop })
+	if CodeOf(err) != "" && i >= 0 {
+		h.fail(only(h.asked[i].channel), err)
+	}
+}
+
+// handle takes in an event. An error of it says why the connection is to be replaced. The mutex is held.
+func (h *Hub) handle(ev Event) error {
+	switch ev.Kind {
+	case Subscribed:
+		return h.answered(order{channel: ev.Channel}, ev.Err)
+	case Unsubscribed:
+		return h.answered(order{channel: ev.Channel, stop: true}, ev.Err)
+	case Refused:
+		if len(h.asked) == 0 {
+			return ev.Err
+		}
+		return h.answered(h.asked[0], ev.Err)
+	default:
+		if t := h.topics[ev.Channel]; t != nil {
+			t.wakeAll()
+		}
+		return nil
+	}
+}
+
+// answered takes in the answer to o, of which err is the refusal. The mutex is held.
+func (h *Hub) answered(o order, err error) error {
+	h.strike(o)
+	if o.stop {
+		if err == nil {
+			return nil
+		}
+		if h.leftover++; h.leftover < maxLeftover {
+			return nil // its messages find nobody
+		}
+		return err
+	}
+	h.pending[o.channel]--
+	waiting := h.pending[o.channel] > 0
+	if !waiting {
+		delete(h.pending, o.channel)
+	}
+	h.await()
+	if waiting { // this was for an earlier SUBSCRIBE, cancelled since: it proves nothing
+		return nil
+	}
+	final := err != nil && !Passing(err)
+	if final {
+		h.remember(o.channel, err)
+	}
+	switch t := h.topics[o.channel]; {
+	case t == nil:
+	case err == nil:
+		t.settle()
+		t.wakeAll()
+	case final || !t.isSettled:
+		h.fail(only(o.channel), err)
+	default: // it is asked for again on the next connection
+		return err
+	}
+	return nil
+}
+
+// strike removes o from the commands that are not answered, with those UNSUBSCRIBEs before it whose answers were not
+// reported. The mutex is held.
+func (h *Hub) strike(o order) {
+	i := slices.Index(h.asked, o)
+	if i < 0 {
+		return
+	}
+	for ; i > 0 && h.asked[0].stop; i-- {
+		h.asked = h.asked[1:]
+	}
+	if i == 0 {
+		h.asked = h.asked[1:]
+		return
+	}
+	h.asked = slices.Delete(h.asked, i, i+1)
+}
+
+// remember keeps a refusal for Subscribe, for a while. The mutex is held.
+func (h *Hub) remember(channel string, err error) {
+	now := time.Now()
+	if now.After(h.sweep) {
+		maps.DeleteFunc(h.refused, func(_ string, r refusedChannel) bool { return now.After(r.until) })
+		h.sweep = now.Add(refusedFor)
+	}
+	h.refused[channel] = refusedChannel{err: err, until: now.Add(refusedFor)}
+}
+
+func only(channel string) func(string, *topic) bool {
+	return func(c string, _ *topic) bool { return c == channel }
+}

@@ -1,0 +1,148 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var (
+	errNoUnsubscribe error = driver.NewServerError("NOPERM this user has no permissions to run the 'unsubscribe' command", errors.New("below"))
+	errBusy          error = driver.NewServerError("BUSY Redis is busy running a script.", errors.New("below"))
+)
+
+// eachKind runs a test of a Hub over a client of each kind that keeps the connection on which an error reply came.
+func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *driver.Hub)) {
+	t.Parallel()
+	for name, kind := range map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+				srv.client = kind
+				f(t, srv, hub)
+			})
+		})
+	}
+}
+
+// A refused channel costs one SUBSCRIBE a minute, and the others nothing.
+func TestHubRemembersRefusedChannels(t *testing.T) {
+	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		_ = subscribe(t, hub, "given up").Close() // its answer must not be taken for another's
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.forbid["bad"] = errNoPerm })
+		for range 100 {
+			_, err := hub.Subscribe(t.Context(), "bad")
+			wantError(t, "Subscribe to a forbidden channel", err, errNoPerm)
+			advance(100 * time.Millisecond)
+		}
+		subscribe(t, hub, "b")
+		f := srv.newest()
+		wantSent(t, f, "+given up", "-given up", "+a", "+bad", "+b")
+		wantWakeUps(t, "another", a, 0)
+		f.publish("a")
+		wantWakeUps(t, "another", a, 1)
+		srv.set(func() { clear(srv.forbid) })
+		advance(time.Minute)
+		subscribe(t, hub, "bad")
+		if n := len(srv.dials()); n != 1 {
+			t.Errorf("%d connections, want one", n)
+		}
+	})
+}
+
+// Of commands that are under way together, each gets its own answer.
+func TestHubTellsRefusalsApart(t *testing.T) {
+	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		sub := subscribe(t, hub, "left")
+		srv.set(func() {
+			srv.forbid["bad"], srv.forbid["worse"], srv.forbidUn = errNoPerm, errNoPerm, errNoUnsubscribe
+			srv.stall = make(chan struct{})
+		})
+		var answers []<-chan asked
+		for _, channel := range []string{"a", "bad", "b"} {
+			answers = append(answers, ask(t.Context(), hub, channel))
+		}
+		_ = sub.Close()
+		for _, channel := range []string{"c", "worse", "d"} {
+			answers = append(answers, ask(t.Context(), hub, channel))
+		}
+		close(srv.stall)
+		for i, want := range []error{nil, errNoPerm, nil, nil, errNoPerm, nil} {
+			if got := <-answers[i]; !errors.Is(got.err, want) || (got.sub == nil) != (want != nil) {
+				t.Errorf("Subscribe %d: %v, %v; want %v", i, got.sub, got.err, want)
+			}
+		}
+		if n := len(srv.dials()); n != 1 {
+			t.Errorf("%d connections, want one", n)
+		}
+	})
+}
+
+// A caller who gave up is not in the way of what its SUBSCRIBE is answered with.
+func TestHubRefusesWhatWasGivenUp(t *testing.T) {
+	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		subscribe(t, hub, "a")
+		srv.set(func() { srv.forbid["bad"], srv.stall = errNoPerm, make(chan struct{}) })
+		ctx, cancel := context.WithCancel(t.Context())
+		given := ask(ctx, hub, "bad")
+		cancel()
+		wantError(t, "Subscribe given up", (<-given).err, context.Canceled)
+		again := ask(t.Context(), hub, "bad")
+		close(srv.stall)
+		wantError(t, "Subscribe again", (<-again).err, errNoPerm)
+		_, err := hub.Subscribe(t.Context(), "bad")
+		wantError(t, "Subscribe a third time", err, errNoPerm)
+		wantSent(t, srv.newest(), "+a", "+bad", "-bad", "+bad")
+		subscribe(t, hub, "b")
+	})
+}
+
+// A refusal that passes by itself is not remembered. A subscription that was confirmed once is asked for again.
+func TestHubForgetsPassingRefusals(t *testing.T) {
+	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		a := subscribe(t, hub, "a")
+		srv.set(func() { srv.forbid["b"] = errBusy })
+		for range 2 {
+			_, err := hub.Subscribe(t.Context(), "b")
+			wantError(t, "Subscribe", err, errBusy)
+		}
+		wantSent(t, srv.newest(), "+a", "+b", "+b")
+		srv.set(func() { srv.forbid["a"] = errBusy })
+		srv.newest().hangUp()
+		advance(time.Second)
+		srv.set(func() { clear(srv.forbid) })
+		advance(2 * time.Second)
+		wantWakeUps(t, "who was there before", a, 1)
+		srv.newest().publish("a")
+		wantWakeUps(t, "who was there before", a, 1)
+		subscribe(t, hub, "b")
+	})
+}
+
+// A server that refuses UNSUBSCRIBE keeps what nobody listens to any more; of that a connection bears a bounded number.
+func TestHubLeavesSubscriptionsBehind(t *testing.T) {
+	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+		srv.set(func() { srv.forbidUn = errNoUnsubscribe })
+		a := subscribe(t, hub, "a")
+		for i := range 999 {
+			_ = subscribe(t, hub, fmt.Sprint(i)).Close()
+		}
+		synctest.Wait()
+		wantWakeUps(t, "who stays", a, 0)
+		if n := len(srv.dials()); n != 1 {
+			t.Errorf("%d connections, want one for 999 that were left", n)
+		}
+		_ = subscribe(t, hub, "last").Close()
+		advance(time.Second)
+		wantWakeUps(t, "who stays", a, 1)
+		wantSent(t, srv.newest(), "+a")
+		if n := len(srv.dials()); n != 2 {
+			t.Errorf("%d connections, want another one for the 1000th", n)
+		}
+	})
+}
