@@ -3,11 +3,13 @@ package conformance
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 var acquireOutcomeCases = []testCase{
@@ -40,6 +42,11 @@ var acquireOutcomeCases = []testCase{
 		name: "an outage is not contention", contract: 4, on: proxied, leaves: true,
 		why: "who takes a dead server for a busy lock waits for a release that never comes, or skips work that nobody does",
 		run: outageIsNotContention,
+	},
+	{
+		name: "an acquire that does not wait is bounded", contract: 4, on: proxied, leaves: true,
+		why: "NoWait is asked for by those who have no time: a server that does not answer must not take half a minute of it",
+		run: noWaitIsBounded,
 	},
 	{
 		name: "refusals are not open", contract: 6, on: miniOne, own: true,
@@ -209,6 +216,43 @@ func outageIsNotContention(t *caseT) {
 	t.notContention(err, "frozen server")
 	t.is(err, locker.ErrUnknownOutcome, "Acquire from a frozen server")
 	t.is(err, context.DeadlineExceeded, "Acquire from a frozen server")
+}
+
+// noWaitIsBounded asks a server that is frozen. The attempts run at once.
+func noWaitIsBounded(t *caseT) {
+	p, bare := t.behind()
+	held := t.acquire(bare, locker.Request{Name: t.key(), TTL: long})
+	p.Freeze()
+	ctx := context.WithoutCancel(t.ctx)
+	const wait = attemptTimeout / 2
+	tests := map[string]locker.Request{
+		"NoWait":                {NoWait: true},
+		"NoWait with MaxWait":   {NoWait: true, MaxWait: wait},
+		"MaxWait":               {MaxWait: wait},
+		"a resume with MaxWait": {Resume: held.Handle(), MaxWait: wait},
+	}
+	results := map[string]<-chan error{}
+	for what, req := range tests {
+		for where, l := range map[string]locker.Locker{"": bare, ", through retry": t.waiting(bare, retry.Config{})} {
+			req := req
+			req.Name = held.Name()
+			if req.Resume.IsZero() {
+				req.Name = t.key()
+			}
+			results[what+where] = background(func() error { _, err := l.Acquire(ctx, req); return err })
+		}
+	}
+	for what, result := range results {
+		err := t.result(result, what)
+		t.notContention(err, what)
+		if strings.Contains(what, "MaxWait") {
+			t.is(err, locker.ErrMaxWait, "%s", what)
+		}
+		if !errors.Is(err, locker.ErrUnknownOutcome) && !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %v does not say that the outcome is unknown", what, err)
+		}
+	}
+	p.Thaw()
 }
 
 // goesDown makes p refuse connections, and returns once l knows that its old ones are gone.

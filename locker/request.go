@@ -29,9 +29,12 @@ type Request struct {
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a fraction is dropped). Zero:
 	// the strategy's default (30 s).
 	TTL time.Duration
-	// MaxWait bounds the waiting, not the hold. Zero: ctx alone bounds it.
+	// MaxWait bounds the acquiring, not the hold, also with NoWait or Resume. An acquire that it ends matches ErrMaxWait.
+	// Zero: ctx alone bounds it.
 	MaxWait time.Duration
-	// NoWait asks for one attempt, whatever the middleware.
+	// NoWait asks for one attempt, whatever the middleware. Where neither ctx nor MaxWait bounds it, the strategy's
+	// AttemptTimeout does: a server that does not answer by then leaves the outcome unknown (ErrUnknownOutcome), and what the
+	// attempt may have left is cleaned up behind.
 	NoWait bool
 	// Fenced asks for a fencing token too, in the same round trip.
 	Fenced bool

@@ -49,6 +49,11 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if ctx != nil && req.MaxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
+		defer cancel()
+	}
 	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
 		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
 		if req.Owner == "" && l.layout.SendHolder {
@@ -60,6 +65,9 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		return nil, err
 	}
 	a := l.newAttempt(key, req)
+	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
+		a.sends.Limit = a.timeout
+	}
 	err = a.run(ctx, req)
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locker.AttemptInfo{
