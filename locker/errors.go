@@ -18,7 +18,7 @@ var (
 	ErrMaxWait = errors.New("MaxWait passed")
 	// ErrNotHeld: there is no such hold, or no more.
 	ErrNotHeld = errors.New("lock is not held")
-	// ErrLost: the hold ended without being released. It matches ErrNotHeld.
+	// ErrLost: the hold ended without being released. It matches ErrNotHeld. A *LostError says how.
 	ErrLost error = &notHeldError{"lock was lost"}
 	// ErrReleased: the hold was released. It matches ErrNotHeld.
 	ErrReleased error = &notHeldError{"lock was released"}
@@ -38,22 +38,70 @@ type notHeldError struct{ text string }
 func (e *notHeldError) Error() string        { return e.text }
 func (e *notHeldError) Is(target error) bool { return target == ErrNotHeld }
 
-// lostError is ErrLost with what brought it about.
-type lostError struct{ cause error }
+// LostError is the error of a lock that ended without being released: what Err, AfterDone and the cause of Lock.Context say.
+// It matches ErrLost and ErrNotHeld, and what led to the loss.
+type LostError struct {
+	// Name is the lock's name.
+	Name string
+	// Reason says how the lock ended, for people; empty where Err says it all.
+	Reason string
+	// Err is what led to it, such as the error of the last renewal; nil where there is none.
+	Err error
+}
 
-func (e *lostError) Error() string        { return ErrLost.Error() + ": " + e.cause.Error() }
-func (e *lostError) Unwrap() error        { return e.cause }
-func (e *lostError) Is(target error) bool { return target == ErrLost || target == ErrNotHeld }
+// Error implements error.
+func (e *LostError) Error() string {
+	return "holdfast: lock " + quote(e.Name) + strings.TrimPrefix(e.text(), "lock")
+}
 
-// lost makes an error that matches ErrLost of cause.
-func lost(cause error) error {
-	switch {
-	case cause == nil:
-		return ErrLost
-	case errors.Is(cause, ErrLost):
-		return cause
+// Unwrap returns Err.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Is matches ErrLost and ErrNotHeld.
+func (e *LostError) Is(target error) bool { return target == ErrLost || target == ErrNotHeld }
+
+// text is the error's without the name, for where that is said already.
+func (e *LostError) text() string {
+	s := ErrLost.Error()
+	for _, part := range [...]string{e.Reason, detail(e.Err)} {
+		if part != "" {
+			s += ": " + part
+		}
 	}
-	return &lostError{cause}
+	return s
+}
+
+// detail is what err says beyond that the lock was lost.
+func detail(err error) string {
+	if err == nil || err == ErrLost || err == ErrNotHeld { //nolint:errorlint // these alone say nothing more
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), ErrLost.Error()+": ")
+}
+
+// lost makes the error of a lock that ended because of cause, which may be nil.
+func (l *Lock) lost(reason string, cause error) error {
+	return &LostError{Name: l.grant.Name, Reason: reason, Err: cause}
+}
+
+// expired is the error of a lock whose Deadline has passed. The mutex is held.
+func (l *Lock) expired() error {
+	if l.cause == nil {
+		return l.lost("its Deadline passed before it was renewed", nil)
+	}
+	return l.lost("its Deadline passed", l.cause)
+}
+
+// gone is the error of a lock that an operation found gone, as err says.
+func (l *Lock) gone(operation string, err error) error {
+	switch {
+	case detail(err) != "":
+		return l.lost("it was gone at the "+operation, err)
+	case l.handed.Load():
+		return l.lost("its key was gone at the "+operation+" (deleted, expired, taken over by a resume, or the server lost its data)", err)
+	default:
+		return l.lost("its key was gone at the "+operation+" (deleted, expired, or the server lost its data)", err)
+	}
 }
 
 // OpError wraps every error of an operation on a lock, once. The client's own error is reachable by errors.As.
@@ -67,7 +115,15 @@ type OpError struct {
 
 // Error implements error.
 func (e *OpError) Error() string {
-	return "holdfast: " + e.Op + " " + quote(e.Name) + ": " + e.Err.Error()
+	return "holdfast: " + e.Op + " " + quote(e.Name) + ": " + textOf(e.Err)
+}
+
+// textOf is err's text where the name of the lock is said already.
+func textOf(err error) string {
+	if e, ok := err.(*LostError); ok { //nolint:errorlint // what wraps one has a text of its own
+		return e.text()
+	}
+	return err.Error()
 }
 
 // Unwrap returns Err.

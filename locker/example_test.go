@@ -35,7 +35,7 @@ func ExampleDo_lost() {
 		return nil
 	})
 	fmt.Println(errors.Is(err, locker.ErrLost), err)
-	// Output: true holdfast: release "invoice:42": lock was lost
+	// Output: true holdfast: release "invoice:42": lock was lost: its Deadline passed before it was renewed
 }
 
 // A cron job that runs on every machine: one of them does the work, the others skip it.

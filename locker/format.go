@@ -17,7 +17,7 @@ func (l *Lock) String() string {
 	}
 	state := "held"
 	if err := l.peek(); err != nil {
-		state = err.Error()
+		state = textOf(err)
 	}
 	return "lock " + describe(l.facts()) + " (" + state + ")"
 }

@@ -60,6 +60,20 @@ type Op struct {
 	Fence int64         // OpRaiseFence
 }
 
+// noun is the operation in errors: "the renewal".
+func (o Op) noun() string {
+	switch {
+	case o.Kind == OpRenew:
+		return "renewal"
+	case o.Kind == OpConvert && o.Mode == Shared:
+		return "downgrade"
+	case o.Kind == OpConvert:
+		return "upgrade"
+	default:
+		return o.Kind.String()
+	}
+}
+
 // Term is what an operation brought about. A zero Deadline after OpRenew means never; a zero Fence, unchanged.
 type Term struct {
 	Deadline time.Time
@@ -155,7 +169,7 @@ func MarkLost(lock *Lock, cause error) {
 		return
 	}
 	lock.mu.Lock()
-	ended := lock.end(lost(cause))
+	ended := lock.end(lock.lost("", cause))
 	lock.mu.Unlock()
 	ended.run()
 }

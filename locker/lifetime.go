@@ -54,7 +54,7 @@ func (l *Lock) peek() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil && l.left() <= 0 {
-		return lost(l.cause)
+		return l.expired()
 	}
 	return l.err
 }
@@ -181,7 +181,7 @@ func (l *Lock) expire() *ending {
 	if l.err != nil || l.left() > 0 {
 		return nil
 	}
-	return l.end(lost(l.cause))
+	return l.end(l.expired())
 }
 
 // left is the time to the Deadline, by the monotonic or the wall clock, whichever says less.

@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,10 +20,11 @@ type Lock struct {
 	mu       sync.Mutex
 	grant    Grant // without the token
 	deadline time.Time
-	err      error // why it is no longer held; set once
-	cause    error // why the lease will run out, where that is known
-	released bool  // Release was called
-	answered bool  // and its outcome reported
+	err      error       // why it is no longer held; set once
+	cause    error       // why the lease will run out, where that is known
+	handed   atomic.Bool // its Handle was asked for
+	released bool        // Release was called
+	answered bool        // and its outcome reported
 	done     chan struct{}
 	timer    *time.Timer   // runs once somebody waits for the end
 	converts chan struct{} // closed when the conversion under way is over; nil: there is none
@@ -90,6 +92,7 @@ func (l *Lock) TTL() time.Duration {
 func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
+		l.handed.Store(true)
 		t, ok := behind[Tokened](l.current())
 		if !ok { // a wrapper hides it
 			t, ok = l.hidden.Load().first.(Tokened)
@@ -178,7 +181,7 @@ func (l *Lock) apply(op Op, term Term, err error) (ended *ending, _ error) {
 	defer l.mu.Unlock()
 	ended = l.expire()
 	if l.err == nil && errors.Is(err, ErrNotHeld) {
-		ended = l.end(lost(err))
+		ended = l.end(l.gone(op.noun(), err))
 	}
 	if l.err != nil {
 		return ended, l.err
@@ -244,11 +247,11 @@ func (l *Lock) release(ctx context.Context, lease Lease, before error) error {
 	_, err := lease.Do(ctx, Op{Kind: OpRelease})
 	switch {
 	case errors.Is(err, ErrNotHeld) && before == nil:
-		err = lost(err)
+		err = l.gone("release", err)
 	case before != nil && (err == nil || errors.Is(err, ErrNotHeld)):
 		err = before
 	case before != nil:
-		err = errors.Join(before, err)
+		err = fmt.Errorf("%w; the release of what may be left failed: %w", before, err)
 	}
 	err = opError("release", l.Name(), err)
 	l.traceReleased(err)

@@ -146,7 +146,7 @@ func TestRecords(t *testing.T) {
 		{name: "an error is the caller's to log", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{""}},
 		{
 			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) }, want: []string{
-				lost + `held=30s error_type=lost error="lock was lost"`,
+				lost + `held=30s error_type=lost error="holdfast: lock \"job\" was lost: its Deadline passed before it was renewed"`,
 			},
 		},
 		{
@@ -155,13 +155,13 @@ func TestRecords(t *testing.T) {
 				elapse(time.Second)
 				server.Expire("job")
 				_ = lock.Release(t.Context())
-			}, want: []string{strings.Replace(lost, "ERROR", "WARN", 1) + `held=1s error_type=lost error="lock was lost: expired by the test"`},
+			}, want: []string{strings.Replace(lost, "ERROR", "WARN", 1) + `held=1s error_type=lost error="holdfast: lock \"job\" was lost: expired by the test"`},
 		},
 		{
 			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRelease(locker.ErrLost)
 				_ = lock.Release(t.Context())
-			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost"`},
+			}, want: []string{lost + `held=0s error_type=lost error="holdfast: release \"job\": lock was lost: its key was gone at the release (deleted, expired, or the server lost its data)"`},
 		},
 		{
 			name: "renewals fail, recover and fail again", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -186,7 +186,7 @@ func TestRecords(t *testing.T) {
 			name: "a renewal that finds the lock gone", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				server.FailRenew(locker.ErrNotHeld)
 				_ = lock.Renew(t.Context(), 0)
-			}, want: []string{lost + `held=0s error_type=lost error="lock was lost: lock is not held"`},
+			}, want: []string{lost + `held=0s error_type=lost error="holdfast: lock \"job\" was lost: its key was gone at the renewal (deleted, expired, or the server lost its data)"`},
 		},
 		{
 			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {

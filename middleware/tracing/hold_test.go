@@ -49,7 +49,7 @@ func TestHolds(t *testing.T) {
 			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
 			lasts: 30 * time.Second, events: []string{},
 			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: "Error: lock was lost",
+			status: `Error: holdfast: lock "job" was lost: its Deadline passed before it was renewed`,
 		},
 		{
 			name: "found gone by a renewal, then released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -62,7 +62,7 @@ func TestHolds(t *testing.T) {
 			},
 			lasts: time.Second, events: []string{"1s renew db.response.status_code=LOADING error.type=LOADING lock.ttl=30 outcome=error"},
 			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: "Error: lock was lost: lock is not held",
+			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (deleted, expired, or the server lost its data)`,
 		},
 		{
 			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -70,7 +70,7 @@ func TestHolds(t *testing.T) {
 				_ = lock.Release(t.Context())
 			},
 			events: []string{}, attrs: "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: `Error: holdfast: release "job": lock was lost`,
+			status: `Error: holdfast: release "job": lock was lost: its key was gone at the release (deleted, expired, or the server lost its data)`,
 		},
 		{
 			name: "taken over by a resume", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -80,7 +80,7 @@ func TestHolds(t *testing.T) {
 				_ = lock.Renew(t.Context(), 0)
 			},
 			events: []string{}, attrs: "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: "Error: lock was lost",
+			status: `Error: holdfast: lock "job" was lost: its key was gone at the renewal (deleted, expired, taken over by a resume, or the server lost its data)`,
 		},
 		{
 			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
@@ -116,7 +116,7 @@ func TestHolds(t *testing.T) {
 			},
 			events: []string{"0s convert lock.mode=shared outcome=converted", "0s convert lock.mode=exclusive outcome=held"},
 			attrs:  "error.type=lost lock.fence=1 lock.mode=exclusive lock.name=job lock.ttl=30 outcome=lost renewals=0",
-			status: "Error: lock was lost: expired by the test",
+			status: `Error: holdfast: lock "job" was lost: expired by the test`,
 		},
 	}
 	for _, tt := range tests {
@@ -307,7 +307,7 @@ func TestLostBeforeHandOver(t *testing.T) {
 	if _, err := l.Acquire(t.Context(), locker.Request{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", "Error: lock was lost: EOF")
+	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", `Error: holdfast: lock "a" was lost: EOF`)
 }
 
 // So is releasing it, as what bounds holds from inside may do.

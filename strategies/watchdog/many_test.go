@@ -35,6 +35,16 @@ func (c *counted) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 	return results
 }
 
+// Eval counts what is repeated alone, where a batch was not answered in time.
+func (c *counted) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
+	c.calls.Add(1)
+	reply, err := c.Driver.Eval(ctx, script, keys, args)
+	if err == nil {
+		c.executed.Add(1)
+	}
+	return reply, err
+}
+
 // executed is how many scripts the server was asked for by digest.
 func executed(t *testing.T, server *redistest.Server) (n int64) {
 	t.Helper()

@@ -153,7 +153,11 @@ func explain(lock *locker.Lock, err error) {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
 	}
-	locker.ExplainEnd(lock, fmt.Errorf("it was not renewed: %w", err))
+	by := ""
+	if address := locker.SourceOf(lock).Address; address != "" {
+		by = " by " + address
+	}
+	locker.ExplainEnd(lock, fmt.Errorf("it was not renewed%s: %w", by, err))
 }
 
 const (
