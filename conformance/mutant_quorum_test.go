@@ -18,6 +18,8 @@ type smallQuorum struct {
 	nodes []locker.Locker
 	need  int
 
+	asking *asking
+
 	minority      bool // one node less than a majority wins
 	forgetsTime   bool // the lease counts from when the quorum was won
 	latest        bool // it ends with the latest of the nodes' leases
@@ -26,11 +28,29 @@ type smallQuorum struct {
 	wakesOnLoss   bool // it gives that back like a release
 	keepsLate     bool // a node that wins late keeps its key
 	lateIsShort   bool // a node that wins late keeps the lease of the acquire until the next renewal
+	refusesItself bool // what an attempt that lost has under way refuses the next one
 	forgetsLate   bool // a release is sent where the lock was won at first
 	noWriteBack   bool // the highest token is not told to the other nodes
 	outageIsHeld  bool // a node that fails counts as one that refuses
 	oneRenews     bool // a renewal at one node will do
 	neverRestores bool // a node that lost its key is not asked again
+}
+
+// asking are the acquires that are under way, by node; those of attempts that lost until what they won is given back.
+type asking struct {
+	mu    sync.Mutex
+	calls map[int][]chan struct{} // closed when they are over
+}
+
+func (a *asking) begin(i int) (over chan struct{}, earlier []chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	over, earlier = make(chan struct{}), slices.Clone(a.calls[i])
+	if a.calls == nil {
+		a.calls = map[int][]chan struct{}{}
+	}
+	a.calls[i] = append(a.calls[i], over)
+	return over, earlier
 }
 
 // smallHold is an attempt, and then the lease.
@@ -120,8 +140,25 @@ func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) 
 	return done, refused, failed
 }
 
-// ask acquires at a node.
+// ask acquires at a node; once more where an earlier attempt may have refused it.
 func (h *smallHold) ask(ctx context.Context, i int) error {
+	over, earlier := h.asking.begin(i)
+	defer close(over)
+	err := h.askOnce(ctx, i)
+	if !errors.Is(err, locker.ErrNotAcquired) || len(earlier) == 0 || h.refusesItself {
+		return err
+	}
+	for _, other := range earlier {
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return h.askOnce(ctx, i)
+}
+
+func (h *smallHold) askOnce(ctx context.Context, i int) error {
 	lock, err := h.nodes[i].Acquire(ctx, h.req)
 	if err != nil {
 		return err
@@ -132,12 +169,13 @@ func (h *smallHold) ask(ctx context.Context, i int) error {
 		return p
 	})
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	p.late, p.quiet = h.won, h.quiet
 	if h.over && !h.keepsLate {
-		go lock.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it ends by itself
+		h.mu.Unlock()
+		_ = lock.Release(context.WithoutCancel(ctx)) // it ends by itself
 		return nil
 	}
+	defer h.mu.Unlock()
 	h.parts[i] = p
 	if h.renewed > 0 && p.late && !h.lateIsShort {
 		go lock.Renew(context.WithoutCancel(ctx), h.renewed) //nolint:errcheck // the next renewal tries again
@@ -255,7 +293,7 @@ func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at on
 	harness := func(q smallQuorum) *Harness {
 		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {
 			q := q
-			q.nodes, q.need = nodes, cmp.Or(need, len(nodes)/2+1)
+			q.nodes, q.need, q.asking = nodes, cmp.Or(need, len(nodes)/2+1), new(asking)
 			return q, nil
 		}}
 	}
@@ -296,6 +334,10 @@ func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at on
 		{
 			"a quorum that leaves a late node its first lease", smallQuorum{lateIsShort: true},
 			[]string{"a node that answers late holds as long as the lock"},
+		},
+		{
+			"a quorum that its own attempts refuse", smallQuorum{refusesItself: true},
+			[]string{"a try is not refused by what the one before it left"},
 		},
 		{
 			"a quorum that releases where it won at first", smallQuorum{forgetsLate: true},

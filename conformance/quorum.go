@@ -85,6 +85,11 @@ var quorumCases = []testCase{
 		run: lateIsGivenBack,
 	},
 	{
+		name: "a try is not refused by what the one before it left", contract: 5, on: proxied, quorum: true,
+		why: "where no node can be spared, who is told that another holds the lock waits for nobody but himself",
+		run: earlierTryRefusesNone,
+	},
+	{
 		name: "fencing tokens increase over quorums that share one node", contract: fencing, on: proxied, quorum: true,
 		why: "if the highest token is known to the node that minted it alone, a quorum without that node draws a lower one",
 		run: fencesIncreaseOverQuorums,

@@ -182,6 +182,36 @@ func lateIsGivenBack(t *caseT) {
 	}
 }
 
+func earlierTryRefusesNone(t *caseT) {
+	req := locker.Request{Name: t.key(), TTL: long}
+	proxy := faultproxy.Start(t.TB, t.srv.nodes[1].target.Addrs[0])
+	behind := t.srv.nodes[1].target
+	behind.Addrs = []string{proxy.Addr()}
+	both := t.quorumOf([]locker.Locker{t.node(0), t.locker(t.dial(behind))}, 2)
+	others := t.elsewhere(req.Name, 0)
+	late := proxy.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
+	t.contended(both, req)
+	t.event(late.Hit(), "the other node has given the lock, and its answer is held back")
+	t.releaseAll(others)
+	var lock *locker.Lock
+	acquired := background(func() (err error) {
+		lock, err = both.Acquire(t.ctx, req)
+		return err
+	})
+	timer := time.NewTimer(attemptTimeout / 2)
+	defer timer.Stop()
+	select {
+	case err := <-acquired:
+		t.Fatalf("Acquire answered %v before the earlier one's answer came", err)
+	case <-timer.C: // whatever the node says of the earlier one's lock was said
+	}
+	late.Release()
+	t.ok(t.result(acquired, "Acquire"), "Acquire with nothing in the way but an earlier one's")
+	t.held(lock)
+	t.ok(lock.Release(t.ctx), "Release")
+	t.nowhere(req.Name)
+}
+
 func fencesIncreaseOverQuorums(t *caseT) {
 	name := t.key()
 	ahead := time.Now().Add(time.Hour).UnixMicro()

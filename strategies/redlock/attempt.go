@@ -105,6 +105,7 @@ func (h *hold) start() {
 	h.began = time.Now()
 	ctx, stop := locker.Detach(h.ctx, h.req.TTL)
 	h.stop = stop
+	earlier := h.leftovers.of(h.req.Name)
 	for i := range h.members {
 		if len(h.tokens) > 0 && h.tokens[i] == "" {
 			h.members[i].err = locker.ErrNotHeld // nothing to resume there
@@ -126,7 +127,7 @@ func (h *hold) start() {
 	for i := range h.members {
 		if h.members[i].asking {
 			go func() {
-				h.ask(ctx, i, h.request(i))
+				h.ask(ctx, i, h.request(i), earlier)
 				h.through()
 			}()
 		}
@@ -147,10 +148,10 @@ func (h *hold) through() {
 // the nodes may take.
 func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGrace), h.timeout) }
 
-// ask asks one node for a part, and sees to it that it joins, or goes back.
-func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
+// ask asks one node for a part, and sees to it that it joins, or goes back. earlier are the leftovers from before the request.
+func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
 	asked := time.Now().Add(req.TTL)
-	p, err := h.nodes[i].acquire(ctx, req, h.timeout)
+	p, err := h.acquireAt(ctx, i, req, earlier)
 	if err == nil && h.fixed != nil && p.fence <= 0 {
 		p.giveBack(h.ctx)
 		err = fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)
@@ -163,6 +164,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	rounds := m.rounds
 	m.rounds = nil
 	joins := err == nil && h.wants()
+	m.ending = err == nil && !joins
 	if joins {
 		m.part, h.took = p, true
 		h.fixFence()
@@ -171,6 +173,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 	}
 	h.look()
 	h.watch()
+	h.callEnded(i)
 	h.mu.Unlock()
 	if joins {
 		h.heed(m, p)
@@ -181,6 +184,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request) {
 		_ = h.lift(m, p) // it keeps the error
 	case !joins && err == nil:
 		err = p.lock.Release(h.ctx)
+		h.releaseEnded(i)
 	}
 	for _, j := range rounds {
 		j.join(m, p, joins, err)

@@ -72,8 +72,9 @@
 // Re-entry: a nested hold has the token of the hold around it or, since it may be won at other nodes, a higher one. Where the
 // resource refuses what is below the highest token that it saw, use the nested one's for what follows, or the outer one's alone.
 //
-// Release leaves the nodes beyond the quorum behind: a bare Acquire right after it may meet its own release that is still under
-// way at a slow node, and is refused where one of the others is away by then. middleware/retry absorbs it.
+// Release leaves the nodes beyond the quorum behind, and an attempt that is refused leaves those that have not answered. The next
+// Acquire of the name by the same Locker may be refused by what is still under way there. Such a refusal, which names the owner
+// of the earlier hold, does not count: the node is asked again once that is over, as long as the attempt lasts or its lock is held.
 //
 // A quorum has no driver of its own, for whose Close others could wait. Where the ctx of an Acquire ends, what was won has gone
 // back when it returns (it waits as long again as the attempt took, at least 20 ms and at most AttemptTimeout), and what was not

@@ -46,6 +46,8 @@ type hold struct {
 	back      int           // parts on their way back
 	left      bool          // the caller left before it was decided
 	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
+	ended     chan struct{} // closed when phase becomes over; nil: nobody waits for that
+	leaving   bool          // it is among the Locker's leftovers
 	quiet     bool          // late parts go back without waking anybody
 	fence     int64
 	mode      locker.Mode
@@ -62,12 +64,14 @@ type hold struct {
 type member struct {
 	part   *part // nil: nothing is held there, as far as we know
 	asking bool
-	behind bool      // nobody waits for what it is asked; the node counts it
-	asked  time.Time // when it was asked last
-	rounds []joiner  // that wait for what it was asked
-	err    error     // why there is nothing, or why the fence of what is there was not raised
-	taken  bool      // it said that it does not hold what a Handle names
-	lapsed time.Time // when what a Handle names ended there by the local clock: it may have been taken over before; zero: it did not
+	ending bool          // a release is under way of what it gave, the hold being over
+	gone   chan struct{} // closed when neither is so any more; nil: nobody waits for that
+	behind bool          // nobody waits for what it is asked; the node counts it
+	asked  time.Time     // when it was asked last
+	rounds []joiner      // that wait for what it was asked
+	err    error         // why there is nothing, or why the fence of what is there was not raised
+	taken  bool          // it said that it does not hold what a Handle names
+	lapsed time.Time     // when what a Handle names ended there by the local clock: it may have been taken over before; zero: it did not
 }
 
 // Do implements locker.Lease.

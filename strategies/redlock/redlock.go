@@ -15,6 +15,8 @@ type Locker struct {
 	nodes  []*node
 	quorum int
 	cfg    Config
+
+	leftovers leftovers
 }
 
 var (

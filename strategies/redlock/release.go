@@ -21,17 +21,21 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 		case p != nil:
 			p.quiet.Store(quiet)
 			parts[i], r.errs[i] = p, errUnanswered
-			m.part = nil
+			m.part, m.ending = nil, true
 			r.pending++
 		case m.asking:
 			m.await(r, i, nil) // it may hold
 		}
 	}
+	h.leave()
 	h.mu.Unlock()
 	r.begin()
 	for i, p := range parts {
 		if p != nil {
-			go func() { r.answer(i, p.lock.Release(h.ctx)) }()
+			go func() {
+				r.answer(i, p.lock.Release(h.ctx))
+				h.releaseEnded(i)
+			}()
 		}
 	}
 	_ = r.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx

@@ -202,6 +202,7 @@ func (h *hold) restore(ttl time.Duration, won bool) {
 	}
 	req := h.req
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.lease(ttl)
+	earlier := h.leftovers.of(req.Name)
 	for i := range h.members {
 		m := &h.members[i]
 		if m.part != nil || m.asking || !m.lapsed.IsZero() || m.taken && !won {
@@ -218,7 +219,7 @@ func (h *hold) restore(ttl time.Duration, won bool) {
 		}
 		go func() {
 			defer stop()
-			h.ask(ctx, i, req)
+			h.ask(ctx, i, req, earlier)
 		}()
 	}
 }

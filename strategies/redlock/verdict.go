@@ -148,17 +148,19 @@ func (h *hold) fail(err error) {
 		if p == nil {
 			continue
 		}
-		h.members[i].part = nil
+		h.members[i].part, h.members[i].ending = nil, true
 		h.back++
 		p.quiet.Store(true)
 		go func() {
 			_ = p.lock.Release(h.ctx) // at the worst it ends by itself
+			h.releaseEnded(i)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.back--
 			h.settle()
 		}()
 	}
+	h.leave()
 	h.settle()
 	h.decide()
 }

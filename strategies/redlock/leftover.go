@@ -1,0 +1,157 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// leftovers are the holds of a Locker that are over, of attempts that came to nothing and of locks that were released, while
+// something of theirs is still under way at a node: an acquire without an answer, or a release. By name.
+type leftovers struct {
+	mu     sync.Mutex
+	byName map[string][]*hold
+}
+
+func (l *leftovers) add(h *hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byName == nil {
+		l.byName = map[string][]*hold{}
+	}
+	l.byName[h.req.Name] = append(l.byName[h.req.Name], h)
+}
+
+func (l *leftovers) remove(h *hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := slices.DeleteFunc(l.byName[h.req.Name], func(other *hold) bool { return other == h })
+	if len(rest) == 0 {
+		delete(l.byName, h.req.Name)
+		return
+	}
+	l.byName[h.req.Name] = rest
+}
+
+func (l *leftovers) of(name string) []*hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.byName[name])
+}
+
+// leftover is what an earlier hold has under way at one node.
+type leftover struct {
+	owner string
+	gone  <-chan struct{} // closed when it is over
+}
+
+// leftoversAt returns what the holds have under way at node i.
+func leftoversAt(holds []*hold, i int) (all []leftover) {
+	for _, h := range holds {
+		if gone := h.under(i); gone != nil {
+			all = append(all, leftover{h.owner, gone})
+		}
+	}
+	return all
+}
+
+// mayHaveRefused reports whether err is a refusal that names the owner of one of the leftovers as the holder.
+func mayHaveRefused(all []leftover, err error) bool {
+	held, refused := errors.AsType[*locker.ContentionError](err)
+	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
+}
+
+// under returns a channel that is closed once the hold, which is over, has nothing under way at node i; nil where it has
+// nothing.
+func (h *hold) under(i int) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := &h.members[i]
+	if !m.asking && !m.ending {
+		return nil
+	}
+	if m.gone == nil {
+		m.gone = make(chan struct{})
+	}
+	return m.gone
+}
+
+// leave records the hold, which is over, as a leftover for as long as something is under way at a node. The mutex is held.
+func (h *hold) leave() {
+	if h.ended != nil {
+		close(h.ended)
+		h.ended = nil
+	}
+	if !h.leaving && h.busy() {
+		h.leftovers.add(h)
+		h.leaving = true
+	}
+}
+
+// callEnded notes that a call of node i has ended. The mutex is held.
+func (h *hold) callEnded(i int) {
+	if m := &h.members[i]; m.gone != nil && !m.asking && !m.ending {
+		close(m.gone)
+		m.gone = nil
+	}
+	if h.leaving && !h.busy() {
+		h.leftovers.remove(h)
+		h.leaving = false
+	}
+}
+
+// releaseEnded notes that the release of what node i gave has ended.
+func (h *hold) releaseEnded(i int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.members[i].ending = false
+	h.callEnded(i)
+}
+
+// busy reports whether something is under way at a node. The mutex is held.
+func (h *hold) busy() bool {
+	for i := range h.members {
+		if m := &h.members[i]; m.asking || m.ending {
+			return true
+		}
+	}
+	return false
+}
+
+// acquireAt asks node i for a part. A refusal by what an earlier hold of this Locker has under way there is none by another: once
+// that is over, the node is asked again.
+func (h *hold) acquireAt(ctx context.Context, i int, req locker.Request, earlier []*hold) (*part, error) {
+	left := leftoversAt(earlier, i)
+	p, err := h.nodes[i].acquire(ctx, req, h.timeout)
+	if !mayHaveRefused(left, err) || !h.awaitLeftovers(ctx, left) {
+		return p, err
+	}
+	return h.nodes[i].acquire(ctx, req, h.timeout)
+}
+
+// awaitLeftovers waits until leftovers are over, and reports whether the hold is of use then.
+func (h *hold) awaitLeftovers(ctx context.Context, left []leftover) bool {
+	h.mu.Lock()
+	if !h.wants() {
+		h.mu.Unlock()
+		return false
+	}
+	if h.ended == nil {
+		h.ended = make(chan struct{})
+	}
+	ended := h.ended
+	h.mu.Unlock()
+	for _, l := range left {
+		select {
+		case <-l.gone:
+		case <-ended:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

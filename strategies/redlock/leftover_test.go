@@ -1,0 +1,137 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+// A try is refused at node 0 while node 1 grants it late. The next one finds all free but for what the first has at node 1.
+func TestEarlierTryRefusesNone(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		late  time.Duration // node 1's answer to the first try
+		owner string
+		won   bool
+		took  time.Duration
+	}{
+		"random owners":    {late: 50 * ms, won: true, took: 50 * ms},
+		"one owner":        {late: 50 * ms, owner: "me", won: true, took: 50 * ms},
+		"node 1 is silent": {late: 10 * time.Second, took: time.Second}, // an AttemptTimeout
+	} {
+		t.Run(what, func(t *testing.T) {
+			inHooked(t, 2, redlock.Config{Quorum: 2}, func(t *testing.T, c *hookedCluster) {
+				other := c.n[0].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
+				c.n[1].hook(nil, slow(tt.late, "acquire"))
+				req := locker.Request{Name: name, TTL: ttl, Owner: tt.owner, NoWait: true}
+				_, err := c.Acquire(t.Context(), req)
+				match(t, err, locker.ErrNotAcquired)
+				match(t, other.Release(bg))
+				c.n[1].hook(nil, nil)
+				start := time.Now()
+				lock, err := c.Acquire(t.Context(), req)
+				if took := time.Since(start); (err == nil) != tt.won || took != tt.took {
+					t.Errorf("the second try: %v after %v, want a lock: %v after %v", err, took, tt.won, tt.took)
+				}
+				matchNot(t, err, locker.ErrNotAcquired)
+				if err == nil {
+					match(t, lock.Release(t.Context()))
+				}
+			})
+		})
+	}
+}
+
+// What another holds at a node refuses at once, whatever an earlier try has under way there.
+func TestAnotherRefusesAtOnce(t *testing.T) {
+	inHooked(t, 2, redlock.Config{Quorum: 2}, func(t *testing.T, c *hookedCluster) {
+		first := c.n[0].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
+		c.n[1].hook(slow(10*time.Second, "acquire"), nil) // not executed before
+		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
+		match(t, err, locker.ErrNotAcquired)
+		match(t, first.Release(bg))
+		c.n[1].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
+		c.n[1].hook(nil, nil)
+		start := time.Now()
+		_, err = c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
+		match(t, err, locker.ErrNotAcquired)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("the refusal took %v", took)
+		}
+	})
+}
+
+// A lock is had again right after its release, though node 2 is slow to release it and node 0 is down by then; and what is had
+// again without node 2 gets it once its release is done.
+func TestOwnReleaseRefusesNone(t *testing.T) {
+	t.Parallel()
+	for what, down := range map[string]bool{"one node is down": true, "all are up": false} {
+		t.Run(what, func(t *testing.T) {
+			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+				lock := c.take(t, locker.Request{Owner: "me"})
+				c.n[2].hook(slow(50*ms, "release"), nil)
+				match(t, lock.Release(t.Context()))
+				if down {
+					c.n[0].hook(fails(errDown, "acquire"), nil)
+				}
+				lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me again"})
+				match(t, err)
+				sleep(time.Second)
+				if at := c.at("me again"); len(at) != 3 && !down || len(at) != 2 && down {
+					t.Errorf("it is held at the nodes %v", at)
+				}
+				match(t, lock.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// An attempt whose caller leaves while it waits for what an earlier one has under way ends at once, and so does a lock that is
+// released meanwhile.
+func TestWaitForEarlierTryEnds(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T, c *hookedCluster) {
+		lock := c.take(t, locker.Request{Owner: "me"})
+		c.n[2].hook(slow(10*time.Second, "release"), nil)
+		match(t, lock.Release(t.Context()))
+	}
+	t.Run("the caller leaves", func(t *testing.T) {
+		inHooked(t, 3, redlock.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, c *hookedCluster) {
+			begin(t, c)
+			c.n[0].hook(fails(errDown, "acquire"), nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*ms)
+			defer cancel()
+			start := time.Now()
+			_, err := c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
+			match(t, err, context.DeadlineExceeded)
+			if took := time.Since(start); took > 100*ms {
+				t.Errorf("it took %v", took)
+			}
+		})
+	})
+	t.Run("the lock is released", func(t *testing.T) {
+		inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+			begin(t, c)
+			lock := c.take(t, locker.Request{Owner: "me again"})
+			asked := false
+			c.n[2].hook(func(what string) error {
+				asked = asked || what == "acquire"
+				return nil
+			}, nil)
+			match(t, lock.Release(t.Context()))
+			sleep(20 * time.Second)
+			synctest.Wait()
+			if asked {
+				t.Error("node 2 is asked for a lock that was released")
+			}
+			if _, err := c.Acquire(t.Context(), locker.Request{Name: name}); errors.Is(err, locker.ErrNotAcquired) {
+				t.Error(err)
+			}
+		})
+	})
+}
