@@ -1,10 +1,10 @@
 package clients
 
 import (
-	"os"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
 // strategies and kinds are, with All, the dimensions of the product over which the conformance suite runs. The chain, which has a
@@ -30,15 +30,10 @@ func Cover(tb conformance.TB, strategy string) []Covered {
 	if i < 0 {
 		tb.Fatalf("clients: unknown strategy %q; known are %q", strategy, strategies)
 	}
-	switch mode := os.Getenv("HOLDFAST_TEST"); mode {
-	case "full":
+	if effort.Full() {
 		return cover(i, len(All))
-	case "", "pairwise":
-		return cover(i, 1)
-	default:
-		tb.Fatalf("clients: HOLDFAST_TEST=%q: want pairwise, the default, or full", mode)
-		return nil
 	}
+	return cover(i, 1)
 }
 
 // cover returns what a strategy runs on in the first squares of the product, which has one for each client: in square s strategy i

@@ -4,18 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-func size(full int) int {
-	if testing.Short() {
-		return full / 10
-	}
-	return full
-}
+func size(full int) int { return effort.Of(full/10, full/4, full) }
 
 // Thousands wait for one name: one in ten gets the lock when it is released, the others give up when they are told.
 func TestManyWaitForOneName(t *testing.T) {

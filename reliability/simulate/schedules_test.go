@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
@@ -20,10 +21,7 @@ func TestSchedules(t *testing.T) {
 		many(t, *firstSeed, *stride, time.Duration(*seconds)*time.Second, *schedules)
 		return
 	}
-	lasts := 10 * time.Second
-	if testing.Short() {
-		lasts = 2 * time.Second
-	}
+	lasts := effort.Of(2*time.Second, 5*time.Second, 10*time.Second)
 	lanes := runtime.GOMAXPROCS(0)
 	for lane := range lanes {
 		t.Run(strconv.Itoa(lane), func(t *testing.T) {

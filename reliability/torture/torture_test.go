@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -22,10 +23,7 @@ func seconds(t *testing.T) string {
 	if s := os.Getenv(secondsVariable); s != "" {
 		return s
 	}
-	if testing.Short() {
-		return "15"
-	}
-	return "60"
+	return effort.Of("15", "30", "60")
 }
 
 // lastLine is what a run ends with.

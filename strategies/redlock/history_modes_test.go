@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -169,7 +170,7 @@ func (w *walk) quorumOver(n int, nested bool, cfg redlock.Config) *redlock.Locke
 func TestRandomHistoriesOfModes(t *testing.T) {
 	t.Parallel()
 	won := 0
-	for seed := range uint64(walks) {
+	for seed := range effort.Of[uint64](2, 4, 8) {
 		for _, of := range []struct {
 			n, quorum int
 			nested    bool
@@ -200,5 +201,3 @@ func TestRandomHistoriesOfModes(t *testing.T) {
 	}
 	t.Logf("%d locks", won)
 }
-
-const walks = 8

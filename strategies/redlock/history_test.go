@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -54,7 +55,7 @@ func TestContendersProgress(t *testing.T) {
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
-	for seed := range uint64(60) {
+	for seed := range effort.Of[uint64](10, 30, 60) {
 		for _, n := range []int{1, 2, 3, 4, 5} {
 			synctest.Test(t, func(t *testing.T) { history(t, seed, n, &total) })
 		}
@@ -155,7 +156,7 @@ func history(t *testing.T, seed uint64, n int, total *atomic.Int64) {
 // Every operation at once on one Lock, with disturbed nodes: no race, no hang, nothing left behind.
 func TestAllOperationsAtOnce(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	for seed := range effort.Of[uint64](20, 50, 100) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			random := rand.New(rand.NewPCG(seed, 7))

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -70,7 +71,7 @@ func TestReleaseWithoutPatienceIsBoundedByAnAttempt(t *testing.T) {
 func TestReleaseOvertakesNothing(t *testing.T) {
 	t.Parallel()
 	const slowest = 700 * ms
-	for seed := range uint64(300) {
+	for seed := range effort.Of[uint64](50, 100, 300) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			random := rand.New(rand.NewPCG(seed, 11))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -110,7 +111,8 @@ func all(n int, f func([]outcome)) {
 	next(0)
 }
 
-// Every combination of outcomes, at 3 and at 5 nodes, for every quorum, fenced and not, in a random order of answers.
+// Every combination of outcomes, at up to 5 nodes, for every quorum, fenced and not, in a random order of answers. Which of five
+// nodes it is that does what is left out unless tests do all that they can: the order of the answers is random anyway.
 func TestAllOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 5} {
@@ -120,6 +122,9 @@ func TestAllOutcomes(t *testing.T) {
 				seed := uint64(n*10 + quorum)
 				random := rand.New(rand.NewPCG(seed, 1))
 				all(n, func(outcomes []outcome) {
+					if n == 5 && !effort.Full() && !slices.IsSorted(outcomes) {
+						return
+					}
 					at := make([]time.Duration, n)
 					for i, p := range random.Perm(n) {
 						at[i] = []time.Duration{10 * ms, 15 * ms, 26 * ms, 41 * ms, 60 * ms}[p] // none is twice another

@@ -9,12 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
-
-// slowWalks is how many random walks there are of each kind. Their seeds count from 0; one that fails fails again.
-const slowWalks = 50
 
 const (
 	hangs  = 5 * time.Second // longer than any call waits
@@ -61,13 +59,14 @@ var slowKinds = []slowWalk{
 }
 
 // Random walks through all that a Lock can do, while some nodes are slow, a quorum is not, and none fails: no call fails or waits
-// for the slow ones, the lock is never lost, a quorum holds until the Deadline, and nothing is left behind.
+// for the slow ones, the lock is never lost, a quorum holds until the Deadline, and nothing is left behind. The seeds count from 0; one
+// that fails fails again.
 func TestRandomCallsWithSlowNodes(t *testing.T) {
 	t.Parallel()
 	for _, kind := range slowKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(slowWalks) {
+			for seed := range effort.Of[uint64](10, 25, 50) {
 				synctest.Test(t, func(t *testing.T) {
 					defer sleep(2 * time.Hour) // what is behind ends
 					w := newSlowWalker(t, kind, seed)

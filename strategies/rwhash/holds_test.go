@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -182,7 +183,8 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 // Many readers come and go, in either order; who comes late to a hash of dead ones gets in.
 func TestManyReaders(t *testing.T) {
 	t.Parallel()
-	for what, n := range map[string]int{"last in first out": 2000, "first in first out": 1000} {
+	few := effort.Of(200, 500, 1000)
+	for what, n := range map[string]int{"last in first out": 2 * few, "first in first out": few} {
 		t.Run(what, func(t *testing.T) {
 			run(t, func(t *testing.T, b bench) {
 				locks := make([]*locker.Lock, n)
@@ -192,11 +194,11 @@ func TestManyReaders(t *testing.T) {
 				b.holds(t, n, locker.Shared)
 				for i := range locks {
 					at := n - 1 - i
-					if n == 1000 {
+					if n == few {
 						at = i
 					}
 					release(t, locks[at])
-					if i%500 == 0 {
+					if i%(few/2) == 0 {
 						_, err := b.Acquire(t.Context(), noWait(writer))
 						match(t, err, locker.ErrNotAcquired)
 					}

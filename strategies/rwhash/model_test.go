@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
@@ -35,7 +36,7 @@ func TestModel(t *testing.T) {
 		match(t, err)
 		sources[string(source)] = what
 	}
-	for seed := range uint64(8) {
+	for seed := range effort.Of[uint64](1, 3, 8) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
