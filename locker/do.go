@@ -8,14 +8,29 @@ import (
 )
 
 // Do acquires a lock, calls fn in the caller's goroutine, and releases the lock when fn returns, panics or calls
-// runtime.Goexit. fn's ctx ends with the lock, with ErrLost as its cause; Do still waits for fn. That ctx carries the
-// lock's owner for this name, so that what fn does may re-enter a reentrant lock.
+// runtime.Goexit. fn's ctx ends with the lock, with a [LostError] as its cause where it was lost; Do still waits for fn. That
+// ctx carries the lock's owner for this name, so that what fn does may re-enter a reentrant lock.
 //
-// The error is the acquire's; or fn's; joined with ErrLost where the lease ended before fn returned, or with
-// ErrUnknownOutcome where the release got no answer. A nil error means: fn ran, and held the lock all the while.
+// A nil error means that fn ran and returned nil, and held the lock until it returned, or until it released the lock itself:
+// what that release said is fn's to look at. The errors are these and no others:
+//   - an [OpError] of the Locker's Acquire; fn was not called. What it matches, [Locker] says. [ErrInvalid] is its answer to an
+//     invalid Request too, and to a nil locker, ctx or function, which it names.
+//   - the error that fn returned, as it is.
+//   - an OpError of the release, joined with fn's error if there is one (errors.Join). It matches [ErrLost] where the lease
+//     ended before fn returned, or the release found it gone; [ErrUnknownOutcome] where the release got no answer, so that
+//     the lock is free at its TTL at the latest; else it is what the client reported, as where the permission to release was
+//     taken away.
 func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (err error) {
-	if l == nil || fn == nil || ctx == nil {
-		return opError("acquire", req.Name, driver.Invalid("Do argument", "nil", "a context, a Locker and a function"))
+	switch {
+	case ctx == nil:
+		err = driver.Invalid("Do ctx", "nil", "a context; context.Background() where there is none")
+	case l == nil:
+		err = driver.Invalid("Do locker", "nil", "a Locker")
+	case fn == nil:
+		err = driver.Invalid("Do function", "nil", "a function")
+	}
+	if err != nil {
+		return opError("acquire", req.Name, err)
 	}
 	lock, err := l.Acquire(ctx, req)
 	if err != nil {
@@ -72,11 +87,15 @@ func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *L
 }
 
 // Resume takes over the hold that h names, through the whole chain. The Lock it was taken from is lost: its token is
-// replaced, and its fencing token too if it had one. The lease lasts the handle's TTL from now. ErrNotHeld: it is gone.
+// replaced, and its fencing token too if it had one. The new Lock's Deadline is the handle's TTL from now, whatever was left
+// before. Resume never shortens a lease: where more was left, as after a Renew for longer, the server keeps others out until
+// then, unless the lock is released. ErrNotHeld: it is gone.
 func Resume(ctx context.Context, l Locker, h Handle) (*Lock, error) {
 	switch {
-	case l == nil || ctx == nil:
-		return nil, opError("resume", h.Name(), driver.Invalid("Resume argument", "nil", "a context and a Locker"))
+	case ctx == nil:
+		return nil, opError("resume", h.Name(), driver.Invalid("Resume ctx", "nil", "a context; context.Background() where there is none"))
+	case l == nil:
+		return nil, opError("resume", h.Name(), driver.Invalid("Resume locker", "nil", "a Locker"))
 	case h.IsZero():
 		return nil, opError("resume", "", driver.Invalid("Resume handle", "the zero Handle", "a Handle of a held Lock"))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,11 +249,14 @@ func TestDoRefuses(t *testing.T) {
 		ctx context.Context
 		l   locker.Locker
 		fn  func(context.Context, *locker.Lock) error
-	}{"ctx": {nil, l, fn}, "locker": {t.Context(), nil, fn}, "fn": {t.Context(), l, nil}}
+	}{"ctx": {nil, l, fn}, "locker": {t.Context(), nil, fn}, "function": {t.Context(), l, nil}}
 	for name, tt := range tests {
 		err := locker.Do(tt.ctx, tt.l, req, tt.fn)
 		wantInvalid(t, "Do without "+name, err)
 		wantOp(t, err, "acquire")
+		if want := "invalid Do " + name + ": nil"; !strings.Contains(err.Error(), want) {
+			t.Errorf("Do without %s: %v; want %q in it", name, err, want)
+		}
 		ran, err := locker.Try(tt.ctx, tt.l, req, tt.fn)
 		wantInvalid(t, "Try without "+name, err)
 		if ran {

@@ -216,10 +216,16 @@ func (l *Lock) keep(op Op, term Term, err error) error {
 // cancelled ctx does not stop it; the waiting for its answer is bounded by the strategy. It is sent even after the loss.
 //
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile), ErrUnknownOutcome (the lock
-// frees itself at its TTL at the latest), ErrReleased, the client's.
+// frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx is nil; the lock was released all the same), the
+// client's.
 func (l *Lock) Release(ctx context.Context) (err error) {
-	if ctx == nil {
-		return opError("release", l.Name(), driver.Invalid("Lock.Release ctx", "nil", "a context; context.Background() where there is none"))
+	if ctx == nil { // it is terminal, and so sent all the same
+		ctx = context.Background()
+		defer func() {
+			if err == nil || !l.valid() {
+				err = opError("release", l.Name(), driver.Invalid("Lock.Release ctx", "nil", "a context; context.Background() where there is none"))
+			}
+		}()
 	}
 	if !l.valid() {
 		return opError("release", l.Name(), ErrNotHeld)

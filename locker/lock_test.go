@@ -68,7 +68,7 @@ func TestNilCtx(t *testing.T) {
 	l := &lease{}
 	lock := hold(t, l, time.Minute)
 	for what, err := range map[string]error{
-		"renew": lock.Renew(nil, 0), "downgrade": lock.Downgrade(nil), "upgrade": lock.Upgrade(nil), "release": lock.Release(nil), //nolint:staticcheck // nil on purpose
+		"renew": lock.Renew(nil, 0), "downgrade": lock.Downgrade(nil), "upgrade": lock.Upgrade(nil), //nolint:staticcheck // nil on purpose
 	} {
 		wantInvalid(t, what, err)
 		wantOp(t, err, what)
@@ -76,9 +76,14 @@ func TestNilCtx(t *testing.T) {
 	if len(l.asked()) != 0 || lock.Err() != nil {
 		t.Errorf("asked %v, Err %v; want nothing done", l.asked(), lock.Err())
 	}
-	if err := lock.Release(t.Context()); err != nil {
-		t.Errorf("Release with a ctx after one without: %v", err)
+	err := lock.Release(nil) //nolint:staticcheck // nil on purpose
+	wantInvalid(t, "release", err)
+	wantOp(t, err, "release")
+	if asked := l.asked(); len(asked) != 1 || asked[0].Kind != locker.OpRelease {
+		t.Errorf("asked %v; want the release, which is terminal", asked)
 	}
+	wantError(t, "Err", lock.Err(), locker.ErrReleased)
+	wantError(t, "Release after one without a ctx", lock.Release(t.Context()), locker.ErrReleased)
 }
 
 func TestRenew(t *testing.T) {

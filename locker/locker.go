@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Mode says how a lock is held.
@@ -48,12 +50,25 @@ func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return 
 type Middleware func(Locker) Locker
 
 // Chain wraps l. The first middleware is the outermost: Chain(l, tracing, retry) traces one acquisition with all its
-// attempts; Chain(l, retry, tracing) traces each attempt.
+// attempts; Chain(l, retry, tracing) traces each attempt. Where one of them is nil, each acquire is ErrInvalid and says which.
 func Chain(l Locker, outermostFirst ...Middleware) Locker {
-	for _, m := range slices.Backward(outermostFirst) {
+	for i, m := range slices.Backward(outermostFirst) {
+		if m == nil {
+			m = invalidMiddleware(i)
+		}
 		l = m(l)
 	}
 	return l
+}
+
+// invalidMiddleware stands for the nil middleware of that index in a Chain.
+func invalidMiddleware(index int) Middleware {
+	return func(Locker) Locker {
+		return Func(func(_ context.Context, req Request) (*Lock, error) {
+			what := fmt.Sprintf("Chain middleware %d", index)
+			return nil, opError("acquire", req.Name, driver.Invalid(what, "nil", "a Middleware"))
+		})
+	}
 }
 
 // Must returns v, or panics where err is not nil. It is for constructors with constant arguments.

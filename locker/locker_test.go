@@ -39,6 +39,15 @@ func TestChain(t *testing.T) {
 	if !slices.Equal(order, []string{"bottom"}) {
 		t.Errorf("order %v without middleware", order)
 	}
+	order = nil
+	_, err = locker.Chain(bottom, mark("outer"), nil, mark("inner")).Acquire(t.Context(), locker.Request{Name: "a"})
+	wantInvalid(t, "Acquire", err)
+	if got, want := err.Error(), `holdfast: acquire "a": invalid Chain middleware 1: nil; allowed: a Middleware`; got != want {
+		t.Errorf("with a nil middleware: %q, want %q", got, want)
+	}
+	if !slices.Equal(order, []string{"outer", "/outer"}) {
+		t.Errorf("order %v with a nil middleware", order)
+	}
 }
 
 func TestMust(t *testing.T) {

@@ -23,6 +23,9 @@ type Request struct {
 	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis it is, behind the strategy's prefix, the key
 	// itself. Names that end in ":fence" or ":wake", and the few for which no key in the same cluster slot exists ("a}b",
 	// "{}x"), are refused.
+	//
+	// "a" and "{a}" are two locks, but their other keys are the same: a release of one wakes the waiters of the other, who try
+	// once in vain, and both draw from one fence counter, so that the tokens of each still grow.
 	Name string
 	// Mode is Exclusive unless said otherwise.
 	Mode Mode
