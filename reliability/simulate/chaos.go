@@ -45,6 +45,8 @@ func (w *world) happen(f Fault, r *history.Recorder) {
 		w.each(f, func(l *link) { l.hold(f.For, false, true, true) })
 	case Stall:
 		w.each(f, func(l *link) { l.hold(f.For, true, false, false) })
+	case Clog:
+		w.clients[f.Client].log.block(f.For)
 	default:
 		w.strike(f, w.servers[f.Server], r)
 	}

@@ -24,6 +24,7 @@ import (
 type client struct {
 	drivers []driver.Driver
 	closes  []func() error
+	log     log
 
 	mu     sync.Mutex
 	paused time.Time // until when it makes no progress

@@ -13,6 +13,9 @@
 // # What is checked
 //
 //   - What package history says, for each name. In every other plan workers pass holds on, and others resume them.
+//   - In every other plan a client's log blocks for seconds, in callbacks of the workers that log, and one worker's deadlines
+//     are hopeless. A quarter of these plans is contained: nothing else goes wrong, every lock is watched, and a worker that
+//     neither logs nor is impatient must lose no lock and get no error.
 //   - When all is over, each server is searched: a key that is left, other than a fence counter that will expire, is a
 //     violation.
 //   - Every driver closes without an error, and no goroutine is left: synctest demands that.

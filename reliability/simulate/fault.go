@@ -26,6 +26,7 @@ const (
 	StepClock   Kind = "clock stepped"     // within the drift
 	Leap        Kind = "clock leapt"       // further: leases end early; a loss
 	Wipe        Kind = "server emptied"    // a loss; of a quorum's node only where it comes back too soon
+	Clog        Kind = "log blocked"       // of a client
 	Exile       Kind = "server emptied and away for the longest TTL"
 )
 

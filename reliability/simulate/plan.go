@@ -22,6 +22,8 @@ type Plan struct {
 	Offsets  []time.Duration // of the servers' clocks, from the start on
 	Workers  []Worker
 	Faults   []Fault // in the order of their times
+	// Contained says that there is no fault but what must not spread to other workers: a log that blocks, an impatient worker.
+	Contained bool
 }
 
 // Name is a lock. Its fencing tokens are asked for always, or never.
@@ -32,8 +34,10 @@ type Name struct {
 
 // Worker is what one goroutine of a client does.
 type Worker struct {
-	Client int
-	Turns  []Turn
+	Client    int
+	Turns     []Turn
+	Logs      bool // what happens to its locks, in its client's log
+	Impatient bool // its deadlines are hopeless
 }
 
 // Turn is one hold, from the acquire, or resume, to the release.
@@ -106,7 +110,7 @@ func (p *Plan) String() string {
 	for _, with := range []struct {
 		on   bool
 		name string
-	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}} {
+	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.Contained, "contained"}} {
 		if with.on {
 			s += ", " + with.name
 		}
@@ -155,7 +159,10 @@ func NewPlan(seed uint64) *Plan {
 		}
 	}
 	p.disturb()
-	p.handOver()
+	p.trouble()
+	if !p.Contained {
+		p.handOver()
+	}
 	return p.Plan
 }
 

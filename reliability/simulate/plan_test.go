@@ -41,7 +41,7 @@ func TestPlansHaveEverything(t *testing.T) {
 		simulate.Release, simulate.Hasty, simulate.Overstay, simulate.Abandon,
 		simulate.DropReplies, simulate.Garble, simulate.Cut, simulate.HalfOpen, simulate.Freeze, simulate.Delay, simulate.Overtake,
 		simulate.Pause, simulate.Stall, simulate.Crash, simulate.Refuse, simulate.Forget, simulate.StepClock, simulate.Leap,
-		simulate.Wipe, simulate.Exile,
+		simulate.Wipe, simulate.Exile, simulate.Clog, "contained", "logs", "impatient",
 	} {
 		missing[fmt.Sprint(want)] = true
 	}
@@ -49,6 +49,7 @@ func TestPlansHaveEverything(t *testing.T) {
 		p := simulate.NewPlan(seed)
 		for what, has := range map[string]bool{
 			p.Strategy: true, "quorum": p.Quorum, "watchdog": p.Watchdog, "retry": p.Retry, "fenced": p.Names[0].Fenced, "calm": len(p.Faults) == 0,
+			"contained": p.Contained,
 		} {
 			if has {
 				delete(missing, what)
@@ -61,6 +62,12 @@ func TestPlansHaveEverything(t *testing.T) {
 			delete(missing, string(f.Kind))
 		}
 		for _, w := range p.Workers {
+			if w.Logs {
+				delete(missing, "logs")
+			}
+			if w.Impatient {
+				delete(missing, "impatient")
+			}
 			for _, turn := range w.Turns {
 				delete(missing, string(turn.End))
 				if turn.Resume {

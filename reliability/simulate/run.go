@@ -22,11 +22,12 @@ type Outcome struct {
 	Losses     int // holds that a server lost that may
 	Names      []history.Result
 	Leftover   error // what stayed at the servers, or did not end
+	Spread     error // trouble, where it must not
 }
 
 // Violated tells whether a promise was broken.
 func (o *Outcome) Violated() bool {
-	return o.Leftover != nil || slices.ContainsFunc(o.Names, func(r history.Result) bool { return r.Verdict == history.Violation })
+	return o.Leftover != nil || o.Spread != nil || slices.ContainsFunc(o.Names, func(r history.Result) bool { return r.Verdict == history.Violation })
 }
 
 // Undecided tells whether a check ran out of time.
@@ -92,7 +93,9 @@ func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
 	if err := w.close(); err != nil {
 		o.Leftover = errors.Join(o.Leftover, err)
 	}
-	return history.Settle(r.Events(), ended), w.rules()
+	events := history.Settle(r.Events(), ended)
+	o.Spread = p.spread(events)
+	return events, w.rules()
 }
 
 // resend is after what time a command is sent again whose connection broke. This network may deliver the first one late.
@@ -114,7 +117,7 @@ func (w *world) rules() history.Rules {
 
 // Report says what was violated, and how to repeat it.
 func (o *Outcome) Report(dir string) error {
-	errs := []error{o.Leftover}
+	errs := []error{o.Leftover, o.Spread}
 	for _, res := range o.Names {
 		if res.Verdict != history.Violation && res.Verdict != history.Unknown {
 			continue

@@ -40,6 +40,9 @@ func (w *worker) turn(t Turn) {
 		req.Mode = locker.Shared
 	}
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if w.plan.Logs {
+		ctx = locker.WithTrace(ctx, w.client.log.trace())
+	}
 	switch {
 	case t.MaxWait > 0:
 	case t.Cancel:

@@ -1,0 +1,148 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// hopeless bounds the deadlines of an impatient worker.
+const hopeless = 50 * time.Millisecond
+
+// aboveAll is a deadline that nobody should meet who waits for a lock.
+const aboveAll = 5 * time.Minute
+
+// trouble adds what must not spread to every other plan: a log that blocks, and a worker whose deadlines are hopeless. A
+// quarter of these plans has no other fault. What it draws is apart from all else that a seed gives.
+func (p *planner) trouble() {
+	p = &planner{rand.New(rand.NewPCG(p.Seed, 3)), p.Plan}
+	if p.chance(2) {
+		return
+	}
+	if p.chance(4) {
+		p.contain()
+	}
+	for i := range p.Workers {
+		p.Workers[i].Logs = p.chance(2)
+	}
+	if p.chance(2) {
+		p.Workers = append(p.Workers, p.impatient())
+	}
+	at := time.Duration(0)
+	for range 1 + p.IntN(4) {
+		at += p.between(0, 6*p.longest())
+		f := Fault{At: at, Kind: Clog, Client: p.IntN(len(p.Clients)), Server: -1, For: min(p.between(0, 3*p.longest()), maxHold)}
+		p.Faults = append(p.Faults, f)
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+}
+
+// contain makes this a plan without other faults, in which those who have nothing to do with a trouble have all the time that
+// they need, and many locks, so that renewals travel together.
+func (p *planner) contain() {
+	p.Contained, p.Watchdog, p.Faults, p.Names, p.Workers = true, true, nil, nil, nil
+	for i := range 8 {
+		p.Names = append(p.Names, Name{fmt.Sprintf("job-%d", i), p.chance(2)})
+	}
+	for c := range p.Clients {
+		for range 4 {
+			w := Worker{Client: c}
+			for range 4 + p.IntN(4) {
+				t := p.turn(len(p.Workers))
+				t.Timeout, t.Cancel, t.MaxWait = aboveAll, false, 0
+				for i := range t.Steps {
+					t.Steps[i].Timeout = 0
+					if inner := t.Steps[i].Inner; inner != nil {
+						inner.Timeout, inner.Cancel, inner.MaxWait = aboveAll, false, 0
+					}
+				}
+				t.Steps = append(t.Steps, Step{Pause: p.between(0, 4*p.longest()), Do: Look})
+				w.Turns = append(w.Turns, t)
+			}
+			p.Workers = append(p.Workers, w)
+		}
+	}
+}
+
+// impatient is a worker each of whose calls has a deadline that it can hardly meet.
+func (p *planner) impatient() Worker {
+	w := Worker{Client: p.IntN(len(p.Clients)), Impatient: true}
+	soon := func() time.Duration {
+		if p.chance(2) {
+			return p.between(1, time.Millisecond)
+		}
+		return p.between(1, hopeless)
+	}
+	for range 20 + p.IntN(40) {
+		t := p.turn(len(p.Workers))
+		t.Pause, t.Timeout, t.Cancel, t.MaxWait, t.End = p.between(0, p.longest()/4), soon(), false, 0, Hasty
+		for i := range t.Steps {
+			t.Steps[i].Pause, t.Steps[i].Timeout = p.between(0, hopeless), soon()
+		}
+		w.Turns = append(w.Turns, t)
+	}
+	return w
+}
+
+// log is a client's log. While it is blocked, those who write to it wait.
+type log struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (l *log) block(lasts time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = later(l.until, time.Now().Add(lasts))
+}
+
+func (l *log) write() {
+	for {
+		l.mu.Lock()
+		left := time.Until(l.until)
+		l.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		sleep(left)
+	}
+}
+
+// trace writes each event to the log. It stands in for middleware/logging, which waits for its log with a mutex, so that fake
+// time would stand still: package torture has that.
+func (l *log) trace() *locker.Trace {
+	return &locker.Trace{
+		Attempt:  func(context.Context, locker.AttemptInfo) { l.write() },
+		Waiting:  func(context.Context, locker.WaitingInfo) { l.write() },
+		Woken:    func(context.Context, locker.WokenInfo) { l.write() },
+		Acquired: func(context.Context, locker.AcquiredInfo) { l.write() },
+		Renewed:  func(context.Context, locker.RenewedInfo) { l.write() },
+		Released: func(context.Context, locker.ReleasedInfo) { l.write() },
+		Lost:     func(context.Context, locker.LostInfo) { l.write() },
+	}
+}
+
+// spread returns what those suffered in a contained plan who have nothing to do with its trouble: calls that failed, locks
+// that were lost.
+func (p *Plan) spread(events []history.Event) error {
+	if !p.Contained {
+		return nil
+	}
+	var errs []error
+	for _, e := range events {
+		if e.Client < 0 || p.Workers[e.Client].Logs || p.Workers[e.Client].Impatient || e.Outcome == history.OK || e.Outcome == history.Refused {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("the trouble of others spread to worker %d: %s of %s at %v: %s: %s",
+			e.Client, e.Kind, e.Name, time.Duration(e.Return), e.Outcome, e.Error))
+	}
+	return errors.Join(errs...)
+}
