@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/history"
-	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // client takes, uses and gives back locks of its group, in one goroutine.
@@ -23,48 +24,100 @@ type client struct {
 
 	h       *history.Client
 	l       locker.Locker
-	waits   bool // by middleware/retry
+	nodes   []driver.Driver
 	watched bool // by strategies/watchdog
+	talks   bool // logs what happens to its locks
 	store   *storeClient
 }
 
 // The owners of reentrant locks, whom clients of all processes are by turns.
 const owners = 3
 
-func (c *client) run(ctx context.Context, drivers [][]driver.Driver) error {
+// providers is how many there are: clients take them by turns.
+var providers = len(clients.All)
+
+// open makes the Locker that the client uses.
+func (c *client) open(drivers [][]driver.Driver) error {
 	s, ok := strategies[c.Strategy]
 	if !ok {
 		return fmt.Errorf("no strategy %q", c.Strategy)
 	}
-	mine := make([]driver.Driver, len(drivers))
+	c.nodes = make([]driver.Driver, len(drivers))
 	for i, byProvider := range drivers {
-		mine[i] = byProvider[(c.number+i)%len(byProvider)]
+		c.nodes[i] = byProvider[(c.number+i)%len(byProvider)]
 	}
 	var err error
-	if c.l, err = s.open(mine); err != nil {
+	if c.l, err = s.open(c.nodes); err != nil {
 		return err
 	}
-	// Chains by turns, and not at random, so that each provider has each in a few rounds.
-	if c.waits = c.random.IntN(2) == 0; c.waits {
+	if s.quorum && c.Role != contender && c.Role != impatient { // a quorum answers soon that it does not know
 		c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
 	}
-	if c.watched = c.random.IntN(3) == 0; c.watched {
-		c.l = locker.Chain(c.l, locker.Must(watchdog.New(watchdog.Config{})))
+	switch c.Role {
+	case holder, talker:
+		c.l = c.shared()
+		c.talks = c.Role == talker
+	case contender, impatient:
+		if c.random.IntN(2) == 0 {
+			c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
+		}
+		if c.watched = c.random.IntN(3) == 0; c.watched {
+			c.l = c.watch(c.l)
+		}
+		c.talks = c.random.IntN(3) == 0
 	}
+	if c.talks {
+		c.l = c.logged(c.l)
+	}
+	return nil
+}
+
+// shared returns the watched Locker of all bystanders with the client's strategy and provider.
+func (c *client) shared() locker.Locker {
+	key := fmt.Sprint(c.Strategy, c.number%providers)
+	if c.bystanders[key] == nil {
+		c.bystanders[key] = c.watch(c.l)
+	}
+	return c.bystanders[key]
+}
+
+func (c *client) run(ctx context.Context) (err error) {
 	if c.store, err = dialStore(c.Store); err != nil {
 		return err
 	}
 	defer c.store.conn.Close()
+	if c.talks {
+		ctx = locker.WithTrace(ctx, &locker.Trace{Renewed: func(ctx context.Context, info locker.RenewedInfo) {
+			c.lines.InfoContext(ctx, "renewed", slog.String("lock", info.Name))
+		}})
+	}
 	c.h = c.rec.Client(c.number)
 	for c.rec.Now() < c.Start {
 		pause(ctx, time.Duration(c.Start-c.rec.Now()))
 	}
 	for now := c.rec.Now(); now < c.End; now = c.rec.Now() {
-		part := time.Duration(now-c.Start) / c.Part
-		c.cycle(ctx, partName(c.Name, int(part)))
-		pause(ctx, c.upTo(20*time.Millisecond))
+		c.turn(ctx, partName(c.Name, int(time.Duration(now-c.Start)/c.Part)))
 	}
 	return nil
+}
+
+// turn is what a client does over and over again.
+func (c *client) turn(ctx context.Context, name string) {
+	switch c.Role {
+	case holder:
+		c.keep(ctx)
+	case cycler:
+		c.acquireAndRelease(ctx)
+	case talker:
+		c.talk(ctx)
+	case pinger:
+		c.ping(ctx)
+	default:
+		if c.Role == contender || c.hurry.on() {
+			c.cycle(ctx, name)
+		}
+		pause(ctx, c.upTo(20*time.Millisecond))
+	}
 }
 
 // partName is the name that a group uses in a part of its time.
@@ -119,8 +172,7 @@ func (c *client) cycle(ctx context.Context, name string) {
 }
 
 func (c *client) acquire(ctx context.Context, req locker.Request) *history.Hold {
-	limit := 100*time.Millisecond + c.upTo(2*time.Second)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := c.limited(ctx, 100*time.Millisecond+c.upTo(2*time.Second))
 	defer cancel()
 	if c.oneIn(10) { // given up at any instant
 		time.AfterFunc(c.upTo(20*time.Millisecond), cancel)
@@ -160,9 +212,17 @@ func (c *client) use(ctx context.Context, h *history.Hold) {
 }
 
 func (c *client) bounded(ctx context.Context, f func(context.Context)) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond+c.upTo(2*time.Second))
+	ctx, cancel := c.limited(ctx, 20*time.Millisecond+c.upTo(2*time.Second))
 	defer cancel()
 	f(ctx)
+}
+
+// limited is a context for one call. A client that is impatient gives it far less time than it needs.
+func (c *client) limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if c.Role == impatient {
+		d = c.upTo(hopeless) - 1
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 // write writes to the store, whether or not the lock is held still: the store is to find out.
@@ -186,6 +246,10 @@ func (c *client) leave(ctx context.Context, h *history.Hold) {
 			h.Abandon()
 			return
 		}
+	}
+	if c.Role == impatient {
+		c.bounded(ctx, func(ctx context.Context) { _ = h.Release(ctx) })
+		return
 	}
 	_ = h.Release(ctx)
 }

@@ -116,9 +116,9 @@ func (p *process) freeze() error { return ignoreGone(p.cmd.Process.Signal(syscal
 
 func (p *process) thaw() error { return ignoreGone(p.cmd.Process.Signal(syscall.SIGCONT)) }
 
-// starve keeps its goroutines from running.
-func (p *process) starve(d time.Duration) {
-	_, _ = fmt.Fprintln(p.stdin, d) // it may be gone
+// trouble makes the process make trouble for a time.
+func (p *process) trouble(which string, d time.Duration) {
+	_, _ = fmt.Fprintln(p.stdin, which, d) // it may be gone
 }
 
 func ignoreGone(err error) error {

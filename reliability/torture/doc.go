@@ -5,10 +5,17 @@
 // Sentinels), starts the worker processes, and lets faults loose on them: one kind alone or several sequences at once. At its
 // end no key may be left but fencing counters. The seed fixes the rounds and the faults of each, not the timing, on which it depends how far clients get.
 //
+// Every fourth round has one trouble that must not spread, and bystanders in the process that it happens in: a server frozen
+// for seconds, callers with hopeless deadlines, a log that blocks in the callbacks of other locks. Bystanders keep watched locks
+// and acquire others over a network with latency, by each provider. Those whose server is healthy must lose no lock, get no
+// error and keep a third of their rate, and all must be back to that soon after. Pings beside them show whether the machine was
+// too busy to judge them by.
+//
 // What a server loses that may lose its state (a failover to an asynchronous replica, a restart without its data) is counted
 // as a loss and not as a violation; fencing tokens must grow through it all the same.
 //
 //	go run ./torture -seconds 600 [-seed n] [-out folder]
+//	go run ./torture -seconds 30 -on "one server" -beside "log blocked"
 //	go run ./torture -check folder/history.json
 //
 // The last line is "operations=N faults=N violations=N seed=N". The exit status is 1 after a violation, whose history and

@@ -43,6 +43,9 @@ type disturber struct {
 
 // lasting is how long a fault is to last this time.
 func (d *disturber) lasting() time.Duration {
+	if d.trouble != nil {
+		return troubleTime
+	}
 	if d.random.IntN(2) == 0 {
 		return 10*time.Millisecond + time.Duration(d.random.Int64N(int64(minTTL)))
 	}

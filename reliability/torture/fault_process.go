@@ -16,8 +16,29 @@ var processFaults = []fault{
 	}},
 	{kind: "goroutines starved", brief: true, at: anywhere, do: func(ctx context.Context, d *disturber) error {
 		lasting := d.lasting() / 2
-		d.process(d.random.IntN(processes)).starve(lasting)
+		d.process(d.random.IntN(processes)).trouble(starving, lasting)
 		pause(ctx, lasting)
 		return nil
 	}},
+	impatientCallers,
+	blockedLog,
+}
+
+var (
+	impatientCallers = fault{kind: "impatient callers", brief: true, at: anywhere, do: troubling(hurrying)}
+	blockedLog       = fault{kind: "log blocked", brief: true, at: anywhere, do: troubling(clogging)}
+)
+
+// troubling is a fault that the clients of a process make.
+func troubling(which string) func(context.Context, *disturber) error {
+	return func(ctx context.Context, d *disturber) error {
+		lasting := d.lasting()
+		i := d.random.IntN(processes)
+		if d.trouble != nil {
+			i = besides
+		}
+		d.process(i).trouble(which, lasting)
+		pause(ctx, lasting)
+		return nil
+	}
 }

@@ -11,13 +11,7 @@ var serverFaults = []fault{
 	{kind: "server killed and restarted", at: fixed, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
 		return d.restart(ctx, s, s.Restart)
 	})},
-	{kind: "server frozen", at: fixed, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
-		if err := s.Freeze(); err != nil {
-			return err
-		}
-		d.wait(ctx)
-		return s.Thaw()
-	})},
+	frozenServer,
 	{kind: "out of memory", at: anywhere, do: configured("maxmemory", "1", "0")},
 	{kind: "read-only by min-replicas-to-write", at: anywhere, do: configured("min-replicas-to-write", "9", "0")},
 	{kind: "read-only as a replica of nobody", at: standalone, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
@@ -73,6 +67,17 @@ var serverFaults = []fault{
 		return c.WaitMasters(ctx)
 	})},
 }
+
+var frozenServer = fault{kind: "server frozen", at: fixed, do: onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
+	if d.trouble != nil {
+		d.trouble.frozen = s
+	}
+	if err := s.Freeze(); err != nil {
+		return err
+	}
+	d.wait(ctx)
+	return s.Thaw()
+})}
 
 func onServer(do func(context.Context, *disturber, *redistest.Server) error) func(context.Context, *disturber) error {
 	return func(ctx context.Context, d *disturber) error {

@@ -39,6 +39,8 @@ type judge struct {
 	timeouts   int
 	rounds     int
 	failed     int // rounds that nothing is known of
+	beside     int // rounds with bystanders of a trouble
+	busy       int // of them, those that the machine was too busy for
 }
 
 // enough is how many histories of a kind of lock must show holds and refusals: a round or two on a busy machine may have none.
@@ -64,11 +66,12 @@ func (j *judge) take(r *round, events []history.Event) {
 	j.mu.Unlock()
 	for name, part := range history.Names(events) {
 		of, _, _ := strings.Cut(name, ".")
-		i := slices.IndexFunc(r.groups, func(g group) bool { return g.Name == of })
+		all := slices.Concat(r.groups, r.beside)
+		g := all[slices.IndexFunc(all, func(g group) bool { return g.Name == of })]
 		j.pending.Go(func() {
 			j.slots <- struct{}{}
 			defer func() { <-j.slots }()
-			j.add(r, r.groups[i].Strategy, history.Check(history.Settle(part, r.rec.Now()), r.groups[i].Rules, checkLimit))
+			j.add(r, g.Strategy, history.Check(history.Settle(part, r.rec.Now()), g.Rules, checkLimit))
 		})
 	}
 }
@@ -114,6 +117,27 @@ func (j *judge) add(r *round, strategy string, res history.Result) {
 func (j *judge) census(r *round, complaint string) {
 	if complaint != "" {
 		j.complain(r, fmt.Sprintf("census-%d.txt", r.number), complaint)
+	}
+}
+
+// bystanders counts what those suffered who had nothing to do with a trouble as a violation.
+func (j *judge) bystanders(r *round, events []history.Event) {
+	events = history.Settle(events, r.rec.Now())
+	complaints, busy := r.containment().judge(events)
+	j.mu.Lock()
+	j.beside++
+	if busy {
+		j.busy++
+	}
+	for _, e := range events {
+		if e.Kind == history.Acquire || e.Kind == history.Release {
+			j.operations++
+		}
+	}
+	j.mu.Unlock()
+	if len(complaints) > 0 {
+		text := fmt.Sprintf("%d complaints of bystanders: %s", len(complaints), strings.Join(complaints, "\n"))
+		j.complain(r, fmt.Sprintf("beside-%d.txt", r.number), text)
 	}
 }
 
@@ -212,6 +236,7 @@ func (j *judge) sum(seed uint64) {
 		fmt.Fprintf(j.out, "%s: histories=%d holds=%d refusals=%d\n", strategy, t.histories, t.holds, t.refusals)
 	}
 	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d resumed=%d checked=%d\n", j.rounds, j.failed, j.histories, j.holds, j.resumes, j.checked)
+	fmt.Fprintf(j.out, "bystanders: rounds=%d, %d of them not judged on too busy a machine\n", j.beside, j.busy)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
 	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)

@@ -75,7 +75,7 @@ func (c *client) takeOver(ctx context.Context, name string) *history.Hold {
 		return nil
 	}
 	hold, handle, _ := strings.Cut(found, "\t")
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond+c.upTo(time.Second))
+	ctx, cancel := c.limited(ctx, 20*time.Millisecond+c.upTo(time.Second))
 	defer cancel()
 	if c.oneIn(10) { // given up at any instant
 		time.AfterFunc(c.upTo(5*time.Millisecond), cancel)

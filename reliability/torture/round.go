@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,11 @@ type round struct {
 	random *rand.Rand
 	chosen []lane
 	lossy  bool
+	length time.Duration
+	linger time.Duration // how long after a call what it left may be there
+
+	trouble *trouble // nil: this is not a round with one
+	beside  []group  // in the process that it happens in
 
 	mu    sync.Mutex
 	crew  []*process
@@ -45,42 +51,60 @@ type round struct {
 	rec   *history.Recorder
 }
 
-// plan fixes what a round will be like.
-func (r *round) plan() {
-	s := r.stage
-	sequences := r.turn%2 == 0
-	r.lossy = s.masters != nil || r.random.IntN(4) == 0
-	linger := rest
-	if sequences {
-		for _, l := range lanes {
-			l.faults = r.possible(l.faults)
-			r.chosen = append(r.chosen, l)
-		}
-		linger += roundTime + longest
-		r.name = "sequences"
-	} else {
-		var all []fault
-		for _, l := range lanes {
-			all = append(all, r.possible(l.faults)...)
-		}
-		f := all[r.random.IntN(len(all))]
-		r.chosen = []lane{{f.kind, []fault{f}}}
-		if !f.brief {
-			linger += longest
-		}
-		r.name = f.kind
+// plan fixes what a round will be like, which has so much time.
+func (r *round) plan(left time.Duration) {
+	r.length = min(roundTime, left)
+	r.lossy = r.stage.masters != nil || r.random.IntN(4) == 0
+	switch {
+	case (r.turn%4 == 1 || r.everyRound) && r.planTrouble(left):
+	case r.turn%2 == 0:
+		r.planSequences()
+	default:
+		r.planOne()
 	}
-	for _, kind := range r.suiting(s) {
-		st := strategies[kind]
-		rules := history.Rules{Model: st.model, Linger: linger, Crowd: st.quorum}
-		if st.model == history.ReadWrite {
-			rules.Intent = rest + rest
-		}
+	kinds := r.suiting(r.stage)
+	for _, kind := range kinds {
 		for n := range groupsEach {
-			name := fmt.Sprintf("%s-%s-%d-%d", kind, strings.ReplaceAll(s.topology, " ", "-"), r.number, n)
-			r.groups = append(r.groups, group{name, kind, rules})
+			r.groups = append(r.groups, r.group(kind, strconv.Itoa(n), contender, clientsEach))
 		}
 	}
+	if r.trouble == nil {
+		kind := kinds[r.random.IntN(len(kinds))]
+		r.groups = append(r.groups, r.group(kind, string(impatient), impatient, providers))
+	}
+}
+
+// planSequences lets several faults happen at once, one after the other in each lane.
+func (r *round) planSequences() {
+	r.name, r.linger = "sequences", rest+roundTime+longest
+	for _, l := range lanes {
+		l.faults = r.possible(l.faults)
+		r.chosen = append(r.chosen, l)
+	}
+}
+
+// planOne lets faults of one kind happen.
+func (r *round) planOne() {
+	var all []fault
+	for _, l := range lanes {
+		all = append(all, r.possible(l.faults)...)
+	}
+	f := all[r.random.IntN(len(all))]
+	r.name, r.chosen, r.linger = f.kind, []lane{{f.kind, []fault{f}}}, rest
+	if !f.brief {
+		r.linger += longest
+	}
+}
+
+// group is clients of one role, n in each process. id tells it from others of the strategy.
+func (r *round) group(kind, id string, as role, n int) group {
+	st := strategies[kind]
+	rules := history.Rules{Model: st.model, Linger: r.linger, Crowd: st.quorum}
+	if st.model == history.ReadWrite {
+		rules.Intent = rest + rest
+	}
+	name := fmt.Sprintf("%s-%s-%d-%s", kind, strings.ReplaceAll(r.stage.topology, " ", "-"), r.number, id)
+	return group{Name: name, Strategy: kind, Rules: rules, Role: as, Clients: n}
 }
 
 // possible are the faults that the stage can have. Each lane keeps at least those that lose nothing.
@@ -95,17 +119,21 @@ func (r *round) possible(all []fault) []fault {
 }
 
 // play runs the round until its end, and gives its histories to the judge.
-func (r *round) play(ctx context.Context, length time.Duration) error {
+func (r *round) play(ctx context.Context, left time.Duration) error {
 	r.rec = history.NewRecorder(r.epoch, nil)
-	r.plan()
+	r.plan(left)
 	watched, err := r.watch(ctx)
 	if err != nil {
 		return err
 	}
 	start := r.rec.Now() + int64(beginIn)
 	r.task = task{
-		Kind: r.stage.kind, Master: r.stage.master, Groups: r.groups, Clients: clientsEach,
-		Start: start, End: start + int64(length), Part: partTime, Store: r.store.addr(),
+		Kind: r.stage.kind, Master: r.stage.master,
+		Start: start, End: start + int64(r.length), Part: partTime, Store: r.store.addr(),
+	}
+	if r.trouble != nil {
+		r.stage.latency(r.distance())
+		defer r.stage.latency(0)
 	}
 	for i := range processes {
 		p, err := r.start(i)
@@ -116,7 +144,10 @@ func (r *round) play(ctx context.Context, length time.Duration) error {
 		}
 		r.crew = append(r.crew, p)
 	}
-	err = r.disturb(ctx)
+	if r.trouble != nil {
+		err = r.trouble.make(ctx, r)
+	}
+	err = errors.Join(err, r.disturb(ctx))
 	for _, p := range r.stage.proxies {
 		p.Forget()
 	}
@@ -132,6 +163,11 @@ func (r *round) play(ctx context.Context, length time.Duration) error {
 		return err
 	}
 	r.judge.census(r, complaint)
+	if r.trouble != nil {
+		bystanders, others := r.besideBystanders(events)
+		r.judge.bystanders(r, bystanders)
+		events = others
+	}
 	r.judge.take(r, events)
 	return nil
 }
@@ -157,8 +193,11 @@ func (r *round) watch(ctx context.Context) (stop func(), err error) {
 // start starts the process with index i.
 func (r *round) start(i int) (*process, error) {
 	t := r.task
-	t.Seed, t.Targets, t.First = r.random.Uint64(), r.stage.targets(i), r.first
-	r.first += clientsEach * len(r.groups)
+	t.Seed, t.Targets, t.First, t.Groups = r.random.Uint64(), r.stage.targets(i), r.first, r.groups
+	if r.trouble != nil && i == besides {
+		t.Groups = r.beside
+	}
+	r.first += clientsOf(t.Groups)
 	return startProcess(t)
 }
 

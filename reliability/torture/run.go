@@ -27,6 +27,9 @@ type run struct {
 	strands [][]string
 	// kinds are the strategies that are tried; empty: all that suit a stage.
 	kinds []string
+	// troubles are those that a round may have bystanders of, and everyRound that each has.
+	troubles   []trouble
+	everyRound bool
 }
 
 // mostFailed is how many rounds of a strand may fail one after the other, since a fault could not be made or undone, before the
@@ -60,6 +63,20 @@ func (r *run) with(list string) error {
 			return fmt.Errorf("-strategies %q: want some of %q", kind, slices.Sorted(maps.Keys(strategies)))
 		}
 	}
+	return nil
+}
+
+// always gives each round a trouble.
+func (r *run) always(kind string) error {
+	r.troubles, r.everyRound = troubles, kind != ""
+	if kind == "" {
+		return nil
+	}
+	i := slices.IndexFunc(troubles, func(t trouble) bool { return t.kind == kind })
+	if i < 0 {
+		return fmt.Errorf("-beside %q: there is no such trouble", kind)
+	}
+	r.troubles = troubles[i : i+1]
 	return nil
 }
 
@@ -157,12 +174,12 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 				return fmt.Errorf("none of the strategies %q suits %s", r.kinds, topology)
 			}
 		}
-		length := min(roundTime, time.Until(end))
-		if length < shortestRound {
+		left := time.Until(end)
+		if left < shortestRound {
 			break
 		}
 		round := r.round(i, n, len(topologies), stages[topology], random)
-		err := round.play(ctx, length)
+		err := round.play(ctx, left)
 		if err == nil || ctx.Err() != nil {
 			failed = 0
 			continue

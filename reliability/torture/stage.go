@@ -171,6 +171,13 @@ func (s *stage) targets(i int) [][]string {
 	return all
 }
 
+// latency makes the round trips to all servers longer.
+func (s *stage) latency(d time.Duration) {
+	for _, p := range s.proxies {
+		p.Latency(d)
+	}
+}
+
 // log is what the servers have logged.
 func (s *stage) log() string {
 	var b strings.Builder

@@ -14,19 +14,29 @@ type task struct {
 	Kind    conformance.Kind `json:"kind"`
 	Master  string           `json:"master"` // its name, where there are Sentinels
 	Groups  []group          `json:"groups"`
-	First   int              `json:"first"`   // number of its first client
-	Clients int              `json:"clients"` // in each group
+	First   int              `json:"first"` // number of its first client
 	Start   int64            `json:"start"`
 	End     int64            `json:"end"`
 	Part    time.Duration    `json:"part"` // how long a name is used: histories stay short
 	Store   string           `json:"store"`
 }
 
-// group is the clients that contend for one name at a time.
+// group is clients of one role. Those that contend do so for one name at a time.
 type group struct {
 	Name     string        `json:"name"`
 	Strategy string        `json:"strategy"` // a key of strategies
 	Rules    history.Rules `json:"rules"`
+	Role     role          `json:"role"`
+	Clients  int           `json:"clients"` // in each process
+}
+
+// clientsOf is how many clients all groups have in each process.
+func clientsOf(groups []group) int {
+	n := 0
+	for _, g := range groups {
+		n += g.Clients
+	}
+	return n
 }
 
 // The leases of the clients: short, so that many run out.

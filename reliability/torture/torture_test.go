@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -110,7 +111,7 @@ func TestViolation(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-on", "the moon"}, {"-strategies", "hope"}, {"-check", "/does/not/exist"}, {"-seconds", "x"},
+		{"-on", "the moon"}, {"-strategies", "hope"}, {"-beside", "boredom"}, {"-check", "/does/not/exist"}, {"-seconds", "x"},
 		{"-seconds", "1", "-on", "one server"}, // too short for a round
 	} {
 		var out bytes.Buffer
@@ -125,11 +126,11 @@ func TestSeed(t *testing.T) {
 	t.Parallel()
 	plan := func(seed uint64) []string {
 		var names []string
-		r := &run{seed: seed}
+		r := &run{seed: seed, troubles: troubles}
 		random := r.random(0)
 		for n := range 20 {
 			round := r.round(0, n, 2, &stage{topology: "one server"}, random)
-			round.plan()
+			round.plan(time.Hour)
 			names = append(names, round.name, strconv.FormatBool(round.lossy))
 		}
 		return names

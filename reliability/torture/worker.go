@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -17,16 +18,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/logging"
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // workerVariable in the environment makes a process a worker.
 const workerVariable = "HOLDFAST_TORTURE_WORKER"
 
 // worker is a process full of clients. It reads its task from in, writes its events to out, a line of JSON each and at once,
-// since it may be killed, and ends when the task's time is over. Further lines of in are the time for which to starve its
-// goroutines. Where in ends before, its parent is gone, and it ends too.
+// since it may be killed, and ends when the task's time is over. Further lines of in name a trouble and how long it lasts.
+// Where in ends before, its parent is gone, and it ends too.
 func worker(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
@@ -41,21 +45,50 @@ func worker(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	go obey(lines)
-	w := &work{task: t, tell: teller(out)}
+	w := &work{task: t, tell: teller(out), bystanders: map[string]locker.Locker{}}
 	w.rec = history.NewRecorder(epoch, w.tell)
+	go w.obey(lines)
 	return w.run()
 }
 
-// obey starves the process for as long as each line says.
-func obey(lines *bufio.Reader) {
+type work struct {
+	task
+	rec   *history.Recorder
+	tell  func(history.Event)
+	hurry spell // in which impatient clients work
+	log   pipe
+	// The clients of a process share them.
+	watch, logged locker.Middleware
+	lines         *slog.Logger
+	bystanders    map[string]locker.Locker // by strategy and provider: the renewals of each travel together
+}
+
+// The troubles that a worker process makes when it is told to.
+const (
+	starving = "starve" // all processors are busy
+	hurrying = "hurry"  // impatient clients work
+	clogging = "clog"   // the log blocks
+)
+
+// obey makes the trouble that each line names.
+func (w *work) obey(lines *bufio.Reader) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			os.Exit(3) // the parent is gone
 		}
-		if d, err := time.ParseDuration(strings.TrimSpace(line)); err == nil {
+		trouble, lasting, _ := strings.Cut(strings.TrimSpace(line), " ")
+		d, err := time.ParseDuration(lasting)
+		if err != nil {
+			continue
+		}
+		switch trouble {
+		case starving:
 			starve(d)
+		case hurrying:
+			w.hurry.cast(d)
+		case clogging:
+			w.log.full.cast(d)
 		}
 	}
 }
@@ -93,12 +126,6 @@ func teller(out io.Writer) func(history.Event) {
 	}
 }
 
-type work struct {
-	task
-	rec  *history.Recorder
-	tell func(history.Event)
-}
-
 func (w *work) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -108,15 +135,21 @@ func (w *work) run() error {
 	if drivers == nil {
 		return nil // it came too late to do anything
 	}
+	w.watch = locker.Must(watchdog.New(watchdog.Config{}))
+	w.lines = slog.New(slog.NewTextHandler(&w.log, nil))
+	w.logged = locker.Must(logging.New(logging.Config{Logger: w.lines, ContendedLevel: slog.LevelInfo}))
 	var err error
 	var wg sync.WaitGroup
-	errs := make(chan error, len(w.Groups)*w.Clients)
+	errs := make(chan error, clientsOf(w.Groups))
 	number := w.First
 	for _, g := range w.Groups {
-		for range w.Clients {
+		for range g.Clients {
 			c := &client{work: w, group: g, number: number, random: rand.New(rand.NewPCG(w.Seed, uint64(number)))}
+			if err := c.open(drivers); err != nil {
+				return err
+			}
 			number++
-			wg.Go(func() { errs <- c.run(ctx, drivers) })
+			wg.Go(func() { errs <- c.run(ctx) })
 		}
 	}
 	wg.Wait()

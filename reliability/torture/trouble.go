@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// trouble is one fault that must not spread: what it does to clients that have nothing to do with it is a violation.
+// These bystanders share the drivers, the watchdog and the network with those that have.
+type trouble struct {
+	fault
+	recovery time.Duration // after which all is as before
+
+	frozen   *redistest.Server // nil: none
+	from, to int64             // when it happened
+}
+
+// troubles are those that a round is made of in turn.
+var troubles = []trouble{
+	{fault: frozenServer, recovery: 12 * time.Second},
+	{fault: impatientCallers, recovery: 2 * time.Second},
+	{fault: blockedLog, recovery: 2 * time.Second},
+}
+
+const (
+	calmTime    = 4 * time.Second // before the trouble
+	troubleTime = 4 * time.Second
+	afterTime   = 4 * time.Second // behind the recovery
+	// distance is the round trip to each server then. It makes the rate of the cyclers depend on what they wait for, and not on
+	// the machine. Quorums have less: they wait for a node for a tenth of the TTL. There the cyclers rest instead.
+	distance       = 40 * time.Millisecond
+	quorumDistance = 4 * time.Millisecond
+	quorumRest     = 100 * time.Millisecond
+
+	besides = 0 // the process of the bystanders, in which the trouble happens
+	// In that process, for each provider.
+	cyclersEach = 32
+	holdersEach = 20
+	talkersEach = 20 // more than a watchdog renews at once
+	ofQuorum    = 4  // one of so many where each lock needs several servers
+)
+
+// length is how long such a round takes.
+func (t *trouble) length() time.Duration { return calmTime + troubleTime + t.recovery + afterTime }
+
+// planTrouble makes this a round with one trouble if the stage and the time allow for that.
+func (r *round) planTrouble(left time.Duration) bool {
+	t := r.troubles[r.random.IntN(len(r.troubles))]
+	kinds := r.suiting(r.stage)
+	i := slices.IndexFunc(kinds, func(kind string) bool { return kind == "single" || kind == "redlock-single" })
+	if left < t.length() || !proxied(r.stage) || !t.at(r.stage) || i < 0 {
+		return false
+	}
+	r.trouble, r.name, r.length = &t, "beside "+t.kind, t.length()
+	if r.linger = rest; !t.brief {
+		r.linger += troubleTime
+	}
+	for _, g := range []struct {
+		as   role
+		each int // of each provider
+	}{{impatient, 1}, {holder, holdersEach}, {cycler, cyclersEach}, {talker, talkersEach}, {pinger, mastersOf}} {
+		if strategies[kinds[i]].quorum && g.as != pinger {
+			g.each = max(g.each/ofQuorum, 1)
+		}
+		r.beside = append(r.beside, r.group(kinds[i], string(g.as), g.as, g.each*providers))
+	}
+	return true
+}
+
+// make lets the trouble happen, in its time.
+func (t *trouble) make(ctx context.Context, r *round) error {
+	d := &disturber{r, rand.New(rand.NewPCG(r.random.Uint64(), 0))}
+	if !pause(ctx, time.Duration(r.task.Start-r.rec.Now())+calmTime) {
+		return nil
+	}
+	t.from = r.rec.Now()
+	err := t.do(ctx, d)
+	t.to = r.rec.Now()
+	d.rec.Note(t.kind, t.from, t.to)
+	d.judge.fault(r.name)
+	return err
+}
+
+// distance is the round trip to each server.
+func (r *round) distance() time.Duration {
+	if len(r.stage.targets(besides)) > 1 {
+		return quorumDistance
+	}
+	return distance
+}
+
+// spared reports whether the server of a name was not frozen.
+func (t *trouble) spared(s *stage, name string) bool {
+	return t.frozen == nil || len(s.targets(0)) > 1 || s.cluster != nil && s.cluster.NodeForKey(name) != t.frozen
+}
+
+// containment is what the bystanders of the round are judged by.
+func (r *round) containment() containment {
+	t := r.trouble
+	return containment{
+		start: r.task.Start, from: t.from, to: t.to, end: r.task.End, recovery: t.recovery,
+		distance: r.distance(), servers: len(slices.Concat(r.stage.targets(besides)...)),
+		spared: func(name string) bool { return t.spared(r.stage, name) },
+		role: func(name string) role {
+			of, _, _ := strings.Cut(name, ".")
+			return r.beside[slices.IndexFunc(r.beside, func(g group) bool { return g.Name == of })].Role
+		},
+	}
+}
+
+// besideBystanders splits the events of bystanders from the others.
+func (r *round) besideBystanders(events []history.Event) (bystanders, others []history.Event) {
+	mine := map[string]bool{}
+	for _, g := range r.beside {
+		mine[g.Name] = g.Role == holder || g.Role == cycler || g.Role == pinger
+	}
+	for _, e := range events {
+		if of, _, _ := strings.Cut(e.Name, "."); mine[of] {
+			bystanders = append(bystanders, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return bystanders, others
+}
+
+// containment is what the bystanders of a trouble are judged by. Times are on the common clock.
+type containment struct {
+	start, from, to, end int64 // of the clients' work, and of the trouble in it
+	recovery             time.Duration
+	distance             time.Duration
+	servers              int                    // which pingers take by turns
+	spared               func(name string) bool // its server was not frozen
+	role                 func(name string) role
+}
+
+const (
+	// warmUp is for what clients do when they connect, and for what is under way when the trouble begins.
+	warmUp = int64(time.Second)
+	// slack is for renewals that are late.
+	slack = 2 * time.Second
+	// part is what part of its rate a provider must keep: one of so many.
+	part = 3
+	// lag is how much longer than the distance pings take, in any second, on a machine that is too busy to judge anything.
+	lag = 20 * time.Millisecond
+)
+
+// judge says what bystanders suffered. busy: the machine was too busy to tell.
+func (c containment) judge(events []history.Event) (complaints []string, busy bool) {
+	pings := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return c.role(e.Name) != pinger })
+	for from := c.start + warmUp; from+warmUp <= c.end; from += warmUp {
+		if c.pinged(pings, from, from+warmUp) > c.distance+lag {
+			return nil, true
+		}
+	}
+	ttl := map[string]time.Duration{}
+	for _, e := range events {
+		if e.Kind == history.Acquire {
+			ttl[e.Hold] = e.TTL
+		}
+	}
+	for _, e := range events {
+		switch e.Outcome {
+		case history.OK:
+			continue
+		case history.Lost:
+			if !c.spared(e.Name) && ttl[e.Hold]*2/3 < time.Duration(c.to-c.from)+slack {
+				continue // it cannot be renewed as long as it lasts
+			}
+		default:
+			if e.Return < c.start+warmUp || !c.spared(e.Name) && c.from <= e.Return && e.Call <= c.to+int64(c.recovery) {
+				continue
+			}
+		}
+		complaints = append(complaints, fmt.Sprintf("%s of %s by %s, TTL %v, at %v: %s: %s",
+			e.Kind, e.Name, providerOf(e.Client), ttl[e.Hold], time.Duration(e.Return-c.start), e.Outcome, e.Error))
+	}
+	return append(complaints, c.slowed(events)...), false
+}
+
+// pinged is how long pings took in a time, at the server where they took least: another may be frozen.
+func (c containment) pinged(pings []history.Event, from, to int64) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for server := range c.servers {
+		var n, sum int64
+		for _, e := range pings {
+			if e.Client%c.servers == server && from <= e.Return && e.Return < to {
+				n, sum = n+1, sum+e.Return-e.Call
+			}
+		}
+		if n > 0 {
+			least = min(least, time.Duration(sum/n))
+		}
+	}
+	return least
+}
+
+// slowed says whose rate fell.
+func (c containment) slowed(events []history.Event) (complaints []string) {
+	before := c.rates(events, c.start+warmUp, c.from)
+	during, after := c.rates(events, c.from+warmUp/2, c.to), c.rates(events, c.to+int64(c.recovery), c.end)
+	for _, l := range slices.SortedFunc(maps.Keys(before), lot.compare) {
+		check := func(when string, rate float64) {
+			if rate*part < before[l] {
+				complaints = append(complaints, fmt.Sprintf("%v: each acquires %.2f times a second %s, %.2f before", l, rate, when, before[l]))
+			}
+		}
+		if l.spared {
+			check("during the trouble", during[l])
+		}
+		check("after it", after[l])
+	}
+	return complaints
+}
+
+// lot are cyclers that are alike.
+type lot struct {
+	provider int
+	spared   bool
+}
+
+func (l lot) compare(m lot) int { return cmp.Compare(l.String(), m.String()) }
+
+// String implements fmt.Stringer.
+func (l lot) String() string {
+	return fmt.Sprintf("%s, spared: %v", providerOf(l.provider), l.spared)
+}
+
+// rates are how often the cyclers of each lot acquire in a time: each of them, in a second.
+func (c containment) rates(events []history.Event, from, to int64) map[lot]float64 {
+	acquires, cyclers := map[lot]float64{}, map[lot]map[int]bool{}
+	for _, e := range events {
+		if e.Kind != history.Acquire || c.role(e.Name) != cycler {
+			continue
+		}
+		l := lot{e.Client % providers, c.spared(e.Name)}
+		if cyclers[l] == nil {
+			cyclers[l] = map[int]bool{}
+		}
+		cyclers[l][e.Client] = true
+		if e.Outcome == history.OK && from <= e.Return && e.Return < to {
+			acquires[l]++
+		}
+	}
+	for l := range cyclers {
+		acquires[l] /= float64(len(cyclers[l])) * time.Duration(to-from).Seconds()
+	}
+	return acquires
+}
+
+// providerOf is the provider by which a client reaches the first server.
+func providerOf(client int) string { return clients.All[client%providers].Name }
