@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,11 @@ var wrongTypeCases = []testCase{
 		name: "a key that changed its type is lost", contract: 3, on: everywhere,
 		why: "whatever stands there now is not our hold, and is left alone",
 		run: changedTypeIsLost,
+	},
+	{
+		name: "a huge foreign value is not read", contract: 3, on: realOne, own: true,
+		why: "every refusal would move the whole of it, and hold up the server and everybody else meanwhile",
+		run: hugeValueIsNotRead,
 	},
 	{
 		name: "a fence key without a number is an error", contract: 3, on: everywhere,
@@ -73,6 +80,52 @@ func otherTypeIsAnError(t *caseT) {
 			}
 		}
 	}
+}
+
+func hugeValueIsNotRead(t *caseT) {
+	l, name := t.direct(), t.key()
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+	inspects, _ := undress(l).(locker.Inspector)
+	const size, times = 16 << 20, 5
+	for _, key := range []string{name, fenceKey(name)} {
+		t.do(key, "DEL", key)
+		t.do(key, "SETRANGE", key, size-1, "x")
+	}
+	sent := func() int {
+		info, _ := t.do("", "INFO", "stats").(string)
+		_, rest, _ := strings.Cut(info, "total_net_output_bytes:")
+		number, _, _ := strings.Cut(rest, "\r")
+		n, err := strconv.Atoi(number)
+		t.ok(err, "INFO stats")
+		return n
+	}
+	before := sent()
+	for range times {
+		for _, fenced := range []bool{false, true} {
+			_, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, NoWait: true, Fenced: fenced})
+			if err == nil {
+				t.Fatalf("Acquire where a value of others is stored gave a lock")
+			}
+			if held, ok := errors.AsType[*locker.ContentionError](err); ok && held.Owner+held.Note != "" {
+				t.Errorf("a value of others has an owner of %d bytes and a note of %d", len(held.Owner), len(held.Note))
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		}
+		if inspects != nil {
+			if state, err := inspects.Inspect(t.ctx, name); err == nil && state.Owner+state.Note != "" {
+				t.Errorf("Inspect found an owner of %d bytes and a note of %d", len(state.Owner), len(state.Note))
+			}
+		}
+		t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew")
+	}
+	if n := sent() - before; n > size/4 {
+		t.Errorf("the server sent %d bytes, where %d calls found a value of %d", n, 4*times, size)
+	}
+	t.is(lock.Release(t.ctx), locker.ErrLost, "Release")
+	t.do(name, "DEL", name)
+	t.do(fenceKey(name), "DEL", fenceKey(name))
 }
 
 func changedTypeIsLost(t *caseT) {

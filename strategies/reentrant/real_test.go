@@ -16,7 +16,7 @@ import (
 )
 
 // The commands that the package documentation names, beside those for single.
-const allowed = "+get +set +del +pttl +pexpire +time +publish +eval +evalsha " +
+const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsha " +
 	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
 
 // On a real server, by a user who may no more than is said: many holds, of which many die, and others who come by.

@@ -2,6 +2,7 @@ package single
 
 import (
 	_ "embed"
+	"fmt"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
@@ -29,17 +30,20 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-var inspectScript = driver.NewScript(inspectLua)
+// common is before every script. Its most is the length of the longest value of a hold, in bytes.
+var common = fmt.Sprintf("local most = %d\n", maxValue) + fencing.ReadLua
+
+var inspectScript = driver.NewScript(common + inspectLua)
 
 var layout = lease.Layout{
 	Strategy:   "single",
 	SetNX:      true,
-	Acquire:    driver.NewScript(fencing.Lua + acquireLua),
-	Resume:     driver.NewScript(fencing.Lua + resumeLua),
-	UndoResume: driver.NewScript(undoResumeLua),
-	Renew:      driver.NewScript(renewLua),
-	Release:    driver.NewScript(releaseLua),
-	RaiseFence: driver.NewScript(fencing.Lua + raiseFenceLua),
+	Acquire:    driver.NewScript(common + fencing.Lua + acquireLua),
+	Resume:     driver.NewScript(common + fencing.Lua + resumeLua),
+	UndoResume: driver.NewScript(common + undoResumeLua),
+	Renew:      driver.NewScript(common + renewLua),
+	Release:    driver.NewScript(common + releaseLua),
+	RaiseFence: driver.NewScript(common + fencing.Lua + raiseFenceLua),
 	Value:      newValue,
 	Parse:      parseValue,
 	Holder:     readHolder,

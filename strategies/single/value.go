@@ -17,6 +17,9 @@ func newValue(owner, note string) string {
 	return token + "|" + url.QueryEscape(owner) + "|" + url.QueryEscape(note)
 }
 
+// maxValue is the length of the longest value of a hold: escaping makes three bytes of one.
+const maxValue = locker.TokenLen + len("||") + 2*3*locker.MaxNameLen
+
 // parseValue reads the owner and the note of a value; both are empty unless it is exactly of newValue's form.
 func parseValue(value string) (owner, note string) {
 	token, rest, more := strings.Cut(value, "|")

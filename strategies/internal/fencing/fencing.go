@@ -15,7 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Lua defines next_fence(key). Put it before a script that mints.
+// ReadLua defines read(key, most), which bounds what a script reads of a string.
+//
+//go:embed read.lua
+var ReadLua string
+
+// Lua defines next_fence(key). Put it before a script that mints, behind ReadLua.
 //
 //go:embed next_fence.lua
 var Lua string

@@ -1,14 +1,18 @@
 -- next_fence(key) reads the fence counter at key and returns the next fencing token: max(last + 1, the server's time in
 -- microseconds), in decimal. Where the key holds no such number it returns nil and what it holds instead. Writes nothing.
+-- Needs read.
 --
 -- Numbers are doubles in Lua: exact up to 2^53, which microseconds reach in the year 2255.
 local function next_fence(key)
-  local last = redis.pcall('GET', key)
+  local last = read(key, 16)
   if type(last) == 'table' then
     if string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then
       redis.call('GET', key) -- fails again, this time for the caller: of a permission, say
     end
     return nil, 'a value of another type'
+  end
+  if last == '' and redis.call('PTTL', key) == -2 then
+    last = nil
   end
   if last and (not string.match(last, '^%d+$') or #last > 16 or tonumber(last) >= 9007199254740991) then
     return nil, 'no number'

@@ -10,15 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
-// Lua finds, writes and removes holds.
-//
 //go:embed holds.lua
-var Lua string
+var holdsLua string
+
+// Lua finds, writes and removes holds.
+var Lua = fencing.ReadLua + holdsLua
 
 //go:embed count.lua
 var countLua string
 
-// FenceLua is for scripts that mint: next_fence and count.
+// FenceLua is for scripts that mint: next_fence and count. It comes behind Lua.
 var FenceLua = fencing.Lua + countLua
 
 // RenewLua is the script that extends a hold, behind Lua and open.

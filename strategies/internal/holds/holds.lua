@@ -10,6 +10,11 @@
 local few = 64 -- up to so many fields all are looked at, of more only so many
 local every = 16 -- after so many new holds dead ones are looked for
 
+-- shown(text) returns an owner or a note for a reply; '' for none, and for what is too long to be ours.
+local function shown(text)
+  return text and #text <= 1024 and text or ''
+end
+
 local function clock()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

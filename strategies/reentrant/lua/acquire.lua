@@ -22,7 +22,7 @@ if lock then
   found = holder(lock, theirs)
   if theirs and found.token then
     settle(lock, found)
-    return {0, lock.owner, lock.note or '', found.till - lock.now}
+    return {0, shown(lock.owner), shown(lock.note), found.till - lock.now}
   end
 end
 local tenure = found and found.token -- goes on

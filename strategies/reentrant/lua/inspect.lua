@@ -20,4 +20,4 @@ end
 if n == 0 then
   return {0}
 end
-return {1, lock.owner, lock.note or '', latest - lock.now, n}
+return {1, shown(lock.owner), shown(lock.note), latest - lock.now, n}

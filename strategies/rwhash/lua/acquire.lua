@@ -35,7 +35,7 @@ end
 
 local function by_intent(who, till)
   local names = redis.call('HMGET', KEYS[1], who .. 'owner', who .. 'note')
-  return {0, names[1] or '', names[2] or '', -1, left(till)}
+  return {0, shown(names[1]), shown(names[2]), -1, left(till)}
 end
 
 local refusal, found, since, passed_over

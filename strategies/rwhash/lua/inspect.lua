@@ -25,4 +25,4 @@ if n == 0 then
   return {0}
 end
 local _, owner, note = parts(names)
-return {1, owner, note, latest - lock.now, n, lock.writer and 0 or 1}
+return {1, shown(owner), shown(note), latest - lock.now, n, lock.writer and 0 or 1}

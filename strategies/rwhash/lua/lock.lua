@@ -76,13 +76,13 @@ end
 -- because(lock, status, found) is the refusal that names a holder: {status, owner, note, left}.
 local function because(lock, status, found)
   local _, owner, note = parts(redis.call('HGET', lock.key, found.token))
-  return {status, owner, note, found.till - lock.now}
+  return {status, shown(owner), shown(note), found.till - lock.now}
 end
 
 -- current(key) returns the fence counter, '0' where there is none or something else.
 local function current(key)
-  local last = key and redis.pcall('GET', key)
-  return type(last) == 'string' and string.match(last, '^%d+$') or '0'
+  local last = key and read(key, 16)
+  return type(last) == 'string' and #last <= 16 and string.match(last, '^%d+$') or '0'
 end
 
 -- rename(lock, from, to) puts the hold to in from's place. This writes.

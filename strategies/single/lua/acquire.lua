@@ -1,4 +1,4 @@
--- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence.
+-- Acquires, or finds that an earlier send of the same acquire did. Needs read, most, next_fence.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  our value
@@ -6,15 +6,17 @@
 -- ARGV[3]  TTL of the counter, ms
 -- reply    {1, fence}        taken by this call
 --          {2, fence}        ours since an earlier call
---          {0, value, ms}    held: what is stored, and its PTTL
+--          {0, value, ms}    held: what is stored, '' for what is too long to be ours, and its PTTL
 --          {-1, text}        the counter holds something else: text
 --          fence is a decimal string, '0' when not fenced
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' then
-  return held
+local found = read(KEYS[1], most)
+if type(found) == 'table' then
+  return found
 end
-if held and held ~= ARGV[1] then
-  return {0, held, redis.call('PTTL', KEYS[1])}
+local held = found == ARGV[1]
+local left = held or redis.call('PTTL', KEYS[1])
+if not held and left ~= -2 then
+  return {0, #found > most and '' or found, left}
 end
 local fence, last = '0', nil
 if KEYS[2] then

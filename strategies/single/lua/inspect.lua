@@ -1,8 +1,9 @@
--- Reads what is stored.
+-- Reads what is stored. Needs read, most.
 -- KEYS[1]  the lock
--- reply    {value, ms}: what is stored or nil, and its PTTL
-local held = redis.pcall('GET', KEYS[1])
+-- reply    {value, ms}: what is stored or nil, and its PTTL; '' for what is too long to be ours
+local held = read(KEYS[1], most)
 if type(held) == 'table' then
   return held
 end
-return {held, redis.call('PTTL', KEYS[1])}
+local left = redis.call('PTTL', KEYS[1])
+return {left ~= -2 and (#held > most and '' or held), left}

@@ -1,4 +1,4 @@
--- Raises the fencing token of a hold to at least a given one, while the hold lasts. Needs next_fence.
+-- Raises the fencing token of a hold to at least a given one, while the hold lasts. Needs read, next_fence.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  our value
@@ -7,7 +7,7 @@
 -- reply    {1, fence}   the token as it stands now
 --          {0}          not ours
 --          {-1, text}   the counter holds something else: text
-local held = redis.pcall('GET', KEYS[1])
+local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
 end

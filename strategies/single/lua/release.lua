@@ -1,9 +1,9 @@
--- Releases a hold: compare, delete, tell those who wait. A publish that is refused changes nothing.
+-- Releases a hold: compare, delete, tell those who wait. A publish that is refused changes nothing. Needs read.
 -- KEYS[1]  the lock
 -- ARGV[1]  our value
 -- ARGV[2]  the channel to publish on; empty: none
 -- reply    1 deleted, 0 not ours
-local held = redis.pcall('GET', KEYS[1])
+local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
 end

@@ -1,21 +1,21 @@
 -- Extends the lease of a hold. Never shortens it, never brings it back. Writes whenever it answers 1, also where nothing
--- changes: a WAIT behind it then speaks for all that was written before.
+-- changes: a WAIT behind it then speaks for all that was written before. Needs read.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  our value
 -- ARGV[2]  TTL of the lock, ms
 -- ARGV[3]  TTL of the counter, ms
 -- reply    1 extended, 0 not ours
-local held = redis.pcall('GET', KEYS[1])
+local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
 end
 if held ~= ARGV[1] then
   return 0
 end
-local counter = KEYS[2] and redis.pcall('GET', KEYS[2])
+local counter = KEYS[2] and read(KEYS[2], 16)
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2]))))
-if type(counter) == 'string' and string.match(counter, '^%d+$') -- what else stands there is not ours
+if type(counter) == 'string' and string.match(counter, '^%d+$') and #counter <= 16 -- what else stands there is not ours
     and redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end

@@ -1,4 +1,4 @@
--- Takes a hold over: replaces its value by a fresh one. Never shortens the lease. Needs next_fence.
+-- Takes a hold over: replaces its value by a fresh one. Never shortens the lease. Needs read, next_fence.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  our new value
@@ -9,7 +9,7 @@
 --          {2, fence}   taken over by an earlier send of this call
 --          {0}          the hold is gone
 --          {-1, text}   the counter holds something else: text
-local held = redis.pcall('GET', KEYS[1])
+local held = read(KEYS[1], math.max(#ARGV[1], #ARGV[4]))
 if type(held) == 'table' then
   return held
 end

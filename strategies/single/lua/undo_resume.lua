@@ -1,9 +1,9 @@
--- Undoes a resume that nobody knows of: puts the old value back. The lease stays as it is.
+-- Undoes a resume that nobody knows of: puts the old value back. The lease stays as it is. Needs read.
 -- KEYS[1]  the lock
 -- ARGV[1]  the value that the resume set
 -- ARGV[2]  the value that it replaced
 -- reply    1 undone, 0 there was nothing to undo
-local held = redis.pcall('GET', KEYS[1])
+local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
 end
