@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ var (
 // giveUpError is what a waiting comes to that found nothing but outcomes that might have passed.
 type giveUpError struct {
 	outcome  error // the last known; nil: none
+	before   error // the one before, where the last says no more than that time was over
 	why      error
 	attempts int
 	waited   time.Duration
@@ -26,35 +28,68 @@ type giveUpError struct {
 
 // Error implements error.
 func (e *giveUpError) Error() string {
+	outcome := e.outcome
+	if e.before != nil {
+		outcome = e.before
+	}
+	if failed, ok := outcome.(*locker.AttemptError); ok { //nolint:errorlint // not one of many, as of a quorum
+		return e.unanswered(failed)
+	}
 	var b strings.Builder
-	if e.outcome != nil {
-		b.WriteString(e.outcome.Error() + "; ")
+	if outcome != nil {
+		b.WriteString(outcome.Error())
+		if e.before != nil && errors.Is(e.outcome, locker.ErrUnknownOutcome) {
+			b.WriteString("; the outcome of the last attempt is unknown")
+		}
+		b.WriteString("; ")
 	}
 	fmt.Fprintf(&b, "gave up after %v", e.waited.Round(time.Millisecond))
 	switch e.attempts {
 	case 0:
 		b.WriteString(" behind others of this process, without an attempt")
-	case 1:
-		b.WriteString(" and 1 attempt")
 	default:
-		fmt.Fprintf(&b, " and %d attempts", e.attempts)
+		b.WriteString(" and " + attempts(e.attempts))
 	}
 	b.WriteString(": " + e.why.Error())
 	return b.String()
 }
 
-// Unwrap makes the outcome and what ended the waiting match.
-func (e *giveUpError) Unwrap() []error {
-	if e.outcome == nil {
-		return []error{e.why}
+// unanswered is the text where a server failed: the time says that it was over, and anything else that ended the waiting is
+// added.
+func (e *giveUpError) unanswered(failed *locker.AttemptError) string {
+	remarks := " (" + attempts(e.attempts) + ")"
+	cause := failed.Cause()
+	if errors.Is(e.why, cause) {
+		cause = nil // ctx's own
 	}
-	return []error{e.outcome, e.why}
+	if cause != nil && !errors.Is(e.why, locker.ErrMaxWait) && !errors.Is(e.why, context.DeadlineExceeded) {
+		remarks += ", " + e.why.Error()
+	}
+	text := failed.Text(e.waited, remarks, errors.Is(e, locker.ErrUnknownOutcome))
+	if cause == nil {
+		text += ": " + e.why.Error()
+	}
+	return text
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprint(n, " attempts")
+}
+
+// Unwrap makes the outcomes and what ended the waiting match.
+func (e *giveUpError) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.outcome, e.before, e.why}, func(err error) bool { return err == nil })
 }
 
 // giveUp is the error of an acquisition that ends because of why.
 func (a *acquisition) giveUp(why error) error {
 	now := time.Now()
-	return opError(a.req, &giveUpError{outcome: a.known(now).error(now), why: why, attempts: a.attempts, waited: now.Sub(a.start)})
+	return opError(a.req, &giveUpError{
+		outcome: a.known(now).error(now), before: a.before, why: why, attempts: a.attempts, waited: now.Sub(a.start),
+	})
 }
 
 // ended says why ctx, which is caller's or bounds it by MaxWait, ended; nil: it did not.

@@ -65,6 +65,7 @@ type acquisition struct {
 
 	attempts int
 	last     outcome // of the latest attempt that had one
+	before   error   // of the attempts before one that was cut off
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
 }
@@ -172,6 +173,9 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 		a.waits()
 	case over:
 		if !stands(a.known(now), err, a.ctx.Err(), context.Cause(a.ctx), took, a.silence()) {
+			if consistsOf(err, a.ctx.Err(), context.Cause(a.ctx)) {
+				a.before = a.last.err
+			}
 			a.last = outcome{err: bare(err), at: now} // our ctx had a part in it: it says nothing to those behind
 		}
 	default:

@@ -60,6 +60,33 @@ func (e *QuorumError) Error() string {
 // that no quorum is left, it is those. Else it is the others: a quorum may come back.
 func (e *QuorumError) Unwrap() []error { return e.decisive }
 
+// unanswered makes e be decided by the nodes alone that have not answered.
+func (e *QuorumError) unanswered() *QuorumError {
+	e.decisive = nil
+	for _, n := range e.Nodes {
+		if n.Err == errUnanswered { //nolint:errorlint // set by this package itself
+			e.decisive = append(e.decisive, n)
+		}
+	}
+	return e
+}
+
+// abandonedError is the error of an acquire whose ctx ended before it was decided.
+type abandonedError struct {
+	ended error
+	nodes *QuorumError
+}
+
+// Error implements error. That ctx ended is what its caller knows.
+func (e *abandonedError) Error() string {
+	return locker.ErrUnknownOutcome.Error() + ": " + e.nodes.Error()
+}
+
+// Unwrap makes all of it match.
+func (e *abandonedError) Unwrap() []error {
+	return []error{locker.ErrUnknownOutcome, e.ended, e.nodes}
+}
+
 // errUnanswered is the error of a node that has not answered so far. What it still does is taken back.
 var errUnanswered = fmt.Errorf("no answer yet: %w", locker.ErrUnknownOutcome)
 

@@ -87,7 +87,7 @@ func (h *hold) abandon(err error) {
 		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err,
 			h.tally().quorumError(len(h.nodes), h.quorum))
 	} else if h.asking > 0 {
-		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+		err = &abandonedError{ended: err, nodes: h.tally().quorumError(len(h.nodes), h.quorum).unanswered()}
 	}
 	h.left = true
 	h.fail(err)

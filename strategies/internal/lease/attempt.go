@@ -3,6 +3,7 @@ package lease
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -104,6 +105,16 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 		a.cleanUp(a.unanswered, a.abort(a.channel()))
 	}
 	return err
+}
+
+// failed adds the server to an error that may pass, and is no answer about the lock.
+func (a *attempt) failed(err error) error {
+	switch {
+	case a.sends.N == 0, !driver.Passing(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
+		errors.Is(err, locker.ErrNotReplicated):
+		return err
+	}
+	return locker.NewAttemptError(a.drv.Info().Address, time.Since(a.sends.First), err)
 }
 
 // Send implements outcome.Command.

@@ -68,7 +68,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
 		a.sends.Limit = a.timeout
 	}
-	err = a.run(ctx, req)
+	err = a.failed(a.run(ctx, req))
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locker.AttemptInfo{
 			Source: a.Source(), Name: req.Name, Mode: req.Mode, Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,

@@ -1,0 +1,95 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// AttemptError says that a server gave no answer that decides an acquire or a resume: it could not be reached, did not answer
+// in time, or was not ready (LOADING, say). It matches ErrUnknownOutcome where the lock may have been taken all the same.
+type AttemptError struct {
+	// Server is its address, several with commas where it is not known which of them; "" where the client does not tell.
+	Server string
+	// Took is how long was tried.
+	Took time.Duration
+	Err  error
+}
+
+// NewAttemptError makes an AttemptError of err. The address is the one that a network error in it names, or else server.
+func NewAttemptError(server string, took time.Duration, err error) *AttemptError {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
+		server = op.Addr.String()
+	}
+	return &AttemptError{Server: server, Took: took, Err: err}
+}
+
+// Error implements error.
+func (e *AttemptError) Error() string { return e.Text(e.Took, "", errors.Is(e.Err, ErrUnknownOutcome)) }
+
+// Text is the text of e for middleware that made attempts for so long, with remarks about them.
+func (e *AttemptError) Text(took time.Duration, remarks string, unknown bool) string {
+	cause := e.Cause()
+	var b strings.Builder
+	if b.WriteString("no answer from "); driver.CodeOf(cause) != "" {
+		b.Reset()
+		b.WriteString("no lock from ")
+	}
+	if e.Server == "" {
+		b.WriteString("the server")
+	} else {
+		b.WriteString(e.Server)
+	}
+	fmt.Fprintf(&b, " in %v%s", took.Round(time.Millisecond), remarks)
+	if unknown {
+		b.WriteString(", the outcome is unknown")
+	}
+	if cause != nil {
+		b.WriteString(": " + cause.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *AttemptError) Unwrap() error { return e.Err }
+
+// Cause is the innermost error that says what went wrong, such as "connection refused", or what the server answered; nil where
+// all that is known is that time ran out.
+func (e *AttemptError) Cause() error { return causeOf(e.Err) }
+
+func causeOf(err error) error {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case nil:
+		return nil
+	case *driver.ServerError:
+		return e
+	case syscall.Errno:
+		return e
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return causeOf(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if cause := causeOf(part); cause != nil {
+				return cause
+			}
+		}
+		return nil
+	case interface{ Timeout() bool }:
+		if e.Timeout() {
+			return nil
+		}
+	}
+	if slices.Contains([]error{ErrUnknownOutcome, ErrMaxWait, driver.ErrNotSent, context.Canceled, net.ErrClosed}, err) {
+		return nil
+	}
+	return err
+}

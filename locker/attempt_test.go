@@ -1,0 +1,51 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestAttemptError(t *testing.T) {
+	t.Parallel()
+	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	unknown := func(err error) error { return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) }
+	tests := []struct {
+		name, server string
+		err          error
+		want         string
+	}{
+		{"refused", "a:1,b:2", driver.NotSent(fmt.Errorf("pool: %w", refused)), "no answer from 127.0.0.1:6380 in 2.001s: connection refused"},
+		{"cut", "a:1", unknown(io.EOF), "no answer from a:1 in 2.001s, the outcome is unknown: EOF"},
+		{"silent", "a:1", unknown(context.DeadlineExceeded), "no answer from a:1 in 2.001s, the outcome is unknown"},
+		{"silent, i/o timeout", "", unknown(os.ErrDeadlineExceeded), "no answer from the server in 2.001s, the outcome is unknown"},
+		{
+			"silent in the end", "a:1", unknown(fmt.Errorf("%w: %w: %w", context.DeadlineExceeded, locker.ErrMaxWait, refused)),
+			"no answer from 127.0.0.1:6380 in 2.001s, the outcome is unknown: connection refused",
+		},
+		{
+			"not ready", "a:1", driver.NewServerError("LOADING it", errors.New("client's own")),
+			"no lock from a:1 in 2.001s: server error: LOADING it",
+		},
+		{"own time-out", "a:1", driver.NotSent(syscall.ETIMEDOUT), "no answer from a:1 in 2.001s: connection timed out"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := locker.NewAttemptError(tt.server, 2001*time.Millisecond, tt.err)
+			if err.Error() != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("text %q\nwant %q", err, tt.want)
+			}
+		})
+	}
+}

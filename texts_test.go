@@ -1,0 +1,140 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// normal puts T for a duration, N for a number of attempts and ADDR for the address in text.
+func normal(text, addr string) string {
+	text = regexp.MustCompile(`\b(\d+(\.\d+)?(h|m|ms|s|µs))+\b`).ReplaceAllString(text, "T")
+	text = regexp.MustCompile(`\d+ attempts?`).ReplaceAllString(text, "N")
+	return strings.ReplaceAll(text, addr, "ADDR")
+}
+
+// What a person reads when an acquire gives up: the lock, the server, what was tried for how long, what is known of the
+// outcome, and the cause, once.
+func TestErrorTexts(t *testing.T) {
+	t.Parallel()
+	const wait = 700 * time.Millisecond // go-redis dials for 400 ms before it says that it is refused
+	server := redistest.Start(t, redistest.Options{})
+	other := locker.Must(single.New(clients.All[0].Open(t, server.Addr()), single.Config{}))
+	held, err := other.Acquire(t.Context(), locker.Request{Name: "held", Owner: "w7", Note: "nightly", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Release(context.Background()) })
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			p := faultproxy.Start(t, server.Addr())
+			drv := client.Open(t, p.Addr())
+			bare := locker.Must(single.New(drv, single.Config{AttemptTimeout: time.Second}))
+			mw := locker.Must(retry.New(retry.Config{}))
+			chain, quorum := mw(bare), mw(locker.Must(redlock.New([]locker.Locker{bare}, redlock.Config{Names: []string{"n0"}})))
+			known := "ADDR"
+			if drv.Info().Address == "" {
+				known = "the server"
+			}
+			type scenario struct {
+				name, lock string
+				l          locker.Locker
+				how        string // what ends it
+				texts      []string
+			}
+			run := func(all []scenario) {
+				t.Helper()
+				var wg sync.WaitGroup
+				for _, s := range all {
+					wg.Go(func() {
+						ctx, req := t.Context(), locker.Request{Name: s.lock}
+						var cancel context.CancelFunc
+						switch s.how {
+						case "MaxWait":
+							req.MaxWait = wait
+						case "deadline":
+							ctx, cancel = context.WithTimeout(ctx, wait)
+							defer cancel()
+						case "cancel":
+							ctx, cancel = context.WithCancel(ctx)
+							time.AfterFunc(wait, cancel)
+						}
+						_, err := s.l.Acquire(ctx, req)
+						if err == nil {
+							t.Errorf("%s, %s: acquired", s.name, s.how)
+							return
+						}
+						text, ok := normal(err.Error(), p.Addr()), false
+						for _, want := range s.texts {
+							ok = ok || text == `holdfast: acquire "`+s.lock+`": `+want
+						}
+						if !ok {
+							t.Errorf("%s, %s:\n     %s\nwant %s", s.name, s.how, text, strings.Join(s.texts, "\n  or "))
+						}
+						_, inQuorum := errors.AsType[*redlock.QuorumError](err)
+						if inQuorum != (s.l == quorum) {
+							t.Errorf("%s, %s: a QuorumError: %t", s.name, s.how, inQuorum)
+						}
+					})
+				}
+				wg.Wait()
+			}
+			run([]scenario{
+				{"held", "held", chain, "MaxWait", []string{
+					`lock is held by another, owner "w7", note "nightly", for T at most unless renewed; gave up after T and N: MaxWait passed`,
+				}},
+			})
+			p.Freeze()
+			run([]scenario{
+				{"frozen", "a", chain, "MaxWait", []string{"no answer from " + known + " in T (N), the outcome is unknown: MaxWait passed"}},
+				{"frozen", "b", chain, "deadline", []string{"no answer from " + known + " in T (N), the outcome is unknown: context deadline exceeded"}},
+				{"frozen", "c", chain, "cancel", []string{"no answer from " + known + " in T (N), the outcome is unknown: context canceled"}},
+				{"frozen", "d", quorum, "MaxWait", []string{
+					"outcome is unknown: 0 of 1 nodes did, 1 needed; node 0 (n0): no answer yet: outcome is unknown; gave up after T and N: MaxWait passed",
+				}},
+			})
+			p.Thaw()
+			p.Refuse()
+			p.CutAll()
+			for end := time.Now().Add(10 * time.Second); ; { // until it knows that its old connections are gone
+				_, err := bare.Acquire(t.Context(), locker.Request{Name: "warm", NoWait: true})
+				if err != nil && !errors.Is(err, locker.ErrUnknownOutcome) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("connections are refused: %v", err)
+				}
+			}
+			refused := func(name string, what string) []string {
+				texts := []string{"no answer from ADDR in T (N)" + what + ": connection refused"}
+				if name == "goredis" { // ctx may end while it dials
+					texts = append(texts, "no answer from ADDR in T (N)"+what+", the outcome is unknown: connection refused")
+				}
+				return texts
+			}
+			node := `0 of 1 nodes did, 1 needed; node 0 (n0): holdfast: acquire "h": no answer from ADDR in T: connection refused; `
+			run([]scenario{
+				{"refused", "e", chain, "MaxWait", refused(client.Name, "")},
+				{"refused", "f", chain, "deadline", refused(client.Name, "")},
+				{"refused", "g", chain, "cancel", refused(client.Name, ", context canceled")},
+				{"refused", "h", quorum, "MaxWait", []string{
+					node + "gave up after T and N: MaxWait passed",
+					node + "the outcome of the last attempt is unknown; gave up after T and N: MaxWait passed",
+				}},
+			})
+		})
+	}
+}
