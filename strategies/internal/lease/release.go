@@ -42,7 +42,7 @@ func (h *hold) end(ctx context.Context, e ending) error {
 	if ctx.Done() != nil {
 		detached = context.WithoutCancel(ctx)
 	}
-	before := h.until()
+	before, mark := h.until(), h.unanswered.Mark()
 	err := cmd.Resolve(detached, cmd)
 	other := driver.CodeOf(err) == "WRONGTYPE" // somebody else's key by now: ours is not there
 	if err != nil && !other {
@@ -56,7 +56,7 @@ func (h *hold) end(ctx context.Context, e ending) error {
 			return err
 		}
 	}
-	if h.unanswered.Removed(); !h.unanswered.Settled() {
+	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
 		h.cleanUp(h.unanswered, e) // an earlier send of the acquire may yet be executed, now that the key is free
 	}
 	switch {

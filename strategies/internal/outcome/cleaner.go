@@ -143,10 +143,10 @@ func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait 
 
 // try makes one call for all of the batch.
 func (c *cleaner) try(batch []*residue, silent bool) {
-	before := make([]ledger, len(batch))
+	before := make([]Mark, len(batch))
 	timeout := time.Duration(0)
 	for i, r := range batch {
-		before[i] = r.Sends.state()
+		before[i] = r.Sends.Mark()
 		timeout = max(timeout, r.Timeout)
 	}
 	ctx := driver.Bound(context.Background(), timeout)
@@ -170,19 +170,19 @@ func (c *cleaner) try(batch []*residue, silent bool) {
 		case removed:
 			r.Sends.Executed()
 		default:
-			r.Sends.update(func(l ledger) ledger { return l.absent(before[i]) })
+			r.Sends.RemovedSince(before[i])
 		}
 		switch state := r.Sends.state(); {
 		case state.settled(), !now.Before(r.Until), gone(err),
-			r.last && state.pending == 0 && (err != nil || state.present == 0):
+			r.lasts > 1, r.lasts == 1 && (err != nil || state.pending == 0 && state.present == 0):
 			c.count--
 			continue
 		case c.closing:
 			r.due = now
-			if r.last {
-				r.due = now.Add(listen)
+			if r.lasts > 0 { // for as long as an answer may yet take that is on its way
+				r.due = now.Add(lastListen)
 			}
-			r.last = true
+			r.lasts++
 		default:
 			r.due = now.Add(pause(r.tries, now.Sub(r.began)))
 			if state.present > 0 && err == nil {
@@ -237,7 +237,7 @@ func (c *cleaner) add(r *residue) {
 	}
 	c.count++
 	if c.closing {
-		r.last, r.due = true, r.began
+		r.lasts, r.due = 1, r.began
 	}
 	c.put(r)
 	c.poke()
@@ -271,7 +271,7 @@ func (c *cleaner) answered(r *residue) {
 		return // it is being tried, which looks itself, or is over
 	}
 	switch state := r.Sends.state(); {
-	case state.settled(), r.last && state.pending == 0 && state.present == 0 && r.answered:
+	case state.settled(), r.lasts > 1 && state.pending == 0 && state.present == 0:
 		r.queue.remove(r)
 		c.count--
 	case state.present > 0:
@@ -291,7 +291,7 @@ func (c *cleaner) hurry() {
 	c.closing = true
 	for _, q := range [...]*queue{&c.first, &c.again, &c.silent} {
 		for _, r := range *q {
-			r.last, r.due = true, r.began // their order stays
+			r.lasts, r.due = 1, r.began // their order stays
 		}
 		heap.Init(q)
 	}

@@ -12,7 +12,7 @@ type residue struct {
 	tries      int
 	answered   bool // a try was answered
 	silent     bool // the last try was not
-	last       bool // the driver is closing, and this is the last try, or it was
+	lasts      int  // how many tries there are since the driver closes: one, and one more where an answer can still come
 
 	queue *queue // that it waits in; nil while it is tried, and when it is dropped
 	index int    // in the queue
@@ -20,7 +20,7 @@ type residue struct {
 
 // cost is that of the next try.
 func (r *residue) cost() int {
-	if r.last {
+	if r.lasts > 0 {
 		return 0
 	}
 	return cost(r.tries, r.answered, r.Sends.state().present > 0)

@@ -9,6 +9,8 @@ const (
 	rare = 30 * time.Second
 	// listen is how long the first try waits for answers that can still come: they mostly do.
 	listen = 20 * time.Millisecond
+	// lastListen is how long Close waits for them.
+	lastListen = 100 * time.Millisecond
 )
 
 // pause is the time between a try of a clean-up and the next one, by how many there were and for how long it has gone on.

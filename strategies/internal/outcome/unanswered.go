@@ -33,13 +33,25 @@ func (u *Unanswered) Executed() {
 
 // Held notes that a hold is there beside what the sends may bring, and is to be removed.
 func (u *Unanswered) Held() {
-	u.update(func(l ledger) ledger { l.present = 1; return l })
+	u.update(func(l ledger) ledger { l.present = max(l.present, 1); return l })
 }
 
-// Removed notes that what was held is not there any more.
-func (u *Unanswered) Removed() {
+// Mark is what was known at a time.
+type Mark struct{ ledger ledger }
+
+// Mark returns what is known now.
+func (u *Unanswered) Mark() Mark {
+	if u == nil {
+		return Mark{}
+	}
+	return Mark{u.state()}
+}
+
+// RemovedSince notes that what there was at the mark is not there any more, by a command that was sent then. What was heard of
+// since may have come to be behind it.
+func (u *Unanswered) RemovedSince(m Mark) {
 	if u != nil {
-		u.update(func(l ledger) ledger { l.present = 0; return l })
+		u.update(func(l ledger) ledger { return l.absent(m.ledger) })
 	}
 }
 
