@@ -91,7 +91,7 @@ func impatient(b *testing.B, server *redistest.Server, patience time.Duration, c
 	time.Sleep(time.Second)
 	commands = commandsOf(b, server) - commands - 1
 	keys := server.MustCommand(b, "DBSIZE")
-	for start := time.Now(); time.Since(start) < 35*time.Second && server.MustCommand(b, "DBSIZE") != int64(0); {
+	for start := time.Now(); time.Since(start) < 40*time.Second && server.MustCommand(b, "DBSIZE") != int64(0); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	b.ReportMetric(float64(grants.Load())/impatientFor.Seconds()/float64(b.N), "grants/s")

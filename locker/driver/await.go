@@ -15,10 +15,35 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	if done == nil {
 		return call()
 	}
-	var zero T
 	if err := ctx.Err(); err != nil {
+		var zero T
 		return zero, NotSent(err)
 	}
+	return await(ctx, done, call)
+}
+
+// AwaitIn is [Await] for a call that is to take a place at g, which it keeps until it is over, also where its caller has left.
+// Who gives up while waiting for one has sent nothing.
+func AwaitIn[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
+	var zero T
+	if err := g.Enter(ctx); err != nil {
+		return zero, err
+	}
+	if err := ctx.Err(); err != nil {
+		g.Leave()
+		return zero, NotSent(err)
+	}
+	within := func() (T, error) {
+		defer g.Leave()
+		return call()
+	}
+	if done := ctx.Done(); done != nil {
+		return await(ctx, done, within)
+	}
+	return within()
+}
+
+func await[T any](ctx context.Context, done <-chan struct{}, call func() (T, error)) (T, error) {
 	f := &awaited[T]{answered: make(chan struct{})}
 	go f.run(call)
 	select {
@@ -30,6 +55,7 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	if f.decided.Swap(true) { // both were ready: an answer is worth more
 		return f.v, f.err
 	}
+	var zero T
 	return zero, f.pending
 }
 

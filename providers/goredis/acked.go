@@ -25,24 +25,20 @@ type node interface{ Pipeline() redis.Pipeliner }
 // (GetShardClientForKey), as one does that embeds the client; else the error matches errors.ErrUnsupported. Of such a type
 // that is one server, ReadTimeout must be more than timeout; elsewhere it is prolonged.
 func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
-	words := scriptWords(keys, args)
-	key := ""
-	if len(keys) > 0 {
-		key = keys[0]
-	}
-	type result struct {
-		reply driver.Reply
-		acked int
-	}
-	r, err := call(ctx, a, func() (r result, err error) {
-		r.reply, r.acked, err = driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
+	words, key := scriptWords(keys, args), firstKey(keys)
+	acked := 0 // read only by who gets the answer
+	reply, err := call(ctx, a, key, func(context.Context) (r driver.Reply, err error) {
+		r, acked, err = driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 			words[0], words[1] = command, body
 			reply, acked, err := a.pair(ctx, key, waiting{words, []any{"WAIT", wait[0], wait[1]}, timeout})
 			return reply, acked, a.unanswered(err)
 		})
 		return r, err
 	})
-	return r.reply, r.acked, err
+	if err != nil {
+		return driver.Reply{}, 0, err
+	}
+	return reply, acked, nil
 }
 
 // waiting is a script and the WAIT behind it, which takes timeout at most.

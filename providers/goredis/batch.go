@@ -18,7 +18,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 		cmds[i], sources[i] = newCommand(ctx, words), c.Script.Source()
 		cmds[i].batched = true
 	}
-	results, err := call(ctx, a, func() ([]driver.Result, error) {
+	results, err := together(ctx, a, func() ([]driver.Result, error) {
 		results := a.pipeline(ctx, cmds)
 		var again []*command
 		var at []int

@@ -53,11 +53,10 @@ func (c *command) SetErr(err error) {
 	}
 }
 
-// process sends cmd and returns what NewReply understands.
-func (a *adapter) process(ctx context.Context, cmd *command) (any, error) {
-	sending := ctx
+// process sends cmd, whose caller's context is ctx, under the context sending. It returns what NewReply understands.
+func (a *adapter) process(ctx, sending context.Context, cmd *command) (any, error) {
 	if _, single := a.client.(*redis.Client); !single { // that always obeys NoRetry
-		sending, cmd.stop = stoppable(ctx)
+		sending, cmd.stop = stoppable(sending)
 		defer cmd.stop()
 	}
 	err := a.client.Process(sending, cmd)

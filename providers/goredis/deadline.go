@@ -2,15 +2,17 @@ package goredis
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// call runs f, which sends something under ctx, and returns soon after ctx ends. go-redis waits for a connection until ctx
-// ends, but for a reply until ctx's deadline at best: a call that can be cancelled needs a goroutine.
-func call[T any](ctx context.Context, a *adapter, f func() (T, error)) (T, error) {
+// call runs f at the gate of key's server, and returns soon after ctx ends. go-redis waits for a connection until ctx ends,
+// but for a reply until ctx's deadline at best: a call that can be cancelled needs a goroutine. f sends under the context that
+// it gets.
+func call[T any](ctx context.Context, a *adapter, key string, f func(sending context.Context) (T, error)) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
 		return zero, err
@@ -18,10 +20,74 @@ func call[T any](ctx context.Context, a *adapter, f func() (T, error)) (T, error
 	if err := ctx.Err(); err != nil {
 		return zero, driver.NotSent(err)
 	}
-	if _, bounded := ctx.Deadline(); !driver.Cancellable(ctx) && (a.obeysDeadline || !bounded) {
+	if endless(ctx) {
+		return f(ctx)
+	}
+	if !driver.Cancellable(ctx) && a.obeysDeadline {
+		g := a.servers.gate(ctx, key)
+		if err := g.Enter(ctx); err != nil {
+			return zero, err
+		}
+		defer g.Leave()
+		return f(ctx)
+	}
+	sending := ctx
+	if a.obeysDeadline {
+		sending = patient{ctx}
+	}
+	if g := a.servers.knownGate(key); g != nil {
+		return driver.AwaitIn(ctx, g, func() (T, error) { return f(sending) })
+	}
+	return driver.Await(ctx, func() (T, error) {
+		g := a.servers.gate(ctx, key) // asks the cluster for its nodes
+		if err := g.Enter(ctx); err != nil {
+			return zero, err
+		}
+		defer g.Leave()
+		return f(sending)
+	})
+}
+
+// endless reports whether ctx never ends: its caller waits for a connection as long as the client's options say, and never
+// leaves a call behind.
+func endless(ctx context.Context) bool {
+	_, bounded := ctx.Deadline()
+	return !bounded && !driver.Cancellable(ctx)
+}
+
+// together is call for a batch, which may go to several nodes.
+func together[T any](ctx context.Context, a *adapter, f func() (T, error)) (T, error) {
+	var zero T
+	if err := a.Guard(); err != nil {
+		return zero, err
+	}
+	if err := ctx.Err(); err != nil {
+		return zero, driver.NotSent(err)
+	}
+	if endless(ctx) {
 		return f()
 	}
-	return driver.Await(ctx, f)
+	if !driver.Cancellable(ctx) && a.obeysDeadline {
+		if err := a.servers.batches.Enter(ctx); err != nil {
+			return zero, err
+		}
+		defer a.servers.batches.Leave()
+		return f()
+	}
+	return driver.AwaitIn(ctx, a.servers.batches, f)
+}
+
+// lag is how much longer than its caller a call waits for its reply: what is answered late is known, and its connection stays.
+const lag = time.Second
+
+// patient is the context of a call that its caller can leave, as a client sees it that ends its calls by their deadlines. It
+// ends when the caller leaves, for as long as the call waits for a connection.
+type patient struct{ context.Context }
+
+// Deadline implements context.Context.
+func (p patient) Deadline() (time.Time, bool) {
+	deadline, ok := p.Context.Deadline()
+	return deadline.Add(lag), ok
 }
 
 // obeysDeadline tells whether client ends a call by its context's deadline. With negative timeouts it sets no deadlines, and

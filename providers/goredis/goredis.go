@@ -17,6 +17,7 @@ type adapter struct {
 	driver.Base
 	client        redis.UniversalClient
 	obeysDeadline bool // client ends a call by its context's deadline
+	servers       servers
 	info          driver.Info
 	hub           *driver.Hub
 }
@@ -39,6 +40,7 @@ func New(client redis.UniversalClient) (driver.Driver, error) {
 	a := &adapter{
 		client:        client,
 		obeysDeadline: obeysDeadline(client),
+		servers:       newServers(client),
 		info:          driver.Info{Client: "go-redis", Address: address(client)},
 	}
 	a.hub = driver.NewHub(a.open)
@@ -66,32 +68,42 @@ func (a *adapter) Close() error { return a.Shutdown(a.hub) }
 // SetNX implements driver.Driver.
 func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	cmd := newCommand(ctx, []any{"SET", key, value, "NX", "PX", ttl.Milliseconds()})
-	reply, err := call(ctx, a, func() (any, error) { return a.process(ctx, cmd) })
-	if err != nil {
-		return false, err
-	}
-	switch reply {
-	case "OK":
-		return true, nil
-	case nil:
-		return false, nil
-	}
-	return false, fmt.Errorf("goredis: SET NX was answered with %T %v: want OK or nil", reply, reply)
+	return call(ctx, a, key, func(sending context.Context) (bool, error) {
+		reply, err := a.process(ctx, sending, cmd)
+		if err != nil {
+			return false, err
+		}
+		switch reply {
+		case "OK":
+			return true, nil
+		case nil:
+			return false, nil
+		}
+		return false, fmt.Errorf("goredis: SET NX was answered with %T %v: want OK or nil", reply, reply)
+	})
 }
 
 // Eval implements driver.Driver.
 func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
-	return call(ctx, a, func() (driver.Reply, error) {
+	return call(ctx, a, firstKey(keys), func(sending context.Context) (driver.Reply, error) {
 		return driver.EvalOnce(s, func(command, body string) (driver.Reply, error) {
 			words[0], words[1] = command, body
-			reply, err := a.process(ctx, newCommand(ctx, words))
+			reply, err := a.process(ctx, sending, newCommand(ctx, words))
 			if err != nil {
 				return driver.Reply{}, err
 			}
 			return driver.NewReply(reply)
 		})
 	})
+}
+
+// firstKey is the key by which a cluster finds the node; "" for none.
+func firstKey(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return keys[0]
 }
 
 // scriptWords are the words of EVAL or EVALSHA, but for the first two.

@@ -1,0 +1,92 @@
+package goredis
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const (
+	// unknownPool is how many calls at once go to a client that does not tell how many connections it has.
+	unknownPool = 1024
+	// maxBatches is how many batches are under way at once.
+	maxBatches = 256
+)
+
+// servers holds the gate of each server: as many calls as the client has connections for. More would wait in the client's
+// queue, which does not tell whether they have left it, and for each caller that gave up one would stay there.
+type servers struct {
+	find    func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
+	one     *driver.Gate                                                 // of what has no server of its own
+	batches *driver.Gate
+
+	nodes *nodes
+}
+
+type nodes struct {
+	mu    sync.RWMutex
+	gates map[string]*driver.Gate // by address; empty while the client may have to ask for the nodes
+}
+
+func newServers(client redis.UniversalClient) servers {
+	s := servers{one: driver.NewGate(unknownPool), batches: driver.NewGate(maxBatches), nodes: &nodes{gates: map[string]*driver.Gate{}}}
+	switch c := client.(type) {
+	case masters:
+		s.find = c.MasterForKey
+	case interface {
+		GetShardClientForKey(key string) (*redis.Client, error)
+	}:
+		s.find = func(_ context.Context, key string) (*redis.Client, error) { return c.GetShardClientForKey(key) }
+	case interface{ Options() *redis.Options }:
+		s.one = driver.NewGate(connections(c.Options()))
+	}
+	return s
+}
+
+func connections(o *redis.Options) int {
+	if o.MaxActiveConns > 0 {
+		return min(o.PoolSize, o.MaxActiveConns)
+	}
+	return o.PoolSize
+}
+
+// gate returns the gate of key's server. It may have to ask for the nodes of a cluster.
+func (s *servers) gate(ctx context.Context, key string) *driver.Gate {
+	if s.find == nil || key == "" {
+		return s.one
+	}
+	client, err := s.find(ctx, key)
+	if err != nil {
+		return s.one // the call will find out what is wrong
+	}
+	addr := client.Options().Addr
+	s.nodes.mu.RLock()
+	g := s.nodes.gates[addr]
+	s.nodes.mu.RUnlock()
+	if g != nil {
+		return g
+	}
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	if g = s.nodes.gates[addr]; g == nil {
+		g = driver.NewGate(connections(client.Options()))
+		s.nodes.gates[addr] = g
+	}
+	return g
+}
+
+// knownGate is gate where that needs to ask nobody, nil elsewhere: once a cluster client knows nodes, it asks behind.
+func (s *servers) knownGate(key string) *driver.Gate {
+	if s.find != nil {
+		s.nodes.mu.RLock()
+		known := len(s.nodes.gates) > 0
+		s.nodes.mu.RUnlock()
+		if !known {
+			return nil
+		}
+	}
+	return s.gate(context.Background(), key)
+}
