@@ -93,14 +93,20 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 	if held == nil {
 		return attrs
 	}
+	attrs = names(attrs, held)
+	if held.Left > 0 {
+		attrs = append(attrs, slog.Duration("lease_left", held.Left))
+	}
+	return attrs
+}
+
+// names appends who a holder is.
+func names(attrs []slog.Attr, held *locker.ContentionError) []slog.Attr {
 	if held.Owner != "" {
 		attrs = append(attrs, printable("holder_owner", held.Owner))
 	}
 	if held.Note != "" {
 		attrs = append(attrs, printable("holder_note", held.Note))
-	}
-	if held.Left > 0 {
-		attrs = append(attrs, slog.Duration("lease_left", held.Left))
 	}
 	return attrs
 }
@@ -112,8 +118,10 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 		if r.Took >= l.cfg.SlowWait {
 			attrs := append(asked(a),
 				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts))
-			if err != nil {
+			if errors.Is(err, locker.ErrNotAcquired) {
 				attrs = l.holder(attrs, err)
+			} else if held := observe.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
+				attrs = names(attrs, held) // whose lease is not known any more
 			}
 			if r.Outcome.Failed() {
 				attrs = l.failure(attrs, err)

@@ -123,7 +123,7 @@ func TestRecords(t *testing.T) {
 			name: "a slow wait with success", before: hold, req: locker.Request{Mode: locker.Shared}, want: []string{
 				`level=DEBUG msg="lock contended" lock=job mode=shared holder_note=nightly lease_left=20s`,
 				`level=WARN msg="lock wait is slow" lock=job mode=shared waited=1s`,
-				`level=WARN msg="slow lock wait ended" lock=job mode=shared outcome=acquired waited=20.001s attempts=8`,
+				`level=WARN msg="slow lock wait ended" lock=job mode=shared outcome=acquired waited=20.001s attempts=8 holder_note=nightly`,
 			},
 		},
 		{

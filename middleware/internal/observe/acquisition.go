@@ -82,6 +82,7 @@ type Acquisition[D any] struct {
 	mu        sync.Mutex
 	over      bool
 	contended bool
+	refusal   error // the last one
 	attempts  int
 	source    locker.Source // of the last one
 	waits     int           // going on
@@ -133,8 +134,11 @@ func (a *Acquisition[D]) attempt(ctx context.Context, info locker.AttemptInfo) {
 	}
 }
 
-// meet notes that a refusal, or others in a queue, were met.
+// meet keeps that a refusal, or others in a queue, were met.
 func (a *Acquisition[D]) meet(refusal error, queued int) {
+	if refusal != nil {
+		a.refusal = refusal
+	}
 	if a.contended {
 		return
 	}
@@ -183,7 +187,8 @@ type Result struct {
 	Outcome   Outcome
 	Source    locker.Source // as far as it is known
 	Attempts  int
-	Contended bool // it was refused, or had to queue behind others of this process
+	Contended bool  // it was refused, or had to queue behind others of this process
+	Refusal   error // the last one, also where the lock was acquired then; nil: there was none
 	Took      time.Duration
 	Waited    time.Duration // the part of Took without the attempts
 	GaveUp    bool          // while it waited
@@ -198,7 +203,7 @@ func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	}
 	a.over = true
 	r := Result{
-		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Contended: a.contended,
+		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Contended: a.contended, Refusal: a.refusal,
 		Took: time.Since(a.start), GaveUp: a.waits > 0,
 	}
 	if r.Source.Strategy == "" {
