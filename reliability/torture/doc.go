@@ -9,7 +9,7 @@
 // for seconds, callers with hopeless deadlines, a log that blocks in the callbacks of other locks. Bystanders keep watched locks
 // and acquire others over a network with latency, by each provider. Those whose server is healthy must lose no lock, get no
 // error and keep a third of their rate, and all must be back to that soon after. Pings beside them show whether the machine was
-// too busy to judge them by.
+// too busy to judge that by.
 //
 // What a server loses that may lose its state (a failover to an asynchronous replica, a restart without its data) is counted
 // as a loss and not as a violation; fencing tokens must grow through it all the same.

@@ -40,7 +40,7 @@ type judge struct {
 	rounds     int
 	failed     int // rounds that nothing is known of
 	beside     int // rounds with bystanders of a trouble
-	busy       int // of them, those that the machine was too busy for
+	busy       int // of them, those that the machine was too busy to judge rates in
 }
 
 // enough is how many histories of a kind of lock must show holds and refusals: a round or two on a busy machine may have none.
@@ -236,7 +236,7 @@ func (j *judge) sum(seed uint64) {
 		fmt.Fprintf(j.out, "%s: histories=%d holds=%d refusals=%d\n", strategy, t.histories, t.holds, t.refusals)
 	}
 	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d resumed=%d checked=%d\n", j.rounds, j.failed, j.histories, j.holds, j.resumes, j.checked)
-	fmt.Fprintf(j.out, "bystanders: rounds=%d, %d of them not judged on too busy a machine\n", j.beside, j.busy)
+	fmt.Fprintf(j.out, "bystanders: rounds=%d, rates not judged in %d of them, since the machine was too busy\n", j.beside, j.busy)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)
 	fmt.Fprintf(j.out, "operations=%d faults=%d violations=%d seed=%d\n", j.operations, j.all(), j.violations, seed)

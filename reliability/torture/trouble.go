@@ -152,18 +152,24 @@ const (
 	slack = 2 * time.Second
 	// part is what part of its rate a provider must keep: one of so many.
 	part = 3
-	// lag is how much longer than the distance pings take, in any second, on a machine that is too busy to judge anything.
-	lag = 20 * time.Millisecond
+	// How much longer than the distance pings take, in any second, on a machine that is too busy to judge rates, or anything.
+	lagOfRates = 20 * time.Millisecond
+	lagOfAll   = 200 * time.Millisecond
 )
 
-// judge says what bystanders suffered. busy: the machine was too busy to tell.
+// judge says what bystanders suffered. busy: the machine was too busy to judge rates.
 func (c containment) judge(events []history.Event) (complaints []string, busy bool) {
-	pings := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return c.role(e.Name) != pinger })
-	for from := c.start + warmUp; from+warmUp <= c.end; from += warmUp {
-		if c.pinged(pings, from, from+warmUp) > c.distance+lag {
-			return nil, true
-		}
+	switch lag := c.lag(events); {
+	case lag > lagOfAll:
+		return nil, true
+	case lag > lagOfRates:
+		return c.suffered(events), true
 	}
+	return append(c.suffered(events), c.slowed(events)...), false
+}
+
+// suffered lists the locks that bystanders lost and the errors that they got.
+func (c containment) suffered(events []history.Event) (complaints []string) {
 	ttl := map[string]time.Duration{}
 	for _, e := range events {
 		if e.Kind == history.Acquire {
@@ -186,7 +192,16 @@ func (c containment) judge(events []history.Event) (complaints []string, busy bo
 		complaints = append(complaints, fmt.Sprintf("%s of %s by %s, TTL %v, at %v: %s: %s",
 			e.Kind, e.Name, providerOf(e.Client), ttl[e.Hold], time.Duration(e.Return-c.start), e.Outcome, e.Error))
 	}
-	return append(complaints, c.slowed(events)...), false
+	return complaints
+}
+
+// lag is how much longer than the distance pings took, in the worst second.
+func (c containment) lag(events []history.Event) (most time.Duration) {
+	pings := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return c.role(e.Name) != pinger })
+	for from := c.start + warmUp; from+warmUp <= c.end; from += warmUp {
+		most = max(most, c.pinged(pings, from, from+warmUp)-c.distance)
+	}
+	return most
 }
 
 // pinged is how long pings took in a time, at the server where they took least: another may be frozen.

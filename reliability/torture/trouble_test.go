@@ -85,25 +85,23 @@ func TestContainment(t *testing.T) {
 				name  string
 				pings []history.Event
 				busy  bool
+				blind bool // it sees nothing at all
 			}{
-				{"idle", pings(0, 0.05, 0, 14), false},
-				{"with a server that is frozen", slices.Concat(pings(0, 0.05, 0, 14), pings(1, 0.05, 0, 4)), false},
-				{"busy for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.08, 9, 11), pings(0, 0.05, 11, 14)), true},
-				{"stopped for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.05, 12, 14)), true},
+				{"idle", pings(0, 0.05, 0, 14), false, false},
+				{"with a server that is frozen", slices.Concat(pings(0, 0.05, 0, 14), pings(1, 0.05, 0, 4)), false, false},
+				{"busy for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.08, 9, 11), pings(0, 0.05, 11, 14)), true, false},
+				{"stopped for a while", slices.Concat(pings(0, 0.05, 0, 9), pings(0, 0.05, 12, 14)), true, true},
 			} {
+				want := slices.DeleteFunc(slices.Clone(tc.want), func(w string) bool {
+					return machine.blind || machine.busy && !strings.HasPrefix(w, "acquire of") && !strings.HasPrefix(w, "release of")
+				})
 				got, busy := c.judge(slices.Concat(tc.events, machine.pings))
-				if busy != machine.busy {
-					t.Errorf("%s: busy is %v", machine.name, busy)
-				}
-				if busy {
-					continue
-				}
-				ok := len(got) == len(tc.want)
-				for i, want := range tc.want {
-					ok = ok && strings.Contains(got[i], want)
+				ok := len(got) == len(want) && busy == machine.busy
+				for i, w := range want {
+					ok = ok && strings.Contains(got[i], w)
 				}
 				if !ok {
-					t.Errorf("%s: %q; want %q", machine.name, got, tc.want)
+					t.Errorf("%s: %q, busy: %v; want %q", machine.name, got, busy, want)
 				}
 			}
 		})
