@@ -7,8 +7,8 @@ SHELL := /bin/bash
 TEST_TIMEOUT ?= 6m
 # How many tests of a package run at once: most wait for a server, few compute.
 PARALLEL ?= 4
-# How many packages are tested at once: in CI one by one, since many tests watch leases run out beside busy neighbours.
-PACKAGES ?= $(if $(filter true,$(CI)),1)
+# How many packages are tested at once; empty: as many as there are cores.
+PACKAGES ?=
 # More flags for `go test` in `make race`, such as TESTFLAGS='-run Renew -v'.
 TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.

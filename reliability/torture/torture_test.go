@@ -82,6 +82,7 @@ func TestViolation(t *testing.T) {
 	redistest.Need(t)
 	for _, kind := range []string{"flawed: deletes without comparing", "flawed: ignores that leases end"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			var out bytes.Buffer
 			dir := t.TempDir()
 			code := program(t.Context(), []string{"-seconds", "20", "-seed", "7", "-on", "one server", "-strategies", kind, "-out", dir}, &out)

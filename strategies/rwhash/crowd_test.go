@@ -78,13 +78,11 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 	wg.Wait()
 }
 
-// Nobody waits for long, in one process or in many.
+// Nobody waits for long, in one process or in many. Not in parallel, as TestModel.
 func TestNobodyStarves(t *testing.T) {
-	t.Parallel()
 	lasts := effort.Of(6*time.Second, 12*time.Second, 30*time.Second)
 	for _, c := range []*crowd{{processes: 1, lasts: lasts}, {processes: 4, lasts: lasts}, {processes: 64, lasts: lasts / 5}} {
 		t.Run(fmt.Sprintf("%d processes", c.processes), func(t *testing.T) {
-			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := miniredis.NewMiniRedis()
 				m.ClockTTL(true)
