@@ -62,13 +62,13 @@ func (e *LostError) Is(target error) bool { return target == ErrLost || target =
 
 // text is the error's without the name, for where that is said already.
 func (e *LostError) text() string {
-	s := ErrLost.Error()
+	parts := []string{ErrLost.Error()}
 	for _, part := range [...]string{e.Reason, detail(e.Err)} {
 		if part != "" {
-			s += ": " + part
+			parts = append(parts, part)
 		}
 	}
-	return s
+	return strings.Join(parts, ": ")
 }
 
 // detail is what err says beyond that the lock was lost.

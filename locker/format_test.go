@@ -140,8 +140,8 @@ func TestFormat(t *testing.T) {
 			t.Errorf("printed %q, want %q", got, tt.want)
 		}
 	}
-	if err := plain.Release(t.Context()); err != nil || fmt.Sprint(plain) != `lock "a" exclusive owner "me" (lock was released)` {
-		t.Errorf("printed %q after Release: %v", fmt.Sprint(plain), err)
+	if err := plain.Release(t.Context()); err != nil || plain.String() != `lock "a" exclusive owner "me" (lock was released)` {
+		t.Errorf("printed %q after Release: %v", plain.String(), err)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestPrintingRunsNoCallback(t *testing.T) {
 			timer := time.NewTimer(time.Second) // the same instant as the lock's
 			<-timer.C
 			mutex <- struct{}{}
-			text, value := fmt.Sprint(lock), lock.LogValue().String()
+			text, value := lock.String(), lock.LogValue().String()
 			<-mutex
 			if !strings.Contains(text, "lost") || !strings.Contains(value, "held=false") {
 				t.Errorf("printed %q, logged %q past the Deadline", text, value)
@@ -253,7 +253,7 @@ func TestReflectionNeverShowsTheToken(t *testing.T) {
 		reflected(&out, reflect.ValueOf(v), 0)
 		wantNoToken(t, name+" by reflection", out.String())
 	}
-	if got, want := lock.String(), fmt.Sprint(lock); got != want || !strings.HasPrefix(got, `lock "a"`) {
+	if got, want := lock.String(), fmt.Sprintf("%v", lock); got != want || !strings.HasPrefix(got, `lock "a"`) {
 		t.Errorf("String = %q, Sprint = %q", got, want)
 	}
 }

@@ -141,18 +141,19 @@ func (e *ending) signal() (left bool) {
 	return e.tracing != nil || len(e.after) > 0
 }
 
-// tell calls the others in order: the deferred calls run last to first, each also where one before it panics.
+// tell calls the others in order, each also where one before it panics: the rest is deferred.
 func (e *ending) tell() {
-	for _, a := range slices.Backward(e.after) {
-		defer a.f(e.err)
-	}
-	defer e.trace(e.tracing)
-}
-
-func (e *ending) trace(t *tracing) {
-	if t != nil {
-		defer e.trace(t.next)
+	switch {
+	case e.tracing != nil:
+		t := e.tracing
+		e.tracing = t.next
+		defer e.tell()
 		t.lost(e.lock, e.err)
+	case len(e.after) > 0:
+		first := e.after[0]
+		e.after = e.after[1:]
+		defer e.tell()
+		first.f(e.err)
 	}
 }
 

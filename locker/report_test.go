@@ -18,7 +18,7 @@ type diary struct {
 	entries []string
 }
 
-func (d *diary) note(format string, args ...any) {
+func (d *diary) notef(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.entries = append(d.entries, fmt.Sprintf(format, args...))
@@ -50,9 +50,9 @@ func blockedReports(t *testing.T, batch any) {
 			if info.Name == "blocked" {
 				<-free
 			}
-			told.note("%s renewed %v", info.Name, info.Err == nil)
+			told.notef("%s renewed %v", info.Name, info.Err == nil)
 		},
-		Lost: func(_ context.Context, info locker.LostInfo) { told.note("%s lost", info.Name) },
+		Lost: func(_ context.Context, info locker.LostInfo) { told.notef("%s lost", info.Name) },
 	})
 	var sizes []int
 	leases := map[string]*member{}
@@ -70,7 +70,7 @@ func blockedReports(t *testing.T, batch any) {
 			if lock == gone {
 				<-free
 			}
-			told.note("%s done", lock.Name())
+			told.notef("%s done", lock.Name())
 		})
 		work, cancel := lock.Context(t.Context())
 		defer cancel()
@@ -142,16 +142,16 @@ func TestPanicInAfterDone(t *testing.T) {
 				l = refusing(locker.ErrNotHeld)
 			}
 			watch := func(lock *locker.Lock) context.Context {
-				lock.AfterDone(func(error) { told.note("first") })
+				lock.AfterDone(func(error) { told.notef("first") })
 				lock.AfterDone(func(error) { panic("out of order") })
-				lock.AfterDone(func(error) { told.note("last") })
+				lock.AfterDone(func(error) { told.notef("last") })
 				work, cancel := lock.Context(t.Context())
 				t.Cleanup(cancel)
 				return work
 			}
 			ctx := locker.WithTrace(t.Context(), &locker.Trace{
-				Renewed:  func(context.Context, locker.RenewedInfo) { told.note("renewed") },
-				Released: func(context.Context, locker.ReleasedInfo) { told.note("released") },
+				Renewed:  func(context.Context, locker.RenewedInfo) { told.notef("renewed") },
+				Released: func(context.Context, locker.ReleasedInfo) { told.notef("released") },
 			})
 			var work context.Context
 			panicked := func() (v any) {
@@ -159,12 +159,12 @@ func TestPanicInAfterDone(t *testing.T) {
 				if end != nil {
 					lock, err := grants(l).Acquire(ctx, locker.Request{Name: "a"})
 					wantError(t, "Acquire", err)
-					work = watch(lock)
+					work = watch(lock) //nolint:fatcontext // it is looked at below
 					end(grants(l), lock)
 					return nil
 				}
 				_ = locker.Do(ctx, grants(l), locker.Request{Name: "a"}, func(_ context.Context, lock *locker.Lock) error {
-					work = watch(lock)
+					work = watch(lock) //nolint:fatcontext // it is looked at below
 					return nil
 				})
 				return nil

@@ -331,7 +331,7 @@ func TestNodes(t *testing.T) {
 	var trace *locker.Trace
 	var inside context.Context
 	_, _ = mw(mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-		inside, trace = ctx, locker.TraceFrom(ctx)
+		inside, trace = ctx, locker.TraceFrom(ctx) //nolint:fatcontext // for what comes after the acquisition
 		trace.NodeFailing(ctx, locker.NodeInfo{Source: source, Node: 1, Name: "north", Nodes: 3, Failing: 1, Err: io.EOF})
 		return nil, io.EOF
 	}))).Acquire(t.Context(), locker.Request{Name: "job"})

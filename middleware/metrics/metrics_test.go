@@ -362,7 +362,7 @@ func TestNodes(t *testing.T) {
 	var trace *locker.Trace
 	var inside context.Context
 	quorum := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		inside, trace = ctx, locker.TraceFrom(ctx)
+		inside, trace = ctx, locker.TraceFrom(ctx) //nolint:fatcontext // for what comes after the acquisition
 		trace.NodeFailing(ctx, locker.NodeInfo{Source: source, Node: 1, Name: "north", Err: io.EOF})
 		return lockertest.New().Acquire(ctx, req)
 	})
