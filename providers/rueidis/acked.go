@@ -23,34 +23,39 @@ func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []
 			return driver.Reply{}, 0, err
 		}
 		p := pair{keys: keys, args: args, words: []string{command, body, strconv.Itoa(len(keys))}, wait: wait}
-		closing := a.health.closing.Load()
-		r, err := driver.Await(ctx, func() (answers, error) {
-			select {
-			case a.waits <- struct{}{}:
-				defer func() { <-a.waits }()
-			case <-ctx.Done():
-				return answers{}, driver.NotSent(ctx.Err())
-			}
-			sending, cancel := context.WithTimeout(ctx, avoid+timeout) // on a connection of its own a command has no other timeout
-			defer cancel()
-			return a.exchange(sending, p)
-		})
+		cmds, err := a.commands(p, false)
 		if err != nil {
 			return driver.Reply{}, 0, err
 		}
-		if err := a.apart(ctx, r.script, closing); err != nil {
-			return driver.Reply{}, 0, err
+		n, closing := a.nodeOf(cmds[0]), a.closing.Load()
+		var acked int
+		reply, err := detach(ctx, n, []*driver.Gate{n.acked}, func(*call) (reply driver.Reply, err error) {
+			sending, cancel := context.WithTimeout(ctx, pooledTimeout+timeout)
+			defer cancel()
+			reply, acked, err = a.acknowledgement(ctx, a.exchange(sending, p, cmds), closing)
+			return reply, err
+		})
+		if err != nil {
+			return reply, 0, err
 		}
-		reply, err := r.script.ToAny()
-		if rueidis.IsRedisNil(err) {
-			err = nil
-		}
-		acked, waitErr := r.wait.ToAny()
-		if waitErr != nil {
-			waitErr = a.apart(ctx, r.wait, closing)
-		}
-		return driver.NewAcked(reply, err, acked, waitErr)
+		return reply, acked, nil
 	})
+}
+
+// acknowledgement converts what a pair was answered.
+func (a *adapter) acknowledgement(ctx context.Context, r answers, closing bool) (driver.Reply, int, error) {
+	if err := a.outcome(ctx, r.script, closing); err != nil {
+		return driver.Reply{}, 0, err
+	}
+	reply, err := r.script.ToAny()
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	acked, waitErr := r.wait.ToAny()
+	if waitErr != nil {
+		waitErr = a.outcome(ctx, r.wait, closing)
+	}
+	return driver.NewAcked(reply, err, acked, waitErr)
 }
 
 // pair is a script and the WAIT behind it.
@@ -64,7 +69,7 @@ type answers struct{ script, wait rueidis.RedisResult }
 
 // commands are those of p, made anew: a client takes them back once it has sent them.
 func (a *adapter) commands(p pair, asking bool) (cmds rueidis.Commands, err error) {
-	script, err := a.build(aside, p.keys, p.args, p.words...)
+	script, err := a.build(true, p.keys, p.args, p.words...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +87,9 @@ func (a *adapter) commands(p pair, asking bool) (cmds rueidis.Commands, err erro
 // exchange sends p to the node of its key, and follows MOVED and ASK of a cluster, which prove that the script did not run. A
 // cluster client's own DoMulti would follow them with the script alone, and take the WAIT's answer from the wrong node; a
 // dedicated one follows nothing.
-func (a *adapter) exchange(ctx context.Context, p pair) (answers, error) {
-	cmds, err := a.commands(p, false)
-	if err != nil {
-		return answers{}, err
-	}
-	if !a.health.many {
-		return last(a.client.DoMulti(ctx, cmds...)), nil
+func (a *adapter) exchange(ctx context.Context, p pair, cmds rueidis.Commands) answers {
+	if !a.node.cluster {
+		return last(a.client.DoMulti(ctx, cmds...))
 	}
 	var r answers
 	_ = a.client.Dedicated(func(conn rueidis.DedicatedClient) error { // it returns what we do
@@ -100,34 +101,32 @@ func (a *adapter) exchange(ctx context.Context, p pair) (answers, error) {
 	for range maxRedirects {
 		refusal, refused := rueidis.IsRedisErr(r.script.Error())
 		if !refused {
-			return r, nil
+			return r
 		}
 		addr, moved := refusal.IsMoved()
 		asking := false
 		if !moved {
 			if addr, asking = refusal.IsAsk(); !asking {
-				return r, nil
+				return r
 			}
 		}
-		node := a.node(ctx, addr, p)
+		node := a.clientOf(ctx, addr, p)
 		if node == nil {
-			return r, nil
+			return r
 		}
-		if cmds, err = a.commands(p, asking); err != nil {
-			return answers{}, err
-		}
+		cmds, _ = a.commands(p, asking) // they were made before
 		r = last(node.DoMulti(ctx, cmds...))
 	}
-	return r, nil
+	return r
 }
 
-// node is a client of the one node at addr; nil where the cluster client does not come to know it.
-func (a *adapter) node(ctx context.Context, addr string, p pair) rueidis.Client {
+// clientOf is a client of the one node at addr; nil where the cluster client does not come to know it.
+func (a *adapter) clientOf(ctx context.Context, addr string, p pair) rueidis.Client {
 	if n := a.client.Nodes()[addr]; n != nil {
 		return n
 	}
 	// A command with the same key is redirected too, and so makes the client look.
-	if cmd, err := a.build(aside, p.keys[:min(len(p.keys), 1)], nil, "PTTL"); err == nil {
+	if cmd, err := a.build(true, p.keys[:min(len(p.keys), 1)], nil, "PTTL"); err == nil {
 		_ = a.client.Do(ctx, cmd).Error()
 	}
 	return a.client.Nodes()[addr]

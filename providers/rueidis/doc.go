@@ -8,49 +8,73 @@
 //
 // The contract of package driver. In rueidis' terms:
 //
-//   - A command is sent at most once. Only MOVED and ASK of a cluster, REDIRECT and NOSCRIPT are followed by another try,
-//     since they prove that nothing ran.
-//   - What surely was not sent matches driver.ErrNotSent: the client could not connect or was refused as it introduced
-//     itself, no node has the slot, the keys of a script have several slots, or ctx had ended. An error reply is a
-//     *driver.ServerError with the *rueidis.RedisError below. Whatever else breaks a connection comes as it is and means that
-//     the outcome is unknown. So does ErrClosing when it comes first: rueidis says so of commands in flight too, also when it
-//     leaves a master that Sentinels have deposed.
-//   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client is connecting too.
-//   - A connection that does not answer in time is avoided for ten seconds. rueidis keeps a shared connection until its own
-//     ping fails, eleven seconds with default options; meanwhile the driver's commands go over up to eight connections per
-//     server of the client's pool, which are closed when they fail as well.
-//   - A script with a WAIT behind it (MinReplicas) has a connection of the client's pool for itself: on a shared one it would hold
-//     up everybody. There are up to 64 of them at once.
-//   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the driver is.
+//   - A command is sent at most once. Only MOVED and ASK of a cluster, REDIRECT and NOSCRIPT are
+//     followed by another try, since they prove that nothing ran.
+//   - What surely was not sent matches driver.ErrNotSent: the client could not connect or was
+//     refused as it introduced itself, no node has the slot, the keys of a script have several
+//     slots, or ctx had ended. An error reply is a *driver.ServerError with the *rueidis.RedisError
+//     below. Whatever else breaks a connection comes as it is and means that the outcome is
+//     unknown. So does ErrClosing when it comes first: rueidis says so of commands in flight too,
+//     also when it leaves a master that Sentinels have deposed.
+//   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client
+//     is connecting too.
+//   - A shared connection that is silent is avoided. rueidis keeps it until its own ping fails,
+//     eleven seconds with default options; meanwhile commands for its node go over up to 16
+//     connections of the client's pool, which are closed when they fail as well. A connection
+//     counts as silent when a command on it has had no reply for half a second and its caller has
+//     left; for renewals and releases 0.2 s will do, and from 0.05 s on a free connection of the
+//     pool is used. The caller's own deadline does not matter, nor do commands that wait to be
+//     sent. As soon as the reply comes, or the connection breaks, the shared connections are used
+//     again.
+//   - What is known of connections, and the limits below, are each node's own. In a cluster the
+//     driver sends CLUSTER SLOTS every five seconds while it is in use, to tell the nodes apart.
+//   - At most 256 commands of a node are sent from their callers' goroutines, and 640 more from
+//     goroutines of their own. Those that find no room wait, and come back as driver.ErrNotSent if
+//     their ctx ends. One place in eight is reserved for what driver.Urgent marks (renewals,
+//     releases, conversions), which also enters before acquires that wait.
+//   - A script with a WAIT behind it (MinReplicas) has a connection of the client's pool for
+//     itself: on a shared one it would hold up everybody. There are up to 64 of them at once at a
+//     node.
+//   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the
+//     driver is.
 //
 // # What is not
 //
-//   - For good speed the driver trusts the shared connections once 64 commands in a row were answered. If then a connection
-//     is lost that nobody was waiting on, and the server accepts a new one but is silent, the calls that wait for it return
-//     when the client gives up dialing (Dialer.Timeout, 5 s by default).
-//     In a cluster it trusts none, and each call takes a goroutine.
-//   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the commands in flight. One that
-//     looks like a failed dial or a refused login comes as driver.ErrNotSent then, though the command may have run.
-//   - A command that is sent after rueidis has said ErrClosing once counts as not sent. Where Sentinels fail over and the
-//     program closes the client at the same time, it may have been.
-//   - 1024 commands without an answer fill a connection (RingScaleEachConn). What comes then waits whatever its ctx says,
-//     unless the environment has RUEIDIS_QUEUE_TYPE=flowbuffer.
-//   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by the client's ping.
-//   - What was given up lives on in the client: a dial until Dialer.Timeout, a pipelined command until its answer. A client that
-//     is closed while it dials keeps that connection open for good (v1.0.79: mux.Close against mux._pipe).
+//   - For good speed the driver trusts the shared connections once 64 commands in a row were
+//     answered. If then a connection is lost that nobody was waiting on, and the server accepts a
+//     new one but is silent, the calls that wait for it return when the client gives up dialing
+//     (Dialer.Timeout, 5 s by default). In a cluster it trusts none, and each call takes a
+//     goroutine.
+//   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the
+//     commands in flight. One that looks like a failed dial or a refused login comes as
+//     driver.ErrNotSent then, though the command may have run.
+//   - A command that is sent after rueidis has said ErrClosing once counts as not sent. Where
+//     Sentinels fail over and the program closes the client at the same time, it may have been.
+//   - 1024 commands without an answer fill a connection (RingScaleEachConn: 10). The limits above
+//     keep a driver below that; with a smaller RingScaleEachConn, or other users of the client,
+//     what comes then waits whatever its ctx says, unless the environment has
+//     RUEIDIS_QUEUE_TYPE=flowbuffer.
+//   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by
+//     the client's ping.
+//   - What was given up lives on in the client: a dial until Dialer.Timeout, a command until its
+//     answer. A client that is closed while it dials keeps that connection open for good (v1.0.79:
+//     mux.Close against mux._pipe).
 //
 // A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it does with the bare client.
 // To a near server a command of a lone caller then takes about half as long again; to many callers it makes no difference.
 //
 // # Options of the client
 //
-//   - ConnLifetime is refused by New. A command in flight on a connection that expires is sent again, though it may have been
-//     executed. New cannot see the option behind a wrapper, such as one for tracing.
-//   - DisableAutoPipelining does not concern the driver's commands: without pipelining rueidis does not notice a
-//     cancellation. DisableRetry changes nothing.
-//   - BlockingPoolSize must leave room for the subscriptions, the eight connections above and, with MinReplicas, for 64 more.
+//   - ConnLifetime is refused by New. A command in flight on a connection that expires is sent
+//     again, though it may have been executed. New cannot see the option behind a wrapper, such as
+//     one for tracing.
+//   - DisableAutoPipelining does not concern the driver's commands: without pipelining rueidis does
+//     not notice a cancellation. DisableRetry changes nothing.
+//   - BlockingPoolSize must leave room for the subscriptions, the 16 connections above and, with
+//     MinReplicas, for 64 more.
 //   - SendToReplicas must be false for scripts and SET, as it is where it asks cmd.IsReadOnly.
 //   - Sentinel.TopologyRefreshInterval of a few seconds heals a client that missed a failover.
-//   - DisableCache, and smaller ReadBufferEachConn and WriteBufferEachConn than half a MiB, suit a client for locks alone.
+//   - DisableCache, and smaller ReadBufferEachConn and WriteBufferEachConn than half a MiB, suit a
+//     client for locks alone.
 //   - miniredis needs DisableCache, ForceSingleClient and AlwaysRESP2.
 package rueidis

@@ -12,21 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// outcome tells what came of a command: nil if it was answered with anything but an error, otherwise an error as package
-// driver means it. closing is what health.closing was before.
+// outcome returns nil if a command was answered with anything but an error, otherwise an error as package driver means it.
+// closing is what a.closing was before the command was sent.
 func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
-	if res.NonRedisError() == nil {
-		a.health.answered()
-	} else {
-		a.health.unanswered(ctx)
-	}
-	return a.apart(ctx, res, closing)
-}
-
-// apart is outcome for what went over a connection of its own, and so tells nothing of the shared ones.
-func (a *adapter) apart(ctx context.Context, res rueidis.RedisResult, closing bool) error {
 	if err := res.NonRedisError(); err != nil {
 		return a.unanswered(ctx, err, closing)
+	}
+	if a.closing.Load() {
+		a.closing.Store(false)
 	}
 	refusal, ok := rueidis.IsRedisErr(res.Error())
 	if !ok { // no error, or a nil reply
@@ -70,7 +63,7 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 	if errors.Is(err, rueidis.ErrClosing) {
 		// What is in flight when the client is closed, or leaves a server that is no longer the master, gets it too. So
 		// the first of them proves nothing; a command that is sent after it goes nowhere.
-		a.health.closing.Store(true)
+		a.closing.Store(true)
 		notSent = closing
 	}
 	if ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {

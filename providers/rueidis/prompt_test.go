@@ -280,7 +280,7 @@ func testDeadConnection(t *testing.T, opts redis.ClientOption, proxies ...*fault
 	for _, p := range proxies {
 		conns -= p.Conns()
 	}
-	if conns < -8 {
-		t.Errorf("%d connections were added; want 8 at most", -conns)
+	if conns < -16 {
+		t.Errorf("%d connections were added; want 16 at most", -conns)
 	}
 }

@@ -17,12 +17,13 @@ import (
 
 type adapter struct {
 	driver.Base
-	client rueidis.Client
-	hub    *driver.Hub
-	info   atomic.Pointer[info]
-	health health
-	lanes  chan struct{} // one for each command that goes aside
-	waits  chan struct{} // one for each script with a WAIT behind it
+	client      rueidis.Client
+	hub         *driver.Hub
+	info        atomic.Pointer[info]
+	closing     atomic.Bool // the last error was ErrClosing
+	node        *node       // the only one; of a cluster, what is not known to be at another
+	topology    atomic.Pointer[topology]
+	topologyDue atomic.Int64 // when to ask for it again, in Unix nanoseconds
 }
 
 var (
@@ -45,9 +46,11 @@ func New(client rueidis.Client) (driver.Driver, error) {
 		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
-	a := &adapter{client: client, lanes: make(chan struct{}, lanes), waits: make(chan struct{}, waits)}
-	a.health.many = client.Mode() == rueidis.ClientModeCluster
+	a := &adapter{client: client, node: newNode(client.Mode() == rueidis.ClientModeCluster)}
 	a.hub = driver.NewHub(a.open)
+	if a.node.cluster {
+		a.learnTopology()
+	}
 	return a, nil
 }
 
@@ -86,7 +89,15 @@ func (a *adapter) Info() driver.Info {
 }
 
 // Close implements driver.Driver.
-func (a *adapter) Close() error { return a.Shutdown(a.hub) }
+func (a *adapter) Close() error {
+	a.node.close()
+	if t := a.topology.Load(); t != nil {
+		for _, n := range t.nodes {
+			n.close()
+		}
+	}
+	return a.Shutdown(a.hub)
+}
 
 // Subscribe implements driver.Driver.
 func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {

@@ -3,7 +3,6 @@ package rueidis
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -11,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A batch goes aside, since a shared connection is dead, while its slot is on the move. The client's own DoMulti panics then,
-// in a goroutine where nobody can recover.
-func TestBatchAsideOfASlotOnTheMove(t *testing.T) {
+// A batch avoids a silent shared connection while its slot is on the move. The client's own DoMulti
+// panics then, in a goroutine where nobody can recover.
+func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	cluster := redistest.StartCluster(t, 3, redistest.Options{})
@@ -28,8 +27,11 @@ func TestBatchAsideOfASlotOnTheMove(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = drv.Close() })
 	a := drv.(*adapter)
-	dead := time.Now().Add(time.Hour)
-	a.health.dead.Store(&dead)
+	cmd, err := a.build(false, []string{"{batch}"}, nil, "GET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.nodeOf(cmd).beginProbe(-silence)
 
 	script := driver.NewScript("return redis.call('INCR', KEYS[1])")
 	var calls []driver.Call
@@ -45,7 +47,7 @@ func TestBatchAsideOfASlotOnTheMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round, batch := range [][]driver.Call{calls, calls, calls[:few], calls[:1]} {
+	for round, batch := range [][]driver.Call{calls, calls, calls[:8], calls[:1]} {
 		for i, r := range a.EvalMany(t.Context(), batch) {
 			if r.Err != nil {
 				t.Fatalf("call %d: %v", i, r.Err)

@@ -1,0 +1,68 @@
+package rueidis
+
+import "time"
+
+// route is how a command goes to the server.
+type route uint8
+
+const (
+	// direct: over a shared connection of the client, in the caller's goroutine.
+	direct route = iota
+	// detached: over a shared connection, in a goroutine of its own that the caller can leave. A
+	// client that connects does not look at ctx, and one call waits for what another dials under a
+	// ctx of its own.
+	detached
+	// pooled: over a connection of the client's pool that the command has for itself, and that the
+	// client closes if the command gets no reply.
+	pooled
+	// spare: pooled if there is room at once, else detached.
+	spare
+)
+
+const (
+	warm          = 64                     // replies in a row that make it likely that all shared connections stand
+	doubt         = 50 * time.Millisecond  // how long a shared connection may be silent before it is avoided where that costs nothing
+	silence       = 500 * time.Millisecond // how long before it is avoided even if commands then wait for one another
+	urgentSilence = 200 * time.Millisecond // the same for renewals, releases and the like
+)
+
+// condition is what decides on the route of a command.
+type condition struct {
+	urgent  bool          // the command keeps or ends a hold
+	cluster bool          // the client may have to connect to a node for any command
+	warm    bool          // the last commands were all answered
+	crowded bool          // many commands are under way in their callers' goroutines
+	overdue time.Duration // for how long a shared connection of the node has been silent
+}
+
+// choose returns the route for a command. What is sent on a dead shared connection is lost until
+// the client's own ping has failed, so a silent one is avoided.
+func choose(c condition) route {
+	limit := silence
+	if c.urgent {
+		limit = urgentSilence
+	}
+	switch {
+	case c.overdue >= limit:
+		return pooled
+	case c.overdue >= doubt:
+		return spare
+	case c.cluster || !c.warm || c.crowded:
+		return detached
+	default:
+		return direct
+	}
+}
+
+// overdue returns for how long a command without a reply shows that its connection is silent. The
+// command was sent at sent, the last reply to any command of the node came at replied, and of the
+// commands with a reply the latest was sent at newest. All are times since the same moment.
+//
+// A connection replies in order. A reply to an earlier command shows that the server is on its way
+// to this one. A reply to a later command came over another connection and shows nothing.
+func overdue(now, sent, replied, newest time.Duration) time.Duration {
+	if newest <= sent {
+		sent = max(sent, replied)
+	}
+	return max(0, now-sent)
+}

@@ -1,0 +1,106 @@
+package rueidis
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	const moment = time.Nanosecond
+	for _, tt := range []struct {
+		name string
+		c    condition
+		want route
+	}{
+		{"all is well", condition{warm: true}, direct},
+		{"not warm yet", condition{}, detached},
+		{"a cluster", condition{warm: true, cluster: true}, detached},
+		{"many go direct", condition{warm: true, crowded: true}, detached},
+		{"urgent, and all is well", condition{warm: true, urgent: true}, direct},
+		{"a moment ago", condition{overdue: doubt - moment}, detached},
+		{"not for long", condition{overdue: doubt}, spare},
+		{"not for long, in a cluster", condition{overdue: doubt, cluster: true}, spare},
+		{"nearly long enough", condition{overdue: silence - moment}, spare},
+		{"long enough", condition{overdue: silence}, pooled},
+		{"nearly long enough, urgent", condition{overdue: urgentSilence - moment, urgent: true}, spare},
+		{"long enough, urgent", condition{overdue: urgentSilence, urgent: true}, pooled},
+		{"many, and silence", condition{overdue: silence, crowded: true, warm: true}, pooled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := choose(tt.c); got != tt.want {
+				t.Errorf("route %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	for _, tt := range []struct {
+		name                       string
+		now, sent, replied, newest time.Duration
+		want                       time.Duration
+	}{
+		{"no reply ever", 9 * s, 4 * s, 0, 0, 5 * s},
+		{"the last reply before it was sent", 9 * s, 4 * s, 3 * s, 2 * s, 5 * s},
+		{"a reply since, to an earlier command", 9 * s, 4 * s, 7 * s, 2 * s, 2 * s},
+		{"a reply just now, to an earlier command", 9 * s, 4 * s, 9 * s, 3 * s, 0},
+		{"a reply since, to a later command", 9 * s, 4 * s, 7 * s, 5 * s, 5 * s},
+		{"a reply just now, to a later command", 9 * s, 4 * s, 9 * s, 8 * s, 5 * s},
+		{"a reply that came after now was read", 9 * s, 4 * s, 9*s + 1, 3 * s, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := overdue(tt.now, tt.sent, tt.replied, tt.newest); got != tt.want {
+				t.Errorf("overdue for %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTopology(t *testing.T) {
+	t.Parallel()
+	master := func(id string) []any { return []any{"127.0.0.1", int64(7000), id} }
+	reply := []any{
+		[]any{int64(100), int64(199), master("b"), master("replica")},
+		[]any{int64(0), int64(99), master("a")},
+		[]any{int64(300), int64(300), master("a")},
+		[]any{int64(16383), int64(16384), master("past the end")},
+		[]any{int64(5), int64(4), master("backwards")},
+		[]any{int64(400), int64(401)},
+		[]any{int64(402), int64(403), []any{}},
+		[]any{"404", int64(405), master("text")},
+		"nonsense",
+	}
+	ranges := parseSlots(reply)
+	if len(ranges) != 3 {
+		t.Fatalf("%d ranges, want 3: %v", len(ranges), ranges)
+	}
+	top := newTopology(nil, ranges)
+	a, b := top.find(0), top.find(100)
+	if a == nil || b == nil || a == b {
+		t.Fatalf("nodes %p and %p, want two", a, b)
+	}
+	for slot, want := range map[uint16]*node{0: a, 50: a, 99: a, 100: b, 199: b, 200: nil, 299: nil, 300: a, 301: nil, 404: nil, 16383: nil} {
+		if got := top.find(slot); got != want {
+			t.Errorf("slot %d is at %p, want %p", slot, got, want)
+		}
+	}
+	// What is known of a node stays known, also when its slots change.
+	next := newTopology(top, parseSlots([]any{[]any{int64(0), int64(199), master("a")}, []any{int64(200), int64(200), master("c")}}))
+	if got := next.find(150); got != a {
+		t.Errorf("a slot that moved is at %p, want %p", got, a)
+	}
+	if c := next.find(200); c == nil || c == a || c == b {
+		t.Errorf("a new node is %p, want another than %p and %p", c, a, b)
+	}
+	for _, reply := range []any{nil, "", int64(1), []any{}} {
+		if got := parseSlots(reply); got != nil {
+			t.Errorf("%s: %v, want nothing", fmt.Sprint(reply), got)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package rueidis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// pooledTimeout bounds a command on a connection of its own, where the client has no timeout.
+const pooledTimeout = 10 * time.Second
+
+// send sends one command: words, then keys, then args. read converts its answer; a nil reply is no
+// error.
+func send[T any](ctx context.Context, a *adapter, keys, args []string, read func(rueidis.RedisResult) (T, error), words ...string) (v T, err error) {
+	if err = a.ready(ctx); err != nil {
+		return v, err
+	}
+	cmd, err := a.build(false, keys, args, words...)
+	if err != nil {
+		return v, err
+	}
+	n, closing := a.nodeOf(cmd), a.closing.Load()
+	outcome := func(res rueidis.RedisResult) (v T, err error) {
+		if err = a.outcome(ctx, res, closing); err != nil {
+			return v, err
+		}
+		return read(res)
+	}
+	r := n.route(ctx)
+	if r == direct {
+		n.direct.Add(1)
+		sent := n.now()
+		res := a.client.Do(pipelined(ctx), cmd)
+		n.direct.Add(-1)
+		a.observeDirect(ctx, n, sent, res)
+		return outcome(res)
+	}
+	var own rueidis.Completed // for a connection of its own
+	if r != detached {
+		if own, err = a.build(true, keys, args, words...); err != nil {
+			return v, err
+		}
+	}
+	return detach(ctx, n, n.gates(r), func(c *call) (T, error) {
+		if c.gate == n.shared {
+			res := a.client.Do(c.lasting(ctx), cmd)
+			n.observe(c.sent, res.NonRedisError() == nil)
+			return outcome(res)
+		}
+		ctx, cancel := context.WithTimeout(ctx, pooledTimeout)
+		defer cancel()
+		return outcome(a.client.Do(ctx, own))
+	})
+}
+
+// observeDirect notes what came of one or more direct commands, of which res is one result.
+func (a *adapter) observeDirect(ctx context.Context, n *node, sent time.Duration, res rueidis.RedisResult) {
+	replied := res.NonRedisError() == nil
+	n.observe(sent, replied)
+	if !replied && ended(ctx) != nil {
+		a.probe(n, sent)
+	}
+}
+
+// pings is how many pings a probe sends. The client picks a shared connection at random for each;
+// so many reach every one of a few.
+const pings = 64
+
+// probe finds out whether the shared connections of n reply. It stands for a direct command that
+// was sent at sent and got no reply, since the client does not tell when it comes after all. A
+// connection replies in order.
+func (a *adapter) probe(n *node, sent time.Duration) {
+	c := n.beginProbe(sent)
+	if c == nil {
+		return
+	}
+	began := a.Background(func(ctx context.Context) {
+		defer n.endProbe(c)
+		var wg sync.WaitGroup
+		for range pings {
+			ping := a.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe") // with a slot the client picks at random
+			wg.Go(func() { a.client.Do(context.WithoutCancel(ctx), ping) })
+		}
+		over := make(chan struct{})
+		go func() {
+			wg.Wait()
+			close(over)
+		}()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+	})
+	if !began {
+		n.endProbe(c)
+	}
+}
+
+// ready is nil if a command may be sent.
+func (a *adapter) ready(ctx context.Context) error {
+	if err := a.Guard(); err != nil {
+		return err
+	}
+	return driver.NotSent(ctx.Err())
+}
+
+// build makes a command for a shared connection, or as blocking for one of the pool. A cluster
+// client's builder panics on keys of several slots.
+func (a *adapter) build(blocking bool, keys, args []string, words ...string) (cmd rueidis.Completed, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			got := fmt.Sprintf("%.200q: %v", strings.Join(keys, " "), p)
+			err = driver.NotSent(driver.Invalid("keys of a script", got, "keys of one cluster slot"))
+		}
+	}()
+	c := a.client.B().Arbitrary(words...).Keys(keys...).Args(args...)
+	if blocking {
+		cmd = c.Blocking()
+	} else {
+		cmd = c.Build().ToPipe()
+	}
+	if len(keys) == 0 {
+		cmd = cmd.SetSlot("") // without a slot a cluster client may choose a replica, and panics in a batch
+	}
+	return cmd, nil
+}
+
+// pipelined returns ctx as the client may see it for a direct command. A lone command with a
+// deadline is read under that deadline alone, and would not notice a cancellation before; without
+// one it is pipelined, and ends with Done.
+func pipelined(ctx context.Context) context.Context {
+	if driver.Cancellable(ctx) {
+		return undated{ctx}
+	}
+	return ctx
+}
+
+type undated struct{ context.Context }
+
+// Deadline implements context.Context.
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// lasting returns ctx as the client sees it for a detached command: it does not end once the
+// command is on its way, so that the client returns when the reply comes or the connection breaks,
+// and not when the caller leaves. A command that has not been sent when ctx ends is not sent, since
+// Err still says so.
+func (c *call) lasting(ctx context.Context) context.Context {
+	return lasting{pipelined(ctx), c.over}
+}
+
+type lasting struct {
+	context.Context
+	over <-chan struct{}
+}
+
+// Done implements context.Context.
+func (l lasting) Done() <-chan struct{} { return l.over }
