@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -40,6 +41,11 @@ var driverClusterCases = []testCase{
 		name: "a silent node keeps no answers back", on: realCluster, own: true, needs: batches,
 		why: "the renewals of a batch that other nodes have answered must not count as unanswered",
 		run: silentNodeInBatch,
+	},
+	{
+		name: "a silent node holds up no other", on: realCluster, own: true,
+		why: "calls that wait for one node must not take what those to other nodes need: their locks would be lost with it",
+		run: silentNodeHoldsUpNoOther,
 	},
 }
 
@@ -127,6 +133,84 @@ func silentNodeInBatch(t *caseT) {
 	t.ok(silent.Thaw(), "let the node go on")
 }
 
+// silentNodeHoldsUpNoOther freezes one node of three, makes many calls to it in each way to send, and demands that calls to the
+// others are answered soon.
+func silentNodeHoldsUpNoOther(t *caseT) {
+	drv, silent := t.driver(), t.srv.cluster.Nodes()[1]
+	key := func(at bool) string {
+		for {
+			if key := t.key(); (t.srv.cluster.NodeForKey(key) == silent) == at {
+				return key
+			}
+		}
+	}
+	ways := t.waysToSend()
+	for name, send := range ways {
+		for _, at := range []bool{true, false} {
+			t.ok(send(t.ctx, drv, key(at)), "%s at first", name)
+		}
+	}
+	t.ok(silent.Freeze(), "freeze a node")
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	var calls sync.WaitGroup
+	for _, send := range ways {
+		for range 100 {
+			key := key(true)
+			calls.Go(func() {
+				bound := driver.Bound(ctx, 10*shortly) // so that it is known that the node is silent
+				_ = send(bound, drv, key)
+				bound.Stop()
+				_ = send(ctx, drv, key)
+			})
+		}
+	}
+	for end := time.Now().Add(30 * shortly); time.Now().Before(end); {
+		for name, send := range ways {
+			bound := driver.Bound(context.Background(), t.prompt)
+			t.ok(send(bound, drv, key(false)), "%s to another node", name)
+			bound.Stop()
+		}
+	}
+	t.ok(silent.Thaw(), "let the node go on")
+	cancel()
+	t.promptly("the calls to the silent node return", calls.Wait)
+	for name, send := range ways {
+		t.ok(send(t.ctx, drv, key(true)), "%s when the node goes on", name)
+	}
+}
+
+// waysToSend are all the ways in which the provider sends a command about one key.
+func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, string) error {
+	ways := map[string]func(context.Context, driver.Driver, string) error{
+		"SetNX": func(ctx context.Context, drv driver.Driver, key string) error {
+			_, err := drv.SetNX(ctx, key, "v", time.Minute)
+			return err
+		},
+		"Eval": func(ctx context.Context, drv driver.Driver, key string) error {
+			_, err := drv.Eval(ctx, countScript, []string{key}, nil)
+			return err
+		},
+	}
+	if !t.h.lacks(FeatureBatch) {
+		ways["EvalMany"] = func(ctx context.Context, drv driver.Driver, key string) error {
+			call := driver.Call{Script: countScript, Keys: []string{key}}
+			var errs error
+			for _, r := range t.batcher(drv).EvalMany(ctx, []driver.Call{call, call}) {
+				errs = errors.Join(errs, r.Err)
+			}
+			return errs
+		}
+	}
+	if !t.h.lacks(FeatureReplicas) {
+		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, shortly)
+			return err
+		}
+	}
+	return ways
+}
+
 // successorIsFound ends a master of which two replicas are known, and demands of each way to send that it reaches the one that
 // takes over.
 func successorIsFound(t *caseT) {
@@ -143,26 +227,10 @@ func successorIsFound(t *caseT) {
 			}
 		}
 	}
-	ways := map[string]func(context.Context, driver.Driver) error{
-		"SetNX": func(ctx context.Context, drv driver.Driver) error {
-			_, err := drv.SetNX(ctx, key(), "v", time.Minute)
-			return err
-		},
-		"Eval": func(ctx context.Context, drv driver.Driver) error {
-			_, err := drv.Eval(ctx, countScript, []string{key()}, nil)
-			return err
-		},
-	}
-	if !t.h.lacks(FeatureBatch) {
-		ways["EvalMany"] = func(ctx context.Context, drv driver.Driver) error {
-			calls := []driver.Call{{Script: countScript, Keys: []string{key()}}, {Script: countScript, Keys: []string{key()}}}
-			results := t.many(ctx, drv, calls)
-			return errors.Join(results[0].Err, results[1].Err)
-		}
-	}
+	ways := t.waysToSend()
 	if !t.h.lacks(FeatureReplicas) {
-		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver) error {
-			_, acked, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key()}, nil, 1, shortly)
+		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
+			_, acked, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, shortly)
 			if err == nil && acked == 0 {
 				err = errors.New("no replica acknowledged it")
 			}
@@ -172,7 +240,7 @@ func successorIsFound(t *caseT) {
 	drivers := map[string]driver.Driver{} // one for each way: none is to learn from another
 	for name, send := range ways {
 		drivers[name] = t.driver()
-		t.eventually(name+" works before the failover", func() bool { return send(t.ctx, drivers[name]) == nil })
+		t.eventually(name+" works before the failover", func() bool { return send(t.ctx, drivers[name], key()) == nil })
 	}
 	t.ok(master.Kill(), "end a master")
 	t.eventually("a replica takes over", func() bool {
@@ -184,7 +252,7 @@ func successorIsFound(t *caseT) {
 		t.eventually(name+" reaches it", func() bool {
 			ctx := driver.Bound(t.ctx, 10*shortly)
 			defer ctx.Stop()
-			return send(ctx, drivers[name]) == nil
+			return send(ctx, drivers[name], key()) == nil
 		})
 	}
 	t.ok(master.Restart(t.ctx), "start the old master")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -55,6 +56,11 @@ var driverOutcomeCases = []testCase{
 				})
 			}
 		},
+	},
+	{
+		name: "a hopeless deadline slows nobody else", on: proxied,
+		why: "a caller in a hurry says nothing of the server; to avoid connections after it takes them from everybody",
+		run: hopelessDeadlineSlowsNobody,
 	},
 	{
 		name: "a lost reply leaves the command open", on: proxied,
@@ -237,6 +243,43 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 			})
 		}
 	}
+}
+
+// hopelessDeadlineSlowsNobody makes many calls at once over a slow link before and after a few that cannot be answered in time.
+func hopelessDeadlineSlowsNobody(t *caseT) {
+	const workers, calls, latency = 64, 5, 20 * time.Millisecond
+	p, drv := t.proxied()
+	t.warm(drv, countScript)
+	p.Latency(latency)
+	many := func() time.Duration {
+		start := time.Now()
+		var all sync.WaitGroup
+		for range workers {
+			key := t.key()
+			all.Go(func() {
+				for range calls {
+					if _, err := drv.Eval(t.ctx, countScript, []string{key}, nil); err != nil {
+						t.Errorf("Eval: %v", err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		return time.Since(start)
+	}
+	many() // connects
+	before := many()
+	t.eventually("calls are as fast as before", func() bool {
+		for _, parent := range []context.Context{t.ctx, context.Background()} {
+			bound := driver.Bound(parent, latency/20)
+			_, err := drv.Eval(bound, countScript, []string{t.key()}, nil)
+			bound.Stop()
+			if err == nil {
+				t.Errorf("Eval was answered within %v, over a link of %v", latency/20, latency)
+			}
+		}
+		return many() < 4*before
+	})
 }
 
 func lostReplyLeavesOpen(t *caseT) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +73,23 @@ func mapped(change func(error) error) flawedDriver {
 	}
 }
 
+// oneByOneAfterDeadline takes a caller's deadline for a dead connection, and then opens a single other one.
+func oneByOneAfterDeadline() flawedDriver {
+	var dead atomic.Bool
+	var other sync.Mutex
+	return flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		if dead.Load() {
+			other.Lock()
+			defer other.Unlock()
+		}
+		r, err := d.Eval(ctx, s, keys, args)
+		if errors.Is(err, context.DeadlineExceeded) {
+			dead.Store(true)
+		}
+		return r, err
+	}}
+}
+
 // silent never wakes.
 type silent struct{ driver.Subscription }
 
@@ -122,6 +141,11 @@ var flawedDrivers = []struct {
 		[]string{
 			"a cancel returns soon", "a deadline returns soon", "a bounded context returns soon", "a context that is over sends nothing",
 		},
+	},
+	{
+		"sends one by one after a deadline",
+		oneByOneAfterDeadline(),
+		[]string{"a hopeless deadline slows nobody else"},
 	},
 	{
 		"rounds the expiry to seconds",
