@@ -15,6 +15,10 @@ func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []
 	return driver.EvalAckedOnce(s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
 		body[0] = script
 		p, err := follow(ctx, a, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
+		err = driver.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {
+			r, _, err := driver.NewAcked(p.reply, err, p.acked, p.waitErr)
+			return r, err
+		})
 		return driver.NewAcked(p.reply, err, p.acked, p.waitErr)
 	})
 }

@@ -16,7 +16,8 @@ import (
 
 // call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one of two ways. A connection
 // of a prompt pool is used in this goroutine and closed when ctx ends. Elsewhere dialing, testing or waiting may ignore ctx,
-// so all is done in a goroutine that finishes behind.
+// so all is done in a goroutine that finishes behind. So it is where calls wait at the gate: many callers may give up then, and
+// their connections are kept for a moment, for the answers.
 func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
@@ -26,41 +27,61 @@ func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Con
 		return zero, driver.NotSent(err)
 	}
 	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake of ctx.
-	if a.inline.Load() && a.prompt.IdleCount() > 0 {
-		return run(ctx, a, key, use, new(atomic.Bool))
+	inline := a.inline.Load() && a.prompt.IdleCount() > 0
+	gate := a.gate
+	if endless(ctx) {
+		gate = nil
 	}
-	return behind(ctx, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun) })
+	if inline && (gate == nil || gate.TryEnter(ctx)) {
+		if gate != nil {
+			defer gate.Leave()
+		}
+		return run(ctx, a, key, use, new(atomic.Bool), 0)
+	}
+	return behind(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun, lag) })
 }
 
-// behind runs f in a goroutine that outlives ctx if it must. While f has not set begun and ctx has ended, nothing has been
-// sent or ever will be.
-func behind[T any](ctx context.Context, f func(begun *atomic.Bool) (T, error)) (T, error) {
+// endless reports whether ctx never ends: its caller waits for a connection as long as the pool lets it, and never leaves a
+// call behind.
+func endless(ctx context.Context) bool {
+	_, bounded := ctx.Deadline()
+	return !bounded && !driver.Cancellable(ctx)
+}
+
+// behind runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one. While f has not set begun
+// and ctx has ended, nothing has been sent or ever will be.
+func behind[T any](ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error)) (v T, err error) {
 	var begun atomic.Bool
-	v, err := driver.Await(ctx, func() (T, error) { return f(&begun) })
+	if gate == nil {
+		v, err = driver.Await(ctx, func() (T, error) { return f(&begun) })
+	} else {
+		v, err = driver.AwaitIn(ctx, gate, func() (T, error) { return f(&begun) })
+	}
 	if !begun.Load() {
 		err = driver.NotSent(err)
 	}
 	return v, err
 }
 
-func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error), begun *atomic.Bool) (T, error) {
+func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error), begun *atomic.Bool, lag time.Duration) (T, error) {
 	conn, err := a.get(ctx, key)
 	if err != nil {
 		var zero T
 		return zero, driver.NotSent(explain(ctx, err))
 	}
 	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
-	return begin(ctx, conn, use, begun)
+	return begin(ctx, conn, use, begun, lag)
 }
 
-// begin uses conn, which nobody has used yet. It sets begun and then looks at ctx for the last time, in this order.
-func begin[T any](ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool) (T, error) {
+// begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun and then looks at ctx for the
+// last time, in this order.
+func begin[T any](ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool, lag time.Duration) (T, error) {
 	begun.Store(true)
 	if err := ctx.Err(); err != nil {
 		var zero T
 		return zero, driver.NotSent(err)
 	}
-	w := watch(ctx, conn)
+	w := watch(ctx, conn, lag)
 	v, err := use(conn)
 	w.end()
 	return v, explain(ctx, err)
@@ -98,8 +119,11 @@ func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any
 	return conn.Do(command, args...)
 }
 
+// lag is how long a call that its caller has left waits for its answer: what is answered late is known.
+const lag = time.Second
+
 // grace is what a read may last longer than ctx. The watcher or driver.Await ends the call; this ends what goes on behind.
-const grace = 100 * time.Millisecond
+const grace = lag + 100*time.Millisecond
 
 // readLimit is never zero: to redigo that is no limit at all.
 func readLimit(ctx context.Context) (time.Duration, bool) {
@@ -146,7 +170,7 @@ func shut(conn redis.Conn) {
 	_, _ = redis.ReceiveContext(conn, ctx) // always fails
 }
 
-// watcher shuts a connection when ctx ends, so that what reads or writes on it returns.
+// watcher shuts a connection when ctx ends, or lag after that, so that what reads or writes on it returns.
 type watcher struct {
 	timer *time.Timer // either for a deadline alone
 	stop  func() bool // or for ctx
@@ -155,12 +179,16 @@ type watcher struct {
 	conn redis.Conn // nil once over
 }
 
-func watch(ctx context.Context, conn redis.Conn) *watcher {
+func watch(ctx context.Context, conn redis.Conn, lag time.Duration) *watcher {
 	w := &watcher{conn: conn}
 	if driver.Cancellable(ctx) {
-		w.stop = context.AfterFunc(ctx, w.expire)
+		expire := w.expire
+		if lag > 0 {
+			expire = func() { time.AfterFunc(lag, w.expire) }
+		}
+		w.stop = context.AfterFunc(ctx, expire)
 	} else if deadline, ok := ctx.Deadline(); ok {
-		w.timer = time.AfterFunc(time.Until(deadline), w.expire)
+		w.timer = time.AfterFunc(time.Until(deadline)+lag, w.expire)
 	}
 	return w
 }

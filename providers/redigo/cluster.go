@@ -73,13 +73,13 @@ func ask[T any](ctx context.Context, a *adapter, asked error, use func(redis.Con
 		}
 		return use(conn)
 	}
-	return behind(ctx, func(begun *atomic.Bool) (v T, err error) {
+	return behind(ctx, nil, func(begun *atomic.Bool) (v T, err error) {
 		visit := func(addr string, conn redis.Conn) error {
 			if addr != target {
 				return nil
 			}
 			if err = conn.Err(); err == nil {
-				v, err = begin(ctx, conn, asking, begun)
+				v, err = begin(ctx, conn, asking, begun, lag)
 			}
 			return errVisited
 		}

@@ -19,7 +19,11 @@
 //     a ctx that ended meanwhile. An error reply is a *driver.ServerError with redis.Error below. Whatever else breaks a
 //     connection (EOF, a reset, a timeout) comes as it is and means that the outcome is unknown.
 //   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx. The connection of a call
-//     that was given up is closed, or kept until its reply has come: it never serves another call before.
+//     that was given up is closed, or kept until its reply has come, for a second at most: it never serves another call before.
+//     A reply that comes then can still be heard (driver.PendingError).
+//   - No more calls are under way at once than MaxActive says; without it, than MaxIdle says, but at least 64; over a pool of
+//     another type, 1024. One in eight is for renewals and releases. Other calls wait in the driver: who gives up there has
+//     sent nothing. A ctx that never ends waits at the pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's functions and not counted in
 //     MaxActive.

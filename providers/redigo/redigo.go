@@ -27,6 +27,7 @@ type adapter struct {
 
 	pool    Pool
 	cluster cluster // pool, if it is one
+	gate    *driver.Gate
 	hub     *driver.Hub
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline says that a connection taken from it can be
@@ -51,7 +52,7 @@ func New(pool Pool) (driver.Driver, error) {
 	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
-	a := &adapter{pool: pool}
+	a := &adapter{pool: pool, gate: driver.NewGate(places(pool))}
 	a.hub = driver.NewHub(a.open)
 	a.cluster, _ = pool.(cluster)
 	if p, ok := pool.(*redis.Pool); ok {
@@ -66,9 +67,35 @@ func New(pool Pool) (driver.Driver, error) {
 	return a, nil
 }
 
+const (
+	// leastPlaces is how many calls are under way at once, at least, where a pool has no MaxActive. More than MaxIdle of them
+	// would dial for each call.
+	leastPlaces = 64
+	// unknownPlaces is how many are for a pool of another type, and for all nodes of a cluster.
+	unknownPlaces = 1024
+)
+
+// places is how many calls are under way at once.
+func places(pool Pool) int {
+	p, ok := pool.(*redis.Pool)
+	switch {
+	case !ok:
+		return unknownPlaces
+	case p.MaxActive > 0:
+		return p.MaxActive
+	default:
+		return max(p.MaxIdle, leastPlaces)
+	}
+}
+
 // SetNX implements [driver.Driver].
 func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	v, err := a.do(ctx, key, "SET", []any{key, value, "NX", "PX", ttl.Milliseconds()})
+	return isSet(v, driver.ConvertPending(err, isSet))
+}
+
+// isSet reads what SET NX was answered.
+func isSet(v any, err error) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
@@ -86,11 +113,16 @@ func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []strin
 	return driver.EvalOnce(s, func(command, script string) (driver.Reply, error) {
 		body[0] = script
 		v, err := a.do(ctx, firstKey(keys), command, body)
-		if err != nil {
-			return driver.Reply{}, err
-		}
-		return driver.NewReply(v)
+		return reply(v, driver.ConvertPending(err, reply))
 	})
+}
+
+// reply reads what a script was answered.
+func reply(v any, err error) (driver.Reply, error) {
+	if err != nil {
+		return driver.Reply{}, err
+	}
+	return driver.NewReply(v)
 }
 
 // scriptArgs are the arguments of EVAL and EVALSHA, with room for the script or its digest in front.

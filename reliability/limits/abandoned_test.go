@@ -1,0 +1,64 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// Tries that were given up on a lock that is held by another cost the server nothing for long, whatever its TTL: most were
+// refused, or were never sent. Before, each of them sent about 35 scripts.
+func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
+		const tries = 1500
+		l := locker.Must(single.New(open(), single.Config{TTL: 10 * time.Minute}))
+		holder, err := l.Acquire(t.Context(), locker.Request{Name: "held"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := runtime.NumGoroutine()
+		var wg sync.WaitGroup
+		for range tries {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+				defer cancel()
+				if _, err := l.Acquire(ctx, locker.Request{Name: "held", NoWait: true}); err == nil {
+					t.Error("got a lock that another holds")
+				}
+			})
+		}
+		wg.Wait()
+		eventually(t, "few goroutines are left", func() bool { return runtime.NumGoroutine() < before+100 })
+		eventually(t, "less than 200 commands in a second", func() bool {
+			commands := processed(t, server)
+			<-time.After(time.Second)
+			return processed(t, server)-commands < 200
+		})
+		if err := holder.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+	})
+}
+
+// processed is how many commands the server has executed.
+func processed(t *testing.T, server *redistest.Server) (n int) {
+	t.Helper()
+	text, _ := server.MustCommand(t, "INFO", "stats").(string)
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Sscanf(line, "total_commands_processed:%d", &n); err == nil {
+			return n
+		}
+	}
+	t.Fatal("INFO has no total_commands_processed")
+	return 0
+}
