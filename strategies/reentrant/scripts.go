@@ -36,7 +36,10 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-var common = holds.Lua + lockLua
+// form is the pattern of a hold's value.
+const form = "local form = '^(%d+)$'\n"
+
+var common = form + holds.Lua + lockLua
 
 var inspectScript = driver.NewScript(common + inspectLua)
 

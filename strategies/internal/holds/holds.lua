@@ -1,4 +1,5 @@
--- Holds as fields of a hash. A strategy's open(key) reads the lock into a table:
+-- Holds as fields of a hash. A strategy's form, before this, is the pattern of a hold's value: its first capture is when the hold
+-- ends, two more are numbers. Its open(key) reads the lock into a table:
 --   key     the hash
 --   now     the server's time, ms
 --   last    the token of the hold that ends last; of any hold while rough is there; may be of none where none is live
@@ -20,9 +21,31 @@ local function clock()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
+-- broken: something was read that no script of ours writes. A script that would grant or tell anything returns unknown then,
+-- before its first write; one that ends or extends a hold goes on with that one alone.
+local broken = false
+local unknown = {-2, 'a lock that is not of our form'}
+
+-- digits(text) returns a number of ms, or of something that is no larger; 0 where there is none.
+local function digits(text)
+  if text and (#text > 16 or not string.match(text, '^%d+$')) then
+    broken = true
+    return 0
+  end
+  return tonumber(text or 0)
+end
+
 -- till_of(value) returns when a hold of that value ends, nil for what is none.
 local function till_of(value)
-  return value and tonumber(string.match(value, '^%d+'))
+  if not value then
+    return nil
+  end
+  local till, number, length = string.match(value, form)
+  if not till or #till > 15 or number and (#number > 16 or #length > 4) then
+    broken = true
+    return nil
+  end
+  return tonumber(till)
 end
 
 -- ends(lock, token) returns when a hold ends or ended, nil where there is none.
@@ -36,12 +59,20 @@ local function live(lock, token)
   return till and till > lock.now and till or nil
 end
 
+-- last_end(lock) returns when last ends or ended, nil where there is none.
+local function last_end(lock)
+  if lock.ending == nil then
+    lock.ending = ends(lock, lock.last) or false
+  end
+  return lock.ending or nil
+end
+
 -- look(lock, fields, except) finds among fields and their values the hold that ends last, but not except, and a bounded
 -- number of dead ones.
 local function look(lock, fields, except)
   local found = {till = lock.now, dead = {}}
   for i = 1, #fields, 2 do
-    local till = #fields[i] == 22 and fields[i] ~= except and (till_of(fields[i + 1]) or 0)
+    local till = #fields[i] == 22 and fields[i] ~= except and till_of(fields[i + 1])
     if till and till > found.till then
       found.token, found.till = fields[i], till
     elseif till and till <= lock.now and #found.dead < few then
@@ -58,8 +89,8 @@ end
 -- holder(lock, exact, except) finds a live hold that is not except: with exact the one that ends last, else any. Its token
 -- is nil where none is live. It costs O(1), unless last is except or ended or, with exact, is rough.
 local function holder(lock, exact, except)
-  local till = lock.last ~= except and live(lock, lock.last)
-  if till and not (lock.rough and (exact or redis.call('HLEN', lock.key) <= few)) then
+  local till = lock.last ~= except and last_end(lock)
+  if till and till > lock.now and not (lock.rough and (exact or redis.call('HLEN', lock.key) <= few)) then
     return {token = lock.last, till = till, known = true}
   end
   if not exact and redis.call('HLEN', lock.key) > few then
@@ -129,8 +160,8 @@ end
 
 -- keep(lock, token, till, rest) writes a hold: when it ends, then rest. The key's expiry never shrinks by it.
 local function keep(lock, token, till, rest)
-  local last, latest = ends(lock, lock.last), nil
-  if lock.rough then
+  local last, latest = last_end(lock), nil
+  if lock.rough or broken then
     latest = till - lock.now >= redis.call('PTTL', lock.key)
   else
     latest = not last or till > last

@@ -55,6 +55,8 @@ func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, erro
 		return locker.Term{}, driver.Final(errOvertaken)
 	case replyCounter:
 		return locker.Term{}, h.counterInTheWay(cmd)
+	case replyForeign:
+		return locker.Term{}, h.foreignBeside(cmd)
 	default:
 		return locker.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}

@@ -193,6 +193,8 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 		return locker.Term{}, locker.ErrLost
 	case replyCounter:
 		return locker.Term{}, h.counterInTheWay(cmd)
+	case replyForeign:
+		return locker.Term{}, h.foreignBeside(cmd)
 	default:
 		return locker.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}
@@ -211,6 +213,15 @@ func (h *hold) counterError(reply driver.Reply) error {
 // the counter is one again.
 func (h *hold) counterInTheWay(cmd *command) error {
 	err := h.counterError(cmd.reply)
+	if cmd.Open > 0 {
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	}
+	return err
+}
+
+// foreignBeside is the error of a command that changes what is held, and that found something beside the hold that is not ours.
+func (h *hold) foreignBeside(cmd *command) error {
+	err := Foreign(h.key, cmd.reply)
 	if cmd.Open > 0 {
 		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 	}

@@ -40,10 +40,10 @@ type Layout struct {
 	Release *driver.Script
 	// Convert, where it is not nil, writes whenever it answers {1, ...}. It gets value, the mode to change to, the conversion's number among those of the hold, the
 	// channel to publish on, and the counter's TTL in ms. Its reply: {1, fence} done, {2, fence} done by an earlier call, {0}
-	// not held, {3, ...} refused because of another, whom Holder reads, {4} a later conversion was there before, {-1, text}.
+	// not held, {3, ...} refused because of another, whom Holder reads, {4} a later conversion was there before, {-1, text}, {-2, text}.
 	// Where it is there, the replies of acquire and resume have the number of the last conversion behind the fence.
 	Convert *driver.Script
-	// RaiseFence gets value, token and the counter's TTL in ms. Its reply: {1, fence}, {0} not held, {-1, text}.
+	// RaiseFence gets value, token and the counter's TTL in ms. Its reply: {1, fence}, {0} not held, {-1, text}, {-2, text}.
 	RaiseFence *driver.Script
 
 	// CheckResume, where it is not nil, refuses a resume that cannot be.

@@ -20,6 +20,9 @@ local found
 if lock then
   local theirs = lock.owner ~= ARGV[4]
   found = holder(lock, theirs)
+  if broken or ends(lock, ARGV[1]) and broken then
+    return unknown
+  end
   if theirs and found.token then
     settle(lock, found)
     return {0, shown(lock.owner), shown(lock.note), found.till - lock.now}

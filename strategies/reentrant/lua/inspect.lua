@@ -11,11 +11,14 @@ local n, latest = 0, 0
 if lock then
   local fields = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
-    local till = #fields[i] == 22 and tonumber(fields[i + 1]) or 0
+    local till = #fields[i] == 22 and till_of(fields[i + 1]) or 0
     if till > lock.now then
       n, latest = n + 1, math.max(latest, till)
     end
   end
+end
+if broken then
+  return unknown
 end
 if n == 0 then
   return {0}

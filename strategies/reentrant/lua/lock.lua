@@ -12,6 +12,8 @@ local function open(key)
     return nil, f
   end
   if f[1] == 'reentrant' and f[2] and f[5] then
+    digits(f[4])
+    digits(f[6])
     return {key = key, owner = f[2], note = f[3], fence = f[4], last = f[5], rough = f[6], now = clock()}
   end
   if f[1] then

@@ -7,12 +7,16 @@
 -- reply    {1, fence}   the fencing token as it stands now
 --          {0}          not held
 --          {-1, text}   the counter holds something else: text
+--          {-2, text}   the key holds something else besides: text
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or {0}
 end
 if not lock or not live(lock, ARGV[1]) then
   return {0}
+end
+if broken then
+  return unknown
 end
 local fence, last = next_fence(KEYS[2])
 if not fence then

@@ -12,8 +12,11 @@ local till = lock and ends(lock, ARGV[1])
 if not till then
   return 0
 end
+local found = holder(lock, false, ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
-local found = holder(lock, false)
+if broken then
+  return till > lock.now and 1 or 0
+end
 if found.token then
   settle(lock, found)
 else

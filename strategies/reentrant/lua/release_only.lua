@@ -2,7 +2,7 @@
 -- functions that the other cases need are not even made. KEYS, ARGV and reply are release's.
 do
   local f = redis.pcall('HMGET', KEYS[1], 'kind', 'owner', 'last', ARGV[1], 'note', 'fence', 'rough')
-  if f[1] == 'reentrant' and f[2] and f[3] == ARGV[1] and f[4] then
+  if f[1] == 'reentrant' and f[2] and f[3] == ARGV[1] and f[4] and #f[4] <= 15 and string.match(f[4], '^%d+$') then
     local fields = 4
     for i = 5, 7 do
       fields = fields + (f[i] and 1 or 0)
@@ -13,7 +13,7 @@ do
       if ARGV[2] ~= '' then
         redis.pcall('PUBLISH', ARGV[2], '')
       end
-      return (tonumber(f[4]) or 0) > time[1] * 1000 + math.floor(time[2] / 1000) and 1 or 0
+      return tonumber(f[4]) > time[1] * 1000 + math.floor(time[2] / 1000) and 1 or 0
     end
   end
 end

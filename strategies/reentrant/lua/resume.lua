@@ -11,14 +11,18 @@
 --          {2, fence}   taken over by an earlier send of this call
 --          {0}          the hold is gone
 --          {-1, text}   the counter holds something else: text
+--          {-2, text}   the key holds something else: text
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or {0}
 end
-if lock and ends(lock, ARGV[1]) then
+if lock and ends(lock, ARGV[1]) and not broken then
   return {2, KEYS[2] and lock.fence or '0'}
 end
 local till = lock and live(lock, ARGV[4])
+if broken then
+  return unknown
+end
 if not till then
   return {0}
 end

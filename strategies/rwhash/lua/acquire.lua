@@ -23,7 +23,7 @@ local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other
 end
-if lock and lock.own then
+if lock and till_of(lock.own) and not broken then
   return {2, current(KEYS[2]), 0}
 end
 local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[10])
@@ -67,6 +67,12 @@ if lock then
       refusal, passed_over = by_intent('h', lock.hwant), true
     end
   end
+end
+if lock and shared then
+  last_end(lock)
+end
+if broken then
+  return unknown
 end
 if refusal then
   if waits and lock.gone then

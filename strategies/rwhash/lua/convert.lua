@@ -16,6 +16,7 @@
 --                                 call that was refused
 --          {4}                    a conversion with a higher number was there before
 --          {-1, text}             the counter holds something else: text
+--          {-2, text}             the key holds something else besides: text
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or {0}
@@ -57,6 +58,9 @@ if not shared and not mine then
   if found.token then
     refusal = because(lock, 3, found)
   end
+end
+if broken then
+  return unknown
 end
 if not shared and not refusal then
   fence, wrong = token(not mine)

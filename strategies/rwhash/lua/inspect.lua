@@ -21,6 +21,9 @@ if lock then
     end
   end
 end
+if broken then
+  return unknown
+end
 if n == 0 then
   return {0}
 end

@@ -42,8 +42,9 @@ local function open(key, token)
     return nil
   end
   local function ms(i)
-    return tonumber(f[i] or '') or 0
+    return digits(f[i])
   end
+  digits(f[3])
   local lock = {
     key = key, now = clock(), last = f[2], rough = f[3], long = f[13], own = token and f[14],
     wwant = ms(5), rwant = ms(6), bar = ms(7), turn = ms(8), ample = ms(9),
@@ -66,7 +67,7 @@ local function value(number, owner, note)
   return ' ' .. number .. ' ' .. #owner .. ':' .. owner .. note
 end
 
--- parts(value) returns the number of the last conversion, owner and note of a hold.
+-- parts(value) returns the number of the last conversion, owner and note of a hold; value is of its form.
 local function parts(value)
   local number, length, names = string.match(value, '^%d+ (%d+) (%d+):(.*)$')
   length = tonumber(length)

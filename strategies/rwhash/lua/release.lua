@@ -15,10 +15,12 @@ if not till then
 end
 local wrote, found = lock.writer == ARGV[1] or lock.gone == ARGV[1], {}
 if not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[1]) == 3) then -- else there is kind, last and this hold
-  redis.call('HDEL', KEYS[1], ARGV[1])
-  found = holder(lock, false)
-  if found.token then
-    settle(lock, found)
+  found = holder(lock, false, ARGV[1])
+  if found.token or broken then
+    redis.call('HDEL', KEYS[1], ARGV[1])
+    if not broken then
+      settle(lock, found)
+    end
     return till > lock.now and 1 or 0
   end
 end

@@ -2,14 +2,15 @@
 -- else so that it is cheap: the functions that the other cases need are not even made. KEYS, ARGV and reply are release's.
 do
   local f = redis.pcall('HMGET', KEYS[1], 'kind', 'last', ARGV[1], 'writer')
-  if f[1] == 'rwhash' and f[2] == ARGV[1] and f[3] and (not f[4] or f[4] == ARGV[1])
+  local till = f[3] and string.match(f[3], '^(%d+) %d+ %d+:')
+  if f[1] == 'rwhash' and f[2] == ARGV[1] and till and #till <= 15 and (not f[4] or f[4] == ARGV[1])
       and redis.call('HLEN', KEYS[1]) == (f[4] and 4 or 3) then
     local time = redis.call('TIME')
     redis.call('DEL', KEYS[1])
     if ARGV[2] ~= '' then
       redis.pcall('PUBLISH', ARGV[2], '')
     end
-    return tonumber(string.match(f[3], '^%d+')) > time[1] * 1000 + math.floor(time[2] / 1000) and 1 or 0
+    return tonumber(till) > time[1] * 1000 + math.floor(time[2] / 1000) and 1 or 0
   end
 end
 

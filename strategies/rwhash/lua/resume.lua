@@ -13,17 +13,21 @@
 --          {2, fence, number}   taken over by an earlier send of this call
 --          {0}                  the hold is gone, or of the other mode by now
 --          {-1, text}           the counter holds something else: text
+--          {-2, text}           the key holds something else: text
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or {0}
 end
-if lock and lock.own then
+if lock and till_of(lock.own) and not broken then
   local number = parts(lock.own)
   return {2, current(KEYS[2]), tonumber(number)}
 end
 local old = lock and redis.call('HGET', KEYS[1], ARGV[4])
 local till = till_of(old)
 local shared = ARGV[7] == 'shared'
+if broken then
+  return unknown
+end
 if not till or till <= lock.now or (lock.writer == ARGV[4]) == shared then
   return {0}
 end
