@@ -24,6 +24,7 @@ const name = "job"
 type server struct {
 	start    time.Time
 	noPubSub bool                                        // refusals name no channel
+	ordered  bool                                        // refusals say so
 	mute     bool                                        // releases are not published
 	lease    time.Duration                               // what a refusal says of RetryAfter
 	jitter   time.Duration                               // what a refusal says of Jitter
@@ -113,7 +114,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (s *server) refusal(h *hold) error {
-	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter}
+	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
 	if !s.noPubSub {
 		held.Channel = driver.NewChannel(s, h.name+":wake")
 	}

@@ -303,7 +303,8 @@ func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
 func (q *queue) nextEarly() (first *waiter) {
 	for i := range q.lines {
 		for w := q.lines[i].first; w != nil && q.owing > 0; w = w.behind {
-			if w.owes && !w.trying && !w.leads() && !(w.shared && q.admits(w)) {
+			maySend := w.leads() || w.shared && q.admits(w)
+			if w.owes && !w.trying && !maySend {
 				if first == nil || w.number < first.number {
 					first = w
 				}

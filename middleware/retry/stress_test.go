@@ -17,7 +17,18 @@ import (
 // is forgotten in a queue, and nothing is left behind.
 func TestGivingUpAtAnyInstant(t *testing.T) {
 	t.Parallel()
-	s := newServer()
+	for name, ordered := range map[string]bool{"in one line": false, "in two lines": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer()
+			s.ordered = ordered
+			giveUpAtAnyInstant(t, s)
+		})
+	}
+}
+
+func giveUpAtAnyInstant(t *testing.T, s *server) {
+	t.Helper()
 	l := wrap(t, s, retry.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
 	defer cancel()

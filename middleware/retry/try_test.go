@@ -20,6 +20,7 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	for _, client := range clients.All {
 		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
 			drv := client.Open(t, server.Addr())
 			l := wrap(t, locker.Must(single.New(drv, single.Config{})), retry.Config{})
 			var ran, refused, failed atomic.Int64

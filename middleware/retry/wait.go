@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// await waits in the queue until it is time to send. entered: it has just entered, or it has made an attempt.
+// await waits in the queue until it is time to send. entered: it has just entered; else it has made an attempt.
 func (a *acquisition) await(entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locker.ByTurn
@@ -31,49 +31,75 @@ func (a *acquisition) await(entered bool) (step, error) {
 			a.place.begin(next)
 			return next, nil
 		}
-		wake, released, leads := a.place.listen()
-		byTimer := locker.ByBackoff
-		if leads {
-			if a.last.held != nil {
-				a.place.subscribe(a.ctx, a.last.held.Channel)
-				wake, released, _ = a.place.listen()
-			}
-			until, byTimer = a.nextLook()
-		}
+		e := a.expect(until, end)
 		if began.IsZero() {
 			began = now
-			info := locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, Subscribed: released != nil, Err: a.last.error(now)}
-			if !until.IsZero() {
-				info.For = until.Sub(now)
-			}
-			if !leads {
-				info.Queued = a.place.queued
-			}
-			a.traceWaiting(info)
+			a.traceWaiting(e.info(a, now))
 		}
-		var tick <-chan time.Time
-		if !until.IsZero() && !(leads && a.last.held != nil && a.place.howLong().tooLate(until, end, 2)) {
-			timer := time.NewTimer(time.Until(until))
-			defer timer.Stop()
-			tick = timer.C
-		}
-		due = true
-		select {
-		case by = <-wake:
-		case <-released:
-			by = locker.ByRelease
-			a.place.pass(by)
-		case <-tick:
-			by = byTimer
-		case <-a.ctx.Done():
-		}
-		if jitter := a.wakeJitter(); jitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
-			a.sleep(rand.N(jitter))
-		}
+		by, due = a.wakeUp(e), true
 		if a.ctx.Err() != nil {
 			return stay, a.giveUp(ended(a.ctx, a.caller))
 		}
 	}
+}
+
+// expected is what a waiter waits for.
+type expected struct {
+	wake     <-chan locker.WakeReason
+	released <-chan struct{} // nil: it hears of no releases
+	leads    bool
+	until    time.Time // when it asks again though it was told nothing; zero: it does not
+	by       locker.WakeReason
+	tooLate  bool // to ask then
+}
+
+// expect says what to wait for. until is when to ask again for a turn; a leader looks again at a time of its own.
+func (a *acquisition) expect(until, end time.Time) expected {
+	e := expected{until: until, by: locker.ByBackoff}
+	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
+		return e
+	}
+	e.until, e.by = a.nextLook()
+	if a.last.held != nil {
+		a.place.subscribe(a.ctx, a.last.held.Channel)
+		e.wake, e.released, _ = a.place.listen()
+		e.tooLate = a.place.howLong().tooLate(e.until, end, 2)
+	}
+	return e
+}
+
+func (e expected) info(a *acquisition, now time.Time) locker.WaitingInfo {
+	info := locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, Subscribed: e.released != nil, Err: a.last.error(now)}
+	if !e.until.IsZero() {
+		info.For = e.until.Sub(now)
+	}
+	if !e.leads {
+		info.Queued = a.place.queued
+	}
+	return info
+}
+
+// wakeUp waits for what is expected, and for the jitter behind it, or for the end of ctx.
+func (a *acquisition) wakeUp(e expected) (by locker.WakeReason) {
+	var tick <-chan time.Time
+	if !e.until.IsZero() && !e.tooLate {
+		timer := time.NewTimer(time.Until(e.until))
+		defer timer.Stop()
+		tick = timer.C
+	}
+	select {
+	case by = <-e.wake:
+	case <-e.released:
+		by = locker.ByRelease
+		a.place.pass(by)
+	case <-tick:
+		by = e.by
+	case <-a.ctx.Done():
+	}
+	if jitter := a.wakeJitter(); jitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
+		a.sleep(rand.N(jitter))
+	}
+	return by
 }
 
 // pause waits for the end of the policy's pause, outside the queue.

@@ -82,9 +82,10 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 func TestOneReaderAsksForAll(t *testing.T) {
 	t.Parallel()
 	const readers, most = 1000, 50
-	server := redistest.Start(t, redistest.Options{})
 	for _, client := range clients.All {
 		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{}) // whose scripts are counted
 			drv := client.Open(t, server.Addr())
 			bare := locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: 10 * time.Second}))
 			l := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))

@@ -1,0 +1,115 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestOwes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		owed bool
+		r    refusal
+		want bool
+	}{
+		{"refused itself, by another", true, refusal{by: "me", holder: "other", after: true}, false},
+		{"refused itself, by nobody knows whom", true, refusal{by: "me", after: true}, false},
+		{"refused itself, by its owner: not reentrant", true, refusal{by: "me", holder: "me", after: true}, false},
+		{"another of its owner was refused before it entered", true, refusal{by: "me", holder: "other"}, true},
+		{"a stranger was refused, because of another", true, refusal{by: "you", holder: "other", after: true}, false},
+		{"so, before it entered", true, refusal{by: "you", holder: "other"}, true},
+		{"a stranger was refused, nobody knows because of whom", true, refusal{by: "you", after: true}, true},
+		{"a stranger was refused, because of its owner", true, refusal{by: "you", holder: "me", after: true}, true},
+		{"so, though it had an answer", false, refusal{holder: "me", after: true}, true},
+		{"it had an answer", false, refusal{by: "you", holder: "other", after: true}, false},
+		{"it had an answer, and this says nothing", false, refusal{by: "you"}, false},
+	}
+	for _, tt := range tests {
+		if got := owes(tt.owed, "me", tt.r); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestStands(t *testing.T) {
+	t.Parallel()
+	held := outcome{held: &locker.ContentionError{}, at: time.Now()}
+	failed := outcome{err: io.EOF, at: time.Now()}
+	open := func(err error) error { return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) }
+	end, why := context.DeadlineExceeded, locker.ErrMaxWait
+	tests := []struct {
+		name  string
+		known outcome
+		err   error
+		took  time.Duration
+		want  bool
+	}{
+		{"nothing was executed", held, end, 0, true},
+		{"nothing was executed, after a silence", held, end, time.Hour, true},
+		{"nothing was executed, nothing known", outcome{}, fmt.Errorf("%w: %w", end, why), 0, true},
+		{"unknown", held, open(fmt.Errorf("%w: %w", end, why)), time.Second - 1, true},
+		{"unknown, by the client's own timer", held, open(os.ErrDeadlineExceeded), 0, true},
+		{"unknown, after a silence", held, open(end), time.Second, false},
+		{"unknown, nothing known", outcome{}, open(end), 0, false},
+		{"unknown, after an error", failed, open(end), 0, false},
+		{"another error", held, io.EOF, 0, false},
+		{"another error besides", held, open(errors.Join(end, io.EOF)), 0, false},
+	}
+	for _, tt := range tests {
+		if got := stands(tt.known, tt.err, end, why, tt.took, time.Second); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestTiming(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	once := timing{}.add(2 * time.Second)
+	twice := once.add(10 * time.Millisecond).add(time.Second)
+	tests := []struct {
+		name  string
+		t     timing
+		left  time.Duration // until the end; 0: there is none
+		times int
+		want  bool
+	}{
+		{"nothing known", timing{}, 1, 1, false},
+		{"one attempt may have been slow", once, time.Millisecond, 1, false},
+		{"no end", twice, 0, 1, false},
+		{"time for one", twice, 10 * time.Millisecond, 1, false},
+		{"no time for one", twice, 9 * time.Millisecond, 1, true},
+		{"no time for two", twice, 19 * time.Millisecond, 2, true},
+	}
+	for _, tt := range tests {
+		var end time.Time
+		if tt.left > 0 {
+			end = now.Add(tt.left)
+		}
+		if got := tt.t.tooLate(now, end, tt.times); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
+	if a, b := twice.silence(), once.silence(); a != time.Second || b != 4*time.Second {
+		t.Errorf("silence of %v and %v, want 1s and 4s", a, b)
+	}
+}
+
+func TestReentry(t *testing.T) {
+	t.Parallel()
+	r := reentry{}.add("me")
+	if r.proven("me") || r.add("you").proven("you") || r.add("you").proven("me") {
+		t.Error("one early attempt that was granted proves nothing: the lock may have been free")
+	}
+	if !r.add("me").proven("me") {
+		t.Error("two prove that the owner enters again")
+	}
+}
