@@ -72,6 +72,8 @@ short: ## Run the tests with -short, which leaves out clusters, Sentinels and qu
 	@echo "==> short: go test -short"
 	@scripts/modules.sh go test -short -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
+# A program with the race detector sleeps for a second when it exits, in case that others still run: here none may.
+race: export GORACE := atexit_sleep_ms=100 $(GORACE)
 race: ## Run all tests with the race detector, in random order
 	@echo "==> race: go test -race -shuffle=on"
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev

@@ -5,9 +5,8 @@ set -euo pipefail
 
 failed=()
 for dir in $(go list -f '{{.Dir}}' ./...); do
-	grep -qs '^func Fuzz' "$dir"/*_test.go || continue # to link a test takes longer than to look
-	targets=$(go test -list '^Fuzz' "$dir")
-	for target in $(grep '^Fuzz' <<<"$targets"); do
+	# To ask the test binary for its targets would take a build of its own.
+	for target in $(sed -nE 's/^func (Fuzz\w*)\(.*/\1/p' "$dir"/*_test.go 2>/dev/null); do
 		echo "$target of ${dir#"$PWD"/}"
 		go test -run '^$' -fuzz "^$target\$" -fuzztime "$1" "$dir" || failed+=("$target of $dir")
 	done
