@@ -63,6 +63,16 @@
 // A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it does with the bare client.
 // To a near server a command of a lone caller then takes about half as long again; to many callers it makes no difference.
 //
+// # Starting while a server is down
+//
+// rueidis.NewClient connects at once and fails if it cannot, after Dialer.Timeout (5 s) where nobody
+// refuses. A quorum (strategies/redlock) need not wait for that: with ForceSingleClient, NewClient
+// returns the client along with the error, and the client connects when it is used. Log the error
+// and go on if the client is not nil. While the server is away, calls fail with driver.ErrNotSent.
+// Once it is back, the next acquire takes it in, and the next renewal brings it the locks that are
+// held. Example_quorumWithAServerDown of package holdfast shows it. A client for a cluster or for
+// Sentinels is nil where none of them answers: make it later.
+//
 // # Options of the client
 //
 //   - ConnLifetime is refused by New. A command in flight on a connection that expires is sent
