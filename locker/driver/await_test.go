@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,23 +121,23 @@ func TestAwaitTellsTheLateAnswer(t *testing.T) {
 				if !ok {
 					t.Fatalf("%v is no PendingError", err)
 				}
-				heard := 0
+				var heard atomic.Int32
 				hear := func(v any, err error) {
-					heard++
+					heard.Add(1)
 					if v != "7" || !errors.Is(err, answer) {
 						t.Errorf("heard %v, %v; want 7, %v", v, err, answer)
 					}
 				}
 				pending.OnAnswer(hear)
 				pending.OnAnswer(hear)
-				if heard != 0 {
+				if heard.Load() != 0 {
 					t.Errorf("heard before the answer")
 				}
 				advance(4 * time.Second)
 				synctest.Wait()
 				pending.OnAnswer(hear)
-				if heard != 3 {
-					t.Errorf("heard %d times, want 3", heard)
+				if heard.Load() != 3 {
+					t.Errorf("heard %d times, want 3", heard.Load())
 				}
 			})
 		})
