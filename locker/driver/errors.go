@@ -38,7 +38,7 @@ func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
 // ErrFinal marks an answer that another attempt would only repeat, though it is no error reply: what a script found in the
-// way, or a reply that makes no sense.
+// way, a reply that makes no sense, or that the client was closed.
 var ErrFinal = errors.New("another attempt would be answered the same")
 
 // Final marks err so that it matches ErrFinal, with the same text; nil stays nil.

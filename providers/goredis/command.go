@@ -116,7 +116,10 @@ func classify(ctx context.Context, err error, sent bool) error {
 	case late(ctx) && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
 	}
-	if !sent || driver.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
+	if errors.Is(err, redis.ErrClosed) {
+		return driver.Final(driver.NotSent(err)) // a client that was closed stays so
+	}
+	if !sent || driver.DialFailed(err) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return driver.NotSent(err)
 	}

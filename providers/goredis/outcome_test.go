@@ -204,6 +204,9 @@ func TestNotSent(t *testing.T) {
 						if !errors.Is(err, driver.ErrNotSent) || tt.want != nil && !errors.Is(err, tt.want) {
 							t.Errorf("error %v, want ErrNotSent and %v", err, tt.want)
 						}
+						if tt.closed && driver.Passing(err) {
+							t.Errorf("error %v of a closed client may pass", err)
+						}
 						var reply *driver.ServerError
 						if tt.text != "" && (!errors.As(err, &reply) || reply.Text != tt.text) {
 							t.Errorf("error %v, want a ServerError %q", err, tt.text)

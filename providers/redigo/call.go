@@ -67,10 +67,21 @@ func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn
 	conn, err := a.get(ctx, key)
 	if err != nil {
 		var zero T
-		return zero, driver.NotSent(explain(ctx, err))
+		return zero, unavailable(ctx, err)
 	}
 	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
 	return begin(ctx, conn, use, begun, lag)
+}
+
+// unavailable is the error of a call for which there is no connection. A pool that was closed, which has no error of its own,
+// stays so.
+func unavailable(ctx context.Context, err error) error {
+	text := err.Error()
+	err = driver.NotSent(explain(ctx, err))
+	if text == "redigo: get on closed pool" || text == "redisc: closed" {
+		err = driver.Final(err)
+	}
+	return err
 }
 
 // begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun and then looks at ctx for the

@@ -168,8 +168,8 @@ func TestNotSent(t *testing.T) {
 		"refused":           {clients.RedigoPool(refusing.Addr()), patience, driver.ErrNotSent},
 		"exhausted":         {full(false), patience, redis.ErrPoolExhausted},
 		"waits for its ctx": {full(true), soon, context.DeadlineExceeded},
-		"closed":            {closed, patience, driver.ErrNotSent},
-		"closed cluster":    {onlyGet{closedCluster}, patience, driver.ErrNotSent},
+		"closed":            {closed, patience, driver.ErrFinal},
+		"closed cluster":    {onlyGet{closedCluster}, patience, driver.ErrFinal},
 		"refused cluster":   {&redisc.Cluster{StartupNodes: []string{refusing.Addr()}}, patience, driver.ErrNotSent},
 	} {
 		t.Run(name, func(t *testing.T) {

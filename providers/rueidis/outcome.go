@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"reflect"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/redis/rueidis"
 
@@ -69,10 +72,24 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 	if ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}
 	}
-	if notSent {
+	switch {
+	case notSent && errors.Is(err, rueidis.ErrClosing) && closed(a.client):
+		return driver.Final(driver.NotSent(err))
+	case notSent:
 		return driver.NotSent(err)
 	}
 	return err
+}
+
+// closed reports whether client's Close was called, as far as it tells: one with replicas or redirects does not. Only a field of the client tells that from a server that it has left; a test
+// sees to it that the field still does.
+func closed(client rueidis.Client) bool {
+	v := reflect.Indirect(reflect.ValueOf(client))
+	if v.Kind() != reflect.Struct || !v.CanAddr() {
+		return false
+	}
+	stop := v.FieldByName("stop")
+	return stop.IsValid() && stop.Kind() == reflect.Uint32 && atomic.LoadUint32((*uint32)(unsafe.Pointer(stop.UnsafeAddr()))) != 0
 }
 
 // ended returns why ctx is over. A connection's deadline may come a moment before the timer of the context that set it.

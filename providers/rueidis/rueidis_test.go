@@ -299,3 +299,26 @@ func TestClosedClient(t *testing.T) {
 		}
 	}
 }
+
+// A client that was closed stays so, of each kind that tells.
+func TestClosedClientIsFinal(t *testing.T) {
+	t.Parallel()
+	for name, options := range clientKinds {
+		if name == "with replicas" { // it does not tell
+			continue
+		}
+		client := newClient(t, options(t))
+		drv := newDriver(t, client)
+		if _, err := drv.SetNX(t.Context(), t.Name()+name, "v", time.Second); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		client.Close()
+		var err error
+		for range 3 { // the first to fail so proves nothing
+			_, err = drv.SetNX(t.Context(), "k", "v", time.Second)
+		}
+		if driver.Passing(err) || !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, redis.ErrClosing) {
+			t.Errorf("%s: SetNX through a closed client: %v, passing: %v", name, err, driver.Passing(err))
+		}
+	}
+}
