@@ -77,6 +77,8 @@ func TestManyLocks(t *testing.T) { //nolint:paralleltest // it counts goroutines
 			match(t, warm.Renew(t.Context(), 0))
 			match(t, warm.Release(t.Context()))
 			asked := executed(t, server)
+			drv.calls.Store(0)
+			drv.executed.Store(0)
 
 			start := time.Now()
 			all := acquireAtOnce(t, l, locks, locker.Request{TTL: ttl})
