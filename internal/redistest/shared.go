@@ -39,7 +39,8 @@ func Share[T node](launch func(context.Context) (T, error)) *Shared[T] {
 // fails the test as Start and its siblings do, and shows the log if the test fails.
 func (s *Shared[T]) Get(tb TB) T {
 	tb.Helper()
-	switch any(s.node).(type) {
+	var kind T
+	switch any(kind).(type) {
 	case *Cluster, *Sentinel:
 		needMany(tb)
 	default:
