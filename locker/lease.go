@@ -90,7 +90,7 @@ type Lease interface {
 	Do(ctx context.Context, op Op) (Term, error)
 }
 
-// Sourced is implemented by a Lease that can tell its traces where it comes from.
+// Sourced is implemented by a Lease that can tell its traces where it comes from, and by a Locker over one driver.
 type Sourced interface {
 	Source() Source
 }

@@ -84,20 +84,25 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	return h
 }
 
-// attemptsOnly is ctx, with the Trace that the nodes may report to, as parts: of their locks nobody outside knows.
+// attemptsOnly is ctx, with the Trace that the nodes may report to, their attempts as parts: of their locks nobody outside
+// knows.
 func attemptsOnly(ctx context.Context) context.Context {
 	t := locker.TraceFrom(ctx)
 	if t == nil {
 		return ctx
 	}
 	ctx = locker.WithoutTrace(ctx)
-	if t.Attempt == nil {
+	if t.Attempt == nil && t.NodeFailing == nil && t.NodeRecovered == nil {
 		return ctx
 	}
-	return locker.WithTrace(ctx, &locker.Trace{Attempt: func(ctx context.Context, info locker.AttemptInfo) {
-		info.Part = true
-		t.Attempt(ctx, info)
-	}})
+	parts := &locker.Trace{NodeFailing: t.NodeFailing, NodeRecovered: t.NodeRecovered}
+	if t.Attempt != nil {
+		parts.Attempt = func(ctx context.Context, info locker.AttemptInfo) {
+			info.Part = true
+			t.Attempt(ctx, info)
+		}
+	}
+	return locker.WithTrace(ctx, parts)
 }
 
 // start asks all nodes.

@@ -29,6 +29,10 @@
 //     is a [*QuorumError], with a [*NodeError] for each node that failed; so did one that panicked, or whose lock was over, or
 //     of another mode.
 //
+//   - A node fails once no call of it has succeeded, or been refused, for an AttemptTimeout while calls failed or were without an
+//     answer. That, and when it works again, is reported once to locker.Trace (NodeFailing, NodeRecovered), in a goroutine of
+//     its own. What a failing node gave and no longer holds is listed in the errors of the operations that miss the quorum.
+//
 // The mode, re-entry, renewals and hand-over are those of the nodes: Shared over nodes of rwhash; re-entry over reentrant, by the
 // owner, which is the same at all nodes; strategies/watchdog and middleware/retry go around the quorum, not around the nodes.
 //

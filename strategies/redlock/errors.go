@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -16,16 +18,25 @@ type NodeError struct {
 	Node int
 	// Name is its name in the Config, or else the address of its server; empty where neither is known.
 	Name string
-	Err  error
+	// Address is that of its server; empty where it is not known.
+	Address string
+	Err     error
 }
 
-// Error implements error.
+// Error implements error. It names the server's address once, in Err's text where that has it.
 func (e *NodeError) Error() string {
-	s := "node " + strconv.Itoa(e.Node)
-	if e.Name != "" {
-		s += " (" + e.Name + ")"
+	cause := e.Err.Error()
+	var names []string
+	for _, name := range []string{e.Name, e.Address} {
+		if name != "" && !slices.Contains(names, name) && (name != e.Address || !strings.Contains(cause, name)) {
+			names = append(names, name)
+		}
 	}
-	return s + ": " + e.Err.Error()
+	s := "node " + strconv.Itoa(e.Node)
+	if len(names) > 0 {
+		s += " (" + strings.Join(names, ", ") + ")"
+	}
+	return s + ": " + cause
 }
 
 // Unwrap returns Err.
@@ -37,7 +48,8 @@ type QuorumError struct {
 	// Done is how many nodes did what they were asked, Refused how many answered that they could not, as where the lock is
 	// held by another or not held any more, of how many, and how many were Needed.
 	Done, Refused, Of, Needed int
-	// Nodes are the failures of all that failed or did not answer in time.
+	// Nodes are the failures of all that failed or did not answer in time, or that held nothing any more because they had
+	// failed before.
 	Nodes []*NodeError
 
 	decisive []error
@@ -50,7 +62,14 @@ func (e *QuorumError) Error() string {
 	if e.Refused > 0 {
 		fmt.Fprintf(&b, "; %d refused", e.Refused)
 	}
-	for _, n := range e.Nodes {
+	b.WriteString(listed(e.Nodes))
+	return b.String()
+}
+
+// listed is the texts of all, each behind a semicolon.
+func listed(all []*NodeError) string {
+	var b strings.Builder
+	for _, n := range all {
 		b.WriteString("; " + n.Error())
 	}
 	return b.String()
@@ -87,8 +106,22 @@ func (e *abandonedError) Unwrap() []error {
 	return []error{locker.ErrUnknownOutcome, e.ended, e.nodes}
 }
 
+// unansweredError is the error of a node that has not answered. It matches locker.ErrUnknownOutcome.
+type unansweredError struct {
+	silence time.Duration // for how long; zero: not said
+}
+
+func (e *unansweredError) Error() string {
+	if e.silence == 0 {
+		return "no answer yet"
+	}
+	return fmt.Sprintf("no answer for %v", e.silence.Round(time.Millisecond))
+}
+
+func (e *unansweredError) Is(target error) bool { return target == locker.ErrUnknownOutcome }
+
 // errUnanswered is the error of a node that has not answered so far. What it still does is taken back.
-var errUnanswered = fmt.Errorf("no answer yet: %w", locker.ErrUnknownOutcome)
+var errUnanswered error = &unansweredError{}
 
 // errEnded is the error of a node whose part ended before the quorum was won.
 var errEnded = errors.New("what it gave ended before the quorum was there")

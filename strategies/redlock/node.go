@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,18 @@ type node struct {
 	inner  locker.Locker
 	index  int
 	name   string                        // of the Config
-	source atomic.Pointer[locker.Source] // once it is known
+	stated locker.Source                 // by the Locker itself
+	source atomic.Pointer[locker.Source] // once an attempt has told it
 
 	mu     sync.Mutex
 	calls  int          // acquires that have not returned
 	since  time.Time    // when the first of them began, or the last answer came
 	behind atomic.Int64 // see load
+
+	quorum    *quorumHealth
+	health    health
+	open      int       // calls of any kind that have not returned
+	openSince time.Time // when the first of them began, or the last succeeded
 }
 
 // load is what a node has yet to answer.
@@ -60,15 +67,17 @@ func (n *node) acquire(ctx context.Context, req locker.Request, patience time.Du
 	if !n.begin(patience) {
 		return nil, errStalled
 	}
+	n.called(ctx, patience)
 	lock, err := n.call(ctx, req)
-	n.returned(err)
+	n.end(err)
+	n.returned(ctx, err, patience)
 	switch {
 	case err != nil:
 		return nil, err
 	case lock == nil:
 		return nil, errNoLock
 	}
-	p := &part{lock: lock, fence: lock.Fence(), resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive}
+	p := &part{node: n, patience: patience, lock: lock, fence: lock.Fence(), resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive}
 	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
 		p.Lease = inner
 		return p
@@ -118,8 +127,8 @@ func (n *node) begin(patience time.Duration) bool {
 	return true
 }
 
-// returned ends what begin counted.
-func (n *node) returned(err error) {
+// end ends what begin counted.
+func (n *node) end(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls--
@@ -138,11 +147,26 @@ func (n *node) learning(ctx context.Context) context.Context {
 
 func (n *node) learn(s locker.Source) { n.source.CompareAndSwap(nil, &s) }
 
-// error makes err the node's.
+// error makes err the node's, without what wraps every error of an operation on a lock: that is for the whole.
 func (n *node) error(err error) *NodeError {
-	e := &NodeError{Node: n.index, Name: n.name, Err: err}
-	if s := n.source.Load(); e.Name == "" && s != nil {
-		e.Name = s.Address
-	}
+	e := &NodeError{Node: n.index, Name: n.name, Err: unwrapOp(err)}
+	e.Address = n.where().Address
+	e.Name = cmp.Or(e.Name, e.Address)
 	return e
+}
+
+// unwrapOp is err without the OpError around it.
+func unwrapOp(err error) error {
+	if op, ok := err.(*locker.OpError); ok { //nolint:errorlint // only the outermost
+		return op.Err
+	}
+	return err
+}
+
+// where is the node's source, as far as it is known.
+func (n *node) where() locker.Source {
+	if s := n.source.Load(); s != nil {
+		return *s
+	}
+	return n.stated
 }

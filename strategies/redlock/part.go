@@ -12,9 +12,11 @@ import (
 // part is what a hold has at one node. It wraps the lease of the node's lock.
 type part struct {
 	locker.Lease
-	lock    *locker.Lock
-	resumed bool        // it was taken over
-	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
+	node     *node
+	patience time.Duration // the AttemptTimeout
+	lock     *locker.Lock
+	resumed  bool        // it was taken over
+	quiet    atomic.Bool // a release is to wake nobody, and undoes a resume
 
 	// The hold's mutex guards these.
 	fence      int64         // what the node's counter is raised to at least
@@ -28,6 +30,8 @@ type part struct {
 
 // Do implements locker.Lease.
 func (p *part) Do(ctx context.Context, op locker.Op) (term locker.Term, err error) {
+	p.node.called(ctx, p.patience)
+	defer func() { p.node.returned(ctx, err, p.patience) }()
 	defer recovered(&err)
 	if op.Kind == locker.OpRelease && p.quiet.Load() {
 		term, err := p.Lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})

@@ -224,10 +224,13 @@ func (h *hold) attach(lock *locker.Lock) {
 // loss says how many nodes hold what is lost. The mutex is held.
 func (h *hold) loss() error {
 	n := 0
-	for i := range h.members {
+	var failing []*NodeError
+	for i, node := range h.nodes {
 		if h.counts(&h.members[i]) {
 			n++
+		} else if cause := node.fails(); cause != nil {
+			failing = append(failing, node.error(cause))
 		}
 	}
-	return fmt.Errorf("%w: %d of %d nodes are known to hold it, %d needed", locker.ErrLost, n, len(h.nodes), h.quorum)
+	return fmt.Errorf("%w: %d of %d nodes are known to hold it, %d needed%s", locker.ErrLost, n, len(h.nodes), h.quorum, listed(failing))
 }

@@ -43,8 +43,12 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	}
 	l := &Locker{quorum: cmp.Or(cfg.Quorum, len(nodes)/2+1), cfg: cfg}
 	l.cfg.WakeJitter = cmp.Or(cfg.WakeJitter, defaultWakeJitter)
+	shared := &quorumHealth{size: len(nodes)}
 	for i, inner := range nodes {
-		n := &node{inner: inner, index: i}
+		n := &node{inner: inner, index: i, quorum: shared}
+		if s, ok := inner.(locker.Sourced); ok {
+			n.stated = s.Source()
+		}
 		if len(cfg.Names) > 0 {
 			n.name = cfg.Names[i]
 		}

@@ -46,7 +46,7 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 	case t.done >= h.quorum:
 		return nil
 	case t.done+len(t.failed) < h.quorum:
-		return fmt.Errorf("%w: %d of %d nodes held it, %d needed", locker.ErrLost, t.done, len(h.nodes), h.quorum)
+		return fmt.Errorf("%w: %d of %d nodes held it, %d needed%s", locker.ErrLost, t.done, len(h.nodes), h.quorum, listed(missed.Nodes))
 	case t.pending > 0:
 		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, missed)
 	default:

@@ -112,13 +112,24 @@ func (r *round) won() bool {
 	return r.done >= r.need || r.pending == 0
 }
 
+// answeredBy reports whether node i has answered, or was not asked.
+func (r *round) answeredBy(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.errs[i] != errUnanswered //nolint:errorlint // set by this package itself
+}
+
 // tally is what the nodes did so far.
 func (r *round) tally(nodes []*node) *tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := &tally{}
 	for i, err := range r.errs {
-		t.add(nodes[i], err, errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld))
+		refused := errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld)
+		t.add(nodes[i], err, refused)
+		if cause := nodes[i].fails(); refused && cause != nil {
+			t.absent = append(t.absent, nodes[i].error(fmt.Errorf("it does not hold the lock any more: %w", cause)))
+		}
 	}
 	return t
 }
@@ -159,6 +170,11 @@ func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *me
 	}
 	err := r.wait(ctx, patience, 0)
 	r.leave()
+	for i := range parts {
+		if !r.answeredBy(i) {
+			h.nodes[i].checkSilence(h.ctx, h.timeout)
+		}
+	}
 	return r.tally(h.nodes), err
 }
 

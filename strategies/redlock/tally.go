@@ -13,6 +13,7 @@ type tally struct {
 	done    int
 	pending int          // have not answered
 	refused []error      // answers that are no failures, as held by another, or not held any more; by node
+	absent  []*NodeError // refusals by nodes that fail: what they gave has ended meanwhile
 	failed  []*NodeError // those that are, and those that have not answered
 }
 
@@ -58,7 +59,8 @@ func (t *tally) unsupported(spare int) bool {
 
 // quorumError makes the error of what missed the quorum of n nodes because of failures.
 func (t *tally) quorumError(n, quorum int) *QuorumError {
-	e := &QuorumError{Done: t.done, Refused: len(t.refused), Of: n, Needed: quorum, Nodes: t.failed}
+	e := &QuorumError{Done: t.done, Refused: len(t.refused) - len(t.absent), Of: n, Needed: quorum, Nodes: slices.Concat(t.failed, t.absent)}
+	slices.SortFunc(e.Nodes, func(a, b *NodeError) int { return a.Node - b.Node })
 	var lasting, others, unanswered []error
 	for _, f := range t.failed {
 		switch {

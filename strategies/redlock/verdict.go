@@ -71,9 +71,15 @@ func (h *hold) miss(final bool) {
 func (h *hold) giveUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.phase == gathering {
-		h.miss(true)
+	if h.phase != gathering {
+		return
 	}
+	for i, n := range h.nodes {
+		if h.members[i].asking {
+			n.checkSilence(h.ctx, h.timeout)
+		}
+	}
+	h.miss(true)
 }
 
 // abandon ends an attempt that is not decided, because its caller left.

@@ -28,6 +28,9 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	return &Locker{leases}, nil
 }
 
+// Source says where the locks are kept.
+func (l *Locker) Source() locker.Source { return l.leases.Source() }
+
 // Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	return l.leases.Acquire(ctx, req)

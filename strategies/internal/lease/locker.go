@@ -35,6 +35,12 @@ func New(drv driver.Driver, cfg Config, layout *Layout) (*Locker, error) {
 	return &Locker{drv: drv, cfg: cfg, layout: layout}, nil
 }
 
+// Source implements locker.Sourced.
+func (l *Locker) Source() locker.Source {
+	info := l.drv.Info()
+	return locker.Source{Strategy: l.layout.Strategy, Client: info.Client, Address: info.Address}
+}
+
 // Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"

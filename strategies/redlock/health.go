@@ -1,0 +1,189 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// health is what the outcomes of a node's calls say of it.
+type health struct {
+	good    time.Time // when a call last succeeded or was refused; zero: none was
+	cause   error     // why the node fails; nil: it works, as far as is known
+	failing time.Time // since when
+
+	source locker.Source // that the failure was reported of: the recovery is of the same
+}
+
+// evidence is what an outcome says of the node.
+type evidence uint8
+
+const (
+	nothing evidence = iota // it does not depend on the node
+	works
+	fails
+)
+
+func evidenceOf(err error) evidence {
+	switch {
+	case err == nil, errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld):
+		return works
+	case errors.Is(err, context.Canceled), errors.Is(err, errors.ErrUnsupported), errors.Is(err, locker.ErrInvalid):
+		return nothing
+	}
+	return fails
+}
+
+// after returns the health after a call that ended at now with err. A node that fails some calls, and not others, works: it is
+// said to fail once no call has succeeded for patience.
+func (h health) after(now time.Time, err error, patience time.Duration) health {
+	switch evidenceOf(err) {
+	case works:
+		return health{good: now}
+	case fails:
+		err = unwrapOp(err)
+		if h.cause != nil {
+			h.cause = err
+		} else if now.Sub(h.good) > patience {
+			h.cause, h.failing = err, now
+		}
+	case nothing:
+	}
+	return h
+}
+
+// quorumHealth is what the nodes of a quorum share.
+type quorumHealth struct {
+	size    int
+	failing atomic.Int64 // nodes
+	reports reports
+}
+
+// called records that a call of the node begins.
+func (n *node) called(ctx context.Context, patience time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.checkOpen(ctx, patience)
+	if n.open == 0 {
+		n.openSince = time.Now()
+	}
+	n.open++
+}
+
+// returned records the outcome of a call.
+func (n *node) returned(ctx context.Context, err error, patience time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open--
+	now := time.Now()
+	if n.change(ctx, n.health.after(now, err, patience)); n.health.good.Equal(now) {
+		n.openSince = now
+	}
+}
+
+// checkSilence takes a node that has answered no call for patience, though some are under way, for one that fails.
+func (n *node) checkSilence(ctx context.Context, patience time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.checkOpen(ctx, patience)
+}
+
+// checkOpen is checkSilence, with the mutex held.
+func (n *node) checkOpen(ctx context.Context, patience time.Duration) {
+	now := time.Now()
+	if silence := now.Sub(n.openSince); n.open > 0 && silence >= patience && n.health.cause == nil {
+		n.change(ctx, health{good: n.health.good, cause: &unansweredError{silence}, failing: now})
+	}
+}
+
+// change records the node's health, and reports where that has changed. The mutex is held.
+func (n *node) change(ctx context.Context, to health) {
+	before := n.health
+	n.health = to
+	if (before.cause == nil) == (to.cause == nil) {
+		return
+	}
+	info := locker.NodeInfo{Source: locker.Source{Strategy: "redlock"}, Node: n.index, Name: n.name, Nodes: n.quorum.size}
+	source := before.source
+	if to.cause != nil {
+		source = n.where()
+		n.health.source = source
+	}
+	info.Client, info.Address = source.Client, source.Address
+	if to.cause != nil {
+		info.Err, info.Failing = to.cause, int(n.quorum.failing.Add(1))
+	} else {
+		info.Err, info.Failing, info.For = before.cause, int(n.quorum.failing.Add(-1)), time.Since(before.failing)
+	}
+	if t := locker.TraceFrom(ctx); t != nil {
+		n.quorum.reports.add(report{context.WithoutCancel(ctx), t, info, to.cause != nil})
+	}
+}
+
+// fails returns why the node fails, or nil.
+func (n *node) fails() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.health.cause
+}
+
+// report is a change of a node that a Trace is told of.
+type report struct {
+	ctx   context.Context //nolint:containedctx // what the callback gets
+	trace *locker.Trace
+	info  locker.NodeInfo
+	fails bool
+}
+
+func (r report) run() {
+	f := r.trace.NodeRecovered
+	if r.fails {
+		f = r.trace.NodeFailing
+	}
+	if f != nil {
+		f(r.ctx, r.info)
+	}
+}
+
+// reports runs callbacks in order, in a goroutine of its own: one that blocks holds up no lock. Of the changes that wait behind
+// it, a node's two that cancel each other out are dropped.
+type reports struct {
+	mu      sync.Mutex
+	waiting []report
+	running bool
+}
+
+func (q *reports) add(r report) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, w := range q.waiting {
+		if w.info.Node == r.info.Node { // it is the opposite
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			return
+		}
+	}
+	q.waiting = append(q.waiting, r)
+	if !q.running {
+		q.running = true
+		go q.run()
+	}
+}
+
+func (q *reports) run() {
+	for {
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			q.running = false
+			q.mu.Unlock()
+			return
+		}
+		r := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
+		r.run()
+	}
+}
