@@ -63,18 +63,20 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // newHold makes the hold of a request that was checked.
 func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []string) *hold {
 	given := req.Resume.Grant()
+	fresh := false
 	if req.Owner == "" && tokens == nil {
 		// All nodes store the same owner: it is by that that parts which belong together are known, and entered again.
 		var carried bool
 		if req.Owner, carried = locker.OwnerFrom(ctx, req.Name); !carried {
 			req.Owner = locker.NewToken()
 		}
+		fresh = !carried
 	}
 	req.TTL = l.cfg.ttl(cmp.Or(req.TTL, given.TTL))
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
 	h := &hold{
-		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner), tokens: tokens, timeout: l.cfg.attemptTimeout(req.TTL),
+		Locker: l, fresh: fresh, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner), tokens: tokens, timeout: l.cfg.attemptTimeout(req.TTL),
 		decided: make(chan struct{}), turn: make(chan struct{}, 1),
 		members: make([]member, len(l.nodes)), mode: req.Mode,
 	}

@@ -28,7 +28,6 @@
 //   - locker.ErrNotAcquired means that others hold it at so many nodes that without them it would have been won. An outage
 //     is a [*QuorumError], with a [*NodeError] for each node that failed; so did one that panicked, or whose lock was over, or
 //     of another mode.
-//
 //   - A node fails once no call of it has succeeded, or been refused, for an AttemptTimeout while calls failed or were without an
 //     answer. That, and when it works again, is reported once to locker.Trace (NodeFailing, NodeRecovered), in a goroutine of
 //     its own. What a failing node gave and no longer holds is listed in the errors of the operations that miss the quorum.
@@ -70,7 +69,8 @@
 // # What is not
 //
 // It is assumed that a node keeps its keys over a restart (appendonly yes, appendfsync always), or stays away for the longest TTL;
-// that nodes share nothing, so that a replica is no node; and that no clock is stepped, or runs faster than another, by more
+// that nodes share nothing, so that a replica is no node (nodes that turn out to be one server, by a refusal that names this very
+// attempt as the holder, are a locker.InvalidError); and that no clock is stepped, or runs faster than another, by more
 // than the drift. Where this does not hold, two may hold at once, and the fencing token tells them apart.
 //
 // Re-entry: a nested hold has the token of the hold around it or, since it may be won at other nodes, a higher one. Where the

@@ -204,7 +204,7 @@ func TestAllOperationsAtOnce(t *testing.T) {
 							case 9:
 								_ = lock.Handle().Encode()
 							case 10:
-								_, _, _ = lock.Mode(), lock.Deadline(), fmt.Sprint(lock)
+								_, _, _ = lock.Mode(), lock.Deadline(), lock.String()
 							case 11:
 								if upTo(8) == 0 {
 									_ = lock.Release(ctx)

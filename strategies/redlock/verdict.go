@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -137,12 +138,43 @@ func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the
 		}
 		return err, !h.took && no+t.pending > allowed
 	}
+	if err := h.oneServer(); err != nil {
+		return err, false
+	}
 	// Would the lock have been won, had others not held it? Where nothing has failed, it is they alone who are in the way.
 	outOfReach := t.done+t.pending < h.quorum
 	if no > 0 && (t.done+no >= h.quorum || outOfReach && len(t.failed) == t.pending) {
 		return t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter), false
 	}
 	return t.quorumError(len(h.nodes), h.quorum), no > 0 && t.done+no+t.pending >= h.quorum
+}
+
+// oneServer is the error of nodes that are one server: one of them refuses because of what the attempt has at another. An owner
+// that is not of this attempt alone may hold by another attempt of its: then the addresses must be the same, too. The mutex is
+// held.
+func (h *hold) oneServer() error {
+	for i := range h.members {
+		held, refused := errors.AsType[*locker.ContentionError](h.members[i].err)
+		if !refused || held.Owner == "" || held.Owner != h.owner {
+			continue
+		}
+		address, other := h.nodes[i].where().Address, ""
+		for j := range h.members {
+			same := address != "" && h.nodes[j].where().Address == address
+			if j != i && h.members[j].part != nil && (same || h.fresh) {
+				other = fmt.Sprintf("nodes[%d]", j)
+				break
+			}
+		}
+		if other == "" && h.fresh {
+			other = "another of the nodes" // it has yet to answer
+		}
+		if other != "" {
+			return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, cmp.Or(address, "address unknown")),
+				"a Locker for another server: these nodes are one server, and a quorum's share nothing")
+		}
+	}
+	return nil
 }
 
 // fail ends the attempt with err, and gives back what it has. The mutex is held.

@@ -1,0 +1,74 @@
+package redlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// Three Lockers for one server are no quorum, and it is said that they are one server, not that another holds the lock.
+func TestNodesThatAreOneServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	for what, strategy := range map[string]func(driver.Driver) locker.Locker{
+		"single": func(drv driver.Driver) locker.Locker { return locker.Must(single.New(drv, single.Config{})) },
+		"rwhash": func(drv driver.Driver) locker.Locker { return locker.Must(rwhash.New(drv, rwhash.Config{})) },
+	} {
+		for _, c := range clients.All {
+			for _, owner := range []string{"", "me"} {
+				if owner != "" && c.Name != "goredis" {
+					continue // the others do not tell the address
+				}
+				t.Run(what+" "+c.Name+" "+owner, func(t *testing.T) {
+					t.Parallel()
+					var nodes []locker.Locker
+					for range 3 {
+						nodes = append(nodes, strategy(c.Open(t, server.Addr())))
+					}
+					l := locker.Must(redlock.New(nodes, lenient))
+					req := locker.Request{Name: strings.ReplaceAll(t.Name(), "/", "-"), TTL: 10 * time.Second, Owner: owner}
+					lock, err := l.Acquire(t.Context(), req)
+					// Of an owner that others may have, too, it is told once the node that gave the lock has answered.
+					for try := 0; owner != "" && lock == nil && errors.Is(err, locker.ErrNotAcquired) && try < 1000; try++ {
+						lock, err = l.Acquire(t.Context(), req)
+					}
+					if lock != nil {
+						t.Fatalf("one server is a quorum of three: %v", lock)
+					}
+					match(t, err, locker.ErrInvalid)
+					matchNot(t, err, locker.ErrNotAcquired)
+					if !strings.Contains(err.Error(), "one server") || locker.Passing(err) {
+						t.Errorf("%v, want that the nodes are one server, for good", err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What others hold under the same owner, at servers that share nothing, is held by others.
+func TestSameOwnerIsNotOneServer(t *testing.T) {
+	t.Parallel()
+	for what, held := range map[string][]int{"a quorum": {0, 1}, "all": {0, 1, 2}, "all but one need": {1, 2}} {
+		t.Run(what, func(t *testing.T) {
+			inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+				for _, i := range held {
+					c.nodes[i].Hold(locker.Request{Name: name, Owner: "me", TTL: time.Hour})
+				}
+				_, err := c.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
+				match(t, err, locker.ErrNotAcquired)
+				_, err = c.Acquire(locker.WithOwner(t.Context(), "me"), locker.Request{Name: name})
+				match(t, err, locker.ErrNotAcquired)
+			})
+		})
+	}
+}
