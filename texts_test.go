@@ -103,7 +103,8 @@ func TestErrorTexts(t *testing.T) {
 				{"frozen", "b", chain, "deadline", []string{"no answer from " + known + " in T (N), the outcome is unknown: context deadline exceeded"}},
 				{"frozen", "c", chain, "cancel", []string{"no answer from " + known + " in T (N), the outcome is unknown: context canceled"}},
 				{"frozen", "d", quorum, "MaxWait", []string{
-					"outcome is unknown: 0 of 1 nodes did, 1 needed; node 0 (n0): no answer yet: outcome is unknown; gave up after T and N: MaxWait passed",
+					"outcome is unknown: 0 of 1 nodes did, 1 needed; node 0 (n0): no answer yet; gave up after T and N: MaxWait passed",
+					"outcome is unknown: 0 of 1 nodes did, 1 needed; node 0 (n0, ADDR): no answer yet; gave up after T and N: MaxWait passed",
 				}},
 			})
 			p.Thaw()
@@ -125,7 +126,7 @@ func TestErrorTexts(t *testing.T) {
 				}
 				return texts
 			}
-			node := `0 of 1 nodes did, 1 needed; node 0 (n0): holdfast: acquire "h": no answer from ADDR in T: connection refused; `
+			node := `0 of 1 nodes did, 1 needed; node 0 (n0): no answer from ADDR in T: connection refused; `
 			run([]scenario{
 				{"refused", "e", chain, "MaxWait", refused(client.Name, "")},
 				{"refused", "f", chain, "deadline", refused(client.Name, "")},

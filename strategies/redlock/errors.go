@@ -118,7 +118,7 @@ func (e *unansweredError) Error() string {
 	return fmt.Sprintf("no answer for %v", e.silence.Round(time.Millisecond))
 }
 
-func (e *unansweredError) Is(target error) bool { return target == locker.ErrUnknownOutcome }
+func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 
 // errUnanswered is the error of a node that has not answered so far. What it still does is taken back.
 var errUnanswered error = &unansweredError{}

@@ -31,6 +31,7 @@ func TestEarlierTryRefusesNone(t *testing.T) {
 				req := locker.Request{Name: name, TTL: ttl, Owner: tt.owner, NoWait: true}
 				_, err := c.Acquire(t.Context(), req)
 				match(t, err, locker.ErrNotAcquired)
+				synctest.Wait() // node 1 has executed it
 				match(t, other.Release(bg))
 				c.n[1].hook(nil, nil)
 				start := time.Now()
@@ -54,6 +55,7 @@ func TestAnotherRefusesAtOnce(t *testing.T) {
 		c.n[1].hook(slow(10*time.Second, "acquire"), nil) // not executed before
 		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
 		match(t, err, locker.ErrNotAcquired)
+		synctest.Wait() // node 1 is asked
 		match(t, first.Release(bg))
 		c.n[1].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
 		c.n[1].hook(nil, nil)
