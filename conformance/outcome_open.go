@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 var openOutcomeCases = []testCase{
@@ -37,6 +38,11 @@ var openOutcomeCases = []testCase{
 		name: "close waits for the clean-up", contract: 5, on: proxied,
 		why: "a program that gives up and exits would leave its lock to expire",
 		run: closeWaitsForCleanUp,
+	},
+	{
+		name: "an acquire under way when the driver closes is not won", contract: 5, on: proxied,
+		why: "nobody could renew or release its lock, and its key would stay for the TTL",
+		run: closeEndsAcquires,
 	},
 	{
 		name: "the clean-up leaves the next holder alone", contract: 5, on: proxied,
@@ -229,6 +235,41 @@ func closeWaitsForCleanUp(t *caseT) {
 		}
 		return true
 	})
+}
+
+func closeEndsAcquires(t *caseT) {
+	if _, ok := t.driver().(driver.Drainer); !ok {
+		return // its Close waits for nobody
+	}
+	for _, fault := range []faultproxy.Fault{faultproxy.Stall, faultproxy.StallRequest} {
+		t.eventually("Close meets an acquire under way", func() bool {
+			p, drv := t.proxied()
+			l := t.locker(drv)
+			t.warmLocker(l)
+			name := t.key()
+			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
+			begin := time.Now()
+			result := background(func() error {
+				_, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+				return err
+			})
+			t.event(trap.Hit(), "the acquire is held back")
+			closing := background(drv.Close)
+			t.eventually("Close has begun", drv.(driver.Drainer).Closing) //nolint:errcheck // looked above
+			trap.Release()
+			err, closed := t.result(result, "an Acquire under way"), t.result(closing, "Close")
+			if time.Since(begin) >= attemptTimeout { // the machine is so busy that a send's time was over
+				t.leaves = true
+				return false
+			}
+			t.is(err, locker.ErrClosed, "an Acquire that is answered after Close began")
+			t.ok(closed, "Close")
+			if t.exists(name) {
+				t.Errorf("the key of an acquire under way is still there after Close")
+			}
+			return true
+		})
+	}
 }
 
 func cleanUpLeavesNextAlone(t *caseT) {

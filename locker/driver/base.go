@@ -51,6 +51,27 @@ func (b *Base) Background(f func(ctx context.Context)) bool {
 	return true
 }
 
+// BeginAcquire implements [Drainer].
+func (b *Base) BeginAcquire() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closing {
+		return ErrClosed
+	}
+	b.running++
+	return nil
+}
+
+// EndAcquire implements [Drainer].
+func (b *Base) EndAcquire() { b.leave() }
+
+// Closing implements [Drainer].
+func (b *Base) Closing() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closing
+}
+
 func (b *Base) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,9 +81,8 @@ func (b *Base) leave() {
 	}
 }
 
-// Shutdown asks background work to end, waits for it up to three seconds, closes the driver, then closes hub where there
-// is one. Work that did not end in time is
-// ErrCleanUpUnfinished. The second call answers ErrClosed.
+// Shutdown asks background work to end, waits for it and for acquires under way up to three seconds, closes the driver, then
+// closes hub where there is one. Work that did not end in time is ErrCleanUpUnfinished. The second call answers ErrClosed.
 func (b *Base) Shutdown(hub *Hub) error {
 	b.mu.Lock()
 	if b.closing {
@@ -75,7 +95,9 @@ func (b *Base) Shutdown(hub *Hub) error {
 		close(idle)
 	} else {
 		b.idle = idle
-		b.stop()
+		if b.stop != nil {
+			b.stop()
+		}
 	}
 	b.mu.Unlock()
 

@@ -21,7 +21,8 @@ type Driver interface {
 	// Info names the client and the server, for traces.
 	Info() Info
 	// Close ends what the adapter opened, never the caller's client, once background work has ended or three seconds have
-	// passed, which is ErrCleanUpUnfinished. Later calls fail with ErrClosed. Calls under way are not waited for: what they leave open stays so.
+	// passed, which is ErrCleanUpUnfinished. Later calls fail with ErrClosed. Other calls under way are not waited for: what they
+	// leave open stays so. See [Drainer] for acquires.
 	Close() error
 }
 
@@ -56,6 +57,16 @@ type Result struct {
 // false: the driver is closed and f does not run.
 type Backgrounder interface {
 	Background(f func(ctx context.Context)) bool
+}
+
+// Drainer is implemented by drivers whose Close waits for acquires under way, as it does for background work: they fail with
+// ErrClosed, and what they won is removed before calls fail. [Base] implements it.
+type Drainer interface {
+	// BeginAcquire counts an acquire in, or returns ErrClosed once Close has begun. EndAcquire counts it out.
+	BeginAcquire() error
+	EndAcquire()
+	// Closing reports whether Close has begun: what is won now cannot be renewed or released any more.
+	Closing() bool
 }
 
 // Subscription is one listener on one channel.

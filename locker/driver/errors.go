@@ -11,7 +11,8 @@ import (
 // ErrNotSent marks a command that surely never left this process.
 var ErrNotSent = errors.New("command was not sent")
 
-// ErrCleanUpUnfinished is what Close answers where the clean-up of acquires of unknown outcome took longer than it waits. The
+// ErrCleanUpUnfinished is what Close answers where acquires under way, or the clean-up of those of unknown outcome, took longer
+// than it waits. The
 // driver is closed all the same; a key may stay until its TTL.
 var ErrCleanUpUnfinished = errors.New("driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
 

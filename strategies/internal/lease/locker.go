@@ -70,11 +70,21 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if err != nil {
 		return nil, err
 	}
+	drainer, drains := l.drv.(driver.Drainer)
+	if drains {
+		if err := drainer.BeginAcquire(); err != nil {
+			return nil, err
+		}
+		defer drainer.EndAcquire()
+	}
 	a := l.newAttempt(key, req)
 	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
 		a.sends.Limit = a.timeout
 	}
-	err = a.failed(a.run(ctx, req))
+	if err = a.failed(a.run(ctx, req)); err == nil && drains && drainer.Closing() {
+		a.giveBack(a.abort(a.channel())) // nobody could renew or release it
+		err = driver.ErrClosed
+	}
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locker.AttemptInfo{
 			Source: a.Source(), Name: req.Name, Mode: req.Mode, Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
