@@ -97,6 +97,12 @@ func TestErrorTexts(t *testing.T) {
 					`lock is held by another, owner "w7", note "nightly", for T at most unless renewed; gave up after T and N: MaxWait passed`,
 				}},
 			})
+			hash := "hash." + client.Name
+			server.MustCommand(t, "HSET", hash, "a", "b")
+			run([]scenario{{"of another type", hash, chain, "", []string{
+				`key "` + hash + `" is of another type, as of another strategy's lock; it was left alone: ` +
+					"server error: WRONGTYPE Operation against a key holding the wrong kind of value",
+			}}})
 			p.Freeze()
 			run([]scenario{
 				{"frozen", "a", chain, "MaxWait", []string{"no answer from " + known + " in T (N), the outcome is unknown: MaxWait passed"}},

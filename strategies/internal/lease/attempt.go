@@ -107,9 +107,11 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	return err
 }
 
-// failed adds the server to an error that may pass, and is no answer about the lock.
+// failed adds the server to an error that may pass, and is no answer about the lock; and the key to one that says what it is.
 func (a *attempt) failed(err error) error {
 	switch {
+	case driver.CodeOf(err) == "WRONGTYPE":
+		return fmt.Errorf("key %.64q is of another type, as of another strategy's lock; it was left alone: %w", a.key, err)
 	case a.sends.N == 0, !driver.Passing(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
 		errors.Is(err, locker.ErrNotReplicated):
 		return err
