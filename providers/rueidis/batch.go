@@ -89,12 +89,7 @@ func (b *batch) send(which []int, command string, body func(*driver.Script) stri
 // sendPart sends what one node gets. rebuild makes the command of a call anew.
 func (a *adapter) sendPart(ctx context.Context, p *part, rebuild func(i int, blocking bool) (rueidis.Completed, error)) []driver.Result {
 	n, closing := p.node, a.closing.Load()
-	read := func(res rueidis.RedisResult) (driver.Reply, error) {
-		if err := a.outcome(ctx, res, closing); err != nil {
-			return driver.Reply{}, err
-		}
-		return reply(res)
-	}
+	read := func(res rueidis.RedisResult) (driver.Reply, error) { return convert(ctx, a, res, closing, reply) }
 	readAll := func(all []rueidis.RedisResult) []driver.Result {
 		results := make([]driver.Result, len(all))
 		for i, res := range all {

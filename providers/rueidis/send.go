@@ -26,12 +26,6 @@ func send[T any](ctx context.Context, a *adapter, keys, args []string, read func
 		return v, err
 	}
 	n, closing := a.nodeOf(cmd), a.closing.Load()
-	outcome := func(res rueidis.RedisResult) (v T, err error) {
-		if err = a.outcome(ctx, res, closing); err != nil {
-			return v, err
-		}
-		return read(res)
-	}
 	r := n.route(ctx)
 	if r == direct {
 		n.direct.Add(1)
@@ -39,7 +33,7 @@ func send[T any](ctx context.Context, a *adapter, keys, args []string, read func
 		res := a.client.Do(pipelined(ctx), cmd)
 		n.direct.Add(-1)
 		a.observeDirect(ctx, n, sent, res)
-		return outcome(res)
+		return convert(ctx, a, res, closing, read)
 	}
 	var own rueidis.Completed // for a connection of its own
 	if r != detached {
@@ -47,16 +41,29 @@ func send[T any](ctx context.Context, a *adapter, keys, args []string, read func
 			return v, err
 		}
 	}
+	return sendDetached(ctx, a, n, r, cmd, own, closing, read)
+}
+
+// sendDetached sends cmd over a shared connection or own over one of its own.
+func sendDetached[T any](ctx context.Context, a *adapter, n *node, r route, cmd, own rueidis.Completed, closing bool, read func(rueidis.RedisResult) (T, error)) (T, error) {
 	return detach(ctx, n, n.gates(r), func(c *call) (T, error) {
 		if c.gate == n.shared {
 			res := a.client.Do(c.lasting(ctx), cmd)
 			n.observe(c.sent, res.NonRedisError() == nil)
-			return outcome(res)
+			return convert(ctx, a, res, closing, read)
 		}
-		ctx, cancel := context.WithTimeout(ctx, pooledTimeout)
+		sending, cancel := context.WithTimeout(ctx, pooledTimeout)
 		defer cancel()
-		return outcome(a.client.Do(ctx, own))
+		return convert(ctx, a, a.client.Do(sending, own), closing, read)
 	})
+}
+
+// convert is read, or the error where there is no reply or the reply is one.
+func convert[T any](ctx context.Context, a *adapter, res rueidis.RedisResult, closing bool, read func(rueidis.RedisResult) (T, error)) (v T, err error) {
+	if err = a.outcome(ctx, res, closing); err != nil {
+		return v, err
+	}
+	return read(res)
 }
 
 // observeDirect notes what came of one or more direct commands, of which res is one result.
@@ -151,6 +158,9 @@ func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 // and not when the caller leaves. A command that has not been sent when ctx ends is not sent, since
 // Err still says so.
 func (c *call) lasting(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx // nobody leaves before the reply
+	}
 	return lasting{pipelined(ctx), c.over}
 }
 
