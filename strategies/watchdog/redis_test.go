@@ -98,7 +98,7 @@ func (s *server) EvalMany(ctx context.Context, calls []driver.Call) []driver.Res
 	}
 	time.Sleep(late)
 	var results []driver.Result
-	for part := range slices.Chunk(calls, 4) { // the connection in memory has no buffer: the server's answers would block it
+	for part := range slices.Chunk(calls, 2) { // the connection in memory has no buffer: the server's answers would block it
 		results = append(results, s.Driver.(driver.Batcher).EvalMany(ctx, part)...)
 	}
 	return results
