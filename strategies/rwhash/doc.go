@@ -40,8 +40,9 @@
 // Renewals, releases and conversions are never kept from a holder by any of this.
 //
 // An acquire in either mode, a renewal, a release and a refusal cost the server O(1): they look at up to 64 fields, where the
-// hold that ended last is gone, and now and then to remove holds whose lease ended. Only what finds nothing but dead ones
-// among those looks at all, and Inspect does.
+// hold that ended last is gone, and now and then to remove holds whose lease ended. Holds whose lease ended, however many, cost
+// nothing more. What looks at all: Inspect, and, once for up to 64 holds, what finds none live among those that came last while
+// a few of many earlier ones may be.
 //
 // # What is not
 //

@@ -4,6 +4,8 @@
 --   now     the server's time, ms
 --   last    the token of the hold that ends last; of any hold while rough is there; may be of none where none is live
 --   rough   a hold may end later than last's, at the key's expiry at the latest; how many holds came since that began
+--   recent  the tokens of some holds, one after another; nil where it has few fields
+--   beyond  every live hold is one of recent or ends by then, ms
 --   needed  until when the key is needed for something else than holds, ms; nil: for nothing
 -- A hold is a field of 22 characters, its token. Its value begins with when it ends, in ms by the server's clock. What else
 -- the hash has are names of another length. The key expires with the hold that ends last, or later.
@@ -59,6 +61,15 @@ local function live(lock, token)
   return till and till > lock.now and till or nil
 end
 
+-- recents(lock, recent, beyond) puts two fields of the hash into the lock.
+local function recents(lock, recent, beyond)
+  if recent and beyond then
+    lock.recent, lock.beyond = recent, digits(beyond)
+    broken = broken or #recent % 22 ~= 0 or #recent > 22 * few
+  end
+  return lock
+end
+
 -- last_end(lock) returns when last ends or ended, nil where there is none.
 local function last_end(lock)
   if lock.ending == nil then
@@ -67,19 +78,49 @@ local function last_end(lock)
   return lock.ending or nil
 end
 
--- look(lock, fields, except) finds among fields and their values the hold that ends last, but not except, and a bounded
--- number of dead ones.
-local function look(lock, fields, except)
-  local found = {till = lock.now, dead = {}}
+-- ended(lock, value) tells at little cost whether a hold ended, of a value that may be of another form.
+local function ended(lock, value)
+  local till = string.match(value, '^%d+')
+  return till and #till <= 15 and tonumber(till) <= lock.now
+end
+
+-- look(lock, fields, except, most) finds among fields and their values the hold that ends last, but not except, and most dead
+-- ones, or few. It lists few live ones; the rest of them ends by rest.
+local function look(lock, fields, except, most)
+  local found = {till = lock.now, dead = {}, live = {}, rest = 0}
+  most = most or few
   for i = 1, #fields, 2 do
-    local till = #fields[i] == 22 and fields[i] ~= except and till_of(fields[i + 1])
-    if till and till > found.till then
-      found.token, found.till = fields[i], till
-    elseif till and till <= lock.now and #found.dead < few then
+    local value = #fields[i] == 22 and fields[i] ~= except and fields[i + 1]
+    local till = value and (#found.dead < most or not ended(lock, value)) and till_of(value)
+    if till and till > lock.now then
+      if till > found.till then
+        found.token, found.till = fields[i], till
+      end
+      if #found.live < few then
+        found.live[#found.live + 1] = fields[i]
+      else
+        found.rest = math.max(found.rest, till)
+      end
+    elseif till and #found.dead < most then
       found.dead[#found.dead + 1] = fields[i]
     end
   end
   return found
+end
+
+-- among(lock, except) is look among recent.
+local function among(lock, except)
+  local names, fields = {}, {}
+  for i = 1, #lock.recent, 22 do
+    names[#names + 1] = string.sub(lock.recent, i, i + 21)
+  end
+  local values = #names > 0 and redis.call('HMGET', lock.key, unpack(names)) or {}
+  for i, name in ipairs(names) do
+    if values[i] then
+      fields[#fields + 1], fields[#fields + 2] = name, values[i]
+    end
+  end
+  return look(lock, fields, except)
 end
 
 local function some(lock, except)
@@ -87,20 +128,35 @@ local function some(lock, except)
 end
 
 -- holder(lock, exact, except) finds a live hold that is not except: with exact the one that ends last, else any. Its token
--- is nil where none is live. It costs O(1), unless last is except or ended or, with exact, is rough.
+-- is nil where none is live. It costs O(1), unless last is except or ended or, with exact, is rough; and then too unless what
+-- recent tells is not enough: only one of many that ended does not need it to look at all.
 local function holder(lock, exact, except)
   local till = lock.last ~= except and last_end(lock)
   if till and till > lock.now and not (lock.rough and (exact or redis.call('HLEN', lock.key) <= few)) then
     return {token = lock.last, till = till, known = true}
   end
-  if not exact and redis.call('HLEN', lock.key) > few then
+  local many = redis.call('HLEN', lock.key) > few
+  if many and lock.recent then
+    local found = among(lock, except)
+    if found.token and (not exact or found.till >= lock.beyond) then
+      found.rough = found.till < lock.beyond
+      return found
+    end
+    if not found.token and lock.beyond <= lock.now then
+      found.dead = some(lock, except).dead
+      return found
+    end
+  end
+  if not exact and many then
     local found = some(lock, except)
     if found.token then
       found.rough = true
       return found
     end
   end
-  return look(lock, redis.call('HGETALL', lock.key), except)
+  local found = look(lock, redis.call('HGETALL', lock.key), except, 16 * few)
+  found.all = many
+  return found
 end
 
 -- text(ms) writes a time with all its digits.
@@ -116,9 +172,18 @@ local function unbounded(lock)
   redis.call('HDEL', lock.key, '')
 end
 
+-- forget(lock) removes recent where the hash has few fields.
+local function forget(lock)
+  if lock.recent and redis.call('HLEN', lock.key) <= few then
+    lock.recent = nil
+    redis.call('HDEL', lock.key, 'recent', 'beyond')
+  end
+end
+
 local function purge(lock, dead)
   if dead and #dead > 0 then
     redis.call('HDEL', lock.key, unpack(dead))
+    forget(lock)
   end
 end
 
@@ -147,6 +212,9 @@ local function settle(lock, found)
     return
   end
   redis.call('HSET', lock.key, 'last', found.token)
+  if found.all then
+    redis.call('HSET', lock.key, 'recent', table.concat(found.live), 'beyond', text(found.rest))
+  end
   if found.rough then
     if not lock.rough then
       redis.call('HSET', lock.key, 'rough', '0')
@@ -158,6 +226,24 @@ local function settle(lock, found)
   purge(lock, found.dead)
 end
 
+-- list(lock, token, till) puts a hold into recent, unless it ends by beyond. Of many live ones recent begins anew.
+local function list(lock, token, till)
+  local at = lock.recent and string.find(lock.recent, token, 1, true)
+  if not lock.recent or till <= lock.beyond or at and at % 22 == 1 then
+    return
+  end
+  lock.recent = lock.recent .. token
+  if #lock.recent > 22 * few then
+    local found = among(lock)
+    if #found.live > few / 2 then
+      found.live, lock.beyond = {}, math.max(lock.beyond, found.till)
+      redis.call('HSET', lock.key, 'beyond', text(lock.beyond))
+    end
+    lock.recent = table.concat(found.live)
+  end
+  redis.call('HSET', lock.key, 'recent', lock.recent)
+end
+
 -- keep(lock, token, till, rest) writes a hold: when it ends, then rest. The key's expiry never shrinks by it.
 local function keep(lock, token, till, rest)
   local last, latest = last_end(lock), nil
@@ -167,6 +253,7 @@ local function keep(lock, token, till, rest)
     latest = not last or till > last
   end
   redis.call('HSET', lock.key, token, text(till) .. (rest or ''))
+  list(lock, token, till)
   if latest then
     redis.call('HSET', lock.key, 'last', token)
     redis.call('HDEL', lock.key, 'rough')
@@ -179,6 +266,16 @@ end
 -- many that each call costs O(1) on average.
 local function sweep(lock)
   local n = redis.call('HLEN', lock.key)
+  if n > few and not lock.recent then
+    local found = {live = {}, rest = lock.now + redis.call('PTTL', lock.key)}
+    if n <= 2 * few then
+      found = look(lock, redis.call('HGETALL', lock.key))
+    end
+    lock.recent, lock.beyond = table.concat(found.live), found.rest
+    redis.call('HSET', lock.key, 'recent', lock.recent, 'beyond', text(lock.beyond))
+  else
+    forget(lock)
+  end
   if lock.rough then
     local came = tonumber(lock.rough) + 1
     if 4 * came >= n then

@@ -13,6 +13,7 @@ if not till then
 end
 redis.call('HDEL', KEYS[1], ARGV[1]) -- first: it needs no memory
 redis.call('HSET', KEYS[1], ARGV[2], text(till))
+list(lock, ARGV[2], till)
 if lock.last == ARGV[1] then
   redis.call('HSET', KEYS[1], 'last', ARGV[2])
 end

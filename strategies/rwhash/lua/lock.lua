@@ -28,7 +28,7 @@ local stragglers = 500 -- the same for a long turn: all who tried again in time 
 -- whose lease ended.
 local function open(key, token)
   local f = redis.pcall('HMGET', key, 'kind', 'last', 'rough', 'writer', 'wwant', 'rwant', 'bar', 'turn', 'ample', 'heir', 'hsince', 'hwant',
-    'long', token or 'kind')
+    'long', token or 'kind', 'recent', 'beyond')
   if f.err then
     return nil, f
   end
@@ -50,6 +50,7 @@ local function open(key, token)
     wwant = ms(5), rwant = ms(6), bar = ms(7), turn = ms(8), ample = ms(9),
     heir = f[10], hsince = ms(11), hwant = ms(12),
   }
+  recents(lock, f[15], f[16])
   lock.needed = math.max(lock.wwant, lock.rwant, lock.hwant)
   if f[4] then
     local till = f[4] == token and till_of(lock.own) or ends(lock, f[4])

@@ -13,4 +13,5 @@ if not till or till <= lock.now then
 end
 rename(lock, ARGV[1], ARGV[2]) -- first: it needs no memory
 redis.call('HSET', KEYS[1], ARGV[2], lock.own)
+list(lock, ARGV[2], till)
 return 1

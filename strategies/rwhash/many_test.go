@@ -1,0 +1,113 @@
+package rwhash_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Among many readers, live and dead, a writer gets in if and only if none is live, and the key lasts as long as they do.
+func TestManyReadersAreKnownExactly(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+		long := []time.Duration{5 * time.Second, 20 * time.Second, time.Minute}
+		short := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second}
+		var readers []*locker.Lock
+		largest := 0
+		for step := range 1500 {
+			crowd, ttls := step/250%2 == 0, long // they come, then they go
+			if step%250 >= 150 {
+				ttls = short
+			}
+			switch n := random.IntN(20); {
+			case n < 15 && crowd:
+				lock, err := b.Acquire(t.Context(), noWait(asReader(locker.Request{TTL: ttls[random.IntN(len(ttls))]})))
+				match(t, err)
+				readers = append(readers, lock)
+			case n < 16 && len(readers) > 0:
+				_ = readers[random.IntN(len(readers))].Renew(t.Context(), ttls[random.IntN(len(ttls))]) // may be lost
+			case n < 18 && len(readers) > 0:
+				i := random.IntN(len(readers))
+				_ = readers[i].Release(t.Context()) // may be lost
+				readers[i] = readers[len(readers)-1]
+				readers = readers[:len(readers)-1]
+			case n == 18 && step%250 == 240:
+				sleep(time.Second)
+			case n == 18:
+				sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+			case n == 19 && random.IntN(40) == 0:
+				sleep(10 * time.Second)
+			}
+			largest = max(largest, b.checkMany(t))
+			if t.Failed() {
+				t.Fatalf("in step %d, with %d readers:\n%s", step, len(readers), b.m.Dump())
+			}
+		}
+		if largest < 100 {
+			t.Errorf("%d fields at most: the test is too small", largest)
+		}
+		b.m.Del(name)
+	})
+}
+
+// checkMany compares what the lock knows with all its fields, and returns how many they are.
+func (b bench) checkMany(t *testing.T) int {
+	t.Helper()
+	fields, _ := b.m.HKeys(name)
+	now, latest, live := time.Now().UnixMilli(), int64(0), 0
+	recent := b.m.HGet(name, "recent")
+	beyond, _ := strconv.ParseInt(b.m.HGet(name, "beyond"), 10, 64)
+	for _, f := range fields {
+		digits, _, _ := strings.Cut(b.m.HGet(name, f), " ")
+		till, _ := strconv.ParseInt(digits, 10, 64)
+		if len(f) != locker.TokenLen || till <= now {
+			continue
+		}
+		live, latest = live+1, max(latest, till)
+		if b.m.HGet(name, "beyond") != "" && till > beyond && !strings.Contains(recent, f) {
+			t.Errorf("a live hold is neither in recent nor ends by beyond")
+		}
+	}
+	if live > 0 && b.m.TTL(name) < time.Duration(latest-now)*time.Millisecond {
+		t.Errorf("the key ends in %v, its latest hold in %d ms", b.m.TTL(name), latest-now)
+	}
+	lock, err := b.Acquire(t.Context(), noWait(asWriter(locker.Request{})))
+	switch {
+	case live > 0 && !errors.Is(err, locker.ErrNotAcquired):
+		t.Errorf("a writer beside %d live readers: %v", live, err)
+	case live == 0 && err != nil:
+		t.Errorf("a writer beside no live reader: %v", err)
+	case err == nil:
+		match(t, lock.Release(t.Context()))
+	}
+	return len(fields)
+}
+
+// The latest of many readers go first, one by one: as long as one is left, no writer gets in, and the key lasts.
+func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		var readers []*locker.Lock
+		for i := range 4000 { // dead ones: most looks at some find no other
+			b.m.HSet(name, fmt.Sprintf("%022d", i), "1 0 0:")
+		}
+		b.m.HSet(name, "kind", "rwhash")
+		b.m.SetTTL(name, time.Second)
+		for i := range 200 {
+			readers = append(readers, b.read(t, locker.Request{TTL: time.Minute + time.Duration(i)*time.Millisecond}))
+		}
+		for i := len(readers) - 1; i >= 0; i-- {
+			b.checkMany(t)
+			match(t, readers[i].Release(t.Context()))
+			if t.Failed() {
+				t.Fatalf("with %d readers:\n%s", i, b.m.Dump())
+			}
+		}
+		b.free(t)
+	})
+}
