@@ -18,6 +18,7 @@ type adapter struct {
 	client        redis.UniversalClient
 	obeysDeadline bool // client ends a call by its context's deadline
 	servers       servers
+	scripts       driver.Scripts
 	info          driver.Info
 	hub           *driver.Hub
 }
@@ -86,9 +87,9 @@ func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duratio
 // Eval implements driver.Driver.
 func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
-	return call(ctx, a, firstKey(keys), func(sending context.Context) (driver.Reply, error) {
-		return driver.EvalOnce(s, func(command, body string) (driver.Reply, error) {
-			words[0], words[1] = command, body
+	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
+		words[0], words[1] = command, body
+		return call(ctx, a, firstKey(keys), func(sending context.Context) (driver.Reply, error) {
 			reply, err := a.process(ctx, sending, newCommand(ctx, words))
 			if err != nil {
 				return driver.Reply{}, err

@@ -28,6 +28,7 @@ type adapter struct {
 	pool    Pool
 	cluster cluster // pool, if it is one
 	gate    *driver.Gate
+	scripts driver.Scripts
 	hub     *driver.Hub
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline says that a connection taken from it can be
@@ -110,7 +111,7 @@ func isSet(v any, err error) (bool, error) {
 // Eval implements [driver.Driver].
 func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	body := scriptArgs(keys, args)
-	return driver.EvalOnce(s, func(command, script string) (driver.Reply, error) {
+	return a.scripts.Eval(ctx, s, func(command, script string) (driver.Reply, error) {
 		body[0] = script
 		v, err := a.do(ctx, firstKey(keys), command, body)
 		return reply(v, driver.ConvertPending(err, reply))

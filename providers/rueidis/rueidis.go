@@ -21,7 +21,8 @@ type adapter struct {
 	hub         *driver.Hub
 	info        atomic.Pointer[info]
 	closing     atomic.Bool // the last error was ErrClosing
-	node        *node       // the only one; of a cluster, what is not known to be at another
+	scripts     driver.Scripts
+	node        *node // the only one; of a cluster, what is not known to be at another
 	topology    atomic.Pointer[topology]
 	topologyDue atomic.Int64 // when to ask for it again, in Unix nanoseconds
 }

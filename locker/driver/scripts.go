@@ -1,0 +1,101 @@
+package driver
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// loadPatience is how long a call waits for another one to load its script.
+const loadPatience = time.Second
+
+// Scripts remembers which scripts the server of a driver knows, so that of many callers of a script that it does not know only
+// one sends the source. The zero Scripts is ready. Over several servers it is only less sure.
+type Scripts struct {
+	mu     sync.RWMutex
+	loaded map[*Script]bool          // answered by digest, or by source
+	first  map[*Script]chan struct{} // being called for the first time; closed when that is over
+}
+
+// Eval is [EvalOnce] for many callers: while one calls s for the first time, or again after the server has forgotten it, the
+// others wait, a second at most, and then send its digest. Who gives up meanwhile has sent nothing.
+func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body string) (Reply, error)) (Reply, error) {
+	for range 2 {
+		leads, err := c.enter(ctx, s)
+		if err != nil {
+			return Reply{}, err
+		}
+		r, err := send("EVALSHA", s.digest)
+		unknown := err != nil && CodeOf(err) == "NOSCRIPT"
+		if leads {
+			if unknown {
+				r, err = send("EVAL", s.source)
+			}
+			c.leave(s, err == nil || CodeOf(err) != "" && !NotExecuted(err))
+			return r, err
+		}
+		if !unknown {
+			return r, err
+		}
+		c.forget(s)
+	}
+	return EvalOnce(s, send)
+}
+
+// enter waits while another caller loads s. leads: it is this one that does.
+func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) {
+	c.mu.RLock()
+	loaded := c.loaded[s]
+	c.mu.RUnlock()
+	if loaded {
+		return false, nil
+	}
+	var late <-chan time.Time
+	for {
+		c.mu.Lock()
+		first := c.first[s]
+		switch {
+		case c.loaded[s]:
+			c.mu.Unlock()
+			return false, nil
+		case first == nil:
+			if c.first == nil {
+				c.first, c.loaded = map[*Script]chan struct{}{}, map[*Script]bool{}
+			}
+			c.first[s] = make(chan struct{})
+			c.mu.Unlock()
+			return true, nil
+		}
+		c.mu.Unlock()
+		if late == nil {
+			timer := time.NewTimer(loadPatience)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-first:
+		case <-late: // its connection may be dead
+			return false, nil
+		case <-ctx.Done():
+			return false, NotSent(ctx.Err())
+		}
+	}
+}
+
+// leave ends the first call of s.
+func (c *Scripts) leave(s *Script, loaded bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if loaded {
+		c.loaded[s] = true
+	}
+	close(c.first[s])
+	delete(c.first, s)
+}
+
+// forget notes that the server does not know s any more.
+func (c *Scripts) forget(s *Script) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.loaded, s)
+}
