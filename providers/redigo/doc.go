@@ -21,7 +21,7 @@
 //   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx. The connection of a call
 //     that was given up is closed, or kept until its reply has come, for a second at most: it never serves another call before.
 //     A reply that comes then can still be heard (driver.PendingError).
-//   - No more calls are under way at once than MaxActive says; without it, than MaxIdle says, but at least 64; over a pool of
+//   - No more calls are under way at once than MaxActive says; without it, than MaxIdle says, but at least 32; over a pool of
 //     another type, 1024. One in eight is for renewals and releases. Other calls wait in the driver: who gives up there has
 //     sent nothing. A ctx that never ends waits at the pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.

@@ -71,7 +71,7 @@ func New(pool Pool) (driver.Driver, error) {
 const (
 	// leastPlaces is how many calls are under way at once, at least, where a pool has no MaxActive. More than MaxIdle of them
 	// would dial for each call.
-	leastPlaces = 64
+	leastPlaces = 32
 	// unknownPlaces is how many are for a pool of another type, and for all nodes of a cluster.
 	unknownPlaces = 1024
 )
