@@ -126,7 +126,7 @@ func (b bench) op(t *testing.T, lock *locker.Lock, op locker.Op) func() error {
 // Who holds is not told by an owner or a note that is too long to be ours.
 func TestHugeNames(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		huge := strings.Repeat("x", 1<<20)
+		huge := strings.Repeat("x", 1<<16)
 		b.m.HSet(name, "kind", "rwhash", "last", strings.Repeat("h", locker.TokenLen),
 			strings.Repeat("h", locker.TokenLen), fmt.Sprintf("99999999999999 0 4:note%s", huge))
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
