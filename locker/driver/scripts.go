@@ -50,7 +50,8 @@ func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) 
 	if loaded {
 		return false, nil
 	}
-	var late <-chan time.Time
+	timer := time.NewTimer(loadPatience)
+	defer timer.Stop()
 	for {
 		c.mu.Lock()
 		first := c.first[s]
@@ -67,14 +68,9 @@ func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) 
 			return true, nil
 		}
 		c.mu.Unlock()
-		if late == nil {
-			timer := time.NewTimer(loadPatience)
-			defer timer.Stop()
-			late = timer.C
-		}
 		select {
 		case <-first:
-		case <-late: // its connection may be dead
+		case <-timer.C: // its connection may be dead
 			return false, nil
 		case <-ctx.Done():
 			return false, NotSent(ctx.Err())

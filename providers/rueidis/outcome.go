@@ -89,7 +89,10 @@ func closed(client rueidis.Client) bool {
 		return false
 	}
 	stop := v.FieldByName("stop")
-	return stop.IsValid() && stop.Kind() == reflect.Uint32 && atomic.LoadUint32((*uint32)(unsafe.Pointer(stop.UnsafeAddr()))) != 0
+	if !stop.IsValid() || stop.Kind() != reflect.Uint32 {
+		return false
+	}
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(stop.UnsafeAddr()))) != 0 //nolint:gosec // the client itself uses it by atomic
 }
 
 // ended returns why ctx is over. A connection's deadline may come a moment before the timer of the context that set it.

@@ -68,7 +68,7 @@ func (c *cleaner) run(closing context.Context) {
 		batch, silent, wait := c.next(time.Now())
 		switch {
 		case len(batch) > 0:
-			go c.try(batch, silent)
+			go c.try(batch, silent) //nolint:gosec // a try outlives the beginning of Close, which waits for it
 			continue
 		case wait < 0:
 			if cleaners.dismiss(c) {

@@ -58,13 +58,13 @@ type registry struct {
 func (r *registry) enlist(drv driver.Driver, res *residue) (c *cleaner, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	comparable := reflect.TypeOf(drv).Comparable()
-	if comparable {
+	shared := reflect.TypeOf(drv).Comparable()
+	if shared {
 		c = r.byDriver[drv]
 	}
 	if fresh = c == nil; fresh {
 		c = newCleaner(drv)
-		if comparable {
+		if shared {
 			r.byDriver[drv] = c
 		}
 	}
