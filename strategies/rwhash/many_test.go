@@ -115,3 +115,24 @@ func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
 		b.free(t)
 	})
 }
+
+// What recent tells is not taken for all while another may end later.
+func TestAHoldBeyondTheRecentOnesKeepsItsKey(t *testing.T) {
+	run(t, func(t *testing.T, b bench) {
+		till := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMilli(), 10) }
+		sooner, later := strings.Repeat("s", locker.TokenLen), strings.Repeat("l", locker.TokenLen)
+		for i := range 100 {
+			b.m.HSet(name, fmt.Sprintf("%022d", i), "1 0 0:")
+		}
+		b.m.HSet(name, "kind", "rwhash", "last", "gone", sooner, till(time.Minute)+" 0 0:", later, till(time.Hour)+" 0 0:",
+			"recent", sooner, "beyond", till(time.Hour))
+		b.m.SetTTL(name, time.Hour)
+		b.checkMany(t) // a writer is refused, and what it found is written down
+		b.checkMany(t)
+		sleep(2 * time.Minute)
+		b.checkMany(t)
+		sleep(time.Hour)
+		b.checkMany(t)
+		b.free(t)
+	})
+}
