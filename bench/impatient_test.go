@@ -85,14 +85,14 @@ func impatient(b *testing.B, server *redistest.Server, patience time.Duration, c
 		}
 		wg.Wait()
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) //nolint:forbidigo // what is left after that time is the measure
 	left := runtime.NumGoroutine() - before
 	commands := commandsOf(b, server)
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) //nolint:forbidigo // the same
 	commands = commandsOf(b, server) - commands - 1
 	keys := server.MustCommand(b, "DBSIZE")
 	for start := time.Now(); time.Since(start) < 40*time.Second && server.MustCommand(b, "DBSIZE") != int64(0); {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // it polls a server
 	}
 	b.ReportMetric(float64(grants.Load())/impatientFor.Seconds()/float64(b.N), "grants/s")
 	b.ReportMetric(float64(failures.Load())/impatientFor.Seconds()/float64(b.N), "given-up/s")

@@ -255,7 +255,7 @@ func closeEndsAcquires(t *caseT) {
 			})
 			t.event(trap.Hit(), "the acquire is held back")
 			closing := background(drv.Close)
-			t.eventually("Close has begun", drv.(driver.Drainer).Closing) //nolint:errcheck // looked above
+			t.eventually("Close has begun", drv.(driver.Drainer).Closing)
 			trap.Release()
 			err, closed := t.result(result, "an Acquire under way"), t.result(closing, "Close")
 			if time.Since(begin) >= attemptTimeout { // the machine is so busy that a send's time was over

@@ -79,6 +79,7 @@ func (w testWriter) Write(text []byte) (int, error) {
 
 // Flawed locks are found out: the violation is written with its picture, and is one still when it is checked again.
 func TestViolation(t *testing.T) {
+	t.Parallel()
 	redistest.Need(t)
 	for _, kind := range []string{"flawed: deletes without comparing", "flawed: ignores that leases end"} {
 		t.Run(kind, func(t *testing.T) {
