@@ -158,7 +158,12 @@ func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGr
 // ask asks one node for a part, and sees to it that it joins, or goes back. earlier are the leftovers from before the request.
 func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
 	asked := time.Now().Add(req.TTL)
-	p, err := h.acquireAt(ctx, i, req, earlier)
+	left := leftoversAt(earlier, i)
+	lock, err := h.nodes[i].call(ctx, req, h.timeout)
+	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) {
+		lock, err = h.nodes[i].call(ctx, req, h.timeout) // what refused it is over
+	}
+	p, err := h.nodes[i].partOf(ctx, req, h.timeout, lock, err)
 	if err == nil && h.fixed != nil && p.fence <= 0 {
 		p.giveBack(h.ctx)
 		err = fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)

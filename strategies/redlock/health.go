@@ -63,23 +63,37 @@ type quorumHealth struct {
 	reports reports
 }
 
-// called records that a call of the node begins.
+// called records that a call of the node begins which is no acquire.
 func (n *node) called(ctx context.Context, patience time.Duration) {
+	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.checkOpen(ctx, patience)
+	n.opened(ctx, now, patience)
+}
+
+// returned records its outcome. It is deferred, and makes an error of a panic.
+func (n *node) returned(ctx context.Context, err *error, patience time.Duration) { //nolint:gocritic // it sets it
+	if v := recover(); v != nil {
+		*err = panicked(v)
+	}
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed(ctx, now, *err, patience)
+}
+
+// opened records that a call begins. The mutex is held.
+func (n *node) opened(ctx context.Context, now time.Time, patience time.Duration) {
+	n.checkOpen(ctx, now, patience)
 	if n.open == 0 {
-		n.openSince = time.Now()
+		n.openSince = now
 	}
 	n.open++
 }
 
-// returned records the outcome of a call.
-func (n *node) returned(ctx context.Context, err error, patience time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// closed records the outcome of a call. The mutex is held.
+func (n *node) closed(ctx context.Context, now time.Time, err error, patience time.Duration) {
 	n.open--
-	now := time.Now()
 	if n.change(ctx, n.health.after(now, err, patience)); n.health.good.Equal(now) {
 		n.openSince = now
 	}
@@ -87,14 +101,14 @@ func (n *node) returned(ctx context.Context, err error, patience time.Duration) 
 
 // checkSilence takes a node that has answered no call for patience, though some are under way, for one that fails.
 func (n *node) checkSilence(ctx context.Context, patience time.Duration) {
+	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.checkOpen(ctx, patience)
+	n.checkOpen(ctx, now, patience)
 }
 
 // checkOpen is checkSilence, with the mutex held.
-func (n *node) checkOpen(ctx context.Context, patience time.Duration) {
-	now := time.Now()
+func (n *node) checkOpen(ctx context.Context, now time.Time, patience time.Duration) {
 	if silence := now.Sub(n.openSince); n.open > 0 && silence >= patience && n.health.cause == nil {
 		n.change(ctx, health{good: n.health.good, cause: &unansweredError{silence}, failing: now})
 	}

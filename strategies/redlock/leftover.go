@@ -121,17 +121,6 @@ func (h *hold) busy() bool {
 	return false
 }
 
-// acquireAt asks node i for a part. A refusal by what an earlier hold of this Locker has under way there is none by another: once
-// that is over, the node is asked again.
-func (h *hold) acquireAt(ctx context.Context, i int, req locker.Request, earlier []*hold) (*part, error) {
-	left := leftoversAt(earlier, i)
-	p, err := h.nodes[i].acquire(ctx, req, h.timeout)
-	if !mayHaveRefused(left, err) || !h.awaitLeftovers(ctx, left) {
-		return p, err
-	}
-	return h.nodes[i].acquire(ctx, req, h.timeout)
-}
-
 // awaitLeftovers waits until leftovers are over, and reports whether the hold is of use then.
 func (h *hold) awaitLeftovers(ctx context.Context, left []leftover) bool {
 	h.mu.Lock()

@@ -62,15 +62,8 @@ var (
 	errNoLease = errors.New("its Locker returned a lock without a Lease")
 )
 
-// acquire asks the node for a part of a hold.
-func (n *node) acquire(ctx context.Context, req locker.Request, patience time.Duration) (*part, error) {
-	if !n.begin(patience) {
-		return nil, errStalled
-	}
-	n.called(ctx, patience)
-	lock, err := n.call(ctx, req)
-	n.end(err)
-	n.returned(ctx, err, patience)
+// partOf makes a part of what call returned for req.
+func (n *node) partOf(ctx context.Context, req locker.Request, patience time.Duration, lock *locker.Lock, err error) (*part, error) {
 	switch {
 	case err != nil:
 		return nil, err
@@ -100,20 +93,26 @@ func (n *node) acquire(ctx context.Context, req locker.Request, patience time.Du
 	return p, nil
 }
 
-func (n *node) call(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	defer recovered(&err)
+// call asks the node for a lock. The stack below it is deep: the fewer frames above it, the fewer stacks must grow.
+func (n *node) call(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
+	if !n.begin(ctx, patience) {
+		return nil, errStalled
+	}
+	defer n.end(ctx, &err, patience)
 	return n.inner.Acquire(n.learning(ctx), req)
 }
 
 // recovered makes an error of a panic in a node's own code: it is called in goroutines of ours, where nobody else could.
 func recovered(err *error) { //nolint:gocritic // it sets it
 	if v := recover(); v != nil {
-		*err = fmt.Errorf("it panicked: %v", v)
+		*err = panicked(v)
 	}
 }
 
-// begin counts a call, and reports whether it may be made.
-func (n *node) begin(patience time.Duration) bool {
+func panicked(v any) error { return fmt.Errorf("it panicked: %v", v) }
+
+// begin counts an acquire, and reports whether it may be made.
+func (n *node) begin(ctx context.Context, patience time.Duration) bool {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,17 +123,23 @@ func (n *node) begin(patience time.Duration) bool {
 		n.since = now
 	}
 	n.calls++
+	n.opened(ctx, now, patience)
 	return true
 }
 
-// end ends what begin counted.
-func (n *node) end(err error) {
+// end ends what begin counted. It is deferred, and makes an error of a panic.
+func (n *node) end(ctx context.Context, err *error, patience time.Duration) { //nolint:gocritic // it sets it
+	if v := recover(); v != nil {
+		*err = panicked(v)
+	}
+	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls--
-	if answered(err) {
-		n.since = time.Now()
+	if answered(*err) {
+		n.since = now
 	}
+	n.closed(ctx, now, *err, patience)
 }
 
 // learning is ctx, by which the node's source is learned from its attempt while it is not known.

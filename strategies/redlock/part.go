@@ -31,8 +31,7 @@ type part struct {
 // Do implements locker.Lease.
 func (p *part) Do(ctx context.Context, op locker.Op) (term locker.Term, err error) {
 	p.node.called(ctx, p.patience)
-	defer func() { p.node.returned(ctx, err, p.patience) }()
-	defer recovered(&err)
+	defer p.node.returned(ctx, &err, p.patience)
 	if op.Kind == locker.OpRelease && p.quiet.Load() {
 		term, err := p.Lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})
 		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {
