@@ -13,12 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// AttemptError says that a server gave no answer that decides an acquire or a resume: it could not be reached, did not answer
-// in time, or was not ready (LOADING, say). It matches ErrUnknownOutcome where the lock may have been taken all the same.
+// AttemptError reports that an acquire or a resume got no deciding answer: the server could not be
+// reached, did not answer in time, or was not ready (LOADING, say). It matches ErrUnknownOutcome if
+// the lock may have been acquired all the same.
 type AttemptError struct {
-	// Server is its address, several with commas where it is not known which of them; "" where the client does not tell.
+	// Server is the server's address; several, separated by commas, if it is not known which one
+	// was asked; empty if the client does not report it.
 	Server string
-	// Took is how long was tried.
+	// Took is the time from the first send to the error.
 	Took time.Duration
 	Err  error
 }
@@ -34,7 +36,8 @@ func NewAttemptError(server string, took time.Duration, err error) *AttemptError
 // Error implements error.
 func (e *AttemptError) Error() string { return e.Text(e.Took, "", errors.Is(e.Err, ErrUnknownOutcome)) }
 
-// Text is the text of e for middleware that made attempts for so long, with remarks about them.
+// Text returns the error text for middleware that made several attempts: took is how long they took
+// in all, remarks follows it, and unknown says whether the outcome is unknown.
 func (e *AttemptError) Text(took time.Duration, remarks string, unknown bool) string {
 	cause := e.Cause()
 	var b strings.Builder
@@ -60,8 +63,8 @@ func (e *AttemptError) Text(took time.Duration, remarks string, unknown bool) st
 // Unwrap returns Err.
 func (e *AttemptError) Unwrap() error { return e.Err }
 
-// Cause is the innermost error that says what went wrong, such as "connection refused", or what the server answered; nil where
-// all that is known is that time ran out.
+// Cause returns the innermost error that says what went wrong, such as "connection refused" or the
+// server's error reply. It is nil if time ran out and nothing else is known.
 func (e *AttemptError) Cause() error { return causeOf(e.Err) }
 
 func causeOf(err error) error {

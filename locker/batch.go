@@ -80,9 +80,10 @@ func RenewBatch(ctx context.Context, locks []*Lock) []error {
 	return errs
 }
 
-// RenewAlone is lock.Renew(ctx, 0) that waits for no callback. What is to be told, the end of the lock where the renewal found
-// it gone and Renewed, is told by a goroutine of the lock's own, in order: one that blocks delays the reports of this lock, and
-// no renewal. Where more than 64 wait, the oldest of those that say Renewed alone are dropped. It is for middleware.
+// RenewAlone is lock.Renew(ctx, 0) that waits for no callback. Trace.Renewed and, if the renewal
+// found the lock lost, the callbacks of its end run in order in a goroutine of the lock's own. A
+// callback that blocks delays the reports of this lock, and no renewal. If more than 64 reports
+// wait, the oldest that report only a renewal are dropped. It is for middleware.
 func RenewAlone(ctx context.Context, lock *Lock) error {
 	ttl := lock.TTL()
 	ended, err := lock.do(ctx, "renew", Op{Kind: OpRenew, TTL: ttl}, nil)
@@ -90,7 +91,7 @@ func RenewAlone(ctx context.Context, lock *Lock) error {
 	return err
 }
 
-// maxReports is how many renewals of a lock wait to be reported at most.
+// maxReports bounds the renewals of a lock that wait to be reported.
 const maxReports = 64
 
 // reports are the renewals of a lock that its goroutine has yet to report.
@@ -113,7 +114,7 @@ func (l *Lock) reportLater(r renewal) {
 	l.reports.add(r)
 }
 
-// add appends r. Of too many it drops the oldest that tells of no end.
+// add appends r. If there are too many, it drops the oldest that did not end the lock.
 func (rs *reports) add(r renewal) {
 	rs.queue = append(rs.queue, r)
 	if len(rs.queue) > maxReports {

@@ -11,15 +11,15 @@ import (
 // runtime.Goexit. fn's ctx ends with the lock, with a [LostError] as its cause where it was lost; Do still waits for fn. That
 // ctx carries the lock's owner for this name, so that what fn does may re-enter a reentrant lock.
 //
-// A nil error means that fn ran and returned nil, and held the lock until it returned, or until it released the lock itself:
-// what that release said is fn's to look at. The errors are these and no others:
-//   - an [OpError] of the Locker's Acquire; fn was not called. What it matches, [Locker] says. [ErrInvalid] is its answer to an
-//     invalid Request too, and to a nil locker, ctx or function, which it names.
-//   - the error that fn returned, as it is.
-//   - an OpError of the release, joined with fn's error if there is one (errors.Join). It matches [ErrLost] where the lease
-//     ended before fn returned, or the release found it gone; [ErrUnknownOutcome] where the release got no answer, so that
-//     the lock is free at its TTL at the latest; else it is what the client reported, as where the permission to release was
-//     taken away.
+// A nil error means that fn returned nil, and that the lock was held until fn returned or released
+// it. If fn releases the lock itself, Do does not report that release's error. Do returns one of:
+//   - an [OpError] of Acquire; fn was not called. See [Locker] for what it matches. It matches
+//     [ErrInvalid] if the Request is invalid, or the locker, ctx or function is nil.
+//   - the error that fn returned, unchanged.
+//   - an OpError of the release, joined with fn's error if there is one (errors.Join). It matches
+//     [ErrLost] if the lease ended before fn returned or the release found it gone, and
+//     [ErrUnknownOutcome] if the release got no answer; the lock is then free at its TTL at the
+//     latest. Otherwise it wraps the client's error, for example a missing permission.
 func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (err error) {
 	switch {
 	case ctx == nil:
@@ -86,10 +86,11 @@ func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *L
 	return ran, err
 }
 
-// Resume takes over the hold that h names, through the whole chain. The Lock it was taken from is lost: its token is
-// replaced, and its fencing token too if it had one. The new Lock's Deadline is the handle's TTL from now, whatever was left
-// before. Resume never shortens a lease: where more was left, as after a Renew for longer, the server keeps others out until
-// then, unless the lock is released. ErrNotHeld: it is gone.
+// Resume takes over the hold that h names, through the whole chain. The Lock it was taken from is
+// lost: its token is replaced, and its fencing token too if it had one. The new Lock's Deadline is
+// the handle's TTL from now, whatever was left before. Resume never shortens the lease at the
+// server: if more was left, for example after a Renew for longer, others stay excluded until then
+// or until a release. The error matches ErrNotHeld if the hold no longer exists.
 func Resume(ctx context.Context, l Locker, h Handle) (*Lock, error) {
 	switch {
 	case ctx == nil:

@@ -11,8 +11,9 @@ import (
 
 // The errors to test for with errors.Is.
 var (
-	// ErrNotAcquired: the last answer was "held by another", and nothing else. An outage is not contention. A wait that
-	// is given up while one more attempt is under way matches it too: the caller holds nothing.
+	// ErrNotAcquired: the last answer was "held by another", and nothing else. An outage is not
+	// contention. A wait that ends during a further attempt matches it too; the caller holds
+	// nothing.
 	ErrNotAcquired = errors.New("lock is held by another")
 	// ErrMaxWait: Request.MaxWait passed.
 	ErrMaxWait = errors.New("MaxWait passed")
@@ -38,8 +39,9 @@ type notHeldError struct{ text string }
 func (e *notHeldError) Error() string        { return e.text }
 func (e *notHeldError) Is(target error) bool { return target == ErrNotHeld }
 
-// LostError is the error of a lock that ended without being released: what Err, AfterDone and the cause of Lock.Context say.
-// It matches ErrLost and ErrNotHeld, and what led to the loss.
+// LostError is the error of a lock that ended without being released. Lock.Err returns it, and it
+// is the argument of AfterDone callbacks and the cause of Lock.Context. It matches ErrLost,
+// ErrNotHeld and the error that led to the loss.
 type LostError struct {
 	// Name is the lock's name.
 	Name string
@@ -60,7 +62,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 // Is matches ErrLost and ErrNotHeld.
 func (e *LostError) Is(target error) bool { return target == ErrLost || target == ErrNotHeld }
 
-// text is the error's without the name, for where that is said already.
+// text returns the error text without the lock's name.
 func (e *LostError) text() string {
 	parts := []string{ErrLost.Error()}
 	for _, part := range [...]string{e.Reason, detail(e.Err)} {
@@ -92,7 +94,7 @@ func (l *Lock) expired() error {
 	return l.lost("its Deadline passed", l.cause)
 }
 
-// gone is the error of a lock that an operation found gone, as err says.
+// gone returns the error of a lock that an operation found no longer held; err is its error.
 func (l *Lock) gone(operation string, err error) error {
 	switch {
 	case detail(err) != "":
@@ -118,7 +120,7 @@ func (e *OpError) Error() string {
 	return "holdfast: " + e.Op + " " + quote(e.Name) + ": " + textOf(e.Err)
 }
 
-// textOf is err's text where the name of the lock is said already.
+// textOf returns err's text for use in an OpError, which names the lock itself.
 func textOf(err error) string {
 	if e, ok := err.(*LostError); ok { //nolint:errorlint // what wraps one has a text of its own
 		return e.text()
@@ -144,16 +146,16 @@ type ContentionError struct {
 	Owner, Note string
 	// Left is what is left of the holder's lease, unless it is renewed. Zero: unknown.
 	Left time.Duration
-	// RetryAfter is when to try again at the latest. It is Left, or less where a strategy asks those who wait to come back
-	// sooner. Zero: unknown.
+	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
+	// waiters to retry sooner. Zero: unknown.
 	RetryAfter time.Duration
 	// Channel is where releases are heard of. Zero: poll.
 	Channel driver.Channel
 	// Jitter asks for a random delay of up to this before an attempt that a wake-up brings about: attempts that meet spoil
 	// each other, as in a quorum. Zero: none.
 	Jitter time.Duration
-	// Ordered says that the strategy itself decides between shared and exclusive requests that wait, in all processes. Then
-	// middleware does not let one wait for the other.
+	// Ordered says that the strategy itself orders waiting shared and exclusive requests, across
+	// processes. Middleware then does not make one wait for the other.
 	Ordered bool
 }
 

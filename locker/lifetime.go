@@ -65,12 +65,15 @@ type afterDone struct {
 	signal bool // f only signals and cannot block: it is called first, by whoever finds the end
 }
 
-// AfterDone calls f once, with what Err says, when the lock ends; at once if it has ended. Where Release or Renew ends it, f
-// runs in the caller's goroutine, before a release is sent; else in a goroutine of its own, so that an f that blocks delays
-// no other lock. It takes no goroutine while the lock is held.
+// AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
+// If the lock has ended, AfterDone calls f itself. If Release or Renew ends the lock, f runs in
+// their caller's goroutine, before a release is sent. Otherwise it runs in a goroutine of its own,
+// so that an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is
+// held.
 //
-// Where f panics, all other callbacks run and the release is sent all the same; then the panic goes on, in the caller of
-// Release or Renew if it ran there. stop takes f back; it reports whether f will now never run.
+// If f panics, the other callbacks still run and the release is still sent; then the panic
+// continues in the goroutine that called f. stop removes f, and reports whether f will never run
+// because of it.
 func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
 	return l.afterDone(&afterDone{f: f})
 }
@@ -107,7 +110,7 @@ func (l *Lock) forget(entry *afterDone) bool {
 	return true
 }
 
-// ending is whom to tell that a lock has ended, without the mutex. nil: nobody.
+// ending holds the callbacks to run, without the mutex, when a lock has ended. nil: there are none.
 type ending struct {
 	lock    *Lock
 	tracing *tracing
@@ -115,7 +118,7 @@ type ending struct {
 	err     error
 }
 
-// run tells all of them in the caller's goroutine.
+// run calls all of them in the caller's goroutine.
 func (e *ending) run() {
 	if e != nil {
 		e.signal()
@@ -123,14 +126,14 @@ func (e *ending) run() {
 	}
 }
 
-// detach tells those who may block in a goroutine of its own.
+// detach calls those that may block in a goroutine of their own.
 func (e *ending) detach() {
 	if e != nil && e.signal() {
 		go e.tell()
 	}
 }
 
-// signal calls what cannot block, and reports whether others are left.
+// signal calls those that cannot block, and reports whether others are left.
 func (e *ending) signal() (left bool) {
 	for _, a := range e.after {
 		if a.signal {
@@ -141,7 +144,7 @@ func (e *ending) signal() (left bool) {
 	return e.tracing != nil || len(e.after) > 0
 }
 
-// tell calls the others in order, each also where one before it panics: the rest is deferred.
+// tell calls the others in order. A defer calls the rest even if one panics.
 func (e *ending) tell() {
 	switch {
 	case e.tracing != nil:

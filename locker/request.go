@@ -24,20 +24,21 @@ type Request struct {
 	// itself. Names that end in ":fence" or ":wake", and the few for which no key in the same cluster slot exists ("a}b",
 	// "{}x"), are refused.
 	//
-	// "a" and "{a}" are two locks, but their other keys are the same: a release of one wakes the waiters of the other, who try
-	// once in vain, and both draw from one fence counter, so that the tokens of each still grow.
+	// "a" and "{a}" are two locks that share a wake-up channel and a fence counter. A release of
+	// one costs the waiters of the other an attempt; the fencing tokens of each still increase.
 	Name string
 	// Mode is Exclusive unless said otherwise.
 	Mode Mode
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a fraction is dropped). Zero:
 	// the strategy's default (30 s).
 	TTL time.Duration
-	// MaxWait bounds the acquiring, not the hold, also with NoWait or Resume. An acquire that it ends matches ErrMaxWait.
-	// Zero: ctx alone bounds it.
+	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
+	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
+	// Acquire.
 	MaxWait time.Duration
-	// NoWait asks for one attempt, whatever the middleware. Where neither ctx nor MaxWait bounds it, the strategy's
-	// AttemptTimeout does: a server that does not answer by then leaves the outcome unknown (ErrUnknownOutcome), and what the
-	// attempt may have left is cleaned up behind.
+	// NoWait asks for one attempt, whatever the middleware. If neither ctx nor MaxWait bounds it,
+	// the strategy's AttemptTimeout does. Without an answer by then the error matches
+	// ErrUnknownOutcome, and what the attempt may have left is cleaned up in the background.
 	NoWait bool
 	// Fenced asks for a fencing token too, in the same round trip.
 	Fenced bool

@@ -22,8 +22,9 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	return await(ctx, done, call)
 }
 
-// AwaitIn is [Await] for a call that is to take a place at g, which it keeps until it is over, also where its caller has left.
-// Who gives up while waiting for one has sent nothing.
+// AwaitIn is [Await] for a call that needs a place at g. The call keeps the place until it returns,
+// even if its caller has left. If ctx ends while waiting for a place, nothing was sent and the
+// error matches [ErrNotSent].
 func AwaitIn[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
 	var zero T
 	if err := g.Enter(ctx); err != nil {
@@ -64,7 +65,7 @@ type awaited[T any] struct {
 	v        T
 	err      error
 	pending  *PendingError // set before the caller leaves
-	decided  atomic.Bool   // by the first of the two: answered, or left
+	decided  atomic.Bool   // set by whichever comes first: the call returns, or its caller leaves
 	answered chan struct{}
 }
 
@@ -77,16 +78,17 @@ func (f *awaited[T]) run(call func() (T, error)) {
 	close(f.answered)
 }
 
-// PendingError is the error of a call that its caller left under way: nobody knows yet whether the command was sent, or what
-// came of it. It wraps the error of the caller's context, and has its text.
+// PendingError is the error of a call whose caller left before it returned: it is not known yet
+// whether the command was sent, or what it did. It wraps the error of the caller's context, and has
+// its text.
 type PendingError struct {
 	err error
 
-	mu   sync.Mutex
-	over bool // v and late are what the call returned
-	v    any
-	late error
-	heed []func(v any, err error)
+	mu        sync.Mutex
+	over      bool // v and late are what the call returned
+	v         any
+	late      error
+	callbacks []func(v any, err error)
 }
 
 // Error implements error.
@@ -95,13 +97,14 @@ func (e *PendingError) Error() string { return e.err.Error() }
 // Unwrap returns the error of the caller's context.
 func (e *PendingError) Unwrap() error { return e.err }
 
-// OnAnswer has f called once with what the call returns in the end: for SetNX a bool, for Eval and EvalAcked a [Reply],
-// each with its error. It is called at once if the call has returned, else by the goroutine that finishes the call, which f
-// must not hold up. A call that never returns is never answered.
+// OnAnswer arranges for f to be called once, with what the call returns: for SetNX a bool, for Eval
+// and EvalAcked a [Reply], each with its error. If the call has returned, OnAnswer calls f itself;
+// else the goroutine that finishes the call does. f must not block. If the call never returns, f is
+// never called.
 func (e *PendingError) OnAnswer(f func(v any, err error)) {
 	e.mu.Lock()
 	if !e.over {
-		e.heed = append(e.heed, f)
+		e.callbacks = append(e.callbacks, f)
 		e.mu.Unlock()
 		return
 	}
@@ -109,20 +112,21 @@ func (e *PendingError) OnAnswer(f func(v any, err error)) {
 	f(e.v, e.late)
 }
 
-// answer hands what the call returned to those who asked for it.
+// answer records what the call returned, and passes it to the callbacks.
 func (e *PendingError) answer(v any, err error) {
 	e.mu.Lock()
 	e.over, e.v, e.late = true, v, err
-	heed := e.heed
-	e.heed = nil
+	callbacks := e.callbacks
+	e.callbacks = nil
 	e.mu.Unlock()
-	for _, f := range heed {
+	for _, f := range callbacks {
 		f(v, err)
 	}
 }
 
-// ConvertPending returns err with the late answer converted, where err is or wraps a [*PendingError] of an [Await] of T;
-// any other err it returns as it is. It is for adapters that await what the client returns and convert it afterwards.
+// ConvertPending converts the late answer of err, which is or wraps a [*PendingError] of an [Await]
+// of T. It returns any other err unchanged. It is for adapters that await the client's own type and
+// convert it afterwards.
 func ConvertPending[T, U any](err error, convert func(T, error) (U, error)) error {
 	p, ok := errors.AsType[*PendingError](err)
 	if !ok {

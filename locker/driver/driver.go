@@ -20,9 +20,10 @@ type Driver interface {
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 	// Info names the client and the server, for traces.
 	Info() Info
-	// Close ends what the adapter opened, never the caller's client, once background work has ended or three seconds have
-	// passed, which is ErrCleanUpUnfinished. Later calls fail with ErrClosed. Other calls under way are not waited for: what they
-	// leave open stays so. See [Drainer] for acquires.
+	// Close ends what the adapter opened, never the caller's client, once background work has ended
+	// or three seconds have passed, which is ErrCleanUpUnfinished. Later calls fail with ErrClosed.
+	// Close does not wait for calls in flight, whose outcome may stay unknown; for acquires see
+	// [Drainer].
 	Close() error
 }
 
@@ -59,8 +60,9 @@ type Backgrounder interface {
 	Background(f func(ctx context.Context)) bool
 }
 
-// Drainer is implemented by drivers whose Close waits for acquires under way, as it does for background work: they fail with
-// ErrClosed, and what they won is removed before calls fail. [Base] implements it.
+// Drainer is implemented by drivers whose Close waits for acquires in flight, as it does for
+// background work. Such an acquire fails with ErrClosed, and what it acquired is removed before
+// Close makes other calls fail. [Base] implements Drainer.
 type Drainer interface {
 	// BeginAcquire counts an acquire in, or returns ErrClosed once Close has begun. EndAcquire counts it out.
 	BeginAcquire() error

@@ -11,9 +11,9 @@ import (
 // ErrNotSent marks a command that surely never left this process.
 var ErrNotSent = errors.New("command was not sent")
 
-// ErrCleanUpUnfinished is what Close answers where acquires under way, or the clean-up of those of unknown outcome, took longer
-// than it waits. The
-// driver is closed all the same; a key may stay until its TTL.
+// ErrCleanUpUnfinished is returned by Close if acquires, or the clean-up of acquires of unknown
+// outcome, were still running when it stopped waiting. The driver is closed all the same. A key may
+// stay until its TTL.
 var ErrCleanUpUnfinished = errors.New("driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
 
 // ErrClosed is what a driver answers after its Close. It matches ErrNotSent.
@@ -38,8 +38,8 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// ErrFinal marks an answer that another attempt would only repeat, though it is no error reply: what a script found in the
-// way, a reply that makes no sense, or that the client was closed.
+// ErrFinal marks an error that another attempt would only repeat, though it is no error reply: a
+// script found a foreign value, a reply was malformed, or the client was closed.
 var ErrFinal = errors.New("another attempt would be answered the same")
 
 // Final marks err so that it matches ErrFinal, with the same text; nil stays nil.
@@ -64,15 +64,17 @@ func DialFailed(err error) bool {
 
 // ServerError is an error reply. It shows no argument of a command, since one of them may be the token of a hold.
 type ServerError struct {
-	// Text is the reply without the leading '-', its code included, and WithoutArguments.
+	// Text is the reply with its code, without the leading '-' and without repeated arguments.
 	Text string
 	// Err is the client's own error.
 	Err error
 }
 
-// NewServerError makes a ServerError of an error reply's text. A client that strips "ERR " (rueidis does) gets it back. What
-// the server repeats of the command's arguments is cut. An err that would print it is replaced by one that has only its text,
-// without it; an adapter that keeps the client's type there makes an error of that type [WithoutArguments].
+// NewServerError returns a ServerError with the text of an error reply. It restores an "ERR " that
+// the client stripped (rueidis does). It removes the command's arguments if the server repeated
+// them; see [WithoutArguments]. If err's text has arguments too, Err is a plain error with the
+// shortened text. An adapter that wants to keep the client's error type passes an error of that
+// type without the arguments.
 func NewServerError(text string, err error) *ServerError {
 	text, _ = WithoutArguments(text)
 	if code, _, _ := strings.Cut(text, " "); !isCode(code) {
@@ -86,8 +88,8 @@ func NewServerError(text string, err error) *ServerError {
 	return &ServerError{Text: text, Err: err}
 }
 
-// WithoutArguments cuts what a server that does not know a command repeats of it, and tells whether there was any:
-// "unknown command 'EVALSHA', with args beginning with: ...".
+// WithoutArguments removes the arguments that a server repeats when it does not know a command
+// ("unknown command 'EVALSHA', with args beginning with: ..."), and reports whether it removed any.
 func WithoutArguments(text string) (short string, cut bool) {
 	short, _, cut = strings.Cut(text, ", with args beginning with:")
 	return short, cut
@@ -143,22 +145,24 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// refusal is what an error reply proves that shows that the command was not executed.
+// refusal describes an error reply which proves that the command was not executed.
 type refusal struct {
 	passing bool // trying again later can help
 }
 
-// refusalCodes are the codes of such replies. WRONGPASS answers AUTH alone, and MISCONF comes before any write. CROSSSLOT is
-// found before a command runs (getNodeByQuery in Redis' cluster.c): a script that leaves its slot is told so with the code ERR.
-// DENIED greets a connection in protected mode, which is closed unread (clientAcceptHandler in networking.c).
+// refusalCodes are the codes of such replies. Only AUTH is answered with WRONGPASS. MISCONF comes
+// before any write. CROSSSLOT is detected before a command runs (getNodeByQuery in Redis'
+// cluster.c); a script that leaves its slot gets the code ERR instead. DENIED is sent on a
+// connection in protected mode, which is closed unread (clientAcceptHandler in networking.c).
 var refusalCodes = map[string]refusal{
 	"MOVED": {true}, "ASK": {true}, "TRYAGAIN": {true}, "CLUSTERDOWN": {true}, "READONLY": {true}, "LOADING": {true},
 	"MASTERDOWN": {true}, "OOM": {true}, "NOREPLICAS": {true}, "BUSY": {true}, "NOSCRIPT": {true}, "MISCONF": {true},
 	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false}, "CROSSSLOT": {false}, "DENIED": {false},
 }
 
-// refusalTexts are how such replies begin whose code is ERR. Both are the server's alone: what a script is told of a command
-// inside it begins differently, unlike "ERR wrong number of arguments", which may come after a write.
+// refusalTexts are the beginnings of such replies with the code ERR. Neither can come from inside a
+// script: errors of the commands that a script calls begin differently. "ERR wrong number of
+// arguments" is not here because a script can return it after a write.
 var refusalTexts = []struct {
 	prefix string
 	refusal

@@ -8,13 +8,14 @@ const (
 	Subscribed   EventKind = iota + 1 // the server answered SUBSCRIBE: it confirmed it, or refused it with Err
 	Message                           // a message arrived on Channel
 	Unsubscribed                      // the server answered UNSUBSCRIBE: it confirmed it, or refused it with Err
-	Refused                           // the server refused, with Err, the first command that it has not answered yet
+	Refused                           // the server refused, with Err, the oldest unanswered command
 )
 
-// Event is what a subscriber connection received. What is neither an answer nor a message is not reported.
+// Event is an answer or a message that a subscriber connection received.
 //
-// A Feed that knows which command an error reply answers reports it as Subscribed or Unsubscribed with an Err. One whose client
-// tells no more than that it came reports Refused, and must then report every Unsubscribed too.
+// A Feed that knows which command an error reply answers reports it as Subscribed or Unsubscribed
+// with an Err. A Feed whose client does not know reports Refused; such a Feed must also report
+// every Unsubscribed.
 type Event struct {
 	Kind    EventKind
 	Channel string // "" for Refused
@@ -27,9 +28,10 @@ type Event struct {
 type Feed interface {
 	Subscribe(channel string) error
 	Unsubscribe(channel string) error
-	// Next blocks until the next event. After an error the Hub closes the feed and opens another. An error reply is an Event; a
-	// client that ends the connection for it returns it as an error, a *ServerError. Where only Close ended the feed, the error
-	// matches net.ErrClosed, io.ErrClosedPipe or context.Canceled: then the Hub reports why it closed the feed.
+	// Next blocks until the next event. After an error the Hub closes the feed and opens another.
+	// An error reply is an Event, unless the client ends the connection because of it; then Next
+	// returns it as an error, a *ServerError. If Close ended the feed, the error matches
+	// net.ErrClosed, io.ErrClosedPipe or context.Canceled, and the Hub reports why it closed it.
 	Next() (Event, error)
 	// Close closes the connection and makes a blocked Next, Subscribe or Unsubscribe return. It may be called more than
 	// once, and by several goroutines.

@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// Gate bounds how many calls of a driver are under way at one server. A call waits at the gate and not in the client's own
-// queue, so that a caller who gives up there knows that nothing was sent. A call that its caller left keeps its place until
-// the client has ended it.
+// Gate bounds how many calls of a driver are in flight at one server. Calls wait at the gate, not
+// in the client's own queue, so that a caller that gives up there knows that nothing was sent. A
+// call that its caller left keeps its place until the client has ended it.
 //
-// Some places are reserved for calls that are urgent ([Urgent]), and of the calls that wait these enter first.
+// Some places are reserved for urgent calls ([Urgent]), which also enter before other waiting
+// calls.
 type Gate struct {
 	places, reserved int
 
@@ -19,8 +20,8 @@ type Gate struct {
 	urgent, others list.List // of chan struct{}, closed when its owner may enter; the longest-waiting first
 }
 
-// NewGate returns a Gate for n calls at once, at least one. One in eight, at least one, is reserved for urgent calls; where
-// n is one, a second call may enter if it is urgent.
+// NewGate returns a Gate with n places, at least two. One place in eight, at least one, is reserved
+// for urgent calls.
 func NewGate(n int) *Gate {
 	reserved := max(n/8, 1)
 	return &Gate{places: max(n, 1+reserved), reserved: reserved}
@@ -50,7 +51,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-admitted: // at the same moment: the place goes on to the next
+	case <-admitted: // at the same moment: pass the place on
 		g.inside--
 		g.admit()
 	default:
@@ -79,7 +80,7 @@ func (g *Gate) Leave() {
 	g.admit()
 }
 
-// admit lets in who waits, as far as there are places. The mutex is held.
+// admit lets waiting calls in while there are places. The mutex is held.
 func (g *Gate) admit() {
 	for _, waiting := range [...]*list.List{&g.urgent, &g.others} {
 		for waiting.Len() > 0 && mayEnter(g.inside, g.places, g.reserved, waiting == &g.urgent) {

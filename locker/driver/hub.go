@@ -21,8 +21,8 @@ const (
 // subscription, counts references per channel, reopens a broken connection (after 10 ms, doubling to 1 s until one lasts),
 // subscribes again and wakes every listener then, since a message may have been missed.
 //
-// A channel that the server refuses for good, by its ACL say, costs the others nothing: the connection goes on, and for one
-// minute Subscribe returns the refusal at once.
+// A refusal that does not pass by itself, such as one by the ACL, affects only its own channel: the
+// connection stays open, and for one minute Subscribe returns the refusal at once.
 //
 // Wake-ups may be lost without notice while a connection is half open: a listener keeps a timer of its own.
 type Hub struct {

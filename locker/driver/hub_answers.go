@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// blame fails the channel that an error reply is about which ended the connection. The mutex is held.
+// blame fails the channel whose SUBSCRIBE the server refused by an error reply that also ended the
+// connection. The mutex is held.
 func (h *Hub) blame(err error) {
 	i := slices.IndexFunc(h.asked, func(o order) bool { return !o.stop })
 	if CodeOf(err) != "" && i >= 0 {
@@ -14,7 +15,8 @@ func (h *Hub) blame(err error) {
 	}
 }
 
-// handle takes in an event. An error of it says why the connection is to be replaced. The mutex is held.
+// handle processes an event. It returns an error if the connection must be replaced. The mutex is
+// held.
 func (h *Hub) handle(ev Event) error {
 	switch ev.Kind {
 	case Subscribed:
@@ -34,7 +36,7 @@ func (h *Hub) handle(ev Event) error {
 	}
 }
 
-// answered takes in the answer to o, of which err is the refusal. The mutex is held.
+// answered processes the answer to o; err is the server's refusal, or nil. The mutex is held.
 func (h *Hub) answered(o order, err error) error {
 	h.strike(o)
 	if o.stop {
@@ -42,7 +44,7 @@ func (h *Hub) answered(o order, err error) error {
 			return nil
 		}
 		if h.leftover++; h.leftover < maxLeftover {
-			return nil // its messages find nobody
+			return nil // messages on the channel are ignored
 		}
 		return err
 	}
@@ -72,8 +74,8 @@ func (h *Hub) answered(o order, err error) error {
 	return nil
 }
 
-// strike removes o from the commands that are not answered, with those UNSUBSCRIBEs before it whose answers were not
-// reported. The mutex is held.
+// strike removes o from the unanswered commands, together with UNSUBSCRIBEs before it whose answers
+// the feed did not report. The mutex is held.
 func (h *Hub) strike(o order) {
 	i := slices.Index(h.asked, o)
 	if i < 0 {

@@ -9,16 +9,18 @@ import (
 // loadPatience is how long a call waits for another one to load its script.
 const loadPatience = time.Second
 
-// Scripts remembers which scripts the server of a driver knows, so that of many callers of a script that it does not know only
-// one sends the source. The zero Scripts is ready. Over several servers it is only less sure.
+// Scripts remembers which scripts the server of a driver knows, so that only one of many concurrent
+// callers sends the source of a script. The zero Scripts is ready to use. With several servers,
+// which it does not tell apart, more callers may send the source.
 type Scripts struct {
 	mu     sync.RWMutex
 	loaded map[*Script]bool          // answered by digest, or by source
 	first  map[*Script]chan struct{} // being called for the first time; closed when that is over
 }
 
-// Eval is [EvalOnce] for many callers: while one calls s for the first time, or again after the server has forgotten it, the
-// others wait, a second at most, and then send its digest. Who gives up meanwhile has sent nothing.
+// Eval is [EvalOnce] for many callers. While one calls s for the first time, or for the first time
+// after the server forgot it, the others wait for up to one second and then send the digest. If ctx
+// ends meanwhile, nothing was sent and the error matches [ErrNotSent].
 func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body string) (Reply, error)) (Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
@@ -42,7 +44,7 @@ func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body s
 	return EvalOnce(s, send)
 }
 
-// enter waits while another caller loads s. leads: it is this one that does.
+// enter waits while another caller loads s. leads reports that this caller is to load it.
 func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) {
 	c.mu.RLock()
 	loaded := c.loaded[s]
@@ -89,7 +91,7 @@ func (c *Scripts) leave(s *Script, loaded bool) {
 	delete(c.first, s)
 }
 
-// forget notes that the server does not know s any more.
+// forget records that the server no longer knows s.
 func (c *Scripts) forget(s *Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

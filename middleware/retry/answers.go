@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// timing is what is known of how long attempts take. The first one may have had to dial: it alone says nothing.
+// timing records how long attempts take. The first one may have dialed, so it alone is not used.
 type timing struct {
 	attempts int
 	fastest  time.Duration
@@ -20,17 +20,18 @@ func (t timing) add(took time.Duration) timing {
 	return t
 }
 
-// tooLate tells whether an attempt that begins at t, and takes so many times as long as the fastest, would outlast end. A
-// zero end is none.
+// tooLate reports whether an attempt that begins at the time at, and takes times as long as the
+// fastest, would end after end. The zero end is never reached.
 func (t timing) tooLate(at, end time.Time, times int) bool {
 	return !end.IsZero() && t.attempts > 1 && at.Add(time.Duration(times)*t.fastest).After(end)
 }
 
-// silence is how long an attempt goes unanswered before that counts as an outage.
+// silence is how long an attempt may go unanswered before that counts as an outage.
 func (t timing) silence() time.Duration { return max(time.Second, 2*t.fastest) }
 
-// reentry is the owner that got the lock by early attempts, and how often since the last release here. A strategy that is
-// not reentrant may grant one, if the lock is free at that moment.
+// reentry is an owner that acquired the lock by early attempts, and how often since the last
+// release in this process. Once proves nothing: a strategy that is not reentrant grants it if the
+// lock is free.
 type reentry struct {
 	owner string
 	times int
@@ -53,8 +54,8 @@ type refusal struct {
 	after  bool   // the attempt began after the waiter entered
 }
 
-// owes tells whether a waiter still has to find out whether its owner holds the lock, after somebody's attempt was refused.
-// owed is what it was before.
+// owes reports whether a waiter still has to find out, after an attempt of any waiter was refused,
+// whether its owner holds the lock. owed is whether it had to before.
 func owes(owed bool, owner string, r refusal) bool {
 	switch {
 	case r.by == owner: // that was as good as its own
@@ -68,7 +69,7 @@ func owes(owed bool, owner string, r refusal) bool {
 	}
 }
 
-// record keeps the outcome of w's attempt, which took so long, for all who wait.
+// record stores the outcome of w's attempt, which took the time took, for all waiters.
 func (w *waiter) record(o outcome, took time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -141,7 +142,7 @@ func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
 	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: true, at: time.Now()}
 }
 
-// invite has the waiters of an owner that got the lock try early.
+// invite makes the waiters of an owner that acquired the lock try early.
 func (q *queue) invite(owner string) {
 	if owner == "" {
 		return
@@ -187,8 +188,9 @@ func (w *waiter) knows() outcome {
 	return w.queue.known
 }
 
-// waitsBehind is the outcome of one that knows of no attempt: as long as others of this process are ahead, the lock is theirs.
-// There is none where w may send itself, or those ahead have waited for an answer for so long that there may be an outage.
+// waitsBehind returns the outcome for a waiter that knows of no attempt: the lock counts as held by
+// the requests of this process that are ahead. It returns no outcome if w may send itself, or if a
+// leader has waited for an answer for so long that it may be an outage.
 func (w *waiter) waitsBehind(now time.Time) outcome {
 	q := w.queue
 	q.all.mu.Lock()

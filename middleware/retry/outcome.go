@@ -56,17 +56,19 @@ func safe(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
 
-// stands tells whether what was known of a lock is still the answer after ctx's end, err and cause, cut off an attempt that
-// came to failed and took so long. An attempt of unknown outcome is cleaned up behind: the caller holds nothing, and does
-// not have the lock because another had it, unless the server has been silent for so long that there may be an outage.
-func stands(known outcome, failed, err, cause error, took, silence time.Duration) bool {
+// stillContended reports whether known, the outcome before, is the result of an acquire whose last
+// attempt was cut off by the end of ctx, as err and cause. That attempt took the time took and
+// returned failed. If its outcome is unknown it is cleaned up, so the caller holds nothing, and the
+// reason is that another holds the lock; unless the server has been silent for so long that it may
+// be an outage.
+func stillContended(known outcome, failed, err, cause error, took, silence time.Duration) bool {
 	if !consistsOf(failed, err, cause) {
 		return false
 	}
 	return !errors.Is(failed, locker.ErrUnknownOutcome) || known.held != nil && took < silence
 }
 
-// consistsOf tells whether every leaf of err's tree says that ctx ended, or that the outcome is unknown.
+// consistsOf reports whether every leaf of err's tree is the end of ctx or an unknown outcome.
 func consistsOf(err, ended, cause error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case interface{ Unwrap() error }:

@@ -180,7 +180,8 @@ func (q *queue) remove(w *waiter) driver.Subscription {
 	return nil
 }
 
-// advance finds the leaders and who else may send, and tells those who may and did not. entering needs no telling.
+// advance determines the leaders and the other waiters that may send, and wakes those that could
+// not before, except entering.
 func (q *queue) advance(entering *waiter) {
 	for i := range q.lines {
 		line := &q.lines[i]
@@ -213,7 +214,7 @@ func (q *queue) advance(entering *waiter) {
 	}
 }
 
-// open lets all shared waiters try whom nobody exclusive is ahead of.
+// open wakes all shared waiters with no exclusive waiter ahead of them, to try.
 func (q *queue) open() {
 	if !q.closed {
 		return
@@ -224,7 +225,8 @@ func (q *queue) open() {
 	}
 }
 
-// admits tells whether nobody of the other mode is in w's way.
+// admits reports whether no waiter of the other mode is ahead of w, or the strategy orders the
+// modes.
 func (q *queue) admits(w *waiter) bool {
 	other := q.line(!w.shared).first
 	return q.ordered || other == nil || w.number < other.number
@@ -233,8 +235,8 @@ func (q *queue) admits(w *waiter) bool {
 // leads tells whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
 
-// next returns what w does next, or where it stays, when it is to ask again at the latest (zero: when it is told). due says
-// that there is a reason for a leader to send, end when w's time is over.
+// next returns w's next step and, if that is stay, the time to call next again (zero: when woken).
+// due says that a leader has a reason to send. end is the end of w's ctx.
 func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -246,7 +248,8 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) 
 	return s, until
 }
 
-// begin is called before w sends. The attempt will answer what w was told until now, so that w forgets it.
+// begin is called before w sends. The attempt covers all wake-ups until now, so begin discards
+// them.
 func (w *waiter) begin(s step) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -257,7 +260,7 @@ func (w *waiter) begin(s step) {
 		if next := q.nextEarly(); next != nil {
 			next.tell(locker.ByTurn) // it watches the time now
 		}
-		return // what w was told may be that it leads now
+		return // keep the wake-up: it may say that w leads now
 	}
 	select {
 	case <-w.wake: // nil where w has never waited
@@ -334,7 +337,7 @@ func (w *waiter) setOwes(owes bool) {
 	}
 }
 
-// wakeLeaders tells the leaders, but except.
+// wakeLeaders wakes the leaders, except except.
 func (q *queue) wakeLeaders(by locker.WakeReason, except *waiter) {
 	for i := range q.lines {
 		if w := q.lines[i].leader; w != nil && w != except {
@@ -369,7 +372,7 @@ func (w *waiter) listen() (wake <-chan locker.WakeReason, released <-chan struct
 	return w.channel(), released, leads
 }
 
-// pass tells the other leader what w took out of the subscription.
+// pass wakes the other leader with what w received from the subscription.
 func (w *waiter) pass(by locker.WakeReason) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()

@@ -161,7 +161,8 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	return lock, err
 }
 
-// judge takes in what became of an attempt that took so long. An error is final; nil: try again.
+// judge processes the error of an attempt that took the time took. It returns the acquire's error,
+// or nil to try again.
 func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
 	over := a.ctx.Err() != nil
 	held := contention(a.req.Name, err)
@@ -172,11 +173,11 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 		a.know(outcome{held: held, at: now}, took)
 		a.waits()
 	case over:
-		if !stands(a.known(now), err, a.ctx.Err(), context.Cause(a.ctx), took, a.silence()) {
+		if !stillContended(a.known(now), err, a.ctx.Err(), context.Cause(a.ctx), took, a.silence()) {
 			if consistsOf(err, a.ctx.Err(), context.Cause(a.ctx)) {
 				a.before = a.last.err
 			}
-			a.last = outcome{err: bare(err), at: now} // our ctx had a part in it: it says nothing to those behind
+			a.last = outcome{err: bare(err), at: now} // not recorded for others: our ctx caused it
 		}
 	default:
 		a.know(outcome{err: bare(err), at: now}, took)

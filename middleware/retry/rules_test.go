@@ -64,7 +64,7 @@ func TestStands(t *testing.T) {
 		{"another error besides", held, open(errors.Join(end, io.EOF)), 0, false},
 	}
 	for _, tt := range tests {
-		if got := stands(tt.known, tt.err, end, why, tt.took, time.Second); got != tt.want {
+		if got := stillContended(tt.known, tt.err, end, why, tt.took, time.Second); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}

@@ -77,11 +77,12 @@ func together[T any](ctx context.Context, a *adapter, f func() (T, error)) (T, e
 	return driver.AwaitIn(ctx, a.servers.batches, f)
 }
 
-// lag is how much longer than its caller a call waits for its reply: what is answered late is known, and its connection stays.
+// lag is how long a call waits for its reply after its caller's deadline. A late reply resolves the
+// outcome, and the connection is kept.
 const lag = time.Second
 
-// patient is the context of a call that its caller can leave, as a client sees it that ends its calls by their deadlines. It
-// ends when the caller leaves, for as long as the call waits for a connection.
+// patient is the context that the client sees of a call whose caller can leave. Its Deadline is
+// later by lag, for the reply. Its Done is the caller's, for the wait for a connection.
 type patient struct{ context.Context }
 
 // Deadline implements context.Context.

@@ -14,14 +14,19 @@
 //     pool was used up, it was closed. An error reply is a *driver.ServerError. The client's error is below either.
 //   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its hooks see each command
 //     with the values of the caller's context.
+//   - A server has as many calls in flight as the client has connections to it (PoolSize,
+//     MaxActiveConns). Further calls wait in the driver and fail with driver.ErrNotSent if their
+//     context ends meanwhile. One place in eight is reserved for renewals, releases and
+//     conversions. A call whose context never ends waits in the client alone.
 //   - All subscriptions share one connection beside the pool. It is dialed at the first, and again after it broke; each
 //     listener is woken then.
 //
 // # What is not
 //
-//   - What was in flight when a context ended is finished behind the call, and its connection is busy until then: until the
-//     reply, the deadline (ContextTimeoutEnabled) or ReadTimeout; a dial, until DialTimeout. With timeouts switched off, -1
-//     or -2, that may be never.
+//   - What was in flight when a context ended is finished behind the call, and its connection is
+//     busy until then: until the reply, one second after the deadline (ContextTimeoutEnabled) or
+//     ReadTimeout; a dial, until DialTimeout. With timeouts switched off, -1 or -2, that may be
+//     never.
 //   - Hooks of your own that call next twice, or change keys, do so here too.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It has no subscriptions.
 //   - Of a cluster client, fewer errors tell that nothing was sent.

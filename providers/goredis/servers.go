@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// unknownPool is how many calls at once go to a client that does not tell how many connections it has.
+	// unknownPool bounds the calls in flight of a client that does not report its number of
+	// connections.
 	unknownPool = 1024
 	// maxBatches is how many batches are under way at once.
 	maxBatches = 256
 )
 
-// servers holds the gate of each server: as many calls as the client has connections for. More would wait in the client's
-// queue, which does not tell whether they have left it, and for each caller that gave up one would stay there.
+// servers holds a gate per server, with as many places as the client has connections. Calls beyond
+// that would wait in the client's queue, where it is not known whether they were sent, and would
+// stay there when their callers give up.
 type servers struct {
 	find    func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
 	one     *driver.Gate                                                 // of what has no server of its own
@@ -78,7 +80,8 @@ func (s *servers) gate(ctx context.Context, key string) *driver.Gate {
 	return g
 }
 
-// knownGate is gate where that needs to ask nobody, nil elsewhere: once a cluster client knows nodes, it asks behind.
+// knownGate returns what gate does, or nil if the client may have to ask the cluster for its nodes
+// first. Once it knows them it refreshes them in the background.
 func (s *servers) knownGate(key string) *driver.Gate {
 	if s.find != nil {
 		s.nodes.mu.RLock()

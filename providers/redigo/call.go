@@ -14,10 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one of two ways. A connection
-// of a prompt pool is used in this goroutine and closed when ctx ends. Elsewhere dialing, testing or waiting may ignore ctx,
-// so all is done in a goroutine that finishes behind. So it is where calls wait at the gate: many callers may give up then, and
-// their connections are kept for a moment, for the answers.
+// call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one
+// of two ways. A connection of a prompt pool is used in this goroutine and closed when ctx ends.
+// Elsewhere dialing, testing or waiting may ignore ctx, so the call runs in a goroutine that
+// outlives ctx. So it does if calls wait at the gate: many callers may give up then, and their
+// connections are kept for a moment, for late replies.
 func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
@@ -130,7 +131,8 @@ func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any
 	return conn.Do(command, args...)
 }
 
-// lag is how long a call that its caller has left waits for its answer: what is answered late is known.
+// lag is how long a call waits for its reply after its caller has left. A late reply resolves the
+// outcome.
 const lag = time.Second
 
 // grace is what a read may last longer than ctx. The watcher or driver.Await ends the call; this ends what goes on behind.

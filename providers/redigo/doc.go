@@ -18,12 +18,15 @@
 //   - What fails before a command is written matches driver.ErrNotSent: dialing and logging in, an exhausted or closed pool,
 //     a ctx that ended meanwhile. An error reply is a *driver.ServerError with redis.Error below. Whatever else breaks a
 //     connection (EOF, a reset, a timeout) comes as it is and means that the outcome is unknown.
-//   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx. The connection of a call
-//     that was given up is closed, or kept until its reply has come, for a second at most: it never serves another call before.
-//     A reply that comes then can still be heard (driver.PendingError).
-//   - No more calls are under way at once than MaxActive says; without it, than MaxIdle says, but at least 32; over a pool of
-//     another type, 1024. One in eight is for renewals and releases. Other calls wait in the driver: who gives up there has
-//     sent nothing. A ctx that never ends waits at the pool alone.
+//   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx.
+//     The connection of an abandoned call is closed, or kept for up to a second until its reply has
+//     come; it serves no other call before. Such a late reply is available from
+//     driver.PendingError.
+//   - At most MaxActive calls are in flight; without MaxActive, MaxIdle or 32, whichever is more;
+//     over a cluster or a pool of another type, 1024. Further calls wait in the driver and fail
+//     with driver.ErrNotSent if their ctx ends meanwhile. One place in eight, at least one, is
+//     reserved for renewals, releases and conversions. A call whose ctx never ends waits at the
+//     pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's functions and not counted in
 //     MaxActive.

@@ -10,28 +10,29 @@
 //
 //   - A command is sent at most once. Only MOVED and ASK of a cluster, REDIRECT and NOSCRIPT are
 //     followed by another try, since they prove that nothing ran.
-//   - What surely was not sent matches driver.ErrNotSent: the client could not connect or was
-//     refused as it introduced itself, no node has the slot, the keys of a script have several
-//     slots, or ctx had ended. An error reply is a *driver.ServerError with the *rueidis.RedisError
-//     below. Whatever else breaks a connection comes as it is and means that the outcome is
-//     unknown. So does ErrClosing when it comes first: rueidis says so of commands in flight too,
-//     also when it leaves a master that Sentinels have deposed.
+//   - An error matches driver.ErrNotSent only if the command was not sent: the client could not
+//     connect, the server refused its handshake, no node has the slot, the keys of a script have
+//     several slots, or ctx had ended. An error reply is a *driver.ServerError that wraps the
+//     *rueidis.RedisError. Any other error means that the outcome is unknown. That includes the
+//     first ErrClosing: rueidis returns it for commands in flight too, also when it leaves a master
+//     that Sentinels have deposed.
 //   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client
 //     is connecting too.
 //   - A shared connection that is silent is avoided. rueidis keeps it until its own ping fails,
 //     eleven seconds with default options; meanwhile commands for its node go over up to 16
 //     connections of the client's pool, which are closed when they fail as well. A connection
 //     counts as silent when a command on it has had no reply for half a second and its caller has
-//     left; for renewals and releases 0.2 s will do, and from 0.05 s on a free connection of the
-//     pool is used. The caller's own deadline does not matter, nor do commands that wait to be
-//     sent. As soon as the reply comes, or the connection breaks, the shared connections are used
-//     again.
+//     left; renewals, releases and conversions avoid it after 0.2 s. After 0.05 s a command uses a
+//     connection of the pool if one of the 16 is free at once. The caller's own deadline does not
+//     matter, nor do commands that wait to be sent. As soon as the reply comes, or the connection
+//     breaks, the shared connections are used again.
 //   - What is known of connections, and the limits below, are each node's own. In a cluster the
 //     driver sends CLUSTER SLOTS every five seconds while it is in use, to tell the nodes apart.
 //   - At most 256 commands of a node are sent from their callers' goroutines, and 640 more from
-//     goroutines of their own. Those that find no room wait, and come back as driver.ErrNotSent if
-//     their ctx ends. One place in eight is reserved for what driver.Urgent marks (renewals,
-//     releases, conversions), which also enters before acquires that wait.
+//     goroutines of their own. Further commands wait, and fail with driver.ErrNotSent if their ctx
+//     ends meanwhile. Of the 640 places, and of the 16 and 64 of the pool, one in eight is reserved
+//     for renewals, releases and conversions (driver.Urgent), which also go before waiting
+//     acquires.
 //   - A script with a WAIT behind it (MinReplicas) has a connection of the client's pool for
 //     itself: on a shared one it would hold up everybody. There are up to 64 of them at once at a
 //     node.

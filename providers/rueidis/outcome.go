@@ -81,8 +81,9 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 	return err
 }
 
-// closed reports whether client's Close was called, as far as it tells: one with replicas or redirects does not. Only a field of the client tells that from a server that it has left; a test
-// sees to it that the field still does.
+// closed reports whether client's Close was called. It reads an unexported field of the client, the
+// only difference from a client that left its server; a test checks that the field still exists.
+// For a client with replicas or redirects it reports false.
 func closed(client rueidis.Client) bool {
 	v := reflect.Indirect(reflect.ValueOf(client))
 	if v.Kind() != reflect.Struct || !v.CanAddr() {

@@ -20,10 +20,15 @@ const (
 )
 
 const (
-	warm          = 64                     // replies in a row that make it likely that all shared connections stand
-	doubt         = 50 * time.Millisecond  // how long a shared connection may be silent before it is avoided where that costs nothing
-	silence       = 500 * time.Millisecond // how long before it is avoided even if commands then wait for one another
-	urgentSilence = 200 * time.Millisecond // the same for renewals, releases and the like
+	// warm is how many replies in a row make it likely that all shared connections work.
+	warm = 64
+	// doubt is how long a shared connection may be silent before a free connection of the pool is
+	// used.
+	doubt = 50 * time.Millisecond
+	// silence is how long it may be silent before commands wait for a connection of the pool.
+	silence = 500 * time.Millisecond
+	// urgentSilence is silence for renewals, releases and conversions.
+	urgentSilence = 200 * time.Millisecond
 )
 
 // condition is what decides on the route of a command.

@@ -86,8 +86,8 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	return h
 }
 
-// attemptsOnly is ctx, with the Trace that the nodes may report to, their attempts as parts: of their locks nobody outside
-// knows.
+// attemptsOnly returns ctx with the part of its Trace that the nodes report to: their attempts,
+// marked as parts, and their health. Events of node locks are not reported.
 func attemptsOnly(ctx context.Context) context.Context {
 	t := locker.TraceFrom(ctx)
 	if t == nil {

@@ -11,9 +11,9 @@
 //     nothing while a quorum answers. Where the answer of one that hangs decides, Config.AttemptTimeout ends the waiting.
 //   - Lock.Deadline is that of the quorum-th latest node. A node's Deadline counts from when it was asked, less the drift, so
 //     that this is "TTL - elapsed - drift". Less than Config.MinValidity is no lock: it is given back, and the error is ErrLost.
-//   - A node that answers later joins the lock, if that is held then; else it is given back. One that joins, or answers a renewal,
-//     after a later renewal has moved the Deadline is renewed up to it at once. What a losing attempt had won is given back
-//     without waking those who wait.
+//   - A node lock that is acquired late joins the lock if the lock is held by then; otherwise it is
+//     released. If a renewal has moved the Deadline meanwhile, the node lock is renewed up to it at
+//     once. What a losing attempt acquired is released without waking waiters.
 //   - Renew needs the quorum, and restores the lock, behind, where it is missing: at a node that was restarted, or was not
 //     reached before, or whose absence made the quorum be missed. Such a node counts once it holds until the Deadline. A node that has yet to
 //     answer an earlier renewal is sent the next one after that: what it was asked before does not count.
@@ -28,9 +28,11 @@
 //   - locker.ErrNotAcquired means that others hold it at so many nodes that without them it would have been won. An outage
 //     is a [*QuorumError], with a [*NodeError] for each node that failed; so did one that panicked, or whose lock was over, or
 //     of another mode.
-//   - A node fails once no call of it has succeeded, or been refused, for an AttemptTimeout while calls failed or were without an
-//     answer. That, and when it works again, is reported once to locker.Trace (NodeFailing, NodeRecovered), in a goroutine of
-//     its own. What a failing node gave and no longer holds is listed in the errors of the operations that miss the quorum.
+//   - A node counts as failing when calls to it fail or get no answer, and none has succeeded or
+//     been refused for an AttemptTimeout, or ever. The change is reported once, and so is the
+//     recovery, to locker.Trace (NodeFailing, NodeRecovered) in a goroutine of the quorum's own. If
+//     a failing node refuses because it no longer holds its node lock, the errors of operations
+//     that miss the quorum list it.
 //
 // The mode, re-entry, renewals and hand-over are those of the nodes: Shared over nodes of rwhash; re-entry over reentrant, by the
 // owner, which is the same at all nodes; strategies/watchdog and middleware/retry go around the quorum, not around the nodes.
@@ -68,17 +70,20 @@
 //
 // # What is not
 //
-// It is assumed that a node keeps its keys over a restart (appendonly yes, appendfsync always), or stays away for the longest TTL;
-// that nodes share nothing, so that a replica is no node (nodes that turn out to be one server, by a refusal that names this very
-// attempt as the holder, are a locker.InvalidError); and that no clock is stepped, or runs faster than another, by more
-// than the drift. Where this does not hold, two may hold at once, and the fencing token tells them apart.
+// It is assumed that a node keeps its keys over a restart (appendonly yes, appendfsync always), or
+// stays away for the longest TTL; that nodes share nothing, so that a replica is no node; and that
+// no clock is stepped, or runs faster than another, by more than the drift. Where this does not
+// hold, two may hold at once, and the fencing token tells them apart. Nodes that are one server are
+// found when one refuses an attempt and names the same attempt as the holder; the error is a
+// locker.InvalidError.
 //
 // Re-entry: a nested hold has the token of the hold around it or, since it may be won at other nodes, a higher one. Where the
 // resource refuses what is below the highest token that it saw, use the nested one's for what follows, or the outer one's alone.
 //
-// Release leaves the nodes beyond the quorum behind, and an attempt that is refused leaves those that have not answered. The next
-// Acquire of the name by the same Locker may be refused by what is still under way there. Such a refusal, which names the owner
-// of the earlier hold, does not count: the node is asked again once that is over, as long as the attempt lasts or its lock is held.
+// A release returns once a quorum has answered, and a refused attempt does not wait for all nodes.
+// So the next Acquire of the name by the same Locker may be refused by a call of the earlier hold
+// that is still in flight at a node. Such a refusal names the owner of the earlier hold and does
+// not count: the node is asked again when that call has ended, if the attempt or its lock has not.
 //
 // A quorum has no driver of its own, for whose Close others could wait. Where the ctx of an Acquire ends, what was won has gone
 // back when it returns (it waits as long again as the attempt took, at least 20 ms and at most AttemptTimeout), and what was not

@@ -48,8 +48,8 @@ type QuorumError struct {
 	// Done is how many nodes did what they were asked, Refused how many answered that they could not, as where the lock is
 	// held by another or not held any more, of how many, and how many were Needed.
 	Done, Refused, Of, Needed int
-	// Nodes are the failures of all that failed or did not answer in time, or that held nothing any more because they had
-	// failed before.
+	// Nodes are the errors of the nodes that failed, did not answer in time, or no longer held the
+	// lock because they had failed before.
 	Nodes []*NodeError
 
 	decisive []error
@@ -66,7 +66,7 @@ func (e *QuorumError) Error() string {
 	return b.String()
 }
 
-// listed is the texts of all, each behind a semicolon.
+// listed returns the error texts, each preceded by a semicolon.
 func listed(all []*NodeError) string {
 	var b strings.Builder
 	for _, n := range all {
@@ -79,7 +79,7 @@ func listed(all []*NodeError) string {
 // that no quorum is left, it is those. Else it is the others: a quorum may come back.
 func (e *QuorumError) Unwrap() []error { return e.decisive }
 
-// unanswered makes e be decided by the nodes alone that have not answered.
+// unanswered makes Unwrap return only the nodes that have not answered, and returns e.
 func (e *QuorumError) unanswered() *QuorumError {
 	e.decisive = nil
 	for _, n := range e.Nodes {
@@ -96,7 +96,7 @@ type abandonedError struct {
 	nodes *QuorumError
 }
 
-// Error implements error. That ctx ended is what its caller knows.
+// Error implements error. It leaves out that ctx ended, which the caller knows.
 func (e *abandonedError) Error() string {
 	return locker.ErrUnknownOutcome.Error() + ": " + e.nodes.Error()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// leftovers are the holds of a Locker that are over, of attempts that came to nothing and of locks that were released, while
-// something of theirs is still under way at a node: an acquire without an answer, or a release. By name.
+// leftovers are the ended holds of a Locker, by name, that still have an acquire or a release in
+// flight at a node: those of failed attempts and of released locks.
 type leftovers struct {
 	mu     sync.Mutex
 	byName map[string][]*hold
@@ -42,13 +42,13 @@ func (l *leftovers) of(name string) []*hold {
 	return slices.Clone(l.byName[name])
 }
 
-// leftover is what an earlier hold has under way at one node.
+// leftover is an earlier hold's calls in flight at one node.
 type leftover struct {
 	owner string
-	gone  <-chan struct{} // closed when it is over
+	gone  <-chan struct{} // closed when they have ended
 }
 
-// leftoversAt returns what the holds have under way at node i.
+// leftoversAt returns the leftovers of the holds at node i.
 func leftoversAt(holds []*hold, i int) (all []leftover) {
 	for _, h := range holds {
 		if gone := h.under(i); gone != nil {
@@ -64,8 +64,8 @@ func mayHaveRefused(all []leftover, err error) bool {
 	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
 }
 
-// under returns a channel that is closed once the hold, which is over, has nothing under way at node i; nil where it has
-// nothing.
+// under returns a channel that is closed once the hold, which has ended, has no call in flight at
+// node i; nil if it has none now.
 func (h *hold) under(i int) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,8 @@ func (h *hold) under(i int) <-chan struct{} {
 	return m.gone
 }
 
-// leave records the hold, which is over, as a leftover for as long as something is under way at a node. The mutex is held.
+// leave adds the hold, which has ended, to the leftovers while it has calls in flight. The mutex is
+// held.
 func (h *hold) leave() {
 	if h.ended != nil {
 		close(h.ended)
@@ -111,7 +112,7 @@ func (h *hold) releaseEnded(i int) {
 	h.callEnded(i)
 }
 
-// busy reports whether something is under way at a node. The mutex is held.
+// busy reports whether the hold has a call in flight at a node. The mutex is held.
 func (h *hold) busy() bool {
 	for i := range h.members {
 		if m := &h.members[i]; m.asking || m.ending {
@@ -121,7 +122,8 @@ func (h *hold) busy() bool {
 	return false
 }
 
-// awaitLeftovers waits until leftovers are over, and reports whether the hold is of use then.
+// awaitLeftovers waits until the leftovers have ended. It reports false if the attempt or the lock
+// ended first.
 func (h *hold) awaitLeftovers(ctx context.Context, left []leftover) bool {
 	h.mu.Lock()
 	if !h.wants() {

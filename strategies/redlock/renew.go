@@ -166,8 +166,9 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 	}()
 }
 
-// catchUp renews, in the background, a part that was asked to hold until asked and answered after a renewal by which the
-// Deadline is later: else the lock would have one node less until the next renewal. The mutex is held.
+// catchUp renews p in the background if it was granted until asked, and a renewal has moved the
+// Deadline beyond that before p's answer came. Otherwise p would not count until the next renewal.
+// The mutex is held.
 func (h *hold) catchUp(m *member, p *part, asked time.Time) {
 	if h.phase != holding || m.part != p || p.flight != nil || !asked.Before(h.deadline) || reaches(p.lock.Deadline(), h.deadline) {
 		return

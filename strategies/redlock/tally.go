@@ -13,7 +13,7 @@ type tally struct {
 	done    int
 	pending int          // have not answered
 	refused []error      // answers that are no failures, as held by another, or not held any more; by node
-	absent  []*NodeError // refusals by nodes that fail: what they gave has ended meanwhile
+	absent  []*NodeError // failing nodes that refused because they no longer hold the lock
 	failed  []*NodeError // those that are, and those that have not answered
 }
 

@@ -149,9 +149,9 @@ func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the
 	return t.quorumError(len(h.nodes), h.quorum), no > 0 && t.done+no+t.pending >= h.quorum
 }
 
-// oneServer is the error of nodes that are one server: one of them refuses because of what the attempt has at another. An owner
-// that is not of this attempt alone may hold by another attempt of its: then the addresses must be the same, too. The mutex is
-// held.
+// oneServer returns an error if two nodes are one server: one refuses and names this attempt's
+// owner as the holder. An owner that was not made for this attempt may hold by another attempt;
+// then the nodes' addresses must be equal too. The mutex is held.
 func (h *hold) oneServer() error {
 	for i := range h.members {
 		held, refused := errors.AsType[*locker.ContentionError](h.members[i].err)

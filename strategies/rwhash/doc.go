@@ -39,10 +39,11 @@
 // lease ends.
 // Renewals, releases and conversions are never kept from a holder by any of this.
 //
-// An acquire in either mode, a renewal, a release and a refusal cost the server O(1): they look at up to 64 fields, where the
-// hold that ended last is gone, and now and then to remove holds whose lease ended. Holds whose lease ended, however many, cost
-// nothing more. What looks at all: Inspect, and, once for up to 64 holds, what finds none live among those that came last while
-// a few of many earlier ones may be.
+// An acquire in either mode, a renewal, a release and a refusal cost the server O(1). They read up
+// to 64 fields when the hold with the latest expiry is gone, and from time to time to remove
+// expired holds. Expired holds, however many, cost nothing more. Inspect reads all fields. So does,
+// once per up to 64 holds, an operation that finds no live hold among the latest ones while earlier
+// ones may be live.
 //
 // # What is not
 //

@@ -14,11 +14,14 @@
 //   - A callback that blocks, of a Trace or of AfterDone, delays no renewal: see [locker.Trace].
 //   - Once Release was called, no renewal begins. Release does not wait for one in flight, whose answer changes nothing.
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
-//   - A server that does not answer delays the renewals of no other server, nor a silent node of a cluster those of the other
-//     nodes, whether renewals travel together or alone (as with MinReplicas). What has waited for 50 ms no longer counts
-//     against the sixteen renewals that one driver, or one Locker without batches, may have in flight.
-//   - The goroutines are bounded: 128 for renewals in flight alone and 16 for batches, of one driver or Locker, and as many
-//     for repetitions of the first and of later rounds. That many run only while a server is silent.
+//   - A server that does not answer delays no renewal at other servers or at other nodes of its
+//     cluster. A driver has one batch in flight, or, where renewals are sent one by one (as with
+//     MinReplicas), each Locker has sixteen renewals in flight. A batch or renewal without an
+//     answer for 50 ms no longer counts against that.
+//   - The number of goroutines is bounded: 16 for the batches of a driver, and 128 for the renewals
+//     that a Locker, or a driver after a failed batch, sends one by one. The first and later
+//     repetitions of failed renewals have the same limits again. There are that many only while a
+//     server is silent.
 //
 // # What is not
 //

@@ -13,16 +13,17 @@ const (
 	maxBatch = 256
 	// maxBatches is how many batches of a group are in flight at most.
 	maxBatches = 16
-	// maxActive is how many renewals of a group that travel alone are in flight at most, beside those that are stalled: these
-	// let half as many more begin, so that a silent server with many locks does not use up the time of the others.
+	// maxActive bounds the renewals of a group that are sent one by one and are in flight but not
+	// stalled. It grows by half the number of stalled ones, so that a silent server with many locks
+	// does not use up the time of the others.
 	maxActive = 16
-	// maxAlone is how many renewals of a group that travel alone are in flight at most, the stalled ones included.
+	// maxAlone bounds the renewals of a group that are sent one by one, stalled ones included.
 	maxAlone = 128
-	// stall is how long a renewal or a batch may be in flight before it is stalled: it holds up its group no longer, since the
-	// server that it waits for may be silent while the others answer.
+	// stall is how long a renewal or a batch may be in flight before it counts as stalled. A
+	// stalled one no longer holds up its group: its server may be silent while others answer.
 	stall = 50 * time.Millisecond
-	// retryMin is how long the first repetition of a renewal waits for its answer. Those that follow wait twice as long
-	// each, so that what gets no answer leaves room for what would get one.
+	// retryMin is how long a renewal waits for its answer while its group is crowded, doubled with
+	// each failure, so that unanswered renewals leave room for others.
 	retryMin = 200 * time.Millisecond
 )
 
@@ -30,7 +31,7 @@ const (
 type groupKey struct {
 	of       any
 	together bool
-	fails    uint8 // 0, 1, or 2 for two and more: what failed must not hold up what did not
+	fails    uint8 // 0, 1, or 2 for two and more: failed renewals must not hold up the others
 }
 
 // groupOf is the group of the next renewal of l. One that failed among others is repeated alone: the others may be why. One
@@ -52,7 +53,7 @@ type group struct {
 	stalled int // of the workers
 }
 
-// crowded tells whether so many wait for a silent server that more of them must not wait for long.
+// crowded reports whether so many renewals are stalled that further ones must not wait for long.
 func (g *group) crowded() bool { return g.stalled >= maxActive }
 
 // full tells whether the group may have no further worker.
@@ -161,7 +162,7 @@ func renewAlone(l *lease, crowded bool) error {
 	return locker.RenewAlone(ctx, l.lock)
 }
 
-// late counts a worker whose answer is late, or not any more.
+// late adds by to the number of workers whose answer is late.
 func (s *scheduler) late(g *group, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,6 @@
--- read(key, most) returns a string up to its byte most + 1, so that one of more than most bytes shows as such and costs no
--- more; '' where it is empty or the key is not there; the error of another type.
+-- read(key, most) returns the first most + 1 bytes of a string, so that a longer one is recognized
+-- and is not read whole; '' if it is empty or the key does not exist; the error if the key has
+-- another type. A user who may not run GETRANGE but GET reads the string whole.
 local function read(key, most)
   local text = redis.pcall('GETRANGE', key, 0, most)
   if type(text) == 'table' and string.sub(text.err, 1, 9) ~= 'WRONGTYPE' then

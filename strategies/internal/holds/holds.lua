@@ -23,12 +23,13 @@ local function clock()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- broken: something was read that no script of ours writes. A script that would grant or tell anything returns unknown then,
--- before its first write; one that ends or extends a hold goes on with that one alone.
+-- broken is set when a field has a value that no script of ours writes. Scripts that acquire,
+-- resume, convert or inspect then return unknown before their first write. Those that renew or
+-- release a hold go on with that hold alone.
 local broken = false
 local unknown = {-2, 'a lock that is not of our form'}
 
--- digits(text) returns a number of ms, or of something that is no larger; 0 where there is none.
+-- digits(text) returns text as a number of at most 16 digits; 0 if text is nil or malformed.
 local function digits(text)
   if text and (#text > 16 or not string.match(text, '^%d+$')) then
     broken = true
@@ -78,14 +79,16 @@ local function last_end(lock)
   return lock.ending or nil
 end
 
--- ended(lock, value) tells at little cost whether a hold ended, of a value that may be of another form.
+-- ended(lock, value) reports whether the hold of a value has ended. It is cheap, and does not check
+-- the rest of the value.
 local function ended(lock, value)
   local till = string.match(value, '^%d+')
   return till and #till <= 15 and tonumber(till) <= lock.now
 end
 
--- look(lock, fields, except, most) finds among fields and their values the hold that ends last, but not except, and most dead
--- ones, or few. It lists few live ones; the rest of them ends by rest.
+-- look(lock, fields, except, most) finds, among fields and their values, the live hold that ends
+-- last, without except. It lists up to most ended holds (default few) in dead and up to few live
+-- ones in live; all other live ones end by rest.
 local function look(lock, fields, except, most)
   local found = {till = lock.now, dead = {}, live = {}, rest = 0}
   most = most or few
@@ -127,9 +130,10 @@ local function some(lock, except)
   return look(lock, redis.call('HRANDFIELD', lock.key, few, 'WITHVALUES'), except)
 end
 
--- holder(lock, exact, except) finds a live hold that is not except: with exact the one that ends last, else any. Its token
--- is nil where none is live. It costs O(1), unless last is except or ended or, with exact, is rough; and then too unless what
--- recent tells is not enough: only one of many that ended does not need it to look at all.
+-- holder(lock, exact, except) finds a live hold that is not except: with exact the one that ends
+-- last, else any. Its token is nil where none is live. It costs O(1) if last is live, not except
+-- and, with exact, not rough. Else it reads the recent holds, or some at random, and all fields
+-- only where these do not decide.
 local function holder(lock, exact, except)
   local till = lock.last ~= except and last_end(lock)
   if till and till > lock.now and not (lock.rough and (exact or redis.call('HLEN', lock.key) <= few)) then
@@ -226,7 +230,8 @@ local function settle(lock, found)
   purge(lock, found.dead)
 end
 
--- list(lock, token, till) puts a hold into recent, unless it ends by beyond. Of many live ones recent begins anew.
+-- list(lock, token, till) adds a hold to recent, unless it ends by beyond. If more than half of a
+-- full recent are live, it is emptied and beyond covers them.
 local function list(lock, token, till)
   local at = lock.recent and string.find(lock.recent, token, 1, true)
   if not lock.recent or till <= lock.beyond or at and at % 22 == 1 then

@@ -107,7 +107,8 @@ func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	return err
 }
 
-// failed adds the server to an error that may pass, and is no answer about the lock; and the key to one that says what it is.
+// failed adds the server to an error that may pass and says nothing about the lock, and the key to
+// WRONGTYPE.
 func (a *attempt) failed(err error) error {
 	switch {
 	case driver.CodeOf(err) == "WRONGTYPE":

@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// maxBatch is how many residues travel together.
+	// maxBatch bounds the residues of one call.
 	maxBatch = 64
-	// maxCalls is how many calls are under way at once, of those that are likely to be answered.
+	// maxCalls bounds the concurrent calls for residues of the queues first and again.
 	maxCalls = 4
-	// maxSilent is how many there are beside them of those whose last one was not: a silent node of a cluster delays no other.
+	// maxSilent bounds the concurrent calls for residues whose last try got no answer. They are
+	// counted apart, so that a silent node of a cluster delays no other.
 	maxSilent = 2
-	// maxResidues is how many residues a driver may have. Of more, those are dropped first that are due last of those tried.
+	// maxResidues bounds the residues of a driver. A further one
+	// replaces one that was tried before, if there is one.
 	maxResidues = 1 << 14
 )
 
@@ -41,7 +43,8 @@ func newCleaner(drv driver.Driver) *cleaner {
 	return &cleaner{drv: drv, wake: make(chan struct{}, 1)}
 }
 
-// start runs the cleaner in the background of its driver; of one that is closing, here and now: it may yet get through.
+// start runs the cleaner as background work of its driver. If the driver is closing, start runs it
+// to its end instead: a call may still succeed.
 func (c *cleaner) start() {
 	b, ok := c.drv.(driver.Backgrounder)
 	if !ok {
@@ -86,7 +89,8 @@ func (c *cleaner) run(closing context.Context) {
 	}
 }
 
-// next takes what is due, as much as one call can carry. Without any it returns how long to wait, negative: for the wake-up.
+// next returns the residues of the next call. If none is due it returns how long to wait; a
+// negative wait means until the wake-up.
 func (c *cleaner) next(now time.Time) (batch []*residue, silent bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +115,8 @@ func (c *cleaner) next(now time.Time) (batch []*residue, silent bool, wait time.
 	return nil, false, wait
 }
 
-// due appends to batch what is due in q and can be paid for, and lowers wait to when the next one is. The mutex is held.
+// due moves the residues of q that are due and within the budget to batch. It lowers wait to the
+// time until the next one. The mutex is held.
 func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait *time.Duration) []*residue {
 	for q.Len() > 0 && len(batch) < most {
 		r := (*q)[0]
@@ -122,7 +127,7 @@ func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait 
 		}
 		left, price := r.due.Sub(now), r.cost()
 		if left <= 0 && !c.budget.spend(price, now) {
-			if now.After(r.Until) { // its last try, of too many at once
+			if now.After(r.Until) { // there is no budget for its last try
 				q.remove(r)
 				c.count--
 				continue
@@ -179,7 +184,7 @@ func (c *cleaner) try(batch []*residue, silent bool) {
 			continue
 		case c.closing:
 			r.due = now
-			if r.lasts > 0 { // for as long as an answer may yet take that is on its way
+			if r.lasts > 0 { // a late answer may still come
 				r.due = now.Add(lastListen)
 			}
 			r.lasts++
@@ -255,7 +260,7 @@ func (c *cleaner) put(r *residue) {
 	}
 }
 
-// poke has run look again.
+// poke wakes run.
 func (c *cleaner) poke() {
 	select {
 	case c.wake <- struct{}{}:
@@ -263,7 +268,8 @@ func (c *cleaner) poke() {
 	}
 }
 
-// answered takes in that a send of r was answered late: it is over, or there is something to remove.
+// answered is called after a late answer to a send of r. It drops r if nothing can be left, and
+// makes it due at once if there is a hold to remove.
 func (c *cleaner) answered(r *residue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +290,7 @@ func (c *cleaner) answered(r *residue) {
 	c.poke()
 }
 
-// hurry makes everything due for the last time: the driver closes.
+// hurry makes every residue due for its last try, because the driver is closing.
 func (c *cleaner) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

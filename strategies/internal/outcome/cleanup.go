@@ -8,15 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// openFor is how long a send of unknown outcome is reckoned with, at least: that long a frozen server may sit on it.
+// openFor is the minimum time during which a send of unknown outcome may still be executed, for
+// example by a frozen server.
 const openFor = 30 * time.Second
 
 // OpenFor is how long after its last send a command of unknown outcome is reckoned with: ttl, at least 30 s.
 func OpenFor(ttl time.Duration) time.Duration { return max(ttl, openFor) }
 
-// Residue is what may be left of a hold that nobody wants any more.
+// Residue is what an abandoned acquire, or a release of unknown outcome, may have left.
 type Residue struct {
-	// Sends are those that may still make the hold. Once they are settled the clean-up ends.
+	// Sends are the sends that may still create the hold. Once they are settled the clean-up ends.
 	Sends *Unanswered
 	// Until ends the clean-up.
 	Until time.Time
@@ -28,9 +29,10 @@ type Residue struct {
 	Read func(reply driver.Reply, err error) (removed bool, _ error)
 }
 
-// CleanUp removes the hold in the background: as soon as it is known to be there, and otherwise tries to from time to time
-// until nothing can be left or r.Until has passed. drv's Close makes it try once more and end. All clean-ups of a driver
-// share one goroutine, the calls that are under way at once, and a limit of calls per second.
+// CleanUp removes the hold in the background: at once when it is known to exist, and otherwise by
+// repeated tries until nothing can be left or r.Until has passed. drv's Close makes it try once
+// more and end. All clean-ups of a driver share one goroutine, a few concurrent calls, and a limit
+// of repetitions per second.
 func CleanUp(drv driver.Driver, r Residue) {
 	res := &residue{Residue: r, began: time.Now()}
 	res.due = res.began
@@ -53,8 +55,8 @@ type registry struct {
 	byDriver map[driver.Driver]*cleaner
 }
 
-// enlist gives res to the cleaner of drv, and reports whether that has to be started. A driver that cannot be compared gets
-// one for each residue.
+// enlist adds res to the cleaner of drv, and reports whether the cleaner is new and must be
+// started. A driver that is not comparable gets a cleaner for each residue.
 func (r *registry) enlist(drv driver.Driver, res *residue) (c *cleaner, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +76,7 @@ func (r *registry) enlist(drv driver.Driver, res *residue) (c *cleaner, fresh bo
 	return c, fresh
 }
 
-// dismiss reports whether c has nothing to do, and forgets it then.
+// dismiss removes c if it has no residues, and reports whether it did.
 func (r *registry) dismiss(c *cleaner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

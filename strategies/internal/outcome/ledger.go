@@ -1,9 +1,8 @@
 package outcome
 
-// Verdict is what a late answer tells of its send.
+// Verdict is what a late answer shows about the send of an acquire.
 type Verdict uint8
 
-// What a late answer tells of the send of an acquire.
 const (
 	// Unclear: nothing. It may still be executed.
 	Unclear Verdict = iota
@@ -13,13 +12,13 @@ const (
 	Won
 )
 
-// ledger counts what may still become of the sends of one acquire whose answers did not come in time. The zero ledger has
+// ledger counts the unanswered sends of one acquire and what is known of them. The zero ledger has
 // none.
 type ledger struct {
 	open    int // sends that may still be executed, as far as their answers tell
 	pending int // those of them whose answers can still come
-	found   int // executions that showed otherwise than by an answer, of sends that count as open
-	present int // executions that made a hold which nobody has removed yet, as far as is known
+	found   int // open sends known, other than by their answer, to have been executed
+	present int // holds known to have been created and not known to be removed
 }
 
 // settled reports whether nothing is there and nothing can come any more.
@@ -34,7 +33,7 @@ func (l ledger) unanswered(pending bool) ledger {
 	return l
 }
 
-// answered takes in a late answer.
+// answered records a late answer.
 func (l ledger) answered(v Verdict) ledger {
 	l.pending--
 	switch {
@@ -50,7 +49,8 @@ func (l ledger) answered(v Verdict) ledger {
 	return l
 }
 
-// executed takes in that an open send was seen to have been executed, and that what it made is accounted for.
+// executed records that an open send was found to have been executed, and that the hold that it
+// created is kept or was removed.
 func (l ledger) executed() ledger {
 	if l.present > 0 {
 		l.present--
@@ -60,7 +60,7 @@ func (l ledger) executed() ledger {
 	return l
 }
 
-// absent takes in that nothing was there, asked when the ledger was l0.
+// absent records that no hold was there when the ledger was l0.
 func (l ledger) absent(l0 ledger) ledger {
 	l.present = max(l.present-l0.present, 0)
 	return l

@@ -12,7 +12,7 @@ type residue struct {
 	tries      int
 	answered   bool // a try was answered
 	silent     bool // the last try was not
-	lasts      int  // how many tries there are since the driver closes: one, and one more where an answer can still come
+	lasts      int  // tries since the driver began to close: one, or two if an answer is pending
 
 	queue *queue // that it waits in; nil while it is tried, and when it is dropped
 	index int    // in the queue

@@ -5,15 +5,16 @@ import "time"
 const (
 	cleanMin = 10 * time.Millisecond
 	cleanMax = time.Second
-	// rare is the longest pause. Tries come every second at first, after half a minute ever more rarely.
+	// rare is the longest pause, which tries of an old residue reach.
 	rare = 30 * time.Second
-	// listen is how long the first try waits for answers that can still come: they mostly do.
+	// listen is how long the first try waits if late answers can still come. They mostly do.
 	listen = 20 * time.Millisecond
-	// lastListen is how long Close waits for them.
+	// lastListen is how long the last try waits for late answers when the driver closes.
 	lastListen = 100 * time.Millisecond
 )
 
-// pause is the time between a try of a clean-up and the next one, by how many there were and for how long it has gone on.
+// pause returns the time until the next try of a clean-up that was tried tries times in age: 10 ms
+// doubling to 1 s, and a thirtieth of age, at most rare, after half a minute.
 func pause(tries int, age time.Duration) time.Duration {
 	if age > 30*cleanMax {
 		return min(age/30, rare)
@@ -21,9 +22,10 @@ func pause(tries int, age time.Duration) time.Duration {
 	return min(cleanMin<<min(max(tries, 1)-1, 10), cleanMax)
 }
 
-// What tries cost, of a budget that all residues of a driver share. It bounds the repetitions: 1,000 a second while nothing
-// answers, 100 after that. The first try of a residue, and one that removes what is known to be there, are free: there is at
-// most one of them for each acquire that was sent.
+// All residues of a driver share a budget. It bounds repetitions to 1,000 per second of residues
+// whose tries got no answer, or 100 per second of those with an answer. The first try of a residue
+// is free, and so is one that removes a hold known to be there: there are no more of them than
+// acquires.
 const (
 	budgetMax    = 1000
 	budgetPerSec = 1000

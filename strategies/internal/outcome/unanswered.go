@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Unanswered is what is known of the sends of one acquire whose answers did not come in time. Late answers close them. The
-// nil Unanswered has none.
+// Unanswered tracks the sends of one acquire whose answers did not come in time, and their late
+// answers. The nil Unanswered has none.
 type Unanswered struct {
 	mu     sync.Mutex
 	ledger ledger
 	notify func() // after a late answer
 }
 
-// Settled reports whether nothing can come of the sends any more.
+// Settled reports whether the sends left no hold and can no longer create one.
 func (u *Unanswered) Settled() bool { return u == nil || u.state().settled() }
 
 func (u *Unanswered) state() ledger {
@@ -24,14 +24,15 @@ func (u *Unanswered) state() ledger {
 	return u.ledger
 }
 
-// Executed notes that one of the sends was found to have been executed: what it made is held.
+// Executed records that one of the sends was found to have been executed, and that its hold is
+// kept.
 func (u *Unanswered) Executed() {
 	if u != nil {
 		u.update(ledger.executed)
 	}
 }
 
-// Held notes that a hold is there beside what the sends may bring, and is to be removed.
+// Held records that there is a hold to remove, besides those that the sends may still create.
 func (u *Unanswered) Held() {
 	u.update(func(l ledger) ledger { l.present = max(l.present, 1); return l })
 }
@@ -47,8 +48,8 @@ func (u *Unanswered) Mark() Mark {
 	return Mark{u.state()}
 }
 
-// RemovedSince notes that what there was at the mark is not there any more, by a command that was sent then. What was heard of
-// since may have come to be behind it.
+// RemovedSince records that a command sent at the mark left no hold. Holds that became known after
+// the mark may have been created after it ran, and still count.
 func (u *Unanswered) RemovedSince(m Mark) {
 	if u != nil {
 		u.update(func(l ledger) ledger { return l.absent(m.ledger) })

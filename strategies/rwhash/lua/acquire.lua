@@ -14,8 +14,9 @@
 -- reply    {1, fence, 0}          taken by this call
 --          {2, fence, 0}          ours since an earlier call
 --          {0, owner, note, left, again}
---                                 refused: because of whom, for how many ms the lease of that one lasts (-1: it waits itself, and
---                                 has none), and in how many ms to try again at the latest
+--                                 refused: the holder, what is left of its lease, ms (-1: it is a
+--                                 waiting writer or reader without a lease), and the latest next
+--                                 attempt, ms
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' when not fenced
