@@ -36,11 +36,14 @@ func (b *Base) Guard() error {
 func (b *Base) Background(f func(ctx context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closing {
+	if b.closed || b.closing && b.running == 0 { // Shutdown waits as long as anything runs
 		return false
 	}
 	if b.ctx == nil {
 		b.ctx, b.stop = context.WithCancel(context.Background())
+	}
+	if b.closing {
+		b.stop()
 	}
 	b.running++
 	ctx := b.ctx

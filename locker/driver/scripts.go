@@ -7,7 +7,7 @@ import (
 )
 
 // loadPatience is how long a call waits for another one to load its script.
-const loadPatience = time.Second
+const loadPatience = 50 * time.Millisecond
 
 // Scripts remembers which scripts the server of a driver knows, so that only one of many concurrent
 // callers sends the source of a script. The zero Scripts is ready to use. With several servers,
@@ -19,24 +19,22 @@ type Scripts struct {
 }
 
 // Eval is [EvalOnce] for many callers. While one calls s for the first time, or for the first time
-// after the server forgot it, the others wait for up to one second and then send the digest. If ctx
-// ends meanwhile, nothing was sent and the error matches [ErrNotSent].
+// after the server forgot it, the others wait for up to 50 ms and then send the digest. If ctx ends
+// meanwhile, nothing was sent and the error matches [ErrNotSent].
 func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body string) (Reply, error)) (Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
 		if err != nil {
 			return Reply{}, err
 		}
-		r, err := send("EVALSHA", s.digest)
-		unknown := err != nil && CodeOf(err) == "NOSCRIPT"
 		if leads {
-			if unknown {
-				r, err = send("EVAL", s.source)
-			}
-			c.leave(s, err == nil || CodeOf(err) != "" && !NotExecuted(err))
-			return r, err
+			return c.load(s, send)
 		}
-		if !unknown {
+		r, err := send("EVALSHA", s.digest)
+		if err == nil || CodeOf(err) != "NOSCRIPT" {
+			if err == nil {
+				c.know(s) // even if the caller that loads it gets no answer
+			}
 			return r, err
 		}
 		c.forget(s)
@@ -80,6 +78,15 @@ func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) 
 	}
 }
 
+// load calls s for the first time. It lets the others go on also where send panics.
+func (c *Scripts) load(s *Script, send func(command, body string) (Reply, error)) (r Reply, err error) {
+	loaded := false
+	defer func() { c.leave(s, loaded) }()
+	r, err = EvalOnce(s, send)
+	loaded = err == nil || CodeOf(err) != "" && !NotExecuted(err)
+	return r, err
+}
+
 // leave ends the first call of s.
 func (c *Scripts) leave(s *Script, loaded bool) {
 	c.mu.Lock()
@@ -89,6 +96,18 @@ func (c *Scripts) leave(s *Script, loaded bool) {
 	}
 	close(c.first[s])
 	delete(c.first, s)
+}
+
+// know records that a server knows s.
+func (c *Scripts) know(s *Script) {
+	c.mu.RLock()
+	known := c.loaded[s]
+	c.mu.RUnlock()
+	if !known {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.loaded[s] = true // enter made the map
+	}
 }
 
 // forget records that the server no longer knows s.

@@ -77,7 +77,9 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q.known = o
 	w.sent = time.Time{}
 	q.closed = q.closed || w.shared
-	if o.held != nil {
+	if o.held == nil {
+		q.reentry = reentry{} // one at a time again, and not before the pause ends
+	} else {
 		q.timing = q.timing.add(took)
 		q.ordered = q.ordered || o.held.Ordered
 		q.early.notBefore = time.Time{} // the server answers

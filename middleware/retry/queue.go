@@ -47,8 +47,8 @@ type queue struct {
 	closed bool
 
 	early   early
-	owned   int // waiters that have an owner
-	owing   int // and owe
+	owned   int                           // waiters that have an owner
+	owing   struct{ first, last *waiter } // those who owe
 	reentry reentry
 	known   outcome // of the latest attempt of anyone here that others may know of
 	timing  timing  // of attempts
@@ -64,6 +64,7 @@ type line struct {
 // early are the attempts of those who have an owner and may not send otherwise: one at a time.
 type early struct {
 	waiter    *waiter   // whose attempt is under way; nil: none
+	watcher   *waiter   // who was told last that it is next
 	since     time.Time // when that began
 	notBefore time.Time // the pause after an error
 }
@@ -74,7 +75,8 @@ const earlyPatience = 250 * time.Millisecond
 // waiter is one place in a queue.
 type waiter struct {
 	queue         *queue
-	ahead, behind *waiter // in its line
+	ahead, behind *waiter                         // in its line
+	owing         struct{ ahead, behind *waiter } // among those who owe
 	number        int
 	shared        bool
 	queued        int       // how many were ahead when it entered
@@ -190,7 +192,13 @@ func (q *queue) advance(entering *waiter) {
 			leader = nil
 		}
 		if leader != line.leader {
+			if line.leader == nil && leader != entering && leader.shared {
+				q.closed = true // somebody exclusive was ahead, who may have got in: the others wait for what the leader is told
+			}
 			line.leader = leader
+			if leader != nil {
+				leader.setOwes(false)
+			}
 			if leader != nil && leader != entering {
 				leader.tell(locker.ByTurn)
 			}
@@ -205,12 +213,16 @@ func (q *queue) advance(entering *waiter) {
 			break
 		}
 		q.admitted = next
+		next.setOwes(false)
 		if next != entering && !q.closed && !next.leads() {
 			next.tell(locker.ByTurn)
 		}
 	}
-	if next := q.nextEarly(); next != nil && next != entering && q.early.waiter == nil {
-		next.tell(locker.ByTurn)
+	if next := q.nextEarly(); next != nil && (q.early.waiter == nil || next != q.early.watcher) {
+		q.early.watcher = next
+		if next != entering {
+			next.tell(locker.ByTurn)
+		}
 	}
 }
 
@@ -258,6 +270,7 @@ func (w *waiter) begin(s step) {
 	if s == sendEarly {
 		w.trying, q.early.waiter, q.early.since = true, w, w.sent
 		if next := q.nextEarly(); next != nil {
+			q.early.watcher = next
 			next.tell(locker.ByTurn) // it watches the time now
 		}
 		return // keep the wake-up: it may say that w leads now
@@ -302,20 +315,13 @@ func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
 	return sendEarly, time.Time{}
 }
 
-// nextEarly is the first waiter that is to make an early attempt.
-func (q *queue) nextEarly() (first *waiter) {
-	for i := range q.lines {
-		for w := q.lines[i].first; w != nil && q.owing > 0; w = w.behind {
-			maySend := w.leads() || w.shared && q.admits(w)
-			if w.owes && !w.trying && !maySend {
-				if first == nil || w.number < first.number {
-					first = w
-				}
-				break
-			}
-		}
+// nextEarly is the waiter that is to make the next early attempt: of those who owe, the first that is not trying.
+func (q *queue) nextEarly() *waiter {
+	w := q.owing.first
+	for w != nil && w.trying {
+		w = w.owing.behind
 	}
-	return first
+	return w
 }
 
 // endEarly makes room for the next early attempt where that of w was under way.
@@ -326,15 +332,35 @@ func (q *queue) endEarly(w *waiter) {
 	}
 }
 
+// setOwes keeps whether w owes. Those who may send in their turn find out by that.
 func (w *waiter) setOwes(owes bool) {
-	if w.owes != owes {
-		w.owes = owes
-		if owes {
-			w.queue.owing++
-		} else {
-			w.queue.owing--
-		}
+	q := w.queue
+	owes = owes && !w.leads() && !(w.shared && q.admits(w))
+	if w.owes == owes {
+		return
 	}
+	w.owes = owes
+	if owes {
+		w.owing.ahead = q.owing.last
+		if q.owing.last == nil {
+			q.owing.first = w
+		} else {
+			q.owing.last.owing.behind = w
+		}
+		q.owing.last = w
+		return
+	}
+	if w.owing.ahead == nil {
+		q.owing.first = w.owing.behind
+	} else {
+		w.owing.ahead.owing.behind = w.owing.behind
+	}
+	if w.owing.behind == nil {
+		q.owing.last = w.owing.ahead
+	} else {
+		w.owing.behind.owing.ahead = w.owing.ahead
+	}
+	w.owing.ahead, w.owing.behind = nil, nil
 }
 
 // wakeLeaders wakes the leaders, except except.

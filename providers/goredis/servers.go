@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// unknownPool bounds the calls in flight of a client that does not report its number of
-	// connections.
-	unknownPool = 1024
+	// unknownPool bounds the calls in flight to each part of a client that reports neither its
+	// servers nor its number of connections.
+	unknownPool = 64
 	// maxBatches is how many batches are under way at once.
 	maxBatches = 256
 )
@@ -22,7 +22,8 @@ const (
 // stay there when their callers give up.
 type servers struct {
 	find    func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
-	one     *driver.Gate                                                 // of what has no server of its own
+	one     *driver.Gate                                                 // of the only server, nil where it is not known to be
+	some    *driver.Gates                                                // of what has no server of its own
 	batches *driver.Gate
 
 	nodes *nodes
@@ -34,7 +35,7 @@ type nodes struct {
 }
 
 func newServers(client redis.UniversalClient) servers {
-	s := servers{one: driver.NewGate(unknownPool), batches: driver.NewGate(maxBatches), nodes: &nodes{gates: map[string]*driver.Gate{}}}
+	s := servers{some: driver.NewGates(unknownPool), batches: driver.NewGate(maxBatches), nodes: &nodes{gates: map[string]*driver.Gate{}}}
 	switch c := client.(type) {
 	case masters:
 		s.find = c.MasterForKey
@@ -57,12 +58,15 @@ func connections(o *redis.Options) int {
 
 // gate returns the gate of key's server. It may have to ask for the nodes of a cluster.
 func (s *servers) gate(ctx context.Context, key string) *driver.Gate {
-	if s.find == nil || key == "" {
+	if s.one != nil {
 		return s.one
+	}
+	if s.find == nil || key == "" {
+		return s.some.Of(key)
 	}
 	client, err := s.find(ctx, key)
 	if err != nil {
-		return s.one // the call will find out what is wrong
+		return s.some.Of(key) // the call will find out what is wrong
 	}
 	addr := client.Options().Addr
 	s.nodes.mu.RLock()

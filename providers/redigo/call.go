@@ -30,6 +30,9 @@ func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Con
 	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake of ctx.
 	inline := a.inline.Load() && a.prompt.IdleCount() > 0
 	gate := a.gate
+	if a.gates != nil {
+		gate = a.gates.Of(key)
+	}
 	if endless(ctx) {
 		gate = nil
 	}

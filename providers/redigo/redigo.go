@@ -28,6 +28,7 @@ type adapter struct {
 	pool    Pool
 	cluster cluster // pool, if it is one
 	gate    *driver.Gate
+	gates   *driver.Gates // of a cluster, in place of gate
 	scripts driver.Scripts
 	hub     *driver.Hub
 
@@ -55,7 +56,9 @@ func New(pool Pool) (driver.Driver, error) {
 	}
 	a := &adapter{pool: pool, gate: driver.NewGate(places(pool))}
 	a.hub = driver.NewHub(a.open)
-	a.cluster, _ = pool.(cluster)
+	if a.cluster, _ = pool.(cluster); a.cluster != nil {
+		a.gates = driver.NewGates(partPlaces)
+	}
 	if p, ok := pool.(*redis.Pool); ok {
 		if p.Dial == nil && p.DialContext == nil {
 			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext", "one that has either")
@@ -72,8 +75,10 @@ const (
 	// leastPlaces is how many calls are under way at once, at least, where a pool has no MaxActive. More than MaxIdle of them
 	// would dial for each call.
 	leastPlaces = 32
-	// unknownPlaces is how many are for a pool of another type, and for all nodes of a cluster.
+	// unknownPlaces is how many are for a pool of another type.
 	unknownPlaces = 1024
+	// partPlaces is how many are for each part of a cluster (see [driver.Gates]).
+	partPlaces = 64
 )
 
 // places is how many calls are under way at once.

@@ -161,7 +161,7 @@ func (c *call) lasting(ctx context.Context) context.Context {
 	if ctx.Done() == nil {
 		return ctx // nobody leaves before the reply
 	}
-	return lasting{pipelined(ctx), c.over}
+	return lasting{undated{ctx}, c.over} // with a deadline, a lone command would end and take the connection with it
 }
 
 type lasting struct {

@@ -76,6 +76,9 @@ func (a *adapter) learnTopology() {
 				a.topology.Store(newTopology(a.topology.Load(), ranges))
 				return
 			}
+			if ctx.Err() != nil {
+				return
+			}
 		}
 	})
 }
@@ -96,9 +99,10 @@ func newTopology(before *topology, ranges []slots) *topology {
 	return t
 }
 
-// askSlots asks one node; nil if it does not answer, or nothing of use.
+// askSlots asks one node; nil if it does not answer, or nothing of use. The end of ctx does not cut
+// it short, so that Close waits for it: a client that is closed while it dials keeps the connection.
 func askSlots(ctx context.Context, client rueidis.Client) []slots {
-	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), topologyTimeout)
 	defer cancel()
 	reply, err := driver.Await(ctx, func() (any, error) {
 		cmd := client.B().Arbitrary("CLUSTER", "SLOTS").Build().ToPipe()

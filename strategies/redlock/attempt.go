@@ -113,6 +113,13 @@ func (h *hold) start() {
 	ctx, stop := locker.Detach(h.ctx, h.req.TTL)
 	h.stop = stop
 	earlier := h.leftovers.of(h.req.Name)
+	free := 0
+	for _, n := range h.nodes {
+		if !n.crowded(h.timeout) {
+			free++
+		}
+	}
+	h.short = free < h.quorum
 	for i := range h.members {
 		if len(h.tokens) > 0 && h.tokens[i] == "" {
 			h.members[i].err = locker.ErrNotHeld // nothing to resume there
@@ -159,9 +166,9 @@ func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGr
 func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
 	asked := time.Now().Add(req.TTL)
 	left := leftoversAt(earlier, i)
-	lock, err := h.nodes[i].call(ctx, req, h.timeout)
+	lock, err := h.nodes[i].call(ctx, req, h.timeout, h.short)
 	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) {
-		lock, err = h.nodes[i].call(ctx, req, h.timeout) // what refused it is over
+		lock, err = h.nodes[i].call(ctx, req, h.timeout, h.short) // what refused it is over
 	}
 	p, err := h.nodes[i].partOf(ctx, req, h.timeout, lock, err)
 	if err == nil && h.fixed != nil && p.fence <= 0 {

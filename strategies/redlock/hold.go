@@ -29,6 +29,7 @@ type hold struct {
 	ctx     context.Context //nolint:containedctx // the values of the acquire's ctx, for what is sent behind; it never ends
 	req     locker.Request  // what the nodes are asked for
 	owner   string
+	short   bool          // so many nodes have calls without an answer that there is no quorum of the others
 	fresh   bool          // the owner is random, of this attempt alone
 	tokens  []string      // by which it is resumed, by node; nil: it is acquired
 	timeout time.Duration // AttemptTimeout

@@ -22,7 +22,8 @@ type node struct {
 
 	mu     sync.Mutex
 	calls  int          // acquires that have not returned
-	since  time.Time    // when the first of them began, or the last answer came
+	since  time.Time    // when the first of them began that an answer may still come to, or the last answer came
+	idle   bool         // none began since the last answer
 	behind atomic.Int64 // see load
 
 	quorum    *quorumHealth
@@ -94,8 +95,8 @@ func (n *node) partOf(ctx context.Context, req locker.Request, patience time.Dur
 }
 
 // call asks the node for a lock. The stack below it is deep: the fewer frames above it, the fewer stacks must grow.
-func (n *node) call(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
-	if !n.begin(ctx, patience) {
+func (n *node) call(ctx context.Context, req locker.Request, patience time.Duration, needed bool) (lock *locker.Lock, err error) {
+	if !n.begin(ctx, patience, needed) {
 		return nil, errStalled
 	}
 	defer n.end(ctx, &err, patience)
@@ -111,20 +112,38 @@ func recovered(err *error) { //nolint:gocritic // it sets it
 
 func panicked(v any) error { return fmt.Errorf("it panicked: %v", v) }
 
-// begin counts an acquire, and reports whether it may be made.
-func (n *node) begin(ctx context.Context, patience time.Duration) bool {
+// begin counts an acquire, and reports whether it may be made. needed says that there is no quorum
+// without the node; then acquires that nobody waits for do not count against it.
+func (n *node) begin(ctx context.Context, patience time.Duration, needed bool) bool {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if (load{n.calls, int(n.behind.Load()), now.Sub(n.since)}).full(patience) {
+	l := n.load(now)
+	if needed {
+		l.behind = 0
+	}
+	if l.full(patience) {
 		return false
 	}
-	if n.calls == 0 {
-		n.since = now
-	}
+	n.idle = false
 	n.calls++
 	n.opened(ctx, now, patience)
 	return true
+}
+
+// crowded reports whether begin would refuse a call.
+func (n *node) crowded(patience time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.load(time.Now()).full(patience)
+}
+
+// load returns the node's load. While nobody asks it, it is not silent. The mutex is held.
+func (n *node) load(now time.Time) load {
+	if n.calls == 0 || n.idle {
+		n.since = now
+	}
+	return load{n.calls, int(n.behind.Load()), now.Sub(n.since)}
 }
 
 // end ends what begin counted. It is deferred, and makes an error of a panic.
@@ -137,7 +156,7 @@ func (n *node) end(ctx context.Context, err *error, patience time.Duration) { //
 	defer n.mu.Unlock()
 	n.calls--
 	if answered(*err) {
-		n.since = now
+		n.since, n.idle = now, true
 	}
 	n.closed(ctx, now, *err, patience)
 }

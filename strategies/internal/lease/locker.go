@@ -78,6 +78,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		defer drainer.EndAcquire()
 	}
 	a := l.newAttempt(key, req)
+	a.sends.Drainer = drainer
 	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
 		a.sends.Limit = a.timeout
 	}

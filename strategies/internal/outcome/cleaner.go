@@ -18,6 +18,10 @@ const (
 	// maxSilent bounds the concurrent calls for residues whose last try got no answer. They are
 	// counted apart, so that a silent node of a cluster delays no other.
 	maxSilent = 2
+	// stall is how long a call counts among maxCalls. Up to maxStalled may be in flight for longer, so
+	// that a node that has just frozen delays no other.
+	stall      = 50 * time.Millisecond
+	maxStalled = 32
 	// maxResidues bounds the residues of a driver. A further one
 	// replaces one that was tried before, if there is one.
 	maxResidues = 1 << 14
@@ -36,6 +40,7 @@ type cleaner struct {
 	silent  queue // whose last try was not answered
 	calls   int   // under way, of first and again
 	retries int   // under way, of silent
+	stalled int   // under way, of first and again, that count no longer among calls
 	budget  budget
 }
 
@@ -150,21 +155,33 @@ func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait 
 func (c *cleaner) try(batch []*residue, silent bool) {
 	before := make([]Mark, len(batch))
 	timeout := time.Duration(0)
+	ctx := new(driver.Bounded)
 	for i, r := range batch {
 		before[i] = r.Sends.Mark()
 		timeout = max(timeout, r.Timeout)
+		ctx.Urgent = ctx.Urgent || before[i].ledger.present > 0 || r.lasts > 0 // it ends a hold, or is the last chance to
 	}
-	ctx := driver.Bound(context.Background(), timeout)
+	slot := &c.calls
+	if silent {
+		slot = &c.retries
+	} else {
+		defer time.AfterFunc(stall, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if slot == &c.calls && c.stalled < maxStalled {
+				c.calls, c.stalled, slot = c.calls-1, c.stalled+1, &c.stalled
+				c.poke()
+			}
+		}).Stop()
+	}
+	ctx.Start(context.Background(), timeout)
 	results := c.eval(ctx, batch)
 	ctx.Stop()
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if silent {
-		c.retries--
-	} else {
-		c.calls--
-	}
+	*slot--
+	slot = nil
 	for i, r := range batch {
 		removed, err := r.Read(results[i].Reply, results[i].Err)
 		r.tries++
@@ -282,7 +299,7 @@ func (c *cleaner) answered(r *residue) {
 		c.count--
 	case state.present > 0:
 		r.queue.remove(r)
-		r.due = time.Now()
+		r.due, r.silent = time.Now(), false // its server answers
 		c.put(r)
 	default:
 		return

@@ -39,6 +39,9 @@ type Sends struct {
 	// Patience, where it is not nil, ends the resending in place of ctx, which then bounds only each send.
 	Patience context.Context //nolint:containedctx // a second context, of the same call
 
+	// Drainer, where it is not nil, ends the resending once its Close has begun.
+	Drainer driver.Drainer
+
 	// N counts the sends, Open those of them whose answer did not come.
 	N, Open int
 	// Unanswered is what is known of the open ones, where the command is a LateReader; nil where there were none.
@@ -73,13 +76,22 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 				return s.settle(err) // sent again it would only be executed again
 			}
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):
+			if errors.Is(err, driver.ErrNotSent) && patience.Err() != nil && errors.Is(err, patience.Err()) {
+				err = driver.NotSent(Ended(patience))
+			}
 			return s.settle(err)
 		}
 		delay = min(max(resendMin, 2*delay), resendMax)
-		if s.Limit > 0 && time.Since(s.First)+delay >= s.Limit || patience.Err() != nil || !wait(patience, delay) || patience.Err() != nil {
+		if s.over(patience, delay) || !wait(patience, delay) || s.over(patience, 0) {
 			return s.giveUp(patience, err)
 		}
 	}
+}
+
+// over reports whether no send may begin after delay.
+func (s *Sends) over(patience context.Context, delay time.Duration) bool {
+	return s.Limit > 0 && time.Since(s.First)+delay >= s.Limit || patience.Err() != nil ||
+		s.Drainer != nil && s.Drainer.Closing()
 }
 
 // open counts a send whose answer did not come.

@@ -1,0 +1,33 @@
+package driver
+
+// Gates are for a client that may send to several servers and does not tell which: one [Gate] for each 256 slots of a cluster,
+// so that a server that is frozen delays no other, but where two share a gate.
+type Gates [64]*Gate
+
+// NewGates returns Gates for n calls at once each.
+func NewGates(n int) *Gates {
+	g := new(Gates)
+	for i := range g {
+		g[i] = NewGate(n)
+	}
+	return g
+}
+
+// Of returns the gate of key.
+func (g *Gates) Of(key string) *Gate {
+	if tag, ok := hashTag(key); ok && tag != "" {
+		key = tag
+	}
+	crc := uint16(0) // CRC16, XMODEM
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return g[crc%16384/256]
+}
