@@ -335,7 +335,7 @@ func (q *queue) endEarly(w *waiter) {
 // setOwes keeps whether w owes. Those who may send in their turn find out by that.
 func (w *waiter) setOwes(owes bool) {
 	q := w.queue
-	owes = owes && !w.leads() && !(w.shared && q.admits(w))
+	owes = owes && !w.leads() && (!w.shared || !q.admits(w))
 	if w.owes == owes {
 		return
 	}

@@ -65,9 +65,10 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
 		// What is in flight when the client is closed, or leaves a server that is no longer the master, gets it too. So
-		// the first of them proves nothing; a command that is sent after it goes nowhere.
+		// the first of them proves nothing; a command that is sent after it goes nowhere. In a cluster the next one
+		// may be of another node that the client leaves.
 		a.closing.Store(true)
-		notSent = closing
+		notSent = closing && (!a.node.cluster || closed(a.client))
 	}
 	if ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}

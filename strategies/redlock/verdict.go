@@ -150,29 +150,28 @@ func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the
 }
 
 // oneServer returns an error if two nodes are one server: one refuses and names this attempt's
-// owner as the holder. An owner that was not made for this attempt may hold by another attempt;
-// then the nodes' addresses must be equal too. The mutex is held.
+// owner as the holder, although that owner was made for this attempt. An owner that the caller gave
+// may hold by another attempt, so it proves nothing. Nor do equal addresses: clients behind a dialer
+// or a tunnel may all report the same one. The mutex is held.
 func (h *hold) oneServer() error {
+	if !h.fresh {
+		return nil
+	}
 	for i := range h.members {
 		held, refused := errors.AsType[*locker.ContentionError](h.members[i].err)
 		if !refused || held.Owner == "" || held.Owner != h.owner {
 			continue
 		}
-		address, other := h.nodes[i].where().Address, ""
+		other := "another of the nodes" // it has yet to answer
 		for j := range h.members {
-			same := address != "" && h.nodes[j].where().Address == address
-			if j != i && h.members[j].part != nil && (same || h.fresh) {
+			if j != i && h.members[j].part != nil {
 				other = fmt.Sprintf("nodes[%d]", j)
 				break
 			}
 		}
-		if other == "" && h.fresh {
-			other = "another of the nodes" // it has yet to answer
-		}
-		if other != "" {
-			return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, cmp.Or(address, "address unknown")),
-				"a Locker for another server: these nodes are one server, and a quorum's share nothing")
-		}
+		address := cmp.Or(h.nodes[i].where().Address, "address unknown")
+		return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
+			"a Locker for another server: these nodes are one server, and a quorum's share nothing")
 	}
 	return nil
 }

@@ -1,0 +1,111 @@
+package retry_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// TestReentryDuringAnOutage checks that an owner whose early attempts were granted before waits for
+// the policy while the server is away.
+func TestReentryDuringAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		r := newReentrant(s, "me")
+		s.latency = ms
+		l := wrap(t, r, retry.Config{Policy: constant(100 * ms)})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		elapse(10 * ms)
+		for range 2 {
+			if _, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.set("me", errCut)
+		before := len(s.times())
+		s.begin(ctx, l, locker.Request{Owner: "me"})
+		elapse(time.Second)
+		synctest.Wait()
+		if got := len(s.times()) - before; got > 40 {
+			t.Errorf("%d attempts in 1 s of an outage", got)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestOneReaderTriesAfterAWriter checks that of the readers behind a writer of their process one
+// tries first, whether the writer got in or gave up.
+func TestOneReaderTriesAfterAWriter(t *testing.T) {
+	t.Parallel()
+	for _, gets := range []bool{false, true} {
+		t.Run(fmt.Sprint("writer gets in: ", gets), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				h := s.hold()
+				s.latency = ms
+				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+				ctx, cancel := context.WithCancel(t.Context())
+				wctx, wcancel := context.WithCancel(t.Context())
+				s.begin(wctx, l, locker.Request{})
+				elapse(10 * ms)
+				for range 1000 {
+					go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Mode: locker.Shared}) }()
+				}
+				elapse(10 * ms)
+				before := len(s.times())
+				if gets {
+					s.free(h)
+				} else {
+					wcancel()
+				}
+				elapse(10 * ms)
+				synctest.Wait()
+				if got := len(s.times()) - before; got > 5 {
+					t.Errorf("%d attempts, %d at once, while the lock is held", got, s.most[name])
+				}
+				cancel()
+				wcancel()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestEarlyAttemptsOutliveAWaiter checks that an early attempt that hangs is repeated by another
+// waiter when the one that was to repeat it gives up.
+func TestEarlyAttemptsOutliveAWaiter(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		newReentrant(s, "me")
+		stuck := make(chan struct{})
+		answer := s.answer
+		s.answer = func(n int, req locker.Request) error {
+			if req.Owner == "stuck" {
+				<-stuck
+			}
+			return answer(n, req)
+		}
+		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		s.begin(ctx, l, locker.Request{Owner: "stuck"})
+		wctx, wcancel := context.WithCancel(t.Context())
+		s.begin(wctx, l, locker.Request{Owner: "watcher"})
+		nested := s.begin(t.Context(), l, locker.Request{Owner: "me"})
+		elapse(100 * ms)
+		wcancel()
+		elapse(20 * time.Second)
+		synctest.Wait()
+		if !nested.done {
+			t.Errorf("the nested acquire still waits after 20 s")
+		}
+		close(stuck)
+		cancel()
+		elapse(time.Second)
+		synctest.Wait()
+	})
+}
