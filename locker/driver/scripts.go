@@ -7,7 +7,7 @@ import (
 )
 
 // loadPatience is how long a call waits for another one to load its script.
-const loadPatience = 250 * time.Millisecond
+const loadPatience = 200 * time.Millisecond
 
 // Scripts remembers which scripts the server of a driver knows, so that only one of many concurrent
 // callers sends the source of a script. The zero Scripts is ready to use. With several servers,
@@ -19,7 +19,7 @@ type Scripts struct {
 }
 
 // Eval is [EvalOnce] for many callers. While one calls s for the first time, or for the first time
-// after the server forgot it, the others wait for up to 250 ms and then send the digest. If ctx ends
+// after the server forgot it, the others wait for up to 200 ms and then send the digest. If ctx ends
 // meanwhile, nothing was sent and the error matches [ErrNotSent].
 func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body string) (Reply, error)) (Reply, error) {
 	for range 2 {

@@ -32,7 +32,7 @@ func TestFirstCallerAtAFrozenNode(t *testing.T) {
 			go call(true, 3*time.Second)
 		}
 		synctest.Wait()
-		for i, most := range []time.Duration{250 * time.Millisecond, 0, 0} { // the first one finds out
+		for i, most := range []time.Duration{200 * time.Millisecond, 0, 0} { // the first one finds out
 			began := time.Now()
 			if err := call(false, 500*time.Millisecond); err != nil || time.Since(began) > most {
 				t.Errorf("call %d at a node that answers took %v: %v", i, time.Since(began), err)

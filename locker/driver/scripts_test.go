@@ -19,7 +19,7 @@ type scriptServer struct {
 }
 
 func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
-	time.Sleep(100 * time.Millisecond) //nolint:forbidigo // fake time
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // fake time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if command == "EVAL" {
@@ -83,8 +83,8 @@ func TestScriptsWaitForTheFirstCall(t *testing.T) {
 		if _, err := scripts.Eval(t.Context(), s, func(string, string) (driver.Reply, error) { return driver.NewReply(1) }); err != nil {
 			t.Errorf("Eval beside a first call that hangs: %v", err)
 		}
-		if took := time.Since(start); took != 250*time.Millisecond {
-			t.Errorf("waited %v for a first call that hangs, want 250ms", took)
+		if took := time.Since(start); took != 200*time.Millisecond {
+			t.Errorf("waited %v for a first call that hangs, want 200ms", took)
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 		for range 2 {           // its failure leaves it to the next
