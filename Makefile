@@ -14,8 +14,9 @@ TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
 
-# How long each fuzz target runs, such as 10m; that many times with an x behind, such as 10000x.
-FUZZTIME ?= 2s
+# How long each fuzz target runs, such as 10m, or how many inputs it tries, such as 10000x. A count avoids
+# "context deadline exceeded", with which go test may end a timed run that found nothing.
+FUZZTIME ?= 5000x
 
 # How long these run, and from which seed; 0: a random one, which they print.
 torture: SECONDS ?= 600
@@ -79,7 +80,7 @@ race: ## Run all tests with the race detector, in random order
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
 	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on $(if $(PACKAGES),-p $(PACKAGES)) -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
-fuzz: ## Run each fuzz target for FUZZTIME=2s
+fuzz: ## Run each fuzz target for FUZZTIME=5000x
 	@echo "==> fuzz: each target for $(FUZZTIME)"
 	@scripts/modules.sh "$(CURDIR)/scripts/fuzz.sh" $(FUZZTIME)
 
