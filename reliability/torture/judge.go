@@ -175,6 +175,14 @@ func (j *judge) fail(err error) {
 	fmt.Fprintln(j.out, "FAILED:", err)
 }
 
+// broken reports whether a round so far had a violation, after its histories are checked.
+func (j *judge) broken() bool {
+	j.pending.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.violations > 0
+}
+
 // logs keeps the logs of servers where there was a violation.
 func (j *judge) logs(s *stage) error {
 	j.pending.Wait()

@@ -45,6 +45,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	on := flags.String("on", "", "topologies, separated by commas, that take turns; default: all, in two strands at once")
 	kinds := flags.String("strategies", "", "those that are tried, separated by commas; default: all that suit a topology")
 	beside := flags.String("beside", "", "a trouble with bystanders that each round has; default: all take turns with rounds without any")
+	first := flags.Bool("first", false, "end after the round of the first violation")
 	check := flags.String("check", "", "a history to check again, instead of a run")
 	if err := flags.Parse(args); err != nil {
 		return statusFailed
@@ -52,7 +53,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	if *check != "" {
 		return checkFile(*check, out)
 	}
-	r := &run{out: out, dir: *dir, strands: everywhere}
+	r := &run{out: out, dir: *dir, strands: everywhere, untilViolation: *first}
 	if err := errors.Join(r.only(*on), r.with(*kinds), r.always(*beside)); err != nil {
 		fmt.Fprintln(out, "torture:", err)
 		return statusFailed

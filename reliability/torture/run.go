@@ -30,6 +30,8 @@ type run struct {
 	// troubles are those that a round may have bystanders of, and everyRound that each has.
 	troubles   []trouble
 	everyRound bool
+	// untilViolation ends the run after the round in which the first violation is found.
+	untilViolation bool
 }
 
 // mostFailed is how many rounds of a strand may fail one after the other, since a fault could not be made or undone, before the
@@ -180,6 +182,9 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 		}
 		round := r.round(i, n, len(topologies), stages[topology], random)
 		err := round.play(ctx, left)
+		if r.untilViolation && r.judge.broken() {
+			return err
+		}
 		if err == nil || ctx.Err() != nil {
 			failed = 0
 			continue
