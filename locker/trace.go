@@ -23,8 +23,9 @@ type Trace struct {
 	Released func(context.Context, ReleasedInfo) // a release ended
 	Lost     func(context.Context, LostInfo)     // a Lock was lost
 
-	// NodeFailing and NodeRecovered report a change of one node of a quorum, once per change, to the Trace of the
-	// operation that noticed it. They are about the node, not about a lock.
+	// NodeFailing and NodeRecovered report a change of one node of a quorum, once per change. A failure
+	// is reported to the Trace of the first operation that has one and notices it, and its end to the
+	// same Trace, whichever operation notices that. They are about the node, not about a lock.
 	NodeFailing   func(context.Context, NodeInfo) // a node began to fail, or stopped answering
 	NodeRecovered func(context.Context, NodeInfo) // a node that failed answers again
 }

@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +15,7 @@ type health struct {
 	cause   error     // why the node fails; nil: it works, as far as is known
 	failing time.Time // since when
 
-	source locker.Source // that the failure was reported of: the recovery is of the same
+	source locker.Source // when it began to fail: its recovery is reported under the same
 }
 
 // evidence is what an outcome says of the node.
@@ -85,6 +84,7 @@ func (n *node) returned(ctx context.Context, err *error, patience time.Duration)
 // opened records that a call begins. The mutex is held.
 func (n *node) opened(ctx context.Context, now time.Time, patience time.Duration) {
 	n.checkOpen(ctx, now, patience)
+	n.report(ctx)
 	if n.open == 0 {
 		n.openSince = now
 	}
@@ -118,24 +118,34 @@ func (n *node) checkOpen(ctx context.Context, now time.Time, patience time.Durat
 func (n *node) change(ctx context.Context, to health) {
 	before := n.health
 	n.health = to
-	if (before.cause == nil) == (to.cause == nil) {
+	switch {
+	case before.cause == nil && to.cause != nil:
+		n.health.source = n.where()
+		n.quorum.failing.Add(1)
+		n.report(ctx)
+	case before.cause != nil && to.cause == nil:
+		info := n.info(before)
+		info.Failing, info.For = int(n.quorum.failing.Add(-1)), time.Since(before.failing)
+		n.quorum.reports.recovered(info)
+	}
+}
+
+// report reports that the node fails to ctx's Trace, if it does and no Trace has been told so far. The mutex is held.
+func (n *node) report(ctx context.Context) {
+	if n.health.cause == nil {
 		return
 	}
-	info := locker.NodeInfo{Source: locker.Source{Strategy: "redlock"}, Node: n.index, Name: n.name, Nodes: n.quorum.size}
-	source := before.source
-	if to.cause != nil {
-		source = n.where()
-		n.health.source = source
+	if t := locker.TraceFrom(ctx); t != nil && (t.NodeFailing != nil || t.NodeRecovered != nil) {
+		info := n.info(n.health)
+		info.Failing = int(n.quorum.failing.Load())
+		n.quorum.reports.failing(report{context.WithoutCancel(ctx), t, info})
 	}
-	info.Client, info.Address = source.Client, source.Address
-	if to.cause != nil {
-		info.Err, info.Failing = to.cause, int(n.quorum.failing.Add(1))
-	} else {
-		info.Err, info.Failing, info.For = before.cause, int(n.quorum.failing.Add(-1)), time.Since(before.failing)
-	}
-	if t := locker.TraceFrom(ctx); t != nil {
-		n.quorum.reports.add(report{context.WithoutCancel(ctx), t, info, to.cause != nil})
-	}
+}
+
+// info describes the node while it fails as h says.
+func (n *node) info(h health) locker.NodeInfo {
+	source := locker.Source{Strategy: "redlock", Client: h.source.Client, Address: h.source.Address}
+	return locker.NodeInfo{Source: source, Node: n.index, Name: n.name, Nodes: n.quorum.size, Err: h.cause}
 }
 
 // fails returns why the node fails, or nil.
@@ -143,61 +153,4 @@ func (n *node) fails() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.health.cause
-}
-
-// report is a change of a node that a Trace is told of.
-type report struct {
-	ctx   context.Context //nolint:containedctx // what the callback gets
-	trace *locker.Trace
-	info  locker.NodeInfo
-	fails bool
-}
-
-func (r report) run() {
-	f := r.trace.NodeRecovered
-	if r.fails {
-		f = r.trace.NodeFailing
-	}
-	if f != nil {
-		f(r.ctx, r.info)
-	}
-}
-
-// reports runs callbacks in order, in a goroutine of its own: one that blocks holds up no lock. Of the changes that wait behind
-// it, a node's two that cancel each other out are dropped.
-type reports struct {
-	mu      sync.Mutex
-	waiting []report
-	running bool
-}
-
-func (q *reports) add(r report) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i, w := range q.waiting {
-		if w.info.Node == r.info.Node { // it is the opposite
-			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
-			return
-		}
-	}
-	q.waiting = append(q.waiting, r)
-	if !q.running {
-		q.running = true
-		go q.run()
-	}
-}
-
-func (q *reports) run() {
-	for {
-		q.mu.Lock()
-		if len(q.waiting) == 0 {
-			q.running = false
-			q.mu.Unlock()
-			return
-		}
-		r := q.waiting[0]
-		q.waiting = q.waiting[1:]
-		q.mu.Unlock()
-		r.run()
-	}
 }

@@ -63,3 +63,23 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 		}
 	}
 }
+
+// A lease that does not know its source hides neither what the Locker states nor what is learned later.
+func TestZeroSourceHidesNothing(t *testing.T) {
+	t.Parallel()
+	n := &node{stated: locker.Source{Address: "stated:1"}}
+	n.learn(locker.Source{})
+	if got := n.where().Address; got != "stated:1" {
+		t.Errorf("address %q, want the one stated", got)
+	}
+	partial := &node{stated: n.stated}
+	partial.learn(locker.Source{Strategy: "single"})
+	if got := partial.where(); got.Address != "stated:1" || got.Strategy != "single" {
+		t.Errorf("source %+v, want the stated address and the strategy learned", got)
+	}
+	n.learn(locker.Source{Address: "learned:1"})
+	n.learn(locker.Source{Address: "other:1"})
+	if got := n.error(errEnded).Error(); got != "node 0 (learned:1): "+errEnded.Error() {
+		t.Errorf("error %q, want the address learned first", got)
+	}
+}

@@ -169,7 +169,12 @@ func (n *node) learning(ctx context.Context) context.Context {
 	return locker.WithTrace(ctx, &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) { n.learn(info.Source) }})
 }
 
-func (n *node) learn(s locker.Source) { n.source.CompareAndSwap(nil, &s) }
+// learn records the node's source unless it is known. A Lease or a Trace may not know it.
+func (n *node) learn(s locker.Source) {
+	if s != (locker.Source{}) {
+		n.source.CompareAndSwap(nil, &s)
+	}
+}
 
 // error makes err the node's, without what wraps every error of an operation on a lock: that is for the whole.
 func (n *node) error(err error) *NodeError {
@@ -189,8 +194,11 @@ func unwrapOp(err error) error {
 
 // where is the node's source, as far as it is known.
 func (n *node) where() locker.Source {
-	if s := n.source.Load(); s != nil {
-		return *s
+	s := n.source.Load()
+	if s == nil {
+		return n.stated
 	}
-	return n.stated
+	return locker.Source{
+		Strategy: cmp.Or(s.Strategy, n.stated.Strategy), Client: cmp.Or(s.Client, n.stated.Client), Address: cmp.Or(s.Address, n.stated.Address),
+	}
 }
