@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +28,11 @@ type node interface{ Pipeline() redis.Pipeliner }
 func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	words, key := scriptWords(keys, args), firstKey(keys)
 	acked := 0 // read only by who gets the answer
-	reply, err := call(ctx, a, key, func(context.Context) (r driver.Reply, err error) {
+	script := new(delivery)
+	reply, err := call(ctx, a, key, script, func(context.Context) (r driver.Reply, err error) {
 		r, acked, err = driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 			words[0], words[1] = command, body
-			reply, acked, err := a.pair(ctx, key, waiting{words, []any{"WAIT", wait[0], wait[1]}, timeout})
+			reply, acked, err := a.pair(ctx, key, acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, script})
 			return reply, acked, a.unanswered(err)
 		})
 		return r, err
@@ -41,10 +43,11 @@ func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []
 	return reply, acked, nil
 }
 
-// waiting is a script and the WAIT behind it, which takes timeout at most.
-type waiting struct {
+// acknowledged is a script and the WAIT behind it, which takes timeout at most.
+type acknowledged struct {
 	script, wait []any
 	timeout      time.Duration
+	delivery     *delivery // of both
 }
 
 // masters is what *redis.ClusterClient has.
@@ -55,7 +58,7 @@ type masters interface {
 
 // pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which prove that the script did
 // not run; what WAIT said then is of no account.
-func (a *adapter) pair(ctx context.Context, key string, w waiting) (driver.Reply, int, error) {
+func (a *adapter) pair(ctx context.Context, key string, w acknowledged) (driver.Reply, int, error) {
 	switch c := a.client.(type) {
 	case masters:
 		n, err := c.MasterForKey(ctx, key)
@@ -123,7 +126,7 @@ func named(ctx context.Context, c masters, addr string) (found *redis.Client) {
 }
 
 // exchange sends a script and a WAIT in one pipeline to one server.
-func exchange(ctx context.Context, n node, asking bool, w waiting) (driver.Reply, int, error) {
+func exchange(ctx context.Context, n node, asking bool, w acknowledged) (driver.Reply, int, error) {
 	if c, ok := n.(*redis.Client); ok {
 		// Its ReadTimeout would make of a WAIT that is long a lost reply.
 		if read := c.Options().ReadTimeout; read > 0 && read < 2*w.timeout {
@@ -134,7 +137,8 @@ func exchange(ctx context.Context, n node, asking bool, w waiting) (driver.Reply
 	if asking {
 		_ = pipe.Process(ctx, newCommand(ctx, []any{"ASKING"})) // refused, the script is too
 	}
-	first, second := newCommand(ctx, w.script), newCommand(ctx, w.wait)
+	first, second := newCommand(ctx, slices.Clone(w.script)), newCommand(ctx, w.wait)
+	first.delivery, second.delivery = w.delivery, w.delivery
 	_ = pipe.Process(ctx, first) // only queues
 	_ = pipe.Process(ctx, second)
 	_, err := pipe.Exec(ctx)

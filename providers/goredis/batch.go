@@ -24,7 +24,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 		var at []int
 		for i, r := range results {
 			if driver.CodeOf(r.Err) == "NOSCRIPT" {
-				words := slices.Clone(cmds[i].Cmd.Args())
+				words := slices.Clone(cmds[i].Args())
 				words[0], words[1] = "EVAL", sources[i]
 				again, at = append(again, newCommand(ctx, words)), append(at, i)
 			}
@@ -37,9 +37,12 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 	if err != nil { // a node that is silent until ctx ends says nothing of the others
 		results = make([]driver.Result, len(calls))
 		for i, cmd := range cmds {
-			if cmd.told.Load() {
+			switch {
+			case cmd.told.Load():
 				results[i].Reply, results[i].Err = driver.NewReply(cmd.Val())
-			} else {
+			case cmd.delivery.abandon():
+				results[i].Err = driver.NotSent(err)
+			default:
 				results[i].Err = err
 			}
 		}

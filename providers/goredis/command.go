@@ -15,30 +15,45 @@ import (
 // command is a command that go-redis sends once, and that knows whether it did.
 type command struct {
 	redis.Cmd
-	sent    atomic.Bool
-	batched bool               // others may look at it while the client is not through with all of its batch
-	told    atomic.Bool        // its reply is there; only where batched, since asking may wait for an AutoPipeliner elsewhere
-	stop    context.CancelFunc // ends the context that c is sent under; nil where that is not needed
-	refusal error              // the error reply that called for stop
+	delivery *delivery
+	own      delivery // what delivery points to, unless c is one of several commands of a call
+	tracked  tracked
+	batched  bool               // others may look at it while the client is not through with all of its batch
+	told     atomic.Bool        // its reply is there; only where batched, since asking may wait for an AutoPipeliner elsewhere
+	stop     context.CancelFunc // ends the context that c is sent under; nil where that is not needed
+	refusal  error              // the error reply that called for stop
 }
 
 var _ redis.Cmder = (*command)(nil)
 
+// newCommand makes a command of words, which it keeps.
 func newCommand(ctx context.Context, words []any) *command {
 	c := &command{Cmd: *redis.NewCmd(ctx, words...)}
+	c.delivery = &c.own
+	c.track(words)
 	c.SetStepCount(1) // else a cluster client asks the server for all its commands first
 	return c
 }
 
+// track replaces a word of a SET or of a script's command, by which no client finds the server.
+// Other commands are not tracked.
+func (c *command) track(words []any) {
+	i := 1 // EVALSHA digest
+	switch words[0] {
+	case "EVALSHA", "EVAL":
+	case "SET":
+		i = 3 // SET key value NX
+	default:
+		return
+	}
+	if word, ok := words[i].(string); ok {
+		c.tracked = tracked{word, c}
+		words[i] = &c.tracked
+	}
+}
+
 // NoRetry implements redis.Cmder: a command whose reply is lost is not sent again. MOVED and ASK are still followed.
 func (c *command) NoRetry() bool { return true }
-
-// Args implements redis.Cmder. The client asks for the words when it writes them: before that, nothing has left. Others ask
-// too, a cluster client for the slot or a hook for its log; then we only know less.
-func (c *command) Args() []any {
-	c.sent.Store(true)
-	return c.Cmd.Args()
-}
 
 // SetErr implements redis.Cmder. A cluster client, whatever NoRetry says, sends again after READONLY and sometimes after
 // LOADING, unless its context has ended meanwhile.
@@ -98,7 +113,7 @@ func (c *command) reply(ctx context.Context, err error) (any, error) {
 	case errors.Is(err, redis.Nil):
 		return nil, nil
 	case err != nil:
-		return nil, classify(ctx, err, c.sent.Load())
+		return nil, classify(ctx, err, c.delivery.sent())
 	}
 	return nil, errNoReply
 }

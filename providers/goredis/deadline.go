@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,8 +12,8 @@ import (
 
 // call runs f at the gate of key's server, and returns soon after ctx ends. go-redis waits for a connection until ctx ends,
 // but for a reply until ctx's deadline at best: a call that can be cancelled needs a goroutine. f sends under the context that
-// it gets.
-func call[T any](ctx context.Context, a *adapter, key string, f func(sending context.Context) (T, error)) (T, error) {
+// it gets. What it sends is tracked by d: if the caller leaves before it was sent, it never is.
+func call[T any](ctx context.Context, a *adapter, key string, d *delivery, f func(sending context.Context) (T, error)) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
 		return zero, err
@@ -35,17 +36,24 @@ func call[T any](ctx context.Context, a *adapter, key string, f func(sending con
 	if a.obeysDeadline {
 		sending = patient{ctx}
 	}
+	var v T
+	var err error
 	if g := a.servers.knownGate(key); g != nil {
-		return driver.AwaitIn(ctx, g, func() (T, error) { return f(sending) })
+		v, err = driver.AwaitIn(ctx, g, func() (T, error) { return f(sending) })
+	} else {
+		v, err = driver.Await(ctx, func() (T, error) {
+			g := a.servers.gate(ctx, key) // asks the cluster for its nodes
+			if err := g.Enter(ctx); err != nil {
+				return zero, err
+			}
+			defer g.Leave()
+			return f(sending)
+		})
 	}
-	return driver.Await(ctx, func() (T, error) {
-		g := a.servers.gate(ctx, key) // asks the cluster for its nodes
-		if err := g.Enter(ctx); err != nil {
-			return zero, err
-		}
-		defer g.Leave()
-		return f(sending)
-	})
+	if _, left := errors.AsType[*driver.PendingError](err); left && d.abandon() {
+		err = driver.NotSent(ctx.Err())
+	}
+	return v, err
 }
 
 // endless reports whether ctx never ends: its caller waits for a connection as long as the client's options say, and never

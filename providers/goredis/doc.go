@@ -10,10 +10,14 @@
 //     ran. (By itself go-redis sends a SET NX again whose reply was lost, and then finds the lock taken: by itself.)
 //   - A call returns soon after its context ends: while it waits for a connection of the pool, while the client dials or
 //     logs in, and while a reply is awaited.
-//   - An error matches driver.ErrNotSent only if the command surely never left: the client could not dial or log in, its
-//     pool was used up, it was closed. An error reply is a *driver.ServerError. The client's error is below either.
-//   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its hooks see each command
-//     with the values of the caller's context.
+//   - An error matches driver.ErrNotSent if the command never left: the client could not dial or log
+//     in, its pool was used up, it was closed, or the context ended before the command was written,
+//     also while the client was dialing. An error reply is a *driver.ServerError. The client's error
+//     is below either.
+//   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its
+//     hooks see each command with the values of the caller's context. One word of it, NX or the
+//     digest of a script, is of a type with MarshalBinary and String, by which the driver knows
+//     whether the command was sent.
 //   - A server has as many calls in flight as the client has connections to it (PoolSize,
 //     MaxActiveConns). Further calls wait in the driver and fail with driver.ErrNotSent if their
 //     context ends meanwhile. One place in eight is reserved for renewals, releases and
@@ -29,7 +33,6 @@
 //     never.
 //   - Hooks of your own that call next twice, or change keys, do so here too.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It has no subscriptions.
-//   - Of a cluster client, fewer errors tell that nothing was sent.
 //   - A script with a WAIT behind it (MinReplicas) goes to a node of a cluster or a Ring directly: hooks of the node see it, those
 //     of the cluster client do not. A node without any slot yet, to which ASK sends it, is not found. A client of your own type
 //     must have Conn, MasterForKey or GetShardClientForKey, as it has where it embeds the client's.

@@ -69,7 +69,7 @@ func (a *adapter) Close() error { return a.Shutdown(a.hub) }
 // SetNX implements driver.Driver.
 func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	cmd := newCommand(ctx, []any{"SET", key, value, "NX", "PX", ttl.Milliseconds()})
-	return call(ctx, a, key, func(sending context.Context) (bool, error) {
+	return call(ctx, a, key, cmd.delivery, func(sending context.Context) (bool, error) {
 		reply, err := a.process(ctx, sending, cmd)
 		if err != nil {
 			return false, err
@@ -89,8 +89,9 @@ func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []strin
 	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
 	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		words[0], words[1] = command, body
-		return call(ctx, a, firstKey(keys), func(sending context.Context) (driver.Reply, error) {
-			reply, err := a.process(ctx, sending, newCommand(ctx, words))
+		cmd := newCommand(ctx, words)
+		return call(ctx, a, firstKey(keys), cmd.delivery, func(sending context.Context) (driver.Reply, error) {
+			reply, err := a.process(ctx, sending, cmd)
 			if err != nil {
 				return driver.Reply{}, err
 			}
