@@ -70,14 +70,16 @@ func left(d time.Time) time.Duration {
 	return min(d.Sub(now), d.Round(0).Sub(now.Round(0)))
 }
 
-// lease is what to ask a node for, so that it holds for ttl, and until the Deadline by its own reckoning: that is sooner by
-// the drift that it allows for. The mutex is held.
+// lease returns the TTL to ask a node for, so that it holds for ttl, and until the Deadline by its
+// own reckoning: that is sooner by the drift that it allows for. It goes by the monotonic clock: by a
+// wall clock that was set forward, a node would be asked for less than it takes to reach the Deadline.
+// The mutex is held.
 func (h *hold) lease(ttl time.Duration) time.Duration {
 	if h.deadline.IsZero() {
 		return ttl
 	}
 	const allowance = 10 * time.Millisecond
-	need := left(h.deadline)
+	need := time.Until(h.deadline)
 	need += need/64 + allowance
 	return min(max(ttl, need), locker.MaxTTL)
 }

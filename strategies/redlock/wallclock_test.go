@@ -1,0 +1,120 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+// stepped returns a time that was read before somebody set the wall clock forward by step.
+func stepped(at time.Time, step time.Duration) time.Time {
+	type fields struct { // of time.Time, when it has both clocks
+		wall uint64
+		mono int64
+		loc  *time.Location
+	}
+	earlier := at.Add(-step)
+	(*fields)(unsafe.Pointer(&earlier)).mono = (*fields)(unsafe.Pointer(&at)).mono
+	return earlier
+}
+
+func TestLeaseGoesByTheMonotonicClock(t *testing.T) {
+	t.Parallel()
+	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
+	for _, tt := range []struct {
+		name     string
+		deadline time.Time
+		least    time.Duration
+	}{
+		{"no end", time.Time{}, time.Minute},
+		{"sooner than the TTL", in(time.Second), time.Minute},
+		{"later than the TTL", in(time.Hour), time.Hour},
+		{"wall clock set forward", stepped(in(time.Hour), 30*time.Minute), time.Hour},
+		{"wall clock set forward past it", stepped(in(time.Hour), 2*time.Hour), time.Hour},
+		{"wall clock set back", stepped(in(time.Hour), -time.Hour), time.Hour},
+	} {
+		h := &hold{deadline: tt.deadline}
+		if got := h.lease(time.Minute); got < tt.least || got > tt.least+tt.least/32 {
+			t.Errorf("%s: a lease of %v, want %v and a little more", tt.name, got, tt.least)
+		}
+	}
+}
+
+// counted is a Locker that answers an acquire once it is told to, and counts renewals. Too many of
+// them fail.
+type counted struct {
+	*lockertest.Locker
+	answer   chan struct{}
+	renewals atomic.Int32
+}
+
+func (c *counted) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := c.Locker.Acquire(context.WithoutCancel(ctx), req)
+	<-c.answer
+	if err == nil {
+		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return countedLease{inner, c} })
+	}
+	return lock, err
+}
+
+type countedLease struct {
+	locker.Lease
+	of *counted
+}
+
+func (l countedLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+	if op.Kind == locker.OpRenew && l.of.renewals.Add(1) > 10 {
+		return locker.Term{}, errors.New("too many renewals")
+	}
+	return l.Lease.Do(ctx, op)
+}
+
+// A late node is renewed once, up to the Deadline, also where the wall clock was set meanwhile.
+func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
+		late := &counted{Locker: lockertest.New(), answer: make(chan struct{})}
+		l := locker.Must(New([]locker.Locker{lockertest.New(), lockertest.New(), late}, Config{}))
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Renew(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		var h *hold
+		locker.WrapLease(lock, func(lease locker.Lease) locker.Lease {
+			h, _ = lease.(*hold)
+			return lease
+		})
+		h.mu.Lock()
+		end := h.deadline
+		h.deadline = stepped(end, step)
+		h.mu.Unlock()
+		close(late.answer)
+		caughtUp := func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			p := h.members[2].part
+			return p != nil && p.flight == nil && late.renewals.Load() > 0
+		}
+		for start := time.Now(); !caughtUp() && time.Since(start) < 10*time.Second; {
+			runtime.Gosched()
+		}
+		if n := late.renewals.Load(); n != 1 {
+			t.Errorf("a step of %v: %d renewals, want one", step, n)
+		}
+		s, err := late.Inspect(t.Context(), "job")
+		if err != nil || time.Now().Add(s.Left).Before(end) {
+			t.Errorf("a step of %v: %v left at the late node, %v; want %v", step, s.Left, err, time.Until(end))
+		}
+		_ = lock.Release(t.Context())
+	}
+}
