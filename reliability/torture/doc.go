@@ -7,8 +7,9 @@
 //
 // Every fourth round has one trouble that must not spread, and bystanders in the process that it happens in: a server frozen
 // for seconds, callers with hopeless deadlines, a log that blocks in the callbacks of other locks. Bystanders keep watched locks
-// and acquire others over a network with latency, by each provider. Those whose server is healthy must lose no lock, get no
-// error and keep a third of their rate, and all must be back to that soon after. Pings beside them show whether the machine was
+// and acquire others over a network with latency, by each provider. Those whose server is healthy
+// must lose no lock, get no error and keep half of their rate, and all must soon be back to 60 % of
+// it. Pings beside them show whether the machine was
 // too busy to judge that by.
 //
 // What a server loses that may lose its state (a failover to an asynchronous replica, a restart without its data) is counted

@@ -150,8 +150,10 @@ const (
 	warmUp = int64(time.Second)
 	// slack is for renewals that are late.
 	slack = 2 * time.Second
-	// part is what part of its rate a provider must keep: one of so many.
-	part = 3
+	// What part of its rate a provider keeps: at healthy servers during the trouble, and everywhere
+	// once the time of its recovery is over.
+	keptDuring = 0.5
+	keptAfter  = 0.6
 	// How much longer than the distance pings take, in any second, on a machine that is too busy to judge rates, or anything.
 	lagOfRates = 20 * time.Millisecond
 	lagOfAll   = 200 * time.Millisecond
@@ -226,15 +228,16 @@ func (c containment) slowed(events []history.Event) (complaints []string) {
 	before := c.rates(events, c.start+warmUp, c.from)
 	during, after := c.rates(events, c.from+warmUp/2, c.to), c.rates(events, c.to+int64(c.recovery), c.end)
 	for _, l := range slices.SortedFunc(maps.Keys(before), lot.compare) {
-		check := func(when string, rate float64) {
-			if rate*part < before[l] {
-				complaints = append(complaints, fmt.Sprintf("%v: each acquires %.2f times a second %s, %.2f before", l, rate, when, before[l]))
+		check := func(when string, rate, kept float64) {
+			if rate < kept*before[l] {
+				complaints = append(complaints, fmt.Sprintf(
+					"%v: each acquires %.2f times a second %s, %.2f before", l, rate, when, before[l]))
 			}
 		}
 		if l.spared {
-			check("during the trouble", during[l])
+			check("during the trouble", during[l], keptDuring)
 		}
-		check("after it", after[l])
+		check("after it", after[l], keptAfter)
 	}
 	return complaints
 }

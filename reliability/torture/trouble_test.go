@@ -69,15 +69,18 @@ func TestContainment(t *testing.T) {
 		{"an error at the frozen server", acquire("struck", history.Unsettled, 5, 6), nil},
 		{"an error there before", acquire("struck", history.Unsettled, 2, 3), []string{"acquire of struck"}},
 		{"an error there long after", acquire("struck", history.Unsettled, 11, 12), []string{"acquire of struck"}},
-		{"hardly slower", slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 4, 4, 14)), nil},
+		{"hardly slower", slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 7, 4, 14)), nil},
+		{"at half of the rate from then on", slices.Concat(cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 5.5, 4, 14)), []string{"each acquires 5.50 times a second after it"}},
 		{"slower for the time of the trouble", slices.Concat(
-			cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 3, 4, 8), cyclesOf(1, "a", 10, 8, 14), cyclesOf(0, "b", 10, 0, 14),
-		), []string{"rueidis, spared: true: each acquires 3.14 times a second during the trouble, 10.00 before"}},
+			cyclesOf(1, "a", 10, 0, 4), cyclesOf(1, "a", 4.5, 4, 8), cyclesOf(1, "a", 10, 8, 14), cyclesOf(0, "b", 10, 0, 14),
+		), []string{"rueidis, spared: true: each acquires 4.57 times a second during the trouble, 10.00 before"}},
 		{"slower from then on", slices.Concat(cyclesOf(1, "a", 10, 0, 10), cyclesOf(1, "a", 3, 10, 14)), []string{"times a second after it, 10.00 before"}},
 		{"not at all", cyclesOf(2, "a", 10, 0, 4), []string{"redigo, spared: true: each acquires 0.00 times a second during", "after it"}},
 		{"at the frozen server", slices.Concat(cyclesOf(1, "struck", 10, 0, 4), cyclesOf(1, "struck", 10, 8, 14)), nil},
 		{"and not back when it should be", cyclesOf(1, "struck", 10, 0, 4), []string{"rueidis, spared: false: each acquires 0.00 times a second after it"}},
-		{"one client of two gets nothing", slices.Concat(cyclesOf(1, "a", 10, 0, 14), cyclesOf(1, "b", 10, 0, 4)), nil},
+		{"one client of three gets nothing", slices.Concat(
+			cyclesOf(1, "a", 10, 0, 14), cyclesOf(4, "b", 10, 0, 14), cyclesOf(7, "c", 10, 0, 4),
+		), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
