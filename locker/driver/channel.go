@@ -21,6 +21,14 @@ func (c Channel) Name() string { return c.name }
 // IsZero tells whether c is the zero Channel.
 func (c Channel) IsZero() bool { return c.d == nil }
 
+// Info returns that of c's driver. The zero Channel has none.
+func (c Channel) Info() Info {
+	if c.d == nil {
+		return Info{}
+	}
+	return c.d.Info()
+}
+
 // Subscribe subscribes through c's driver. The zero Channel answers errors.ErrUnsupported.
 func (c Channel) Subscribe(ctx context.Context) (Subscription, error) {
 	if c.d == nil {

@@ -17,6 +17,8 @@ type listening struct {
 
 var errListening = errors.New("asked the driver")
 
+func (*listening) Info() driver.Info { return driver.Info{Address: "192.0.2.7:6379"} }
+
 func (d *listening) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	d.ctx, d.channel = ctx, channel
 	return nil, errListening
@@ -28,6 +30,9 @@ func TestChannel(t *testing.T) {
 	c := driver.NewChannel(one, "{a}:wake")
 	if c.Name() != "{a}:wake" || c.IsZero() {
 		t.Errorf("name %q, zero: %v", c.Name(), c.IsZero())
+	}
+	if got := c.Info(); got != one.Info() {
+		t.Errorf("Info: %v, want the driver's", got)
 	}
 	_, err := c.Subscribe(t.Context())
 	wantError(t, "Subscribe", err, errListening)
@@ -42,8 +47,8 @@ func TestChannel(t *testing.T) {
 func TestZeroChannel(t *testing.T) {
 	t.Parallel()
 	var c driver.Channel
-	if !c.IsZero() || c.Name() != "" {
-		t.Errorf("zero: %v, name %q", c.IsZero(), c.Name())
+	if !c.IsZero() || c.Name() != "" || c.Info() != (driver.Info{}) {
+		t.Errorf("zero: %v, name %q, info %v", c.IsZero(), c.Name(), c.Info())
 	}
 	sub, err := c.Subscribe(t.Context())
 	wantError(t, "Subscribe", err, errors.ErrUnsupported)

@@ -26,8 +26,15 @@ func (t timing) tooLate(at, end time.Time, times int) bool {
 	return !end.IsZero() && t.attempts > 1 && at.Add(time.Duration(times)*t.fastest).After(end)
 }
 
-// silence is how long an attempt may go unanswered before that counts as an outage.
-func (t timing) silence() time.Duration { return max(time.Second, 2*t.fastest) }
+// silence returns for how long attempts have gone unanswered since the time since, or zero if that
+// is too short to be an outage. The zero since means that none is unanswered.
+func (t timing) silence(since, now time.Time) time.Duration {
+	silence := now.Sub(since)
+	if since.IsZero() || silence < max(time.Second, 2*t.fastest) {
+		return 0
+	}
+	return silence
+}
 
 // reentry is an owner that acquired the lock by early attempts, and how often since the last
 // release in this process. Once proves nothing: a strategy that is not reentrant grants it if the
@@ -74,8 +81,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.known = o
-	w.sent = time.Time{}
+	q.known, q.unanswered = o, time.Time{}
 	q.closed = q.closed || w.shared
 	if o.held == nil {
 		q.reentry = reentry{} // one at a time again, and not before the pause ends
@@ -136,12 +142,13 @@ func (qs *queues) acquiredBeside(lock *locker.Lock, note string) {
 
 // granted keeps that a request of this process has the lock.
 func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
+	q.unanswered = time.Time{}
 	if shared {
 		q.known = outcome{}
 		q.open()
 		return
 	}
-	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: true, at: time.Now()}
+	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: lock, at: time.Now()}
 }
 
 // invite makes the waiters of an owner that acquired the lock try early.
@@ -170,8 +177,8 @@ func (qs *queues) released(name string) {
 		return
 	}
 	q.reentry = reentry{}
-	if q.known.here {
-		q.known.at = time.Now() // until now
+	if q.known.here != nil {
+		q.known.here, q.known.at = nil, time.Now() // until now
 	}
 	q.wakeLeaders(locker.ByRelease, nil)
 }
@@ -183,27 +190,22 @@ func (w *waiter) howLong() timing {
 	return w.queue.timing
 }
 
-// knows returns the outcome that was recorded last.
-func (w *waiter) knows() outcome {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	return w.queue.known
-}
-
-// waitsBehind returns the outcome for a waiter that knows of no attempt: the lock counts as held by
-// the requests of this process that are ahead. It returns no outcome if w may send itself, or if a
-// leader has waited for an answer for so long that it may be an outage.
-func (w *waiter) waitsBehind(now time.Time) outcome {
+// latest returns the later of own, which is w's own outcome, and the one that was recorded last. If
+// there is neither and others are ahead, the lock counts as held by them. silence is how long the
+// queue has waited for an answer, if that outcome is too old for it: zero if it is not.
+func (w *waiter) latest(own outcome, now time.Time) (o outcome, silence time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if w.leads() || w.shared && q.admits(w) {
-		return outcome{}
+	o = own
+	switch {
+	case q.known.at.After(own.at):
+		o = q.known
+	case own.at.IsZero() && !w.leads() && !(w.shared && q.admits(w)):
+		o = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
-	for i := range q.lines {
-		if v := q.lines[i].leader; v != nil && !v.sent.IsZero() && now.Sub(v.sent) >= q.timing.silence() {
-			return outcome{}
-		}
+	if o.err != nil || o.heldHere(now) {
+		return o, 0
 	}
-	return outcome{held: &locker.ContentionError{Name: q.name}, at: now}
+	return o, q.timing.silence(q.unanswered, now)
 }

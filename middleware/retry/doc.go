@@ -34,7 +34,11 @@
 //     too if ctx or MaxWait ends during a further attempt; the caller holds nothing, and what that
 //     attempt may have left is cleaned up in the background. An outage is not reported as
 //     contention: an attempt that failed for another reason, or that got no answer for a second (or
-//     for twice the fastest attempt of the queue, if that is longer).
+//     for twice the fastest attempt of the queue, if that is longer). A request that gives up behind
+//     such an attempt reports for how long which server has been silent, and the last answer before.
+//   - An error that matches [driver.ErrNotSent], and not [locker.ErrUnknownOutcome], says that the
+//     last attempt surely sent nothing. An unknown outcome is always that of the request's own
+//     attempt.
 //   - Request.NoWait makes one attempt. Request.Resume is tried again only after an error that
 //     proves that nothing ran. MaxWait bounds both.
 //

@@ -84,6 +84,41 @@ func (e *giveUpError) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.outcome, e.before, e.why}, func(err error) bool { return err == nil })
 }
 
+// silenceError says that no attempt of the queue has been answered for a while.
+type silenceError struct {
+	server  string
+	silence time.Duration
+	known   outcome // of the last attempt that was answered
+	now     time.Time
+}
+
+// Error implements error.
+func (e *silenceError) Error() string {
+	text := e.Unwrap().Error()
+	if e.known.held != nil && !e.known.assumed {
+		text += fmt.Sprintf("; the last answer, %v ago: %v", e.now.Sub(e.known.at).Round(time.Millisecond), e.known.held)
+	}
+	return text
+}
+
+// Unwrap returns a *locker.AttemptError. What was known of the holder is not matched: it is old.
+func (e *silenceError) Unwrap() error { return locker.NewAttemptError(e.server, e.silence, nil) }
+
+// othersError is the error of an attempt of another request. It hides ErrUnknownOutcome, which does
+// not concern the request that reports it: that sent nothing since.
+type othersError struct{ err error }
+
+// Error implements error.
+func (e *othersError) Error() string { return e.err.Error() }
+
+// Is matches what the error matches.
+func (e *othersError) Is(target error) bool {
+	return target != locker.ErrUnknownOutcome && errors.Is(e.err, target)
+}
+
+// As finds what is in the error.
+func (e *othersError) As(target any) bool { return errors.As(e.err, target) }
+
 // giveUp is the error of an acquisition that ends because of why.
 func (a *acquisition) giveUp(why error) error {
 	now := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -202,6 +203,23 @@ func TestCutOff(t *testing.T) {
 			want: []error{errCut, context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
 		},
 		{
+			name: "nothing sent, nothing known", cut: func(ctx context.Context, _ *server) error { return driver.NotSent(ctx.Err()) },
+			want:    []error{driver.ErrNotSent, context.DeadlineExceeded},
+			wantNot: []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome},
+		},
+		{
+			name: "nothing sent, nothing known, with a cause", cause: true,
+			cut:     func(ctx context.Context, _ *server) error { return driver.NotSent(ctx.Err()) },
+			want:    []error{driver.ErrNotSent, locker.ErrMaxWait},
+			wantNot: []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome},
+		},
+		{
+			name: "nothing sent, for a long time", known: true, silent: true,
+			cut:     func(ctx context.Context, _ *server) error { return driver.NotSent(ctx.Err()) },
+			want:    []error{driver.ErrNotSent, context.DeadlineExceeded},
+			wantNot: []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome},
+		},
+		{
 			name: "nothing known", cut: func(ctx context.Context, _ *server) error { return ctx.Err() },
 			want: []error{context.DeadlineExceeded}, wantNot: []error{locker.ErrNotAcquired},
 		},
@@ -259,6 +277,11 @@ type openError struct{ error }
 func (openError) Is(target error) bool { return target == locker.ErrUnknownOutcome }
 func (e openError) Unwrap() error      { return e.error }
 
+// sourced is a Locker that reports its server.
+type sourced struct{ locker.Locker }
+
+func (sourced) Source() locker.Source { return locker.Source{Address: "192.0.2.7:6379"} }
+
 // Who never got to send says what is known of the name.
 func TestGivingUpInTheQueue(t *testing.T) {
 	t.Parallel()
@@ -272,29 +295,37 @@ func TestGivingUpInTheQueue(t *testing.T) {
 		text    string
 	}{
 		{
-			name: "held", plan: []error{refused},
+			name: "held", plan: slices.Repeat([]error{refused}, 22),
 			want: []error{locker.ErrNotAcquired},
-			text: `holdfast: acquire "job": lock is held by another, owner "w7", for 7s at most unless renewed; ` +
+			text: `holdfast: acquire "job": lock is held by another, owner "w7", for 9.1s at most unless renewed; ` +
 				`gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
 		},
 		{
-			name: "outage", plan: []error{refused, errUnknown}, want: []error{errCut}, wantNot: []error{locker.ErrNotAcquired},
-			text: `outcome is unknown: connection cut; gave up after 3s behind others`,
+			name: "held, no answer for long", plan: []error{refused},
+			wantNot: []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome},
+			text: `holdfast: acquire "job": no answer from 192.0.2.7:6379 in 2.9s; ` +
+				`the last answer, 3s ago: lock is held by another, owner "w7", for 10s at most unless renewed; ` +
+				`gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
 		},
 		{
-			name: "held after an outage", plan: []error{errCut, refused},
+			name: "outage", plan: []error{refused, errUnknown}, want: []error{errCut},
+			wantNot: []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome},
+			text:    `outcome is unknown: connection cut; gave up after 3s behind others`,
+		},
+		{
+			name: "held after an outage", plan: append([]error{errCut}, slices.Repeat([]error{refused}, 22)...),
 			want: []error{locker.ErrNotAcquired}, wantNot: []error{errCut},
 		},
 		{
 			name: "nothing", wantNot: []error{locker.ErrNotAcquired},
-			text: `holdfast: acquire "job": gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
+			text: `holdfast: acquire "job": no answer from 192.0.2.7:6379 in 3s; gave up after 3s behind others of this process, without an attempt: MaxWait passed`,
 		},
 		{
 			name: "acquired by another of this process", plan: []error{refused, nil}, want: []error{locker.ErrNotAcquired},
 		},
 		{
-			name: "held, and what cut off another is not told", plan: []error{refused}, head: 2 * time.Second,
-			want: []error{locker.ErrNotAcquired}, wantNot: []error{context.Canceled, locker.ErrUnknownOutcome},
+			name: "what cut off another is not reported", plan: []error{refused}, head: 2 * time.Second,
+			wantNot: []error{locker.ErrNotAcquired, context.Canceled, locker.ErrUnknownOutcome}, text: "no answer from 192.0.2.7:6379 in 2.9s",
 		},
 	}
 	for _, tt := range tests {
@@ -317,7 +348,7 @@ func TestGivingUpInTheQueue(t *testing.T) {
 					}
 					return tt.plan[n]
 				}
-				l := wrap(t, inner, retry.Config{Policy: constant(100 * ms)})
+				l := wrap(t, sourced{inner}, retry.Config{Policy: constant(100 * ms)})
 				ctx, cancel := context.WithCancel(t.Context())
 				head, cutOff := context.WithCancel(ctx)
 				if tt.head > 0 {

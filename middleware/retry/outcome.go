@@ -14,10 +14,11 @@ const hair = time.Millisecond
 
 // outcome is what an attempt found out: the lock is held, or there was an error that may pass. The zero outcome is none.
 type outcome struct {
-	held *locker.ContentionError
-	here bool // by a request of this process
-	err  error
-	at   time.Time
+	held    *locker.ContentionError
+	here    *locker.Lock // the holder, if it is a request of this process
+	assumed bool         // no answer said so: others are ahead in the queue
+	err     error
+	at      time.Time
 }
 
 // leaseEnd is when the holder's lease will be over unless renewed; zero: unknown.
@@ -56,16 +57,31 @@ func safe(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }
 
-// stillContended reports whether known, the outcome before, is the result of an acquire whose last
-// attempt was cut off by the end of ctx, as err and cause. That attempt took the time took and
-// returned failed. If its outcome is unknown it is cleaned up, so the caller holds nothing, and the
-// reason is that another holds the lock; unless the server has been silent for so long that it may
-// be an outage.
-func stillContended(known outcome, failed, err, cause error, took, silence time.Duration) bool {
-	if !consistsOf(failed, err, cause) {
+// replaces reports whether failed, the error of an attempt during which ctx ended (as ended and
+// cause), is a better result of an acquire than known, the outcome before. If another holds the
+// lock it is not: the attempt is cleaned up, so the caller holds nothing, and the holder is why.
+func replaces(known outcome, failed, ended, cause error) bool {
+	switch {
+	case !consistsOf(failed, ended, cause):
+		return true
+	case known.held != nil:
+		return false
+	case errors.Is(failed, locker.ErrUnknownOutcome):
+		return true
+	default: // nothing was sent
+		_, silent := known.err.(*silenceError) //nolint:errorlint // made by known
+		return (known.err == nil || silent) && errors.Is(failed, driver.ErrNotSent)
+	}
+}
+
+// heldHere reports whether this process knows without asking that the lock is held: by one of its
+// own requests.
+func (o outcome) heldHere(now time.Time) bool {
+	if o.here == nil {
 		return false
 	}
-	return !errors.Is(failed, locker.ErrUnknownOutcome) || known.held != nil && took < silence
+	end := o.here.Deadline()
+	return end.IsZero() || now.Before(end)
 }
 
 // consistsOf reports whether every leaf of err's tree is the end of ctx or an unknown outcome.

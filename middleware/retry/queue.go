@@ -51,8 +51,10 @@ type queue struct {
 	owing   struct{ first, last *waiter } // those who owe
 	reentry reentry
 	known   outcome // of the latest attempt of anyone here that others may know of
-	timing  timing  // of attempts
-	hearing hearing
+	// unanswered is when the first attempt since the last answer began; zero: there was none.
+	unanswered time.Time
+	timing     timing // of attempts
+	hearing    hearing
 }
 
 // line is a list of waiters of one mode.
@@ -79,12 +81,11 @@ type waiter struct {
 	owing         struct{ ahead, behind *waiter } // among those who owe
 	number        int
 	shared        bool
-	queued        int       // how many were ahead when it entered
-	owner         string    // "": none was asked for
-	owes          bool      // it has an owner, and does not know whether that holds the lock
-	trying        bool      // its early attempt is under way
-	began         int       // queue.entered when its latest attempt began
-	sent          time.Time // when its attempt that is under way began; zero: none is
+	queued        int    // how many were ahead when it entered
+	owner         string // "": none was asked for
+	owes          bool   // it has an owner, and does not know whether that holds the lock
+	trying        bool   // its early attempt is under way
+	began         int    // queue.entered when its latest attempt began
 	left          bool
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is first woken: one that gets
 	// its lock at the first attempt has none.
@@ -266,9 +267,13 @@ func (w *waiter) begin(s step) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	w.began, w.sent = q.entered, time.Now()
+	w.began = q.entered
+	now := time.Now()
+	if q.unanswered.IsZero() {
+		q.unanswered = now
+	}
 	if s == sendEarly {
-		w.trying, q.early.waiter, q.early.since = true, w, w.sent
+		w.trying, q.early.waiter, q.early.since = true, w, now
 		if next := q.nextEarly(); next != nil {
 			q.early.watcher = next
 			next.tell(locker.ByTurn) // it watches the time now

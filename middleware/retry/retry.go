@@ -173,9 +173,10 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 		a.know(outcome{held: held, at: now}, took)
 		a.waits()
 	case over:
-		if !stillContended(a.known(now), err, a.ctx.Err(), context.Cause(a.ctx), took, a.silence()) {
-			if consistsOf(err, a.ctx.Err(), context.Cause(a.ctx)) {
-				a.before = a.last.err
+		known, ended, cause := a.known(now), a.ctx.Err(), context.Cause(a.ctx)
+		if replaces(known, err, ended, cause) {
+			if consistsOf(err, ended, cause) {
+				a.before = known.err
 			}
 			a.last = outcome{err: bare(err), at: now} // not recorded for others: our ctx caused it
 		}
@@ -221,26 +222,32 @@ func (a *acquisition) know(o outcome, took time.Duration) {
 	}
 }
 
-// known is the latest outcome that this acquisition knows of.
+// known returns the latest outcome that this acquisition knows of, its own or another's. If the
+// queue has had no answer for so long that it may be an outage, that is the outcome.
 func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
 	}
-	if others := a.place.knows(); others.at.After(a.last.at) {
-		return others
+	known, silence := a.place.latest(a.last, now)
+	switch {
+	case silence > 0:
+		known = outcome{err: &silenceError{a.server(known), silence, known, now}, at: now}
+	case known.at != a.last.at && errors.Is(known.err, locker.ErrUnknownOutcome):
+		known.err = &othersError{known.err}
 	}
-	if a.last.at.IsZero() {
-		return a.place.waitsBehind(now)
-	}
-	return a.last
+	return known
 }
 
-// silence is how long an attempt goes unanswered before that counts as an outage.
-func (a *acquisition) silence() time.Duration {
-	if a.place == nil {
-		return timing{}.silence()
+// server returns the address of the server that known came from, or else of the wrapped Locker's;
+// "" if it is unknown.
+func (a *acquisition) server(known outcome) string {
+	if known.held != nil && !known.held.Channel.IsZero() {
+		return known.held.Channel.Info().Address
 	}
-	return a.place.howLong().silence()
+	if sourced, ok := a.inner.(locker.Sourced); ok {
+		return sourced.Source().Address
+	}
+	return ""
 }
 
 // pace asks the policy for the next pause, unless the present one is not over.

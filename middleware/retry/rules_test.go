@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 func TestOwes(t *testing.T) {
@@ -39,32 +40,36 @@ func TestOwes(t *testing.T) {
 	}
 }
 
-func TestStands(t *testing.T) {
+func TestReplaces(t *testing.T) {
 	t.Parallel()
 	held := outcome{held: &locker.ContentionError{}, at: time.Now()}
 	failed := outcome{err: io.EOF, at: time.Now()}
+	silent := outcome{err: &silenceError{}, at: time.Now()}
 	open := func(err error) error { return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) }
 	end, why := context.DeadlineExceeded, locker.ErrMaxWait
 	tests := []struct {
 		name  string
 		known outcome
 		err   error
-		took  time.Duration
 		want  bool
 	}{
-		{"nothing was executed", held, end, 0, true},
-		{"nothing was executed, after a silence", held, end, time.Hour, true},
-		{"nothing was executed, nothing known", outcome{}, fmt.Errorf("%w: %w", end, why), 0, true},
-		{"unknown", held, open(fmt.Errorf("%w: %w", end, why)), time.Second - 1, true},
-		{"unknown, by the client's own timer", held, open(os.ErrDeadlineExceeded), 0, true},
-		{"unknown, after a silence", held, open(end), time.Second, false},
-		{"unknown, nothing known", outcome{}, open(end), 0, false},
-		{"unknown, after an error", failed, open(end), 0, false},
-		{"another error", held, io.EOF, 0, false},
-		{"another error besides", held, open(errors.Join(end, io.EOF)), 0, false},
+		{"nothing was executed", held, end, false},
+		{"nothing was executed, after a silence", silent, end, false},
+		{"nothing was executed, nothing known", outcome{}, fmt.Errorf("%w: %w", end, why), false},
+		{"nothing was sent", held, driver.NotSent(end), false},
+		{"nothing was sent, after a silence", silent, driver.NotSent(end), true},
+		{"nothing was sent, after an error", failed, driver.NotSent(end), false},
+		{"nothing was sent, nothing known", outcome{}, driver.NotSent(end), true},
+		{"unknown", held, open(fmt.Errorf("%w: %w", end, why)), false},
+		{"unknown, by the client's own timer", held, open(os.ErrDeadlineExceeded), false},
+		{"unknown, after a silence", silent, open(end), true},
+		{"unknown, nothing known", outcome{}, open(end), true},
+		{"unknown, after an error", failed, open(end), true},
+		{"another error", held, io.EOF, true},
+		{"another error besides", held, open(errors.Join(end, io.EOF)), true},
 	}
 	for _, tt := range tests {
-		if got := stillContended(tt.known, tt.err, end, why, tt.took, time.Second); got != tt.want {
+		if got := replaces(tt.known, tt.err, end, why); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}
@@ -98,8 +103,25 @@ func TestTiming(t *testing.T) {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}
-	if a, b := twice.silence(), once.silence(); a != time.Second || b != 4*time.Second {
-		t.Errorf("silence of %v and %v, want 1s and 4s", a, b)
+	silences := []struct {
+		name        string
+		t           timing
+		since, want time.Duration
+	}{
+		{"none is unanswered", twice, 0, 0},
+		{"just under a second", twice, time.Second - 1, 0},
+		{"a second", twice, time.Second, time.Second},
+		{"twice the fastest attempt, nearly", once, 4*time.Second - 1, 0},
+		{"twice the fastest attempt", once, 4 * time.Second, 4 * time.Second},
+	}
+	for _, tt := range silences {
+		var since time.Time
+		if tt.since > 0 {
+			since = now.Add(-tt.since)
+		}
+		if got := tt.t.silence(since, now); got != tt.want {
+			t.Errorf("silence, %s: %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -27,6 +27,14 @@ func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return lock, err
 }
 
+// Source implements locker.Sourced.
+func (w *watcher) Source() locker.Source {
+	if s, ok := w.inner.(locker.Sourced); ok {
+		return s.Source()
+	}
+	return locker.Source{}
+}
+
 // watch begins to renew lock. One that never ends needs no renewals; one without a Lease or a TTL, as a test double may
 // return, can have none.
 func (w *watcher) watch(lock *locker.Lock) {
