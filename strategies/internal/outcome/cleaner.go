@@ -13,19 +13,28 @@ import (
 const (
 	// maxBatch bounds the residues of one call.
 	maxBatch = 64
-	// maxCalls bounds the concurrent calls for residues of the queues first and again.
+	// maxCalls bounds the concurrent calls of a lane.
 	maxCalls = 4
-	// maxSilent bounds the concurrent calls for residues whose last try got no answer. They are
-	// counted apart, so that a silent node of a cluster delays no other.
+	// maxSilent bounds those of the lane for residues whose last try got no answer.
 	maxSilent = 2
-	// stall is how long a call counts among maxCalls. Up to maxStalled may be in flight for longer, so
-	// that a node that has just frozen delays no other.
+	// stall is how long a call counts among maxCalls. Up to maxStalled of a lane may be in flight for
+	// longer, so that a node that has just frozen delays no other.
 	stall      = 50 * time.Millisecond
 	maxStalled = 32
-	// maxResidues bounds the residues of a driver. A further one
-	// replaces one that was tried before, if there is one.
+	// maxResidues bounds the residues of a driver: a further one replaces one that was tried before,
+	// if there is one. See evict.
 	maxResidues = 1 << 14
 )
+
+// lane is a share of the concurrent calls. Each class of residues has its own, so that none waits
+// for the calls of another. The mutex of the cleaner guards it.
+type lane struct {
+	queues     []*queue // those that it serves, in this order
+	calls      int      // under way, without those that are stalled
+	maxCalls   int
+	stalled    int
+	maxStalled int
+}
 
 // cleaner cleans up for one driver.
 type cleaner struct {
@@ -35,17 +44,27 @@ type cleaner struct {
 	mu      sync.Mutex
 	count   int // residues, also those that are being tried
 	closing bool
-	first   queue // of free tries: see cost
-	again   queue // of tries within the budget
-	silent  queue // whose last try was not answered
-	calls   int   // under way, of first and again
-	retries int   // under way, of silent
-	stalled int   // under way, of first and again, that count no longer among calls
 	budget  budget
+
+	known       queue // of holds known to be there
+	first       queue // of first tries
+	again       queue // of tries within the budget
+	silent      queue // of residues whose last try was not answered
+	silentKnown queue // the same, of holds known to be there
+
+	// In this order: what is known to be there waits for nothing that may be there, and a silent
+	// server delays no other.
+	lanes [3]lane
 }
 
 func newCleaner(drv driver.Driver) *cleaner {
-	return &cleaner{drv: drv, wake: make(chan struct{}, 1)}
+	c := &cleaner{drv: drv, wake: make(chan struct{}, 1)}
+	c.lanes = [...]lane{
+		{queues: []*queue{&c.known}, maxCalls: maxCalls, maxStalled: maxStalled},
+		{queues: []*queue{&c.first, &c.again}, maxCalls: maxCalls, maxStalled: maxStalled},
+		{queues: []*queue{&c.silentKnown, &c.silent}, maxCalls: maxSilent},
+	}
+	return c
 }
 
 // start runs the cleaner as background work of its driver. If the driver is closing, start runs it
@@ -73,10 +92,10 @@ func (c *cleaner) run(closing context.Context) {
 			over = nil
 			c.hurry()
 		}
-		batch, silent, wait := c.next(time.Now())
+		batch, in, wait := c.next(time.Now())
 		switch {
 		case len(batch) > 0:
-			go c.try(batch, silent) //nolint:gosec // a try outlives the beginning of Close, which waits for it
+			go c.try(batch, in) //nolint:gosec // a try outlives the beginning of Close, which waits for it
 			continue
 		case wait < 0:
 			if cleaners.dismiss(c) {
@@ -94,9 +113,9 @@ func (c *cleaner) run(closing context.Context) {
 	}
 }
 
-// next returns the residues of the next call. If none is due it returns how long to wait; a
-// negative wait means until the wake-up.
-func (c *cleaner) next(now time.Time) (batch []*residue, silent bool, wait time.Duration) {
+// next returns the residues of the next call, and its lane. If none is due it returns how long to
+// wait; a negative wait means until the wake-up.
+func (c *cleaner) next(now time.Time) (batch []*residue, in *lane, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	most := 1
@@ -104,25 +123,27 @@ func (c *cleaner) next(now time.Time) (batch []*residue, silent bool, wait time.
 		most = maxBatch
 	}
 	wait = -1
-	if c.calls < maxCalls {
-		batch = c.due(batch, &c.first, now, most, &wait)
-		if batch = c.due(batch, &c.again, now, most, &wait); len(batch) > 0 {
-			c.calls++
-			return batch, false, 0
+	for i := range c.lanes {
+		in = &c.lanes[i]
+		if in.calls >= in.maxCalls {
+			continue
+		}
+		for _, q := range in.queues {
+			batch = c.due(batch, q, now, most, &wait)
+		}
+		if len(batch) > 0 {
+			in.calls++
+			return batch, in, 0
 		}
 	}
-	if c.retries < maxSilent {
-		if batch = c.due(batch, &c.silent, now, most, &wait); len(batch) > 0 {
-			c.retries++
-			return batch, true, 0
-		}
-	}
-	return nil, false, wait
+	return nil, nil, wait
 }
 
 // due moves the residues of q that are due and within the budget to batch. It lowers wait to the
 // time until the next one. The mutex is held.
-func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait *time.Duration) []*residue {
+func (c *cleaner) due(
+	batch []*residue, q *queue, now time.Time, most int, wait *time.Duration,
+) []*residue {
 	for q.Len() > 0 && len(batch) < most {
 		r := (*q)[0]
 		if r.Sends.Settled() {
@@ -152,7 +173,7 @@ func (c *cleaner) due(batch []*residue, q *queue, now time.Time, most int, wait 
 }
 
 // try makes one call for all of the batch.
-func (c *cleaner) try(batch []*residue, silent bool) {
+func (c *cleaner) try(batch []*residue, in *lane) {
 	before := make([]Mark, len(batch))
 	timeout := time.Duration(0)
 	ctx := new(driver.Bounded)
@@ -161,19 +182,15 @@ func (c *cleaner) try(batch []*residue, silent bool) {
 		timeout = max(timeout, r.Timeout)
 		ctx.Urgent = ctx.Urgent || before[i].ledger.present > 0 || r.lasts > 0 // it ends a hold, or is the last chance to
 	}
-	slot := &c.calls
-	if silent {
-		slot = &c.retries
-	} else {
-		defer time.AfterFunc(stall, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if slot == &c.calls && c.stalled < maxStalled {
-				c.calls, c.stalled, slot = c.calls-1, c.stalled+1, &c.stalled
-				c.poke()
-			}
-		}).Stop()
-	}
+	slot := &in.calls
+	defer time.AfterFunc(stall, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if slot == &in.calls && in.stalled < in.maxStalled {
+			in.calls, in.stalled, slot = in.calls-1, in.stalled+1, &in.stalled
+			c.poke()
+		}
+	}).Stop()
 	ctx.Start(context.Background(), timeout)
 	results := c.eval(ctx, batch)
 	ctx.Stop()
@@ -249,13 +266,7 @@ func gone(err error) bool {
 // add takes a residue in. The mutex is held.
 func (c *cleaner) add(r *residue) {
 	if c.count >= maxResidues {
-		for _, q := range [...]*queue{&c.again, &c.silent} {
-			if q.Len() > 0 {
-				q.remove((*q)[q.Len()-1]) // a leaf of the heap
-				c.count--
-				break
-			}
-		}
+		c.evict()
 	}
 	c.count++
 	if c.closing {
@@ -265,11 +276,28 @@ func (c *cleaner) add(r *residue) {
 	c.poke()
 }
 
+// evict drops a residue that was tried before and that an answered try did not remove, if there is
+// one. A hold known to be there is dropped last. The mutex is held.
+func (c *cleaner) evict() {
+	for _, q := range [...]*queue{&c.again, &c.silent, &c.silentKnown} {
+		if q.Len() > 0 {
+			q.remove((*q)[q.Len()-1]) // a leaf of the heap
+			c.count--
+			return
+		}
+	}
+}
+
 // put lets r wait in its queue. The mutex is held.
 func (c *cleaner) put(r *residue) {
+	known := r.Sends.state().present > 0
 	switch {
+	case r.silent && known:
+		c.silentKnown.put(r)
 	case r.silent:
 		c.silent.put(r)
+	case known:
+		c.known.put(r)
 	case r.cost() == 0:
 		c.first.put(r)
 	default:
@@ -312,7 +340,7 @@ func (c *cleaner) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	for _, q := range [...]*queue{&c.first, &c.again, &c.silent} {
+	for _, q := range [...]*queue{&c.known, &c.first, &c.again, &c.silent, &c.silentKnown} {
 		for _, r := range *q {
 			r.lasts, r.due = 1, r.began // their order stays
 		}

@@ -49,9 +49,9 @@ func TestCleanUpAtTheGate(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			return true, nil
 		})
-		for i := range 10000 {
+		for i := range 2000 {
 			go func() {
-				time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
 				for !stop.Load() {
 					ctx := driver.Bound(context.Background(), time.Second)
 					if g.Enter(ctx) == nil {
@@ -142,6 +142,43 @@ func TestFrozenNodeDelaysNoFirstTry(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		if d := time.Duration(removed.Load()) - began; d < 0 || d > time.Second || !read.Load() {
 			t.Errorf("the key was removed after %v, want within 1 s; negative: not at all", d)
+		}
+		_ = s.Close()
+		time.Sleep(5 * time.Second)
+	})
+}
+
+// TestFrozenNodeDelaysNoKnownHold checks that the removal of holds that are known to be there does
+// not wait while a frozen node keeps leaving what may be there, 200 in a second.
+func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const holds = 100
+		var worst, removed atomic.Int64
+		var s *server
+		s = newServer(func(ctx context.Context, key string, _ int) (bool, error) {
+			added, err := time.ParseDuration(key)
+			if err != nil { // at the frozen node
+				<-ctx.Done()
+				return false, ctx.Err()
+			}
+			removed.Add(1)
+			worst.Store(max(worst.Load(), int64(time.Since(s.start)-added)))
+			return true, nil
+		})
+		b := batcher{s}
+		for i := range 10 * holds {
+			r := residue(t, fmt.Sprint("frozen", i), 1, false)
+			r.Timeout = 3 * time.Second
+			outcome.CleanUp(b, r)
+			if i%10 == 0 {
+				outcome.CleanUp(b, heldResidue(time.Since(s.start).String(), 3*time.Second, func() {}))
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if removed.Load() != holds || worst.Load() > int64(50*time.Millisecond) {
+			t.Errorf("%d of %d keys were removed, the slowest after %v; want all within 50 ms",
+				removed.Load(), holds, time.Duration(worst.Load()))
 		}
 		_ = s.Close()
 		time.Sleep(5 * time.Second)
