@@ -118,7 +118,7 @@ func (a *adapter) sendPart(ctx context.Context, p *part, rebuild func(i int, blo
 	}
 	results, err := detach(ctx, n, n.gates(r), func(c *call) ([]driver.Result, error) {
 		if c.gate == n.shared {
-			all := a.client.DoMulti(c.lasting(ctx), p.cmds...)
+			all := a.client.DoMulti(n.lasting(ctx, c), p.cmds...)
 			n.observe(c.sent, all[len(all)-1].NonRedisError() == nil)
 			return readAll(all), nil
 		}

@@ -46,9 +46,8 @@
 //     new one but is silent, the calls that wait for it return when the client gives up dialing
 //     (Dialer.Timeout, 5 s by default). In a cluster it trusts none, and each call takes a
 //     goroutine.
-//   - A call whose ctx ends while the client is connecting has an unknown outcome, as rueidis does
-//     not tell when it begins to send. The late answer, that nothing was sent, resolves it. A
-//     refused connection is known at once.
+//   - If ctx ends while the client is connecting, it is known that nothing was sent, but not where a
+//     connection of the client's pool is dialed, nor of a client that is wrapped, as for tracing.
 //   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the
 //     commands in flight. One that looks like a failed dial or a refused login comes as
 //     driver.ErrNotSent then, though the command may have run.

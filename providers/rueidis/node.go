@@ -25,6 +25,7 @@ const (
 // node is what the driver knows of one server: a master of a cluster, or the only one.
 type node struct {
 	cluster bool
+	asks    bool      // the client asks for a context's Err before it sends
 	start   time.Time // all times below are since then
 
 	direct atomic.Int32 // direct commands under way
@@ -42,9 +43,9 @@ type node struct {
 	closing    bool // nobody waits for late replies any more
 }
 
-func newNode(cluster bool) *node {
+func newNode(cluster, asks bool) *node {
 	return &node{
-		cluster: cluster, start: time.Now(),
+		cluster: cluster, asks: asks, start: time.Now(),
 		shared: driver.NewGate(maxDetached), pool: driver.NewGate(maxPooled), acked: driver.NewGate(maxAcked),
 	}
 }
@@ -93,12 +94,13 @@ func (n *node) observe(sent time.Duration, reply bool) {
 
 // call is what runs in a goroutine of its own: one command, or several sent together.
 type call struct {
-	sent  time.Duration // once it has begun
-	gate  *driver.Gate  // that it has entered then
-	ended bool
-	left  bool          // by its caller
-	over  chan struct{} // ends its context
-	place *list.Element // in node.unanswered
+	sent    time.Duration // once it has begun
+	gate    *driver.Gate  // that it has entered then
+	maySend bool          // the client has been allowed to send
+	ended   bool
+	left    bool          // by its caller
+	over    chan struct{} // ends its context
+	place   *list.Element // in node.unanswered
 }
 
 // begin reports whether c, which has entered gate, may send: its caller has not left.
@@ -109,7 +111,25 @@ func (n *node) begin(c *call, gate *driver.Gate) bool {
 		return false
 	}
 	c.gate, c.sent = gate, n.now()
+	c.maySend = gate != n.shared || !n.asks // else see lasting
 	return true
+}
+
+// allow reports whether the client may send c's command: its caller has not left.
+func (n *node) allow(c *call) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !c.left {
+		c.maySend = true
+	}
+	return c.maySend
+}
+
+// sendable reports whether c's command may have been sent.
+func (n *node) sendable(c *call) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return c.maySend
 }
 
 func (n *node) end(c *call) {
@@ -122,7 +142,8 @@ func (n *node) end(c *call) {
 	}
 }
 
-// leave notes that c's caller has left, and reports whether c has begun.
+// leave notes that c's caller has left, and reports whether its command may have been sent. If not,
+// it never will be.
 func (n *node) leave(c *call) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +156,7 @@ func (n *node) leave(c *call) bool {
 			close(c.over)
 		}
 	}
-	return c.gate != nil
+	return c.maySend
 }
 
 // close ends the calls whose callers have left, and from now on each whose caller leaves.
@@ -199,7 +220,10 @@ func detach[T any](ctx context.Context, n *node, gates []*driver.Gate, do func(c
 			return v, driver.NotSent(ctx.Err())
 		}
 		defer n.end(c)
-		return do(c)
+		if v, err = do(c); err != nil && !n.sendable(c) {
+			err = driver.NotSent(err)
+		}
+		return v, err
 	})
 	if err != nil && !n.leave(c) {
 		err = driver.NotSent(cmp.Or(ctx.Err(), err))

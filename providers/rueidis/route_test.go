@@ -80,7 +80,7 @@ func TestTopology(t *testing.T) {
 	if len(ranges) != 3 {
 		t.Fatalf("%d ranges, want 3: %v", len(ranges), ranges)
 	}
-	top := newTopology(nil, ranges)
+	top := newTopology(nil, ranges, true)
 	a, b := top.find(0), top.find(100)
 	if a == nil || b == nil || a == b {
 		t.Fatalf("nodes %p and %p, want two", a, b)
@@ -91,7 +91,7 @@ func TestTopology(t *testing.T) {
 		}
 	}
 	// What is known of a node stays known, also when its slots change.
-	next := newTopology(top, parseSlots([]any{[]any{int64(0), int64(199), master("a")}, []any{int64(200), int64(200), master("c")}}))
+	next := newTopology(top, parseSlots([]any{[]any{int64(0), int64(199), master("a")}, []any{int64(200), int64(200), master("c")}}), true)
 	if got := next.find(150); got != a {
 		t.Errorf("a slot that moved is at %p, want %p", got, a)
 	}

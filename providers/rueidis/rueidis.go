@@ -47,7 +47,7 @@ func New(client rueidis.Client) (driver.Driver, error) {
 		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
-	a := &adapter{client: client, node: newNode(client.Mode() == rueidis.ClientModeCluster)}
+	a := &adapter{client: client, node: newNode(client.Mode() == rueidis.ClientModeCluster, asks(client))}
 	a.hub = driver.NewHub(a.open)
 	if a.node.cluster {
 		a.learnTopology()
@@ -69,6 +69,12 @@ func resends(client rueidis.Client) bool {
 	f := v.FieldByName("opt")
 	return f.IsValid() && f.Type() == reflect.TypeFor[*rueidis.ClientOption]() && !f.IsNil() &&
 		f.Elem().FieldByName("ConnLifetime").Int() > 0
+}
+
+// asks reports whether client is of a type of rueidis itself, which asks for a context's Err right
+// before it sends.
+func asks(client rueidis.Client) bool {
+	return reflect.Indirect(reflect.ValueOf(client)).Type().PkgPath() == reflect.TypeFor[rueidis.ClientOption]().PkgPath()
 }
 
 // info is what Info tells until stale.

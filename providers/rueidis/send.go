@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// pooledTimeout bounds a command on a connection of its own, where the client has no timeout.
+// pooledTimeout bounds a command that has a connection for itself: one of the pool, where the client
+// has no timeout, or one that nobody else uses at the moment.
 const pooledTimeout = 10 * time.Second
 
 // send sends one command: words, then keys, then args. read converts its answer; a nil reply is no
@@ -48,7 +49,7 @@ func send[T any](ctx context.Context, a *adapter, keys, args []string, read func
 func sendDetached[T any](ctx context.Context, a *adapter, n *node, r route, cmd, own rueidis.Completed, closing bool, read func(rueidis.RedisResult) (T, error)) (T, error) {
 	return detach(ctx, n, n.gates(r), func(c *call) (T, error) {
 		if c.gate == n.shared {
-			res := a.client.Do(c.lasting(ctx), cmd)
+			res := a.client.Do(n.lasting(ctx, c), cmd)
 			n.observe(c.sent, res.NonRedisError() == nil)
 			return convert(ctx, a, res, closing, read)
 		}
@@ -155,19 +156,50 @@ func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // lasting returns ctx as the client sees it for a detached command: it does not end once the
 // command is on its way, so that the client returns when the reply comes or the connection breaks,
-// and not when the caller leaves. A command that has not been sent when ctx ends is not sent, since
-// Err still says so.
-func (c *call) lasting(ctx context.Context) context.Context {
-	if ctx.Done() == nil {
+// and not when the caller leaves.
+//
+// A client of rueidis itself asks for Err right before it sends, once it has a connection. That
+// tells whether a command was sent whose caller has left, and keeps it from being sent afterwards.
+// A wrapper may ask under a context of its own.
+//
+// The client sends a lone command with a deadline in the goroutine of its caller, and closes the
+// connection after the deadline, so that is as far away as its own timeout. Without a deadline it
+// would turn the connection to pipelining for good, which only a ctx that can be cancelled needs.
+func (n *node) lasting(ctx context.Context, c *call) context.Context {
+	switch {
+	case ctx.Done() == nil:
+		n.allow(c)
 		return ctx // nobody leaves before the reply
+	case driver.Cancellable(ctx):
+		return lasting{undated{ctx}, n, c}
 	}
-	return lasting{undated{ctx}, c.over} // with a deadline, a lone command would end and take the connection with it
+	return lasting{dated{ctx, time.Now().Add(pooledTimeout)}, n, c}
 }
+
+type dated struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline implements context.Context.
+func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
 
 type lasting struct {
 	context.Context
-	over <-chan struct{}
+	node *node
+	call *call
 }
 
 // Done implements context.Context.
-func (l lasting) Done() <-chan struct{} { return l.over }
+func (l lasting) Done() <-chan struct{} { return l.call.over }
+
+// Err implements context.Context.
+func (l lasting) Err() error {
+	if err := l.Context.Err(); err != nil {
+		return err
+	}
+	if !l.node.allow(l.call) {
+		return context.Canceled // ctx ended this moment
+	}
+	return nil
+}

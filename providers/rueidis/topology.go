@@ -73,7 +73,7 @@ func (a *adapter) learnTopology() {
 	a.Background(func(ctx context.Context) {
 		for _, client := range a.client.Nodes() {
 			if ranges := askSlots(ctx, client); len(ranges) > 0 {
-				a.topology.Store(newTopology(a.topology.Load(), ranges))
+				a.topology.Store(newTopology(a.topology.Load(), ranges, a.node.asks))
 				return
 			}
 			if ctx.Err() != nil {
@@ -84,7 +84,7 @@ func (a *adapter) learnTopology() {
 }
 
 // newTopology makes a topology of what a node answered. Nodes that were known before are kept.
-func newTopology(before *topology, ranges []slots) *topology {
+func newTopology(before *topology, ranges []slots, asks bool) *topology {
 	t := &topology{ranges: ranges, nodes: map[string]*node{}}
 	for _, r := range ranges {
 		if t.nodes[r.id] != nil {
@@ -93,7 +93,7 @@ func newTopology(before *topology, ranges []slots) *topology {
 		if before != nil && before.nodes[r.id] != nil {
 			t.nodes[r.id] = before.nodes[r.id]
 		} else {
-			t.nodes[r.id] = newNode(true)
+			t.nodes[r.id] = newNode(true, asks)
 		}
 	}
 	return t

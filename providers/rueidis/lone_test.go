@@ -1,0 +1,139 @@
+package rueidis_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// A lone caller whose ctx cannot be cancelled never turns its connection to pipelining, which would
+// make each of its commands take half as long again. The test counts the client's goroutines, so no
+// other test may run meanwhile.
+func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see above
+	srv := redistest.Start(t, redistest.Options{})
+	drv := dial(t, redis.ClientOption{InitAddress: []string{srv.Addr()}, DisableCache: true})
+	before := pipelining()
+	for range 100 { // it is careful at first
+		ctx := driver.Bound(context.Background(), patience)
+		if _, err := drv.SetNX(ctx, "k", "v", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := drv.Eval(ctx, compare, []string{"k"}, []string{"v"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx.Stop()
+	}
+	if n := pipelining() - before; n > 0 {
+		t.Errorf("%d connections are pipelined", n)
+	}
+}
+
+// pipelining counts the goroutines that write to pipelined connections.
+func pipelining() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "rueidis.(*pipe)._backgroundWrite(")
+}
+
+// The late answer to a lone caller's command is reported.
+func TestLoneCallersLateAnswer(t *testing.T) {
+	t.Parallel()
+	for name, cancellable := range map[string]bool{"deadline": false, "cancellable": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t, redistest.Options{})
+			drv := dial(t, redis.ClientOption{InitAddress: []string{srv.Addr()}, DisableCache: true, PipelineMultiplex: -1})
+			parent := context.Background()
+			if cancellable {
+				parent = t.Context()
+			}
+			warm := driver.Bound(parent, patience)
+			if _, err := drv.SetNX(warm, "warm", "v", time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			warm.Stop()
+			if err := srv.Freeze(); err != nil {
+				t.Fatal(err)
+			}
+			ctx := driver.Bound(parent, 50*time.Millisecond)
+			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+			ctx.Stop()
+			pending, ok := errors.AsType[*driver.PendingError](err)
+			if !ok {
+				t.Fatalf("SetNX at a frozen server: %v, want a PendingError", err)
+			}
+			answered := make(chan struct{})
+			pending.OnAnswer(func(v any, err error) {
+				defer close(answered)
+				if v != true || err != nil {
+					t.Errorf("the late answer is %v, %v; want true", v, err)
+				}
+			})
+			if err := srv.Thaw(); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, "the late answer", answered)
+		})
+	}
+}
+
+// While the client connects again nothing was sent, and of what its callers have left nothing is
+// sent later.
+func TestNotSentWhileConnecting(t *testing.T) {
+	t.Parallel()
+	call := driver.Call{Script: increment, Keys: []string{"k"}}
+	for op, send := range map[string]func(ctx context.Context, drv driver.Driver) error{
+		"SetNX": func(ctx context.Context, drv driver.Driver) error {
+			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+			return err
+		},
+		"Eval": func(ctx context.Context, drv driver.Driver) error {
+			_, err := drv.Eval(ctx, call.Script, call.Keys, nil)
+			return err
+		},
+		"EvalMany": func(ctx context.Context, drv driver.Driver) error {
+			return drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})[1].Err
+		},
+	} {
+		for name, cancellable := range map[string]bool{"deadline": false, "cancellable": true} {
+			t.Run(op+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				srv := redistest.Start(t, redistest.Options{})
+				p := faultproxy.Start(t, srv.Addr())
+				drv := dial(t, redis.ClientOption{InitAddress: []string{p.Addr()}, DisableCache: true, PipelineMultiplex: -1})
+				p.Freeze() // it accepts connections and says nothing
+				p.CutAll()
+				parent := context.Background()
+				if cancellable {
+					parent = t.Context()
+				}
+				var err error
+				for range 2 { // the first may still find the connection that was cut
+					ctx := driver.Bound(parent, 50*time.Millisecond)
+					err = send(ctx, drv)
+					ctx.Stop()
+					if errors.Is(err, context.DeadlineExceeded) {
+						break
+					}
+				}
+				if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v, want ErrNotSent and DeadlineExceeded", err)
+				}
+				p.Thaw()
+				ctx := driver.Bound(parent, patience)
+				defer ctx.Stop()
+				if set, err := drv.SetNX(ctx, "k", "v", time.Minute); !set || err != nil {
+					t.Errorf("afterwards: %v, %v; want the key to be free", set, err)
+				}
+			})
+		}
+	}
+}
