@@ -2,7 +2,6 @@ package locker
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -75,7 +74,8 @@ func RenewBatch(ctx context.Context, locks []*Lock) []error {
 		l, r := locks[i], renewals[n]
 		ended, err := l.apply(Op{Kind: OpRenew, TTL: r.TTL}, r.Term, r.Err)
 		errs[i] = opError("renew", l.Name(), err)
-		l.reportLater(l.renewed(ended, r.TTL, errs[i]))
+		l.renewed(r.TTL, errs[i])
+		l.reportApart(ended)
 	}
 	return errs
 }
@@ -87,58 +87,7 @@ func RenewBatch(ctx context.Context, locks []*Lock) []error {
 func RenewAlone(ctx context.Context, lock *Lock) error {
 	ttl := lock.TTL()
 	ended, err := lock.do(ctx, "renew", Op{Kind: OpRenew, TTL: ttl}, nil)
-	lock.reportLater(lock.renewed(ended, ttl, err))
+	lock.renewed(ttl, err)
+	lock.reportApart(ended)
 	return err
-}
-
-// maxReports bounds the renewals of a lock that wait to be reported.
-const maxReports = 64
-
-// reports are the renewals of a lock that its goroutine has yet to report.
-type reports struct{ queue []renewal }
-
-// reportLater has r reported by the lock's goroutine, which runs while there is something to report.
-func (l *Lock) reportLater(r renewal) {
-	if r.empty() {
-		return
-	}
-	if r.ended != nil {
-		r.ended.signal()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.reports == nil {
-		l.reports = &reports{}
-		go l.reportAll()
-	}
-	l.reports.add(r)
-}
-
-// add appends r. If there are too many, it drops the oldest that did not end the lock.
-func (rs *reports) add(r renewal) {
-	rs.queue = append(rs.queue, r)
-	if len(rs.queue) > maxReports {
-		if i := slices.IndexFunc(rs.queue, func(r renewal) bool { return r.ended == nil }); i >= 0 {
-			rs.queue = slices.Delete(rs.queue, i, i+1)
-		}
-	}
-}
-
-func (l *Lock) reportAll() {
-	for r, ok := l.nextReport(); ok; r, ok = l.nextReport() {
-		r.report(l)
-	}
-}
-
-// nextReport takes the oldest report. ok is false where there is none; then the goroutine ends.
-func (l *Lock) nextReport() (r renewal, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.reports.queue) == 0 {
-		l.reports = nil
-		return renewal{}, false
-	}
-	r = l.reports.queue[0]
-	l.reports.queue = l.reports.queue[1:]
-	return r, true
 }

@@ -30,7 +30,7 @@ func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 		defer done()
 	}
 	ended, err := l.do(ctx, name, Op{Kind: OpConvert, Mode: to}, nil)
-	ended.run()
+	l.report(ended)
 	return err
 }
 

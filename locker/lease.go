@@ -169,7 +169,7 @@ func MarkLost(lock *Lock, cause error) {
 		return
 	}
 	lock.mu.Lock()
-	ended := lock.end(lock.lost("", cause))
+	ended := lock.lose(lock.lost("", cause))
 	lock.mu.Unlock()
-	ended.run()
+	lock.report(ended)
 }

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -32,7 +33,7 @@ func (l *Lock) Done() <-chan struct{} {
 	l.watch()
 	done := l.done
 	l.mu.Unlock()
-	ended.detach()
+	l.reportApart(ended)
 	return done
 }
 
@@ -45,7 +46,7 @@ func (l *Lock) Err() error {
 	ended := l.expire()
 	err := l.err
 	l.mu.Unlock()
-	ended.detach()
+	l.reportApart(ended)
 	return err
 }
 
@@ -67,9 +68,10 @@ type afterDone struct {
 
 // AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
 // If the lock has ended, AfterDone calls f itself. If Release or Renew ends the lock, f runs in
-// their caller's goroutine, before a release is sent. Otherwise it runs in a goroutine of its own,
-// so that an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is
-// held.
+// their caller's goroutine, before a release is sent; if a callback of the same lock is running when
+// Renew finds the lock lost, f runs after it in its goroutine. Otherwise f runs in a goroutine of
+// its own, so that an f that blocks delays no other lock. AfterDone takes no goroutine while the
+// lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run
@@ -91,7 +93,7 @@ func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
 		l.watch()
 	}
 	l.mu.Unlock()
-	ended.detach()
+	l.reportApart(ended)
 	if err != nil {
 		entry.f(err)
 		return func() bool { return false }
@@ -114,48 +116,37 @@ func (l *Lock) forget(entry *afterDone) bool {
 type ending struct {
 	lock    *Lock
 	tracing *tracing
+	signals []*afterDone
 	after   []*afterDone
 	err     error
+	once    sync.Once
 }
 
-// run calls all of them in the caller's goroutine.
-func (e *ending) run() {
+// signal calls the callbacks that cannot block. Whoever finds the end does, before any other
+// callback runs.
+func (e *ending) signal() {
 	if e != nil {
-		e.signal()
-		e.tell()
+		e.once.Do(func() {
+			for _, a := range e.signals {
+				a.f(e.err)
+			}
+		})
 	}
 }
 
-// detach calls those that may block in a goroutine of their own.
-func (e *ending) detach() {
-	if e != nil && e.signal() {
-		go e.tell()
-	}
-}
-
-// signal calls those that cannot block, and reports whether others are left.
-func (e *ending) signal() (left bool) {
-	for _, a := range e.after {
-		if a.signal {
-			a.f(e.err)
-		}
-	}
-	e.after = slices.DeleteFunc(e.after, func(a *afterDone) bool { return a.signal })
-	return e.tracing != nil || len(e.after) > 0
-}
-
-// tell calls the others in order. A defer calls the rest even if one panics.
-func (e *ending) tell() {
-	switch {
+// run calls all callbacks in order. A defer calls the rest even if one panics.
+func (e *ending) run() {
+	switch e.signal(); {
+	case e == nil:
 	case e.tracing != nil:
 		t := e.tracing
 		e.tracing = t.next
-		defer e.tell()
+		defer e.run()
 		t.lost(e.lock, e.err)
 	case len(e.after) > 0:
 		first := e.after[0]
 		e.after = e.after[1:]
-		defer e.tell()
+		defer e.run()
 		first.f(e.err)
 	}
 }
@@ -175,8 +166,24 @@ func (l *Lock) end(err error) *ending {
 	if l.after == nil && l.tracing == nil {
 		return nil
 	}
-	e := &ending{lock: l, tracing: l.tracing, after: l.after, err: err}
+	e := &ending{lock: l, tracing: l.tracing, err: err}
+	for _, a := range l.after {
+		if a.signal {
+			e.signals = append(e.signals, a)
+		} else {
+			e.after = append(e.after, a)
+		}
+	}
 	l.after = nil
+	return e
+}
+
+// lose is end for a loss. It enqueues the report.
+func (l *Lock) lose(err error) *ending {
+	e := l.end(err)
+	if e != nil && (e.tracing != nil || len(e.after) > 0) {
+		l.enqueue(report{run: e.run})
+	}
 	return e
 }
 
@@ -185,7 +192,7 @@ func (l *Lock) expire() *ending {
 	if l.err != nil || l.left() > 0 {
 		return nil
 	}
-	return l.end(l.expired())
+	return l.lose(l.expired())
 }
 
 // left is the time to the Deadline, by the monotonic or the wall clock, whichever says less.
@@ -214,5 +221,5 @@ func (l *Lock) ticked() {
 		l.timer.Reset(l.tick())
 	}
 	l.mu.Unlock()
-	ended.run()
+	l.report(ended)
 }

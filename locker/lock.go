@@ -30,7 +30,7 @@ type Lock struct {
 	converts chan struct{} // closed when the conversion under way is over; nil: there is none
 	after    []*afterDone
 	tracing  *tracing                              // nil where nobody traces
-	reports  *reports                              // of renewals in the background; nil: there are none
+	reports  *reports                              // that wait; nil: there are none
 	dress    func(context.Context) context.Context // for Context; nil: as it is
 }
 
@@ -136,7 +136,8 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 		op.TTL = l.grant.TTL
 	}
 	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
-	l.renewed(ended, op.TTL, err).report(l)
+	l.renewed(op.TTL, err)
+	l.report(ended)
 	return err
 }
 
@@ -181,7 +182,7 @@ func (l *Lock) apply(op Op, term Term, err error) (ended *ending, _ error) {
 	defer l.mu.Unlock()
 	ended = l.expire()
 	if l.err == nil && errors.Is(err, ErrNotHeld) {
-		ended = l.end(l.gone(op.noun(), err))
+		ended = l.lose(l.gone(op.noun(), err))
 	}
 	if l.err != nil {
 		return ended, l.err
@@ -244,7 +245,11 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	}
 	l.mu.Unlock()
 	defer func() { err = l.release(ctx, lease, before) }() // also where a callback panics
-	ended.run()
+	if before == nil {
+		ended.run()
+	} else {
+		l.reportApart(ended)
+	}
 	return nil
 }
 
@@ -260,6 +265,6 @@ func (l *Lock) release(ctx context.Context, lease Lease, before error) error {
 		err = fmt.Errorf("%w; the release of what may be left failed: %w", before, err)
 	}
 	err = opError("release", l.Name(), err)
-	l.traceReleased(err)
+	l.releasedBy(err)
 	return err
 }

@@ -9,11 +9,12 @@ import (
 // are called in the goroutine where the event happens, possibly several at once, and must be quick. The ctx they get
 // carries the values of the ctx of the acquire.
 //
-// There are exceptions. Renewals that middleware makes, such as watchdog's, are reported in order
-// by a goroutine of the lock's own: a callback that blocks delays the reports of its lock, and no
-// renewal. If more than 64 reports of a lock wait, the oldest that report only a renewal are
-// dropped. Lost is called in a goroutine of its own if the Deadline has passed. NodeFailing and
-// NodeRecovered are called in order in a goroutine of the quorum's own.
+// There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time: a
+// callback that blocks delays the reports of its lock, and neither a renewal nor a release. What is
+// reported meanwhile is called in the same goroutine, after it, or in one of the lock's own. So are
+// renewals that middleware makes, such as watchdog's, and Lost if the Deadline has passed. If more
+// than 64 reports of a lock wait, the oldest that report only a renewal are dropped. NodeFailing
+// and NodeRecovered are called in order in a goroutine of the quorum's own.
 type Trace struct {
 	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt, or one of those that it is made of
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait

@@ -29,18 +29,19 @@ func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
 		added.start = added.next.start
 	}
 	lock.tracing = added
-	over, answered := lock.err, lock.answered
 	if t.Lost != nil {
 		lock.watch()
 	}
+	if over, answered := lock.err, lock.answered; over != nil {
+		lock.enqueue(report{run: func() {
+			added.lost(lock, over)
+			if answered {
+				added.released(lock, nil)
+			}
+		}})
+	}
 	lock.mu.Unlock()
-	ended.detach()
-	if over != nil {
-		added.lost(lock, over)
-	}
-	if answered {
-		added.released(lock, nil)
-	}
+	lock.report(ended)
 }
 
 // SourceOf says where lock comes from, as far as its Lease tells ([Sourced]).
@@ -78,62 +79,43 @@ func (l *Lock) traced(ctx context.Context, t *Trace) {
 	}
 }
 
-// traces are the Traces that lock reports to, the newest first.
-func (l *Lock) traces() *tracing {
+// renewed enqueues the report of a renewal that ended with err.
+func (l *Lock) renewed(ttl time.Duration, err error) {
 	if !l.valid() {
-		return nil
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tracing
-}
-
-// renewal is a renewal that is to be reported, and what it ended.
-type renewal struct {
-	ended    *ending
-	tracing  *tracing
-	ttl      time.Duration
-	deadline time.Time
-	err      error
-}
-
-// renewed is the report of a renewal that ended with err, and ended the lock with ended where that is not nil.
-func (l *Lock) renewed(ended *ending, ttl time.Duration, err error) renewal {
-	return renewal{ended, l.traces(), ttl, l.Deadline(), err}
-}
-
-// empty tells whether there is nobody to report to.
-func (r renewal) empty() bool {
-	for t := r.tracing; t != nil; t = t.next {
+	traces, deadline := l.tracing, l.deadline
+	for t := traces; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
-			return false
+			l.enqueue(report{func() { traces.renewed(l, ttl, deadline, err) }, true})
+			return
 		}
 	}
-	return r.ended == nil
 }
 
-// report reports the end, then the renewal.
-func (r renewal) report(l *Lock) {
-	defer r.trace(l, r.tracing)
-	r.ended.run()
-}
-
-func (r renewal) trace(l *Lock, t *tracing) {
+func (t *tracing) renewed(l *Lock, ttl time.Duration, deadline time.Time, err error) {
 	for ; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
-			t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: r.ttl, Deadline: r.deadline, Err: r.err})
+			t.trace.Renewed(t.ctx, RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: deadline, Err: err})
 		}
 	}
 }
 
-func (l *Lock) traceReleased(err error) {
+// releasedBy reports that a release ended with err.
+func (l *Lock) releasedBy(err error) {
 	l.mu.Lock()
-	l.answered = true // for one that is added now
-	t := l.tracing
-	l.mu.Unlock()
-	for ; t != nil; t = t.next {
-		t.released(l, err)
+	l.answered = true // for a Trace that is added now
+	if traces := l.tracing; traces != nil {
+		l.enqueue(report{run: func() {
+			for t := traces; t != nil; t = t.next {
+				t.released(l, err)
+			}
+		}})
 	}
+	l.mu.Unlock()
+	l.report(nil)
 }
 
 func (t *tracing) released(l *Lock, err error) {

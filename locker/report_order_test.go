@@ -1,0 +1,92 @@
+package locker_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// The events of a lock are reported in order, however slow the callback of one is. Release does not
+// wait for it.
+func TestReportsInOrder(t *testing.T) {
+	t.Parallel()
+	renew := func(lock *locker.Lock) { _ = lock.Renew(context.Background(), 0) }
+	tests := []struct {
+		name string
+		slow string // the callback that blocks
+		lose func(lock *locker.Lock)
+		want []string
+	}{
+		{"a slow Lost, found by Err", "lost", func(lock *locker.Lock) { advance(time.Hour); _ = lock.Err() }, []string{"lost", "done", "released"}},
+		{"a slow Lost, found by Done", "lost", func(lock *locker.Lock) { advance(time.Hour); <-lock.Done() }, []string{"lost", "done", "released"}},
+		{"a slow Lost, marked", "lost", func(lock *locker.Lock) { locker.MarkLost(lock, nil) }, []string{"lost", "done", "released"}},
+		{"a slow Lost, found by Renew", "lost", renew, []string{"lost", "done", "renewed", "released"}},
+		{
+			"a slow Lost, found by a batch", "lost", func(lock *locker.Lock) { locker.RenewBatch(context.Background(), []*locker.Lock{lock}) },
+			[]string{"lost", "done", "renewed", "released"},
+		},
+		{"a slow AfterDone", "done", renew, []string{"lost", "done", "renewed", "released"}},
+		{"a slow Renewed", "renewed", renew, []string{"lost", "done", "renewed", "released"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var events diary
+				free := make(chan struct{})
+				event := func(name string) {
+					if name == tt.slow {
+						<-free
+					}
+					events.notef("%s", name)
+				}
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{
+					Renewed:  func(context.Context, locker.RenewedInfo) { event("renewed") },
+					Released: func(context.Context, locker.ReleasedInfo) { event("released") },
+					Lost:     func(context.Context, locker.LostInfo) { event("lost") },
+				})
+				lock := locker.NewLock(ctx, locker.Grant{
+					Name: "a", Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
+				}, refusing(locker.ErrNotHeld))
+				lock.AfterDone(func(error) { event("done") })
+				go tt.lose(lock)
+				advance(2 * time.Hour)
+				synctest.Wait()
+				released := false
+				go func() { _ = lock.Release(t.Context()); released = true }()
+				synctest.Wait()
+				if !released {
+					t.Error("Release waits for a callback")
+				}
+				close(free)
+				synctest.Wait()
+				if got := events.read(); !slices.Equal(got, tt.want) {
+					t.Errorf("reported %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A callback may release its own lock.
+func TestReleaseInLost(t *testing.T) {
+	t.Parallel()
+	var events diary
+	var lock *locker.Lock
+	ctx := locker.WithTrace(t.Context(), &locker.Trace{
+		Lost: func(context.Context, locker.LostInfo) {
+			_ = lock.Release(context.Background())
+			events.notef("lost")
+		},
+		Released: func(context.Context, locker.ReleasedInfo) { events.notef("released") },
+	})
+	lock = locker.NewLock(ctx, locker.Grant{Name: "a", Token: "t"}, &lease{})
+	locker.MarkLost(lock, nil)
+	if got, want := events.read(), []string{"lost", "released"}; !slices.Equal(got, want) {
+		t.Errorf("reported %v, want %v", got, want)
+	}
+}
