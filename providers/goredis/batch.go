@@ -72,7 +72,7 @@ func (a *adapter) pipeline(ctx context.Context, cmds []*command) []driver.Result
 		if reply, results[i].Err = cmd.reply(ctx, cmd.Err()); results[i].Err == nil {
 			results[i].Reply, results[i].Err = driver.NewReply(reply)
 		}
-		_ = a.unanswered(results[i].Err)
+		results[i].Err = a.unanswered(results[i].Err)
 	}
 	return results
 }

@@ -85,14 +85,44 @@ func (a *adapter) process(ctx, sending context.Context, cmd *command) (any, erro
 	return v, a.unanswered(err)
 }
 
-// unanswered returns err. Where that is no server's, it makes a cluster client ask for the nodes anew, behind: after the death
-// of a master it would send what must not be repeated to the dead one, until its ClusterStateReloadInterval of a minute ends.
+// unanswered returns err, as final if the client is closed. If err is not the server's, it makes a
+// cluster client ask for the nodes anew in the background: after the death of a master it would
+// otherwise send what must not be repeated to the dead one, for its ClusterStateReloadInterval of a
+// minute.
 func (a *adapter) unanswered(err error) error {
-	cluster, ok := a.client.(interface{ ReloadState(ctx context.Context) })
-	if ok && err != nil && driver.CodeOf(err) == "" && !errors.Is(err, context.Canceled) && !errors.Is(err, redis.ErrClosed) {
+	if err == nil || driver.CodeOf(err) != "" || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if errors.Is(err, redis.ErrClosed) && a.clientClosed() {
+		return driver.Final(err) // it stays closed
+	}
+	if cluster, ok := a.client.(interface{ ReloadState(ctx context.Context) }); ok {
 		cluster.ReloadState(context.Background())
 	}
 	return err
+}
+
+// clientClosed reports whether the client is closed, given that a command has failed with
+// redis.ErrClosed. A Ring and a cluster client also close the clients of nodes that they no longer
+// need, under commands that are on their way there.
+func (a *adapter) clientClosed() bool {
+	switch c := a.client.(type) {
+	case interface {
+		GetShardClientForKey(key string) (*redis.Client, error)
+	}:
+		_, err := c.GetShardClientForKey("")
+		return errors.Is(err, redis.ErrClosed)
+	case masters:
+		var open atomic.Bool
+		_ = c.ForEachMaster(ended, func(_ context.Context, n *redis.Client) error { // nothing is sent
+			if !errors.Is(n.Ping(ended).Err(), redis.ErrClosed) {
+				open.Store(true)
+			}
+			return nil
+		})
+		return !open.Load()
+	}
+	return true
 }
 
 // stoppable returns a context that ends with ctx, or before.
@@ -131,10 +161,7 @@ func classify(ctx context.Context, err error, sent bool) error {
 	case late(ctx) && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
 	}
-	if errors.Is(err, redis.ErrClosed) {
-		return driver.Final(driver.NotSent(err)) // a client that was closed stays so
-	}
-	if !sent || driver.DialFailed(err) ||
+	if !sent || driver.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return driver.NotSent(err)
 	}

@@ -49,7 +49,7 @@ func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 	})
 	if err != nil {
 		finish()
-		return nil, classify(ctx, err, false)
+		return nil, a.unanswered(classify(ctx, err, false))
 	}
 	f := &feed{pubsub: pubsub}
 	f.ctx, f.stop = context.WithCancel(context.Background())

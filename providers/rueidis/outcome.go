@@ -83,12 +83,20 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 }
 
 // closed reports whether client's Close was called. It reads an unexported field of the client, the
-// only difference from a client that left its server; a test checks that the field still exists.
-// For a client with replicas or redirects it reports false.
+// only difference from a client that left its server; a test checks that the field still exists. A
+// client with replicas or redirects has a client of its primary, in an atomic pointer.
 func closed(client rueidis.Client) bool {
 	v := reflect.Indirect(reflect.ValueOf(client))
 	if v.Kind() != reflect.Struct || !v.CanAddr() {
 		return false
+	}
+	if primary := v.FieldByName("primary"); primary.IsValid() && primary.CanAddr() {
+		load, ok := reflect.PointerTo(primary.Type()).MethodByName("Load")
+		p := primary.FieldByName("v")
+		if !ok || load.Type.NumOut() != 1 || load.Type.Out(0).Kind() != reflect.Pointer || !p.IsValid() || p.Kind() != reflect.UnsafePointer {
+			return false
+		}
+		v = reflect.NewAt(load.Type.Out(0).Elem(), atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(p.UnsafeAddr())))).Elem() //nolint:gosec // as below
 	}
 	stop := v.FieldByName("stop")
 	if !stop.IsValid() || stop.Kind() != reflect.Uint32 {

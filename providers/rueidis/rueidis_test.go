@@ -300,13 +300,10 @@ func TestClosedClient(t *testing.T) {
 	}
 }
 
-// A client that was closed stays so, of each kind that tells.
+// A client that was closed stays so, of each kind.
 func TestClosedClientIsFinal(t *testing.T) {
 	t.Parallel()
 	for name, options := range clientKinds {
-		if name == "with replicas" { // it does not tell
-			continue
-		}
 		client := newClient(t, options(t))
 		drv := newDriver(t, client)
 		if _, err := drv.SetNX(t.Context(), t.Name()+name, "v", time.Second); err != nil {
