@@ -128,6 +128,7 @@ func (h *hold) start() {
 		h.members[i].asking, h.members[i].asked = true, h.began
 		h.asking++
 	}
+	h.spare = h.asking - h.quorum
 	if h.asking < h.quorum { // the handle is of fewer: there is nothing to resume
 		stop()
 		h.mu.Lock()
@@ -166,9 +167,13 @@ func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGr
 func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
 	asked := time.Now().Add(req.TTL)
 	left := leftoversAt(earlier, i)
-	lock, err := h.nodes[i].call(ctx, req, h.timeout, h.short)
-	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) {
-		lock, err = h.nodes[i].call(ctx, req, h.timeout, h.short) // what refused it is over
+	var lock *locker.Lock
+	err := errStalled
+	if h.mayAsk(ctx, i) {
+		lock, err = h.nodes[i].call(ctx, req, h.timeout)
+	}
+	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) && h.mayAsk(ctx, i) {
+		lock, err = h.nodes[i].call(ctx, req, h.timeout) // what refused it is over
 	}
 	p, err := h.nodes[i].partOf(ctx, req, h.timeout, lock, err)
 	if err == nil && h.fixed != nil && p.fence <= 0 {
@@ -178,7 +183,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	h.sweep()
 	h.mu.Lock()
 	m := &h.members[i]
-	m.asking, m.err = false, err
+	m.asking, m.queued, m.err = false, false, err
 	h.leaveBehind(i, false)
 	rounds := m.rounds
 	m.rounds = nil
@@ -214,6 +219,53 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 		h.catchUp(m, p, asked)
 		h.mu.Unlock()
 	}
+}
+
+// mayAsk reports whether node i may be asked now, and counts the call if so. While there is no quorum
+// without the node, it waits until the attempt is decided: calls that are unanswered may merely be
+// late, as on a busy machine.
+func (h *hold) mayAsk(ctx context.Context, i int) bool {
+	n := h.nodes[i]
+	for {
+		ends := n.callEnds()
+		if n.begin(ctx, h.timeout, h.short) {
+			return true
+		}
+		if !h.short && h.skip() {
+			return false
+		}
+		h.setQueued(i, true)
+		select {
+		case <-ends:
+		case <-h.decided:
+		}
+		if !h.setQueued(i, false) {
+			return false
+		}
+	}
+}
+
+// skip reports whether the attempt can do without one more node, and counts it if so.
+func (h *hold) skip() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spare <= 0 {
+		return false
+	}
+	h.spare--
+	return true
+}
+
+// setQueued notes whether the call of node i waits for earlier ones. It reports whether the attempt is
+// undecided, and leaves a decided one as it is: what was not sent by then is not.
+func (h *hold) setQueued(i int, queued bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase != gathering {
+		return false
+	}
+	h.members[i].queued = queued
+	return true
 }
 
 // leaveBehind says whether anybody waits for what node i is asked. The mutex is held.

@@ -45,6 +45,7 @@ type hold struct {
 	asking    int           // members that the attempt is asking
 	stop      func()        // ends the ctx of the attempt
 	grace     *time.Timer   // of a verdict that would be hasty
+	spare     int           // members that the attempt may still leave out
 	back      int           // parts on their way back
 	left      bool          // the caller left before it was decided
 	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
@@ -66,6 +67,7 @@ type hold struct {
 type member struct {
 	part   *part // nil: nothing is held there, as far as we know
 	asking bool
+	queued bool          // what is asked waits for earlier calls of the node; nothing was sent
 	ending bool          // a release is under way of what it gave, the hold being over
 	gone   chan struct{} // closed when neither is so any more; nil: nobody waits for that
 	behind bool          // nobody waits for what it is asked; the node counts it

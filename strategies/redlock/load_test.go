@@ -23,7 +23,9 @@ func TestLoadFull(t *testing.T) {
 		{"few calls, silent for long", load{calls: maxUnanswered - 1, behind: maxUnanswered - 1, silence: time.Hour}, false},
 		{"many callers wait, and answers come", load{calls: 1000, silence: patience}, false},
 		{"callers wait, and none comes", load{calls: maxUnanswered, silence: patience + 1}, true},
-		{"many are behind, and answers come", load{calls: 1000, behind: 1000, silence: patience / 40}, false},
+		{"many are behind, and answers come", load{calls: maxBehind, behind: maxBehind, silence: patience / 40}, false},
+		{"more are behind, and answers come", load{calls: 320, behind: 10 * maxBehind, silence: patience / 400}, false},
+		{"more are behind, and none comes", load{calls: 320, behind: 10 * maxBehind, silence: patience/400 + 1}, true},
 		{"many are behind, and none comes", load{calls: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
 		{"some are behind, and none comes", load{calls: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
 	} {

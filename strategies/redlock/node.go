@@ -21,10 +21,11 @@ type node struct {
 	source atomic.Pointer[locker.Source] // once an attempt has told it
 
 	mu     sync.Mutex
-	calls  int          // acquires that have not returned
-	since  time.Time    // when the first of them began that an answer may still come to, or the last answer came
-	idle   bool         // none began since the last answer
-	behind atomic.Int64 // see load
+	calls  int           // acquires that have not returned
+	since  time.Time     // when the first of them began that an answer may still come to, or the last answer came
+	idle   bool          // none began since the last answer
+	ended  chan struct{} // closed when one returns; nil: nobody waits for that
+	behind atomic.Int64  // see load
 
 	quorum    *quorumHealth
 	health    health
@@ -42,14 +43,17 @@ type load struct {
 const (
 	// maxUnanswered is how many acquires may be under way at a node that has been silent for an AttemptTimeout.
 	maxUnanswered = 8
-	// maxBehind is how many acquires that nobody waits for may be under way at a node that has been silent for a
-	// fortieth of that: a caller that goes on without the node would add thousands in an AttemptTimeout.
+	// maxBehind is how many acquires that nobody waits for may be under way at a node that has been
+	// silent for a fortieth of that: a caller that goes on without the node would add thousands in an
+	// AttemptTimeout. With twice as many, the silence may be half as long, and so on: a fast caller adds
+	// little more.
 	maxBehind = 32
 )
 
 // full reports whether the node is not to be asked. patience is the AttemptTimeout.
 func (l load) full(patience time.Duration) bool {
-	return l.calls >= maxUnanswered && l.silence > patience || l.behind >= maxBehind && l.silence > patience/40
+	behind := l.behind >= maxBehind && l.silence > patience/40*maxBehind/time.Duration(l.behind)
+	return behind || l.calls >= maxUnanswered && l.silence > patience
 }
 
 // answered reports whether the outcome of an acquire shows that the node's server is alive. A connection that was refused
@@ -94,11 +98,9 @@ func (n *node) partOf(ctx context.Context, req locker.Request, patience time.Dur
 	return p, nil
 }
 
-// call asks the node for a lock. The stack below it is deep: the fewer frames above it, the fewer stacks must grow.
-func (n *node) call(ctx context.Context, req locker.Request, patience time.Duration, needed bool) (lock *locker.Lock, err error) {
-	if !n.begin(ctx, patience, needed) {
-		return nil, errStalled
-	}
+// call asks the node for a lock. begin has been called. The stack below it is deep: the fewer frames
+// above it, the fewer stacks must grow.
+func (n *node) call(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
 	defer n.end(ctx, &err, patience)
 	return n.inner.Acquire(n.learning(ctx), req)
 }
@@ -131,6 +133,16 @@ func (n *node) begin(ctx context.Context, patience time.Duration, needed bool) b
 	return true
 }
 
+// callEnds returns a channel that is closed when an acquire returns.
+func (n *node) callEnds() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended == nil {
+		n.ended = make(chan struct{})
+	}
+	return n.ended
+}
+
 // crowded reports whether begin would refuse a call.
 func (n *node) crowded(patience time.Duration) bool {
 	n.mu.Lock()
@@ -155,6 +167,10 @@ func (n *node) end(ctx context.Context, err *error, patience time.Duration) { //
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls--
+	if n.ended != nil {
+		close(n.ended)
+		n.ended = nil
+	}
 	if answered(*err) {
 		n.since, n.idle = now, true
 	}

@@ -3,7 +3,9 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,5 +145,43 @@ func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 		if hung.asked != asked+1 {
 			t.Errorf("the node is back, and not asked")
 		}
+	})
+}
+
+// All nodes were late once, as on a busy machine: what was asked meanwhile is still unanswered. Who asks again gets the lock as
+// soon as they answer.
+func TestNodesThatWereLateAreAsked(t *testing.T) {
+	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
+		for _, n := range c.nodes {
+			n.freeze()
+		}
+		const callers = 12
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				_, err := c.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("late", i), TTL: ttl})
+				match(t, err, locker.ErrUnknownOutcome)
+				sleep(ms)
+				lock, err := c.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("again", i), TTL: ttl})
+				if match(t, err); err == nil {
+					match(t, lock.Release(t.Context()))
+				}
+			})
+		}
+		sleep(1100 * ms) // the first attempts are over
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		_, err := c.Acquire(ctx, locker.Request{Name: "leaves", TTL: ttl})
+		match(t, err, context.DeadlineExceeded)
+		matchNot(t, err, locker.ErrUnknownOutcome) // nothing was sent
+		for _, n := range c.nodes {
+			n.set(func(n *node) {
+				if n.max > callers {
+					t.Errorf("%d acquires under way at once, want %d at most", n.max, callers)
+				}
+			})
+			n.melt()
+		}
+		wg.Wait()
 	})
 }

@@ -93,12 +93,23 @@ func (h *hold) abandon(err error) {
 	if h.tokens != nil {
 		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err,
 			h.tally().quorumError(len(h.nodes), h.quorum))
-	} else if h.asking > 0 {
+	} else if h.sent() {
 		err = &abandonedError{ended: err, nodes: h.tally().quorumError(len(h.nodes), h.quorum).unanswered()}
 	}
 	h.left = true
 	h.fail(err)
 	h.stop() // the nodes clean up behind what they have sent, and their Close waits for that
+}
+
+// sent reports whether anything is under way that was sent to a node. The mutex is held.
+func (h *hold) sent() bool {
+	under := h.asking
+	for i := range h.members {
+		if h.members[i].queued {
+			under--
+		}
+	}
+	return under > 0
 }
 
 // tally is what the nodes answered. The mutex is held.
@@ -108,6 +119,8 @@ func (h *hold) tally() *tally {
 		m := &h.members[i]
 		err := m.err
 		switch {
+		case m.queued:
+			err = errStalled
 		case m.asking:
 			err = errUnanswered
 		case m.part == nil || err != nil:
