@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // TB is what a case and a Harness use of a test; *testing.T is one.
@@ -97,6 +98,9 @@ type Harness struct {
 	// LocksOnly leaves out the cases of the driver's own contract, and those of a quorum unless NewQuorum is set: for a strategy
 	// over a provider that is proved elsewhere.
 	LocksOnly bool
+
+	// waits makes the middleware that waits; nil: retry.New.
+	waits func(retry.Config) (locker.Middleware, error)
 
 	short  bool          // the test runs with -short
 	client *atomic.Value // what Driver.Info says; set by Run

@@ -24,6 +24,7 @@ type algorithm struct {
 	outageIsHeld   bool                            // no answer counts as "held by another"
 	onceOnly       bool                            // nothing is sent again
 	timeout        time.Duration                   // of a send; default: attemptTimeout
+	unbounded      bool                            // NoWait and MaxWait bound nothing
 	carelessly     bool                            // what a release was answered is nobody's affair
 	obedient       bool                            // a cancelled ctx stops a release
 	fromReply      bool                            // the lease counts from the answer
@@ -63,6 +64,11 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if !m.alg.unbounded {
+		bounded, cancel := bound(ctx, req)
+		defer cancel()
+		ctx = bounded
 	}
 	owner := req.Owner
 	if owner == "" {
@@ -129,6 +135,19 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return locker.NewLock(ctx, g, h), nil
 }
 
+// bound returns ctx bounded as req asks for.
+func bound(ctx context.Context, req locker.Request) (context.Context, context.CancelFunc) {
+	_, ends := ctx.Deadline()
+	switch {
+	case req.MaxWait > 0:
+		return context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
+	case req.NoWait && !ends:
+		return context.WithTimeout(ctx, attemptTimeout)
+	default:
+		return ctx, func() {}
+	}
+}
+
 func text(r driver.Reply, i int) string {
 	s, _ := r.Text(i)
 	return s
@@ -175,7 +194,7 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 			}
 		case <-patience.Done():
 			timer.Stop()
-			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, patience.Err())
+			return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, patience.Err(), context.Cause(patience))
 		}
 	}
 }

@@ -16,7 +16,11 @@ func never() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
 // waiting puts middleware/retry around a Locker.
 func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 	t.Helper()
-	mw, err := retry.New(cfg)
+	waits := t.h.waits
+	if waits == nil {
+		waits = retry.New
+	}
+	mw, err := waits(cfg)
 	t.ok(err, "retry.New")
 	if _, isDressed := l.(dressed); !isDressed {
 		return mw(l)
