@@ -191,7 +191,7 @@ func (w *waiter) howLong() timing {
 }
 
 // latest returns the later of own, which is w's own outcome, and the one that was recorded last. If
-// there is neither and others are ahead, the lock counts as held by them. silence is how long the
+// there is neither and others are ahead, or were all the time, the lock counts as held by them. silence is how long the
 // queue has waited for an answer, if that outcome is too old for it: zero if it is not.
 func (w *waiter) latest(own outcome, now time.Time) (o outcome, silence time.Duration) {
 	q := w.queue
@@ -201,7 +201,7 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, silence time.Dur
 	switch {
 	case q.known.at.After(own.at):
 		o = q.known
-	case own.at.IsZero() && !w.leads() && !(w.shared && q.admits(w)):
+	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)):
 		o = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
 	if o.err != nil || o.heldHere(now) {

@@ -255,7 +255,8 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) 
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	s, until := q.step(w, now, due)
-	if s != stay && q.known.held != nil && q.timing.tooLate(now, end, 1) {
+	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
+	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
 		return late, time.Time{}
 	}
 	return s, until

@@ -164,7 +164,7 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 // judge processes the error of an attempt that took the time took. It returns the acquire's error,
 // or nil to try again.
 func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
-	over := a.ctx.Err() != nil
+	over := a.over(now)
 	held := contention(a.req.Name, err)
 	switch {
 	case a.lasting(err, held != nil):
@@ -193,6 +193,14 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 		return a.giveUp(errMaxAttempts)
 	}
 	return a.pace(now)
+}
+
+// over tells whether ctx has ended. A client's own timer may have noticed the deadline first.
+func (a *acquisition) over(now time.Time) bool {
+	if end, bounded := a.ctx.Deadline(); bounded && !now.Before(end) {
+		<-a.ctx.Done()
+	}
+	return a.ctx.Err() != nil
 }
 
 // lasting tells whether err is an answer that another attempt would only repeat. An acquire that lost its lock before it

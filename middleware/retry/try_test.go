@@ -23,22 +23,26 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 			t.Parallel()
 			drv := client.Open(t, server.Addr())
 			l := wrap(t, locker.Must(single.New(drv, single.Config{})), retry.Config{})
-			var ran, refused, failed atomic.Int64
-			var last atomic.Value
+			const wait = 100 * time.Millisecond
+			var ran, refused, stalled atomic.Int64
 			end := time.Now().Add(900 * time.Millisecond)
 			var wg sync.WaitGroup
 			for range 16 {
 				wg.Go(func() {
 					for time.Now().Before(end) {
-						req := locker.Request{Name: client.Name, MaxWait: 100 * time.Millisecond}
-						ok, err := locker.Try(t.Context(), l, req, func(context.Context, *locker.Lock) error {
+						var slowest time.Duration // attempt of this call
+						ctx := locker.WithTrace(t.Context(), &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) {
+							slowest = max(slowest, info.Elapsed)
+						}})
+						ok, err := locker.Try(ctx, l, locker.Request{Name: client.Name, MaxWait: wait}, func(context.Context, *locker.Lock) error {
 							<-time.After(20 * time.Millisecond)
 							return nil
 						})
 						switch {
+						case err != nil && slowest >= wait/2: // the machine stood still
+							stalled.Add(1)
 						case err != nil:
-							failed.Add(1)
-							last.Store(err)
+							t.Errorf("Try with attempts of %v at most: %v", slowest, err)
 						case ok:
 							ran.Add(1)
 						default:
@@ -48,12 +52,9 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			t.Logf("%d ran, %d were refused, %d failed: %v", ran.Load(), refused.Load(), failed.Load(), last.Load())
+			t.Logf("%d ran, %d were refused, %d had no answer in %v", ran.Load(), refused.Load(), stalled.Load(), wait/2)
 			if ran.Load() == 0 || refused.Load() == 0 {
 				t.Error("want some that ran, and some that were refused")
-			}
-			if n := failed.Load(); n > (ran.Load()+refused.Load()+n)/20 { // a busy machine may take 100 ms for one command
-				t.Errorf("%d failed on a healthy server", n)
 			}
 		})
 	}
