@@ -50,7 +50,7 @@ type cleaner struct {
 	first       queue // of first tries
 	again       queue // of tries within the budget
 	silent      queue // of residues whose last try was not answered
-	silentKnown queue // the same, of holds known to be there
+	failedKnown queue // of holds known to be there, whose last try failed
 
 	// In this order: what is known to be there waits for nothing that may be there, and a silent
 	// server delays no other.
@@ -62,7 +62,7 @@ func newCleaner(drv driver.Driver) *cleaner {
 	c.lanes = [...]lane{
 		{queues: []*queue{&c.known}, maxCalls: maxCalls, maxStalled: maxStalled},
 		{queues: []*queue{&c.first, &c.again}, maxCalls: maxCalls, maxStalled: maxStalled},
-		{queues: []*queue{&c.silentKnown, &c.silent}, maxCalls: maxSilent},
+		{queues: []*queue{&c.failedKnown, &c.silent}, maxCalls: maxSilent},
 	}
 	return c
 }
@@ -203,7 +203,7 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 		removed, err := r.Read(results[i].Reply, results[i].Err)
 		r.tries++
 		r.answered = r.answered || err == nil
-		r.silent = err != nil && driver.CodeOf(err) == ""
+		r.failed, r.silent = err != nil, err != nil && driver.CodeOf(err) == ""
 		switch {
 		case err != nil:
 		case removed:
@@ -213,12 +213,12 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 		}
 		switch state := r.Sends.state(); {
 		case state.settled(), !now.Before(r.Until), gone(err),
-			r.lasts > 1, r.lasts == 1 && (err != nil || state.pending == 0 && state.present == 0):
+			r.lasts > 1, r.lasts == 1 && err != nil:
 			c.count--
 			continue
 		case c.closing:
 			r.due = now
-			if r.lasts > 0 { // a late answer may still come
+			if r.lasts > 0 { // what was sent before may be executed after the try, or be answered late
 				r.due = now.Add(lastListen)
 			}
 			r.lasts++
@@ -279,7 +279,7 @@ func (c *cleaner) add(r *residue) {
 // evict drops a residue that was tried before and that an answered try did not remove, if there is
 // one. A hold known to be there is dropped last. The mutex is held.
 func (c *cleaner) evict() {
-	for _, q := range [...]*queue{&c.again, &c.silent, &c.silentKnown} {
+	for _, q := range [...]*queue{&c.again, &c.silent, &c.failedKnown} {
 		if q.Len() > 0 {
 			q.remove((*q)[q.Len()-1]) // a leaf of the heap
 			c.count--
@@ -292,8 +292,8 @@ func (c *cleaner) evict() {
 func (c *cleaner) put(r *residue) {
 	known := r.Sends.state().present > 0
 	switch {
-	case r.silent && known:
-		c.silentKnown.put(r)
+	case r.failed && known:
+		c.failedKnown.put(r)
 	case r.silent:
 		c.silent.put(r)
 	case known:
@@ -327,7 +327,7 @@ func (c *cleaner) answered(r *residue) {
 		c.count--
 	case state.present > 0:
 		r.queue.remove(r)
-		r.due, r.silent = time.Now(), false // its server answers
+		r.due, r.failed, r.silent = time.Now(), false, false // its server answers
 		c.put(r)
 	default:
 		return
@@ -340,7 +340,7 @@ func (c *cleaner) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	for _, q := range [...]*queue{&c.known, &c.first, &c.again, &c.silent, &c.silentKnown} {
+	for _, q := range [...]*queue{&c.known, &c.first, &c.again, &c.silent, &c.failedKnown} {
 		for _, r := range *q {
 			r.lasts, r.due = 1, r.began // their order stays
 		}

@@ -11,8 +11,9 @@ type residue struct {
 	began, due time.Time
 	tries      int
 	answered   bool // a try was answered
-	silent     bool // the last try was not
-	lasts      int  // tries since the driver began to close: one, or two if an answer is pending
+	failed     bool // the last try ended with an error
+	silent     bool // the last try was not answered
+	lasts      int  // tries since the driver began to close: one, and another if that was answered
 
 	queue *queue // that it waits in; nil while it is tried, and when it is dropped
 	index int    // in the queue
@@ -23,7 +24,7 @@ func (r *residue) cost() int {
 	if r.lasts > 0 {
 		return 0
 	}
-	return cost(r.tries, r.answered, r.Sends.state().present > 0)
+	return cost(r.tries, r.answered, r.Sends.state().present > 0 && !r.failed)
 }
 
 // queue holds residues by when they are due.

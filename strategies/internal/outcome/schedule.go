@@ -9,7 +9,7 @@ const (
 	rare = 30 * time.Second
 	// listen is how long the first try waits if late answers can still come. They mostly do.
 	listen = 20 * time.Millisecond
-	// lastListen is how long the last try waits for late answers when the driver closes.
+	// lastListen is how long the last try waits, when the driver closes, for what was sent before it.
 	lastListen = 100 * time.Millisecond
 )
 
@@ -23,9 +23,9 @@ func pause(tries int, age time.Duration) time.Duration {
 }
 
 // All residues of a driver share a budget. It bounds repetitions to 1,000 per second of residues
-// whose tries got no answer, or 100 per second of those with an answer. The first try of a residue
-// is free, and so is one that removes a hold known to be there: there are no more of them than
-// acquires.
+// whose tries all failed, or 100 per second of those with an answer. The first try of a residue is
+// free, and so is the first one to remove a hold once it is known to be there: there are no more of
+// them than acquires.
 const (
 	budgetMax    = 1000
 	budgetPerSec = 1000
@@ -33,10 +33,11 @@ const (
 	costAnswered = 10
 )
 
-// cost is what the next try of a residue costs.
-func cost(tries int, answered, present bool) int {
+// cost is what the next try of a residue costs. found: a hold has become known to be there, and no
+// try to remove it failed.
+func cost(tries int, answered, found bool) int {
 	switch {
-	case tries == 0 || present:
+	case tries == 0 || found:
 		return 0
 	case answered:
 		return costAnswered
