@@ -122,9 +122,7 @@ func (a *adapter) sendPart(ctx context.Context, p *part, rebuild func(i int, blo
 			n.observe(c.sent, all[len(all)-1].NonRedisError() == nil)
 			return readAll(all), nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, pooledTimeout)
-		defer cancel()
-		return readAll(a.client.DoMulti(ctx, own...)), nil
+		return readAll(a.client.DoMulti(n.patient(ctx, c), own...)), nil
 	})
 	if err != nil {
 		return slices.Repeat([]driver.Result{{Err: err}}, len(p.cmds))
@@ -146,10 +144,8 @@ func (a *adapter) eachPooled(ctx context.Context, n *node, cmds rueidis.Commands
 	for range min(len(cmds), maxPooled) {
 		wg.Go(func() {
 			for i := range next {
-				results[i].Reply, results[i].Err = detach(ctx, n, n.gates(pooled), func(*call) (driver.Reply, error) {
-					ctx, cancel := context.WithTimeout(ctx, pooledTimeout)
-					defer cancel()
-					return read(a.client.Do(ctx, cmds[i]))
+				results[i].Reply, results[i].Err = detach(ctx, n, n.gates(pooled), func(c *call) (driver.Reply, error) {
+					return read(a.client.Do(n.patient(ctx, c), cmds[i]))
 				})
 			}
 		})

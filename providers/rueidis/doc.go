@@ -18,6 +18,8 @@
 //     that Sentinels have deposed.
 //   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client
 //     is connecting too.
+//   - A command whose ctx ends within a second is sent from a goroutine of its own, so that the late
+//     reply resolves its outcome if the caller leaves before.
 //   - A shared connection that is silent is avoided. rueidis keeps it until its own ping fails,
 //     eleven seconds with default options; meanwhile commands for its node go over up to 16
 //     connections of the client's pool, which are closed when they fail as well. A connection
@@ -46,8 +48,8 @@
 //     new one but is silent, the calls that wait for it return when the client gives up dialing
 //     (Dialer.Timeout, 5 s by default). In a cluster it trusts none, and each call takes a
 //     goroutine.
-//   - If ctx ends while the client is connecting, it is known that nothing was sent, but not where a
-//     connection of the client's pool is dialed, nor of a client that is wrapped, as for tracing.
+//   - Of a client that is wrapped, as for tracing, it is not known that nothing was sent if ctx ends
+//     while the client is connecting.
 //   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the
 //     commands in flight. One that looks like a failed dial or a refused login comes as
 //     driver.ErrNotSent then, though the command may have run.

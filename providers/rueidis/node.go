@@ -59,6 +59,9 @@ func (n *node) route(ctx context.Context) route {
 		urgent: driver.Urgent(ctx), cluster: n.cluster,
 		warm: n.replies.Load() >= warm, crowded: n.direct.Load() >= maxDirect,
 	}
+	if deadline, ok := ctx.Deadline(); ok {
+		c.hurried = time.Until(deadline) < hurry
+	}
 	if oldest := n.oldest.Load(); oldest != 0 {
 		c.overdue = overdue(n.now(), time.Duration(oldest), time.Duration(n.replied.Load()), time.Duration(n.newest.Load()))
 	}

@@ -58,6 +58,9 @@ func withText(reply *rueidis.RedisError, text string) error {
 }
 
 func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error {
+	if unsent, ok := errors.AsType[*unsentError](err); ok {
+		return driver.NotSent(unsent.err)
+	}
 	notSent := driver.DialFailed(err) || errors.Is(err, rueidis.ErrNoSlot)
 	if refusal, ok := rueidis.IsRedisErr(err); ok { // no answer to the command, but to the client's introducing itself
 		notSent = true

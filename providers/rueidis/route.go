@@ -10,7 +10,7 @@ const (
 	direct route = iota
 	// detached: over a shared connection, in a goroutine of its own that the caller can leave. A
 	// client that connects does not look at ctx, and one call waits for what another dials under a
-	// ctx of its own.
+	// ctx of its own. The late reply to a detached command is reported, if its caller leaves.
 	detached
 	// pooled: over a connection of the client's pool that the command has for itself, and that the
 	// client closes if the command gets no reply.
@@ -22,6 +22,8 @@ const (
 const (
 	// warm is how many replies in a row make it likely that all shared connections work.
 	warm = 64
+	// hurry is how soon the ctx of a command ends whose caller is likely to leave before the reply.
+	hurry = time.Second
 	// doubt is how long a shared connection may be silent before a free connection of the pool is
 	// used.
 	doubt = 50 * time.Millisecond
@@ -37,6 +39,7 @@ type condition struct {
 	cluster bool          // the client may have to connect to a node for any command
 	warm    bool          // the last commands were all answered
 	crowded bool          // many commands are under way in their callers' goroutines
+	hurried bool          // the caller's ctx ends soon
 	overdue time.Duration // for how long a shared connection of the node has been silent
 }
 
@@ -52,7 +55,7 @@ func choose(c condition) route {
 		return pooled
 	case c.overdue >= doubt:
 		return spare
-	case c.cluster || !c.warm || c.crowded:
+	case c.cluster || !c.warm || c.crowded || c.hurried:
 		return detached
 	default:
 		return direct

@@ -18,6 +18,7 @@ func TestChoose(t *testing.T) {
 		{"not warm yet", condition{}, detached},
 		{"a cluster", condition{warm: true, cluster: true}, detached},
 		{"many go direct", condition{warm: true, crowded: true}, detached},
+		{"in a hurry", condition{warm: true, hurried: true}, detached},
 		{"urgent, and all is well", condition{warm: true, urgent: true}, direct},
 		{"a moment ago", condition{overdue: doubt - moment}, detached},
 		{"not for long", condition{overdue: doubt}, spare},

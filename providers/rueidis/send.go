@@ -53,9 +53,7 @@ func sendDetached[T any](ctx context.Context, a *adapter, n *node, r route, cmd,
 			n.observe(c.sent, res.NonRedisError() == nil)
 			return convert(ctx, a, res, closing, read)
 		}
-		sending, cancel := context.WithTimeout(ctx, pooledTimeout)
-		defer cancel()
-		return convert(ctx, a, a.client.Do(sending, own), closing, read)
+		return convert(ctx, a, a.client.Do(n.patient(ctx, c), own), closing, read)
 	})
 }
 
@@ -176,6 +174,19 @@ func (n *node) lasting(ctx context.Context, c *call) context.Context {
 	return lasting{dated{ctx, time.Now().Add(pooledTimeout)}, n, c}
 }
 
+// lag is how much longer than ctx a command waits for its reply on a connection of its own. A late
+// reply resolves the outcome.
+const lag = time.Second
+
+// patient returns ctx as the client sees it for a command on a connection of its own.
+func (n *node) patient(ctx context.Context, c *call) context.Context {
+	latest := time.Now().Add(pooledTimeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(lag).Before(latest) {
+		latest = deadline.Add(lag)
+	}
+	return lasting{dated{ctx, latest}, n, c}
+}
+
 type dated struct {
 	context.Context
 	deadline time.Time
@@ -195,11 +206,23 @@ func (l lasting) Done() <-chan struct{} { return l.call.over }
 
 // Err implements context.Context.
 func (l lasting) Err() error {
-	if err := l.Context.Err(); err != nil {
+	err := l.Context.Err()
+	if err == nil && !l.node.allow(l.call) {
+		err = context.Canceled // ctx ended this moment
+	}
+	select {
+	case <-l.call.over: // the client may have sent the command
 		return err
+	default:
 	}
-	if !l.node.allow(l.call) {
-		return context.Canceled // ctx ended this moment
+	if err != nil && l.node.asks {
+		err = &unsentError{err}
 	}
-	return nil
+	return err
 }
+
+// unsentError is what a client returns that asked for Err and then did not send.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -136,4 +137,45 @@ func TestNotSentWhileConnecting(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What becomes of a command whose caller leaves soon is always known at last, so that nothing has
+// to be cleaned up by repetition: at once, or by the late answer.
+func TestImpatientCallers(t *testing.T) {
+	t.Parallel()
+	const callers, calls = 100, 20
+	srv := redistest.Start(t, redistest.Options{})
+	p := faultproxy.Start(t, srv.Addr())
+	drv := dial(t, redis.ClientOption{InitAddress: []string{p.Addr()}, DisableCache: true})
+	for range 100 { // it is careful at first
+		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Latency(5 * time.Millisecond)
+	var wg, late sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for i := range calls {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+				_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+				cancel()
+				pending, ok := errors.AsType[*driver.PendingError](err)
+				switch {
+				case ok:
+					late.Add(1)
+					pending.OnAnswer(func(_ any, err error) {
+						defer late.Done()
+						if err != nil && !driver.NotExecuted(err) {
+							t.Errorf("late answer: %v, want what became of the command", err)
+						}
+					})
+				case err != nil && !driver.NotExecuted(err):
+					t.Errorf("SetNX: %v, want a PendingError or ErrNotSent", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	within(t, "all late answers", late.Wait)
 }
