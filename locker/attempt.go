@@ -22,7 +22,8 @@ type AttemptError struct {
 	Server string
 	// Took is the time from the first send to the error.
 	Took time.Duration
-	Err  error
+	// Err is the error of the last send.
+	Err error
 }
 
 // NewAttemptError makes an AttemptError of err. The address is the one that a network error in it names, or else server.

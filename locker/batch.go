@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Batched is implemented by a Lease whose renewals can travel with those of other leases, in one round trip.
+// Batched is implemented by a Lease whose renewals can travel with those of other leases, in one
+// round trip.
 type Batched interface {
 	Lease
-	// Batch is equal (==) for leases that can travel together, which have a server in common. It must be comparable.
-	// nil: this one travels alone.
+	// Batch is equal (==) for leases that can travel together, which have a server in common. It
+	// must be comparable. nil: this one travels alone.
 	Batch() any
-	// RenewBatch renews leases whose Batch is the receiver's, and fills in the Term and Err of each. It sends each at most
-	// once, and bounds its waiting for the answers.
+	// RenewBatch renews leases whose Batch is the receiver's, and fills in the Term and Err of
+	// each. It sends each at most once, and bounds its waiting for the answers.
 	RenewBatch(ctx context.Context, renewals []Renewal)
 }
 
@@ -25,14 +26,15 @@ type Renewal struct {
 	Err  error
 }
 
-// BatchOf returns what locks that can be renewed together have in common: it is equal (==) for them. nil: lock is renewed
-// alone.
+// BatchOf returns what locks that can be renewed together have in common: it is equal (==) for
+// them. nil: lock is renewed alone.
 func BatchOf(lock *Lock) any {
 	_, batch := lock.batched()
 	return batch
 }
 
-// batched finds the lease that can be renewed together with others, behind the wrappers that leave renewals alone.
+// batched finds the lease that can be renewed together with others, behind the wrappers that leave
+// renewals alone.
 func (l *Lock) batched() (Batched, any) {
 	if !l.valid() {
 		return nil, nil
@@ -43,9 +45,9 @@ func (l *Lock) batched() (Batched, any) {
 	return nil, nil
 }
 
-// RenewBatch does to each lock what Renew(ctx, 0) does, and returns the errors in the order of the locks. Those that share
-// the first one's batch ([BatchOf]) are sent together, once; the others are renewed alone. It waits for no callback: see
-// [RenewAlone]. It is for middleware.
+// RenewBatch does to each lock what Renew(ctx, 0) does, and returns the errors in the order of the
+// locks. Those that share the first one's batch ([BatchOf]) are sent together, once; the others are
+// renewed alone. It waits for no callback: see [RenewAlone]. It is for middleware.
 func RenewBatch(ctx context.Context, locks []*Lock) []error {
 	errs := make([]error, len(locks))
 	var (

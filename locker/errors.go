@@ -112,7 +112,8 @@ type OpError struct {
 	Op string
 	// Name is the lock's name.
 	Name string
-	Err  error
+	// Err is the error that the operation met.
+	Err error
 }
 
 // Error implements error.
@@ -141,6 +142,7 @@ func opError(op, name string, err error) error {
 
 // ContentionError says who holds the lock. It matches ErrNotAcquired.
 type ContentionError struct {
+	// Name is the lock's name.
 	Name string
 	// Owner and Note are the holder's; empty unless the value found is exactly of our form.
 	Owner, Note string

@@ -9,8 +9,9 @@ import (
 type Grant struct {
 	Name  string
 	Owner string // empty: the Lock makes a random one when it is asked
-	// Token names the hold at the strategy; whoever knows it can release. No printing, logging or JSON shows it, but fmt
-	// does where a Grant is in a field that is not exported: keep a Grant in none.
+	// Token names the hold at the strategy; whoever knows it can release. No printing, logging or
+	// JSON shows it, but fmt does where a Grant is in a field that is not exported: keep a Grant in
+	// none.
 	Token string `json:"-"`
 	Mode  Mode
 	TTL   time.Duration
@@ -28,9 +29,10 @@ const (
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
 	OpRaiseFence                   // set the tenure's fencing token to at least Fence, only while the token holds
-	// OpGiveBack undoes an attempt that came to nothing, and wakes nobody: it ends a hold as OpRelease does, and gives one
-	// that was taken over by a resume back to whom it was taken from, whose Lock and Handle then work again. A lease that
-	// knows no such thing is released instead, or left to its end where it was taken over.
+	// OpGiveBack undoes an attempt that came to nothing, and wakes nobody: it ends a hold as
+	// OpRelease does, and gives one that was taken over by a resume back to whom it was taken from,
+	// whose Lock and Handle then work again. A lease that knows no such thing is released instead,
+	// or left to its end where it was taken over.
 	OpGiveBack
 )
 
@@ -74,29 +76,32 @@ func (o Op) noun() string {
 	}
 }
 
-// Term is what an operation brought about. A zero Deadline after OpRenew means never; a zero Fence, unchanged.
+// Term is what an operation brought about. A zero Deadline after OpRenew means never; a zero Fence,
+// unchanged.
 type Term struct {
 	Deadline time.Time
 	Fence    int64
 }
 
-// Lease is a strategy's side of one hold. Do answers an operation it does not know with errors.ErrUnsupported; a wrapper
-// passes on what it does not know. An error that matches ErrNotHeld says that the hold is gone; ErrUnknownOutcome, that
-// this is not known. Do may be called from several goroutines at once.
+// Lease is a strategy's side of one hold. Do answers an operation it does not know with
+// errors.ErrUnsupported; a wrapper passes on what it does not know. An error that matches
+// ErrNotHeld says that the hold is gone; ErrUnknownOutcome, that this is not known. Do may be
+// called from several goroutines at once.
 //
-// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel together (see [Batched]) and
-// what else the strategy's Lease can do is found ([Tokened]).
+// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel
+// together (see [Batched]) and what else the strategy's Lease can do is found ([Tokened]).
 type Lease interface {
 	Do(ctx context.Context, op Op) (Term, error)
 }
 
-// Sourced is implemented by a Lease that can tell its traces where it comes from, and by a Locker over one driver.
+// Sourced is implemented by a Lease that can tell its traces where it comes from, and by a Locker
+// over one driver.
 type Sourced interface {
 	Source() Source
 }
 
-// Tokened is implemented by a Lease whose token changes while it is held: [Lock.Handle] asks for it in place of the Grant's.
-// A quorum's token is made of those of its nodes, which come and go.
+// Tokened is implemented by a Lease whose token changes while it is held: [Lock.Handle] asks for it
+// in place of the Grant's. A quorum's token is made of those of its nodes, which come and go.
 type Tokened interface {
 	Lease
 	Token() string
@@ -116,7 +121,8 @@ func behind[T Lease](lease Lease) (found T, ok bool) {
 	}
 }
 
-// NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else of ctx is kept.
+// NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else
+// of ctx is kept.
 func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
 	made := &struct { // one allocation for both
 		lock   Lock
@@ -132,7 +138,8 @@ func NewLock(ctx context.Context, g Grant, l Lease) *Lock {
 	return lock
 }
 
-// WrapLease puts wrap around lock's Lease. It is for middleware, before the lock is handed over: by one goroutine at a time.
+// WrapLease puts wrap around lock's Lease. It is for middleware, before the lock is handed over: by
+// one goroutine at a time.
 func WrapLease(lock *Lock, wrap func(Lease) Lease) {
 	wrapped := wrap(lock.current()) // without the mutex: wrap may ask the lock
 	if !lock.valid() {
@@ -152,8 +159,8 @@ func (l *Lock) current() Lease {
 	return l.hidden.Load().lease
 }
 
-// ExplainEnd says why nothing extends lock's lease any more: where it runs out, Err matches ErrLost and cause. It ends
-// nothing by itself.
+// ExplainEnd says why nothing extends lock's lease any more: where it runs out, Err matches ErrLost
+// and cause. It ends nothing by itself.
 func ExplainEnd(lock *Lock, cause error) {
 	if !lock.valid() {
 		return
@@ -163,7 +170,8 @@ func ExplainEnd(lock *Lock, cause error) {
 	lock.cause = cause
 }
 
-// MarkLost ends lock with an error that matches ErrLost and cause, unless it ended before. It sends nothing.
+// MarkLost ends lock with an error that matches ErrLost and cause, unless it ended before. It sends
+// nothing.
 func MarkLost(lock *Lock, cause error) {
 	if !lock.valid() {
 		return

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// minTick and maxTick bound how often a wait for the end of a lease looks at the wall clock, at most: timers stand still while a machine
-// is suspended, leases do not.
+// minTick and maxTick bound how often a wait for the end of a lease looks at the wall clock, at
+// most: timers stand still while a machine is suspended, leases do not.
 const (
 	minTick = time.Second
 	maxTick = 10 * time.Second
@@ -15,8 +15,8 @@ const (
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Done is closed when the lock is released, lost, or past its Deadline, whether or not the server can be reached. It is a
-// signal, not a barrier: see the package comment.
+// Done is closed when the lock is released, lost, or past its Deadline, whether or not the server
+// can be reached. It is a signal, not a barrier: see the package comment.
 func (l *Lock) Done() <-chan struct{} {
 	if !l.valid() {
 		return closedChan
@@ -68,9 +68,9 @@ type afterDone struct {
 
 // AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
 // If the lock has ended, AfterDone calls f itself. If Release or Renew ends the lock, f runs in
-// their caller's goroutine, before a release is sent; if a callback of the same lock is running when
-// Renew finds the lock lost, f runs after it in its goroutine. Otherwise f runs in a goroutine of
-// its own, so that an f that blocks delays no other lock. AfterDone takes no goroutine while the
+// their caller's goroutine, before a release is sent; if a callback of the same lock is running
+// when Renew finds the lock lost, f runs after it in its goroutine. Otherwise f runs in a goroutine
+// of its own, so that an f that blocks delays no other lock. AfterDone takes no goroutine while the
 // lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
@@ -151,7 +151,8 @@ func (e *ending) run() {
 	}
 }
 
-// end records why the lock is no longer held, unless it ended before. The mutex is held. nil: nobody needs to be told.
+// end records why the lock is no longer held, unless it ended before. The mutex is held. nil:
+// nobody needs to be told.
 func (l *Lock) end(err error) *ending {
 	if l.err != nil {
 		return nil
@@ -204,7 +205,8 @@ func (l *Lock) left() time.Duration {
 	return min(l.deadline.Sub(now), l.deadline.Round(0).Sub(now.Round(0)))
 }
 
-// watch starts the timer that ends the lock. The mutex is held. A lock that nobody waits for has none.
+// watch starts the timer that ends the lock. The mutex is held. A lock that nobody waits for has
+// none.
 func (l *Lock) watch() {
 	if l.err != nil || l.timer != nil || l.deadline.IsZero() {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Lock is one hold. The nil and the zero Lock are not held: their methods say ErrNotHeld. A Lock is safe for concurrent
-// use and must not be copied.
+// Lock is one hold. The nil and the zero Lock are not held: their methods say ErrNotHeld. A Lock is
+// safe for concurrent use and must not be copied.
 type Lock struct {
 	// hidden is nil in the zero Lock.
 	hidden atomic.Pointer[hidden]
@@ -34,8 +34,9 @@ type Lock struct {
 	dress    func(context.Context) context.Context // for Context; nil: as it is
 }
 
-// hidden is what no printer may show. It is behind an atomic.Pointer because printers that look into what is not exported, such
-// as those of test frameworks, follow every other pointer, and interfaces too: a Lease may know the token.
+// hidden is what no printer may show. It is behind an atomic.Pointer because printers that look
+// into what is not exported, such as those of test frameworks, follow every other pointer, and
+// interfaces too: a Lease may know the token.
 type hidden struct {
 	token string
 	lease Lease // guarded by Lock.mu
@@ -88,7 +89,8 @@ func (l *Lock) TTL() time.Duration {
 	return l.grant.TTL
 }
 
-// Handle names the hold to another process, which takes it over with [Resume]. Who has it can release the lock.
+// Handle names the hold to another process, which takes it over with [Resume]. Who has it can
+// release the lock.
 func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
@@ -104,8 +106,8 @@ func (l *Lock) Handle() Handle {
 	return NewHandle(g)
 }
 
-// Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so that a check like
-// `WHERE fence <= $1` fails closed.
+// Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so
+// that a check like `WHERE fence <= $1` fails closed.
 func (l *Lock) Fence() int64 {
 	if !l.valid() {
 		return 0
@@ -115,8 +117,8 @@ func (l *Lock) Fence() int64 {
 	return l.grant.Fence
 }
 
-// Deadline is until when the lease is ours, by the local clock and under the assumptions of the package comment. Zero:
-// for ever, or not held at all.
+// Deadline is until when the lease is ours, by the local clock and under the assumptions of the
+// package comment. Zero: for ever, or not held at all.
 func (l *Lock) Deadline() time.Time {
 	if !l.valid() {
 		return time.Time{}
@@ -126,10 +128,11 @@ func (l *Lock) Deadline() time.Time {
 	return l.deadline
 }
 
-// Renew extends the lease to ttl from now; zero: the TTL as acquired. It never shortens a lease and never brings one back:
-// after Done it sends nothing. ctx bounds the asking.
+// Renew extends the lease to ttl from now; zero: the TTL as acquired. It never shortens a lease and
+// never brings one back: after Done it sends nothing. ctx bounds the asking.
 //
-// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the client's.
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
+// client's.
 func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	op := Op{Kind: OpRenew, TTL: ttl}
 	if ttl == 0 && l != nil {
@@ -141,8 +144,8 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// do runs an operation that keeps the hold. invalid is what was found wrong with its arguments. Where the lock has ended
-// meanwhile, ended is whom to tell.
+// do runs an operation that keeps the hold. invalid is what was found wrong with its arguments.
+// Where the lock has ended meanwhile, ended is whom to tell.
 func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) (ended *ending, err error) {
 	if ctx == nil {
 		invalid = driver.Invalid("Lock."+name+" ctx", "nil", "a context; context.Background() where there is none")
@@ -158,8 +161,9 @@ func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) (ended
 	return ended, opError(name, l.Name(), err)
 }
 
-// whileHeld is the ctx of an operation: its Err tells of the lock's end too, so that nothing is sent again after it. Its
-// Done does not, and so costs nothing: each send is bounded by itself, and what it may bring about changes nothing.
+// whileHeld is the ctx of an operation: its Err tells of the lock's end too, so that nothing is
+// sent again after it. Its Done does not, and so costs nothing: each send is bounded by itself, and
+// what it may bring about changes nothing.
 type whileHeld struct {
 	context.Context
 	lock *Lock
@@ -176,7 +180,8 @@ func (w whileHeld) Err() error {
 	return nil
 }
 
-// apply records what an operation brought about. What ended while it was under way stays ended. ended is whom to tell.
+// apply records what an operation brought about. What ended while it was under way stays ended.
+// ended is whom to tell.
 func (l *Lock) apply(op Op, term Term, err error) (ended *ending, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,12 +218,13 @@ func (l *Lock) keep(op Op, term Term, err error) error {
 	return nil
 }
 
-// Release ends the hold. It is terminal whatever its outcome: a second call answers ErrReleased and sends nothing. A
-// cancelled ctx does not stop it; the waiting for its answer is bounded by the strategy. It is sent even after the loss.
+// Release ends the hold. It is terminal whatever its outcome: a second call answers ErrReleased and
+// sends nothing. A cancelled ctx does not stop it; the waiting for its answer is bounded by the
+// strategy. It is sent even after the loss.
 //
-// Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile), ErrUnknownOutcome (the lock
-// frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx is nil; the lock was released all the same), the
-// client's.
+// Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
+// ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
+// is nil; the lock was released all the same), the client's.
 func (l *Lock) Release(ctx context.Context) (err error) {
 	if ctx == nil { // it is terminal, and so sent all the same
 		ctx = context.Background()

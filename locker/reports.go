@@ -2,7 +2,8 @@ package locker
 
 import "slices"
 
-// maxReports bounds the reports of a lock that wait. Beyond that, the oldest that may be dropped is.
+// maxReports bounds the reports of a lock that wait. Beyond that, the oldest that may be dropped
+// is.
 const maxReports = 64
 
 // reports are the events of a lock that are yet to be reported, in order. One goroutine at a time
@@ -52,8 +53,8 @@ func (l *Lock) startReports() bool {
 	return true
 }
 
-// report runs what waits in the caller's goroutine, after the signals of ended. If another goroutine
-// is reporting, it reports that too, in its turn.
+// report runs what waits in the caller's goroutine, after the signals of ended. If another
+// goroutine is reporting, it reports that too, in its turn.
 func (l *Lock) report(ended *ending) {
 	ended.signal()
 	if l.startReports() {

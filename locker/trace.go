@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Trace is a set of callbacks for the events of locks, in the manner of net/http/httptrace. Any of them may be nil. They
-// are called in the goroutine where the event happens, possibly several at once, and must be quick. The ctx they get
-// carries the values of the ctx of the acquire.
+// Trace is a set of callbacks for the events of locks, in the manner of net/http/httptrace. Any of
+// them may be nil. They are called in the goroutine where the event happens, possibly several at
+// once, and must be quick. The ctx they get carries the values of the ctx of the acquire.
 //
-// There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time: a
-// callback that blocks delays the reports of its lock, and neither a renewal nor a release. What is
-// reported meanwhile is called in the same goroutine, after it, or in one of the lock's own. So are
-// renewals that middleware makes, such as watchdog's, and Lost if the Deadline has passed. If more
-// than 64 reports of a lock wait, the oldest that report only a renewal are dropped. NodeFailing
-// and NodeRecovered are called in order in a goroutine of the quorum's own.
+// There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time:
+// a callback that blocks delays the reports of its lock, and neither a renewal nor a release. What
+// is reported meanwhile is called in the same goroutine, after it, or in one of the lock's own. So
+// are renewals that middleware makes, such as watchdog's, and Lost if the Deadline has passed. If
+// more than 64 reports of a lock wait, the oldest that report only a renewal are dropped.
+// NodeFailing and NodeRecovered are called in order in a goroutine of the quorum's own.
 type Trace struct {
 	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt, or one of those that it is made of
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
@@ -24,9 +24,10 @@ type Trace struct {
 	Released func(context.Context, ReleasedInfo) // a release ended
 	Lost     func(context.Context, LostInfo)     // a Lock was lost
 
-	// NodeFailing and NodeRecovered report a change of one node of a quorum, once per change. A failure
-	// is reported to the Trace of the first operation that has one and notices it, and its end to the
-	// same Trace, whichever operation notices that. They are about the node, not about a lock.
+	// NodeFailing and NodeRecovered report a change of one node of a quorum, once per change. A
+	// failure is reported to the Trace of the first operation that has one and notices it, and its
+	// end to the same Trace, whichever operation notices that. They are about the node, not about a
+	// lock.
 	NodeFailing   func(context.Context, NodeInfo) // a node began to fail, or stopped answering
 	NodeRecovered func(context.Context, NodeInfo) // a node that failed answers again
 }
@@ -129,8 +130,8 @@ type NodeInfo struct {
 
 type traceKey struct{}
 
-// WithTrace returns a ctx whose acquires, and the Locks that come of them, report to t, and to what ctx reported to
-// before.
+// WithTrace returns a ctx whose acquires, and the Locks that come of them, report to t, and to what
+// ctx reported to before.
 func WithTrace(ctx context.Context, t *Trace) context.Context {
 	if old := TraceFrom(ctx); old != nil && t != nil {
 		t = &Trace{
@@ -152,8 +153,8 @@ func WithTrace(ctx context.Context, t *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// WithoutTrace returns a ctx that reports to no Trace. It is for strategies that are made of other Lockers, whose Locks are
-// not the caller's.
+// WithoutTrace returns a ctx that reports to no Trace. It is for strategies that are made of other
+// Lockers, whose Locks are not the caller's.
 func WithoutTrace(ctx context.Context) context.Context {
 	if TraceFrom(ctx) == nil {
 		return ctx

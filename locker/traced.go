@@ -14,10 +14,11 @@ type tracing struct {
 	next   *tracing // the one that was there before
 }
 
-// TraceLock makes lock report its later events to t too: Renewed, Released and Lost, with the values of ctx. Unlike a Trace
-// in the ctx of the acquire, it hears of this Lock alone, not of those that a strategy makes it of. Where the lock has
-// ended already, Lost or Released, then without an error, is called at once: each Trace hears of an end. It is for middleware,
-// before the lock is handed over.
+// TraceLock makes lock report its later events to t too: Renewed, Released and Lost, with the
+// values of ctx. Unlike a Trace in the ctx of the acquire, it hears of this Lock alone, not of
+// those that a strategy makes it of. Where the lock has ended already, Lost or Released, then
+// without an error, is called at once: each Trace hears of an end. It is for middleware, before the
+// lock is handed over.
 func TraceLock(ctx context.Context, lock *Lock, t *Trace) {
 	if !lock.valid() || t == nil {
 		return
@@ -55,8 +56,8 @@ func SourceOf(lock *Lock) Source {
 	return Source{}
 }
 
-// traced reports Acquired to the Trace in the ctx of the acquire, and keeps it if it wants to hear more. Nobody else knows
-// the lock yet.
+// traced reports Acquired to the Trace in the ctx of the acquire, and keeps it if it wants to hear
+// more. Nobody else knows the lock yet.
 func (l *Lock) traced(ctx context.Context, t *Trace) {
 	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
 	if t.Acquired == nil && !later {

@@ -68,21 +68,21 @@ func (l *log) waiting(a *acquisition, _ locker.WaitingInfo) {
 	}
 	a.Data.slow = time.AfterFunc(l.cfg.SlowWait-a.Age(), func() {
 		a.Meanwhile(func() {
-			l.log(a, l.cfg.SlowLevel, "lock wait is slow", append(asked(a), slog.Duration("waited", a.Age()))...)
+			l.log(a, l.cfg.SlowLevel, "lock wait is slow", append(requestAttrs(a), slog.Duration("waited", a.Age()))...)
 		})
 	})
 }
 
 func (l *log) contended(a *acquisition, refusal error, queued int) {
-	attrs := asked(a)
+	attrs := requestAttrs(a)
 	if queued > 0 {
 		attrs = append(attrs, slog.Int("queued", queued))
 	}
 	l.log(a, l.cfg.ContendedLevel, "lock contended", l.holder(attrs, refusal)...)
 }
 
-// asked is which lock is asked for.
-func asked(a *acquisition) []slog.Attr {
+// requestAttrs returns which lock is asked for.
+func requestAttrs(a *acquisition) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 9)
 	return append(attrs, printable("lock", a.Data.name), slog.String("mode", a.Data.mode.String()))
 }
@@ -93,15 +93,15 @@ func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
 	if held == nil {
 		return attrs
 	}
-	attrs = names(attrs, held)
+	attrs = appendHolder(attrs, held)
 	if held.Left > 0 {
 		attrs = append(attrs, slog.Duration("lease_left", held.Left))
 	}
 	return attrs
 }
 
-// names appends who a holder is.
-func names(attrs []slog.Attr, held *locker.ContentionError) []slog.Attr {
+// appendHolder appends who a holder is.
+func appendHolder(attrs []slog.Attr, held *locker.ContentionError) []slog.Attr {
 	if held.Owner != "" {
 		attrs = append(attrs, printable("holder_owner", held.Owner))
 	}
@@ -116,12 +116,12 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 	if a.Data.slow != nil {
 		a.Data.slow.Stop()
 		if r.Took >= l.cfg.SlowWait {
-			attrs := append(asked(a),
+			attrs := append(requestAttrs(a),
 				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts))
 			if errors.Is(err, locker.ErrNotAcquired) {
 				attrs = l.holder(attrs, err)
 			} else if held := observe.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
-				attrs = names(attrs, held) // whose lease is not known any more
+				attrs = appendHolder(attrs, held) // whose lease is not known any more
 			}
 			if r.Outcome.Failed() {
 				attrs = l.failure(attrs, err)
@@ -154,18 +154,19 @@ func (l *log) released(ctx context.Context, info locker.ReleasedInfo) {
 func (l *log) logEnd(
 	ctx context.Context, message string, source locker.Source, name string, mode locker.Mode, held time.Duration, outcome observe.Outcome, err error,
 ) {
-	attrs := append(ofHold(source, name, mode), slog.String("outcome", string(outcome)), slog.Duration("held", held))
+	attrs := append(holdAttrs(source, name, mode), slog.String("outcome", string(outcome)), slog.Duration("held", held))
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
 }
 
-// renewed logs that renewals of a lock begin to fail, and that they work again. A loss has a record of its own.
+// renewed logs that renewals of a lock begin to fail, and that they work again. A loss has a record
+// of its own.
 func (l *log) renewed(ctx context.Context, info locker.RenewedInfo) {
 	if errors.Is(info.Err, locker.ErrNotHeld) || errors.Is(info.Err, locker.ErrInvalid) {
 		return
 	}
 	a := l.observer.Of(ctx)
 	failures, lasted := a.Data.count(info.Err != nil)
-	attrs := ofHold(info.Source, info.Name, a.Data.mode)
+	attrs := holdAttrs(info.Source, info.Name, a.Data.mode)
 	switch {
 	case info.Err != nil && failures == 1:
 		attrs = append(attrs, slog.Duration("left", time.Until(info.Deadline)))
@@ -176,7 +177,8 @@ func (l *log) renewed(ctx context.Context, info locker.RenewedInfo) {
 	}
 }
 
-// count counts a renewal, and returns how many failed in a row, and for how long. A success begins anew.
+// count counts a renewal, and returns how many failed in a row, and for how long. A success begins
+// anew.
 func (s *state) count(failed bool) (failures int, lasted time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,16 +198,16 @@ func (s *state) count(failed bool) (failures int, lasted time.Duration) {
 
 // nodeFailing reports that a node of a quorum began to fail.
 func (l *log) nodeFailing(ctx context.Context, info locker.NodeInfo) {
-	l.log(ctx, l.cfg.FailingLevel, "redlock node fails", l.failure(node(info), info.Err)...)
+	l.log(ctx, l.cfg.FailingLevel, "redlock node fails", l.failure(nodeAttrs(info), info.Err)...)
 }
 
 // nodeRecovered reports that it answers again.
 func (l *log) nodeRecovered(ctx context.Context, info locker.NodeInfo) {
-	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered", append(node(info), slog.Duration("failed_for", info.For))...)
+	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered", append(nodeAttrs(info), slog.Duration("failed_for", info.For))...)
 }
 
-// node is which node of a quorum changed, and how many fail now.
-func node(info locker.NodeInfo) []slog.Attr {
+// nodeAttrs returns which node of a quorum changed, and how many fail now.
+func nodeAttrs(info locker.NodeInfo) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.Int("node", info.Node))
 	if info.Name != "" {
@@ -215,8 +217,8 @@ func node(info locker.NodeInfo) []slog.Attr {
 		slog.Int("nodes", info.Nodes), slog.Int("failing", info.Failing))
 }
 
-// ofHold is which lock is held, and where.
-func ofHold(source locker.Source, name string, mode locker.Mode) []slog.Attr {
+// holdAttrs returns which lock is held, and where.
+func holdAttrs(source locker.Source, name string, mode locker.Mode) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 9)
 	return append(attrs, printable("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
 		slog.String("provider", source.Client), slog.String("address", source.Address))

@@ -36,46 +36,6 @@ func (t timing) silence(since, now time.Time) time.Duration {
 	return silence
 }
 
-// reentry is an owner that acquired the lock by early attempts, and how often since the last
-// release in this process. Once proves nothing: a strategy that is not reentrant grants it if the
-// lock is free.
-type reentry struct {
-	owner string
-	times int
-}
-
-func (r reentry) proven(owner string) bool { return r.times > 1 && r.owner == owner }
-
-func (r reentry) add(owner string) reentry {
-	if r.owner != owner {
-		r = reentry{owner: owner}
-	}
-	r.times++
-	return r
-}
-
-// refusal is an attempt that was refused, as a waiter with an owner looks at it.
-type refusal struct {
-	by     string // the owner that made the attempt; "": none was asked for
-	holder string // the owner that holds the lock; "": unknown
-	after  bool   // the attempt began after the waiter entered
-}
-
-// owes reports whether a waiter still has to find out, after an attempt of any waiter was refused,
-// whether its owner holds the lock. owed is whether it had to before.
-func owes(owed bool, owner string, r refusal) bool {
-	switch {
-	case r.by == owner: // that was as good as its own
-		return owed && !r.after
-	case r.holder == owner:
-		return true
-	case r.holder == "":
-		return owed
-	default:
-		return owed && !r.after
-	}
-}
-
 // record stores the outcome of w's attempt, which took the time took, for all waiters.
 func (w *waiter) record(o outcome, took time.Duration) {
 	q := w.queue
@@ -95,21 +55,11 @@ func (w *waiter) record(o outcome, took time.Duration) {
 		for i := range q.lines {
 			for v := q.lines[i].first; v != nil && q.owned > 0; v = v.behind {
 				if v.owner != "" {
-					v.setOwes(owes(v.owes, v.owner, refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
+					v.setUnchecked(staysUnchecked(v.unchecked, v.owner, refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
 				}
 			}
 		}
 	}
-	q.advance(w)
-}
-
-// triedEarly ends an early attempt. The next one is not made before pause ends.
-func (w *waiter) triedEarly(pause time.Time) {
-	q := w.queue
-	q.all.mu.Lock()
-	defer q.all.mu.Unlock()
-	q.endEarly(w)
-	q.early.notBefore = pause
 	q.advance(w)
 }
 
@@ -122,7 +72,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string) {
 	}
 	if w.trying {
 		q.reentry = q.reentry.add(w.owner)
-		q.invite(w.owner)
+		q.wakeOwner(w.owner)
 	}
 	sub := q.remove(w)
 	q.all.mu.Unlock()
@@ -135,7 +85,7 @@ func (qs *queues) acquiredBeside(lock *locker.Lock, note string) {
 	defer qs.mu.Unlock()
 	if q := qs.byName[lock.Name()]; q != nil {
 		q.granted(lock, note, lock.Mode() == locker.Shared)
-		q.invite(lock.Owner())
+		q.wakeOwner(lock.Owner())
 		q.advance(nil)
 	}
 }
@@ -149,23 +99,6 @@ func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
 		return
 	}
 	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: lock, at: time.Now()}
-}
-
-// invite makes the waiters of an owner that acquired the lock try early.
-func (q *queue) invite(owner string) {
-	if owner == "" {
-		return
-	}
-	for i := range q.lines {
-		for w := q.lines[i].first; w != nil; w = w.behind {
-			if w.owner == owner && !w.trying {
-				w.setOwes(true)
-				if q.reentry.proven(owner) {
-					w.tell(locker.ByTurn)
-				}
-			}
-		}
-	}
 }
 
 // released tells the leaders of name's queue, if there is one, that the lock may be free.
@@ -191,8 +124,9 @@ func (w *waiter) howLong() timing {
 }
 
 // latest returns the later of own, which is w's own outcome, and the one that was recorded last. If
-// there is neither and others are ahead, or were all the time, the lock counts as held by them. silence is how long the
-// queue has waited for an answer, if that outcome is too old for it: zero if it is not.
+// there is neither and others are ahead, or were all the time, the lock counts as held by them.
+// silence is how long the queue has waited for an answer, if that outcome is too old for it: zero
+// if it is not.
 func (w *waiter) latest(own outcome, now time.Time) (o outcome, silence time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()

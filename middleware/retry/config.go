@@ -12,22 +12,26 @@ import (
 
 // Config configures the waiting. The zero Config works.
 type Config struct {
-	// Policy makes the pauses between the attempts of one request; it is called once for each request that has to wait, so
-	// that nothing is shared. Attempts that a wake-up or the end of a lease brings about come on top: they neither ask the
-	// policy nor move the next pause's end. backoff.Stop (or any negative pause) gives up; so
-	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) is the classic "try so many times, this far
-	// apart". A Policy that returns nil is ErrInvalid at the acquire that asked it. Default: exponential from 5 ms, doubling
-	// to 250 ms, each pause drawn from half to one and a half of that, without end.
+	// Policy makes the pauses between the attempts of one request; it is called once for each
+	// request that has to wait, so that nothing is shared. Attempts that a wake-up or the end of a
+	// lease brings about come on top: they neither ask the policy nor move the next pause's end.
+	// backoff.Stop (or any negative pause) gives up; so
+	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) is the classic "try so
+	// many times, this far apart". A Policy that returns nil is ErrInvalid at the acquire that
+	// asked it. Default: exponential from 5 ms, doubling to 250 ms, each pause drawn from half to
+	// one and a half of that, without end.
 	Policy func() backoff.BackOff
 	// MaxAttempts is how many attempts one request sends at most. Default: 0, no limit.
 	MaxAttempts int
-	// FailFast returns transport errors, and server errors that may pass (LOADING, CLUSTERDOWN ...), at once. A lock that
-	// is held is still waited for. Default: false, they are retried as long as ctx, MaxWait, MaxAttempts and Policy allow.
+	// FailFast returns transport errors, and server errors that may pass (LOADING, CLUSTERDOWN
+	// ...), at once. A lock that is held is still waited for. Default: false, they are retried as
+	// long as ctx, MaxWait, MaxAttempts and Policy allow.
 	FailFast bool
-	// WakeJitter puts a random delay of up to this before an attempt that a release or the end of a lease brings about, so
-	// that processes that hear of it at the same moment do not try at the same moment. It helps where attempts that meet
-	// spoil each other. Where a refusal asks for more (ContentionError.Jitter, as of strategies/redlock), that is taken.
-	// Default: 0, no delay but what refusals ask for.
+	// WakeJitter puts a random delay of up to this before an attempt that a release or the end of a
+	// lease brings about, so that processes that hear of it at the same moment do not try at the
+	// same moment. It helps where attempts that meet spoil each other. Where a refusal asks for
+	// more (ContentionError.Jitter, as of strategies/redlock), that is taken. Default: 0, no delay
+	// but what refusals ask for.
 	WakeJitter time.Duration
 }
 
@@ -46,7 +50,8 @@ func defaultPolicy() backoff.BackOff {
 	)
 }
 
-// New returns a Middleware that waits. It may wrap several Lockers; each has queues of its own. Errors: ErrInvalid.
+// New returns a Middleware that waits. It may wrap several Lockers; each has queues of its own.
+// Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	if cfg.MaxAttempts < 0 {
 		return nil, driver.Invalid("retry.Config.MaxAttempts", strconv.Itoa(cfg.MaxAttempts), "1 or more, or 0 for no limit")

@@ -11,9 +11,10 @@
 //
 // # What is guaranteed
 //
-//   - An acquire returns soon after its ctx ends or Request.MaxWait has passed, wherever it waits, and leaves no timer or
-//     subscription behind it. Waiting takes no goroutine but the caller's; a queue has one while it asks for its
-//     subscription, which it gives up when its last waiter leaves.
+//   - An acquire returns soon after its ctx ends or Request.MaxWait has passed, wherever it waits,
+//     and leaves no timer or subscription behind it. Waiting takes no goroutine but the caller's; a
+//     queue has one while it asks for its subscription, which it gives up when its last waiter
+//     leaves.
 //   - The waiters of one process and name are served in order of arrival, with three exceptions.
 //     NoWait and Resume do not queue. A request whose owner may hold the lock tries before its turn
 //     (see below). If the strategy itself orders readers and writers (ContentionError.Ordered, as
@@ -51,6 +52,6 @@
 // by [locker.WaitingFrom], as rwhash does. MaxAttempts and the Policy's end apply to a request's
 // own attempts. While it queues behind others it sends none, and only MaxWait and ctx end its wait.
 //
-// A MaxWait that has passed matches [locker.ErrMaxWait], and not context.DeadlineExceeded unless the attempt that it cut off
-// reported that.
+// A MaxWait that has passed matches [locker.ErrMaxWait], and not context.DeadlineExceeded unless
+// the attempt that it cut off reported that.
 package retry

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// What ends a waiting other than a ctx. They are texts, not sentinels: the outcome is what a caller decides by.
+// What ends a waiting other than a ctx. They are texts, not sentinels: the outcome is what a caller
+// decides by.
 var (
 	errMaxAttempts = errors.New("MaxAttempts reached")
 	errPolicy      = errors.New("the backoff policy stopped")
@@ -54,8 +55,8 @@ func (e *giveUpError) Error() string {
 	return b.String()
 }
 
-// unanswered is the text where a server failed: the time says that it was over, and anything else that ended the waiting is
-// added.
+// unanswered is the text where a server failed: the time says that it was over, and anything else
+// that ended the waiting is added.
 func (e *giveUpError) unanswered(failed *locker.AttemptError) string {
 	remarks := " (" + attempts(e.attempts) + ")"
 	cause := failed.Cause()

@@ -6,16 +6,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// lease wakes the waiters of its own process when the hold ends: a pub/sub message takes a round trip more, and a foreign
-// channel may not be heard at all.
+// lease wakes the waiters of its own process when the hold ends: a pub/sub message takes a round
+// trip more, and a foreign channel may not be heard at all.
 type lease struct {
 	locker.Lease
 	queues *queues
 	name   string
 }
 
-// hearOf wraps the Lease of a lock just won. A Lock without one, as a test double may return, stays as it is.
-func (qs *queues) hearOf(lock *locker.Lock) {
+// notifyReleases wraps the Lease of a lock just won. A Lock without one, as a test double may
+// return, stays as it is.
+func (qs *queues) notifyReleases(lock *locker.Lock) {
 	if lock == nil {
 		return
 	}

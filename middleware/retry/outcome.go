@@ -9,10 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// hair is what Redis needs beyond a PTTL: a key expires in the millisecond after its time.
-const hair = time.Millisecond
+// expirySlack is what Redis needs beyond a PTTL: a key expires in the millisecond after its time.
+const expirySlack = time.Millisecond
 
-// outcome is what an attempt found out: the lock is held, or there was an error that may pass. The zero outcome is none.
+// outcome is what an attempt found out: the lock is held, or there was an error that may pass. The
+// zero outcome is none.
 type outcome struct {
 	held    *locker.ContentionError
 	here    *locker.Lock // the holder, if it is a request of this process
@@ -26,7 +27,7 @@ func (o outcome) leaseEnd() time.Time {
 	if o.held == nil || o.held.RetryAfter <= 0 {
 		return time.Time{}
 	}
-	return o.at.Add(o.held.RetryAfter + hair)
+	return o.at.Add(o.held.RetryAfter + expirySlack)
 }
 
 // error is the outcome as of now, in whole milliseconds as Redis counts them; nil for none.
@@ -52,7 +53,8 @@ func contention(name string, err error) *locker.ContentionError {
 	return nil
 }
 
-// safe tells whether err proves that nothing ran, neither in this send nor in an earlier one of the same attempt.
+// safe tells whether err proves that nothing ran, neither in this send nor in an earlier one of the
+// same attempt.
 func safe(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }

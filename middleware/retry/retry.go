@@ -122,8 +122,8 @@ func (a *acquisition) owner() string {
 	return owner
 }
 
-// try makes one attempt. Where it is not final, again is true. An early one is for an owner that may hold the lock already:
-// where it does not, it must not keep those ahead from the lock.
+// try makes one attempt. Where it is not final, again is true. An early one is for an owner that
+// may hold the lock already: where it does not, it must not keep those ahead from the lock.
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
 	ctx, req, sent := a.ctx, a.req, time.Now()
 	if early {
@@ -152,10 +152,10 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	switch {
 	case err != nil || lock == nil:
 	case a.place != nil:
-		a.queues.hearOf(lock)
+		a.queues.notifyReleases(lock)
 		a.place.acquired(lock, a.req.Note)
 	default:
-		a.queues.hearOf(lock)
+		a.queues.notifyReleases(lock)
 		a.queues.acquiredBeside(lock, a.req.Note)
 	}
 	return lock, err
@@ -170,8 +170,8 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	case a.lasting(err, held != nil):
 		return wrap(a.req, err)
 	case held != nil:
-		a.know(outcome{held: held, at: now}, took)
-		a.waits()
+		a.setOutcome(outcome{held: held, at: now}, took)
+		a.markWaiting()
 	case over:
 		known, ended, cause := a.known(now), a.ctx.Err(), context.Cause(a.ctx)
 		if replaces(known, err, ended, cause) {
@@ -181,7 +181,7 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 			a.last = outcome{err: bare(err), at: now} // not recorded for others: our ctx caused it
 		}
 	default:
-		a.know(outcome{err: bare(err), at: now}, took)
+		a.setOutcome(outcome{err: bare(err), at: now}, took)
 		if a.cfg.FailFast || a.resuming() && !safe(err) {
 			return wrap(a.req, err)
 		}
@@ -203,8 +203,8 @@ func (a *acquisition) over(now time.Time) bool {
 	return a.ctx.Err() != nil
 }
 
-// lasting tells whether err is an answer that another attempt would only repeat. An acquire that lost its lock before it
-// had it may try again; a resume may not.
+// lasting tells whether err is an answer that another attempt would only repeat. An acquire that
+// lost its lock before it had it may try again; a resume may not.
 func (a *acquisition) lasting(err error, refused bool) bool {
 	notHeld := errors.Is(err, locker.ErrNotHeld)
 	if a.resuming() {
@@ -213,8 +213,8 @@ func (a *acquisition) lasting(err error, refused bool) bool {
 	return !refused && !notHeld && !driver.Passing(err)
 }
 
-// waits tells the strategy, from the next attempt on, that this acquisition goes on waiting.
-func (a *acquisition) waits() {
+// markWaiting tells the strategy, from the next attempt on, that this acquisition goes on waiting.
+func (a *acquisition) markWaiting() {
 	if !a.waiting {
 		a.waiting, a.ctx = true, locker.WithWaiting(a.ctx, a.start)
 	}
@@ -222,8 +222,8 @@ func (a *acquisition) waits() {
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 
-// know keeps the outcome of an attempt that took so long, also for the others who wait.
-func (a *acquisition) know(o outcome, took time.Duration) {
+// setOutcome keeps the outcome of an attempt that took so long, also for the others who wait.
+func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	a.last = o
 	if a.place != nil {
 		a.place.record(o, took)

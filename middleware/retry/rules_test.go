@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-func TestOwes(t *testing.T) {
+func TestStaysUnchecked(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name string
-		owed bool
-		r    refusal
-		want bool
+		name      string
+		unchecked bool
+		r         refusal
+		want      bool
 	}{
 		{"refused itself, by another", true, refusal{by: "me", holder: "other", after: true}, false},
 		{"refused itself, by nobody knows whom", true, refusal{by: "me", after: true}, false},
@@ -34,7 +34,7 @@ func TestOwes(t *testing.T) {
 		{"it had an answer, and this says nothing", false, refusal{by: "you"}, false},
 	}
 	for _, tt := range tests {
-		if got := owes(tt.owed, "me", tt.r); got != tt.want {
+		if got := staysUnchecked(tt.unchecked, "me", tt.r); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}

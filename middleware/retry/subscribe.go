@@ -13,8 +13,9 @@ const (
 	askPause   = time.Second     // between the beginnings of two
 )
 
-// hearing is the subscription of a queue: none, being asked for, or there. The zero hearing is none.
-type hearing struct {
+// subscription is the subscription of a queue: none, being asked for, or there. The zero value is
+// none.
+type subscription struct {
 	channel  driver.Channel // of the subscription, or of the last asking
 	sub      driver.Subscription
 	wake     <-chan struct{}    // sub's
@@ -23,22 +24,23 @@ type hearing struct {
 	refused  driver.Channel     // not again: it will not be had there
 }
 
-// subscribe sees to it that the queue of w hears of releases on channel, soon: the asking runs beside the waiting, in the one
-// goroutine that a queue may have, so that a server which does not answer keeps nobody from polling. The leaders try
-// again once it is there.
+// subscribe sees to it that the queue of w hears of releases on channel, soon: the asking runs
+// beside the waiting, in the one goroutine that a queue may have, so that a server which does not
+// answer keeps nobody from polling. The leaders try again once it is there.
 //
 // Whatever the attempts say, it does not ask more often than once in askPause.
 func (w *waiter) subscribe(ctx context.Context, channel driver.Channel) {
 	if !channel.IsZero() {
-		closeSub(w.queue.turnTo(ctx, channel))
+		closeSub(w.queue.beginSubscribing(ctx, channel))
 	}
 }
 
-// turnTo begins to ask for a subscription to channel where it is time to, and returns the one that it replaces.
-func (q *queue) turnTo(ctx context.Context, channel driver.Channel) (old driver.Subscription) {
+// beginSubscribing begins to ask for a subscription to channel where it is time to, and returns the
+// one that it replaces.
+func (q *queue) beginSubscribing(ctx context.Context, channel driver.Channel) (old driver.Subscription) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	h, now := &q.hearing, time.Now()
+	h, now := &q.subscription, time.Now()
 	there := h.sub != nil && h.channel == channel
 	if there || h.cancel != nil || h.refused == channel || now.Before(h.askAfter) {
 		return nil
@@ -47,18 +49,18 @@ func (q *queue) turnTo(ctx context.Context, channel driver.Channel) (old driver.
 	h.channel, h.askAfter = channel, now.Add(askPause)
 	// It is asked for all who wait here: the ctx of one of them does not end it.
 	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-	go q.ask(ctx, channel)
+	go q.subscribe(ctx, channel)
 	return old
 }
 
-// ask asks for a subscription and puts it into place, unless the queue has emptied meanwhile.
-func (q *queue) ask(ctx context.Context, channel driver.Channel) {
+// subscribe asks for a subscription and puts it into place, unless the queue has emptied meanwhile.
+func (q *queue) subscribe(ctx context.Context, channel driver.Channel) {
 	sub, err := channel.Subscribe(ctx)
 	var wake <-chan struct{}
 	if err == nil {
 		wake = sub.Wake()
 	}
-	h := &q.hearing
+	h := &q.subscription
 	q.all.mu.Lock()
 	if q.size == 0 {
 		q.all.mu.Unlock()
@@ -77,8 +79,9 @@ func (q *queue) ask(ctx context.Context, channel driver.Channel) {
 	q.all.mu.Unlock()
 }
 
-// stop ends the asking where there is one, and returns the subscription where there is one: it is to be closed without mu.
-func (h *hearing) stop() driver.Subscription {
+// stop ends the asking where there is one, and returns the subscription where there is one: it is
+// to be closed without mu.
+func (h *subscription) stop() driver.Subscription {
 	if h.cancel != nil {
 		h.cancel()
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// await waits in the queue until it is time to send. entered: it has just entered; else it has made an attempt.
+// await waits in the queue until it is time to send. entered: it has just entered; else it has made
+// an attempt.
 func (a *acquisition) await(entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locker.ByTurn
@@ -17,7 +18,7 @@ func (a *acquisition) await(entered bool) (step, error) {
 		next, until := a.place.next(now, due, end)
 		switch next {
 		case stay:
-		case late:
+		case outOfTime:
 			a.place.leave() // those behind need not wait for our end
 			<-a.ctx.Done()
 			return stay, a.giveUp(ended(a.ctx, a.caller))
@@ -25,7 +26,7 @@ func (a *acquisition) await(entered bool) (step, error) {
 			if !began.IsZero() {
 				a.traceWoken(by, began)
 				if next == send {
-					a.waits()
+					a.markWaiting()
 				}
 			}
 			a.place.begin(next)
@@ -53,13 +54,14 @@ type expected struct {
 	tooLate  bool // to ask then
 }
 
-// expect says what to wait for. until is when to ask again for a turn; a leader looks again at a time of its own.
+// expect says what to wait for. until is when to ask again for a turn; a leader looks again at a
+// time of its own.
 func (a *acquisition) expect(until, end time.Time) expected {
 	e := expected{until: until, by: locker.ByBackoff}
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
 		return e
 	}
-	e.until, e.by = a.nextLook()
+	e.until, e.by = a.nextPoll()
 	if a.last.held != nil {
 		a.place.subscribe(a.ctx, a.last.held.Channel)
 		e.wake, e.released, _ = a.place.listen()
@@ -124,8 +126,9 @@ func (a *acquisition) sleep(d time.Duration) {
 	}
 }
 
-// nextLook is when a leader tries again though it was not told to: at the end of the policy's pause, or of the lease.
-func (a *acquisition) nextLook() (time.Time, locker.WakeReason) {
+// nextPoll is when a leader tries again though it was not told to: at the end of the policy's
+// pause, or of the lease.
+func (a *acquisition) nextPoll() (time.Time, locker.WakeReason) {
 	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(a.pollAt) {
 		return end, locker.ByLeaseEnd
 	}

@@ -1,0 +1,145 @@
+package retry
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// waiter is one place in a queue.
+type waiter struct {
+	queue         *queue
+	ahead, behind *waiter                         // in its line
+	links         struct{ ahead, behind *waiter } // among the unchecked
+	number        int
+	shared        bool
+	queued        int    // how many were ahead when it entered
+	owner         string // "": none was asked for
+	unchecked     bool   // it has an owner, and does not know whether that holds the lock
+	trying        bool   // its early attempt is under way
+	began         int    // queue.entered when its latest attempt began
+	left          bool
+	// wake holds at most one reason to try again. It is made when the waiter first waits or is
+	// first woken: one that gets its lock at the first attempt has none.
+	wake chan locker.WakeReason
+}
+
+// step is what a waiter does next.
+type step int
+
+const (
+	stay      step = iota // wait
+	send                  // make an attempt
+	sendEarly             // make an attempt that leaves nothing behind where it is refused
+	outOfTime             // an attempt would take longer than its time
+)
+
+// leads tells whether w is the leader of its line.
+func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
+
+// next returns w's next step and, if that is stay, the time to call next again (zero: when woken).
+// due says that a leader has a reason to send. end is the end of w's ctx.
+func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	s, until := q.step(w, now, due)
+	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
+	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
+		return outOfTime, time.Time{}
+	}
+	return s, until
+}
+
+// begin is called before w sends. The attempt covers all wake-ups until now, so begin discards
+// them.
+func (w *waiter) begin(s step) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	w.began = q.entered
+	now := time.Now()
+	if q.unanswered.IsZero() {
+		q.unanswered = now
+	}
+	if s == sendEarly {
+		w.trying, q.early.waiter, q.early.since = true, w, now
+		if next := q.nextEarly(); next != nil {
+			q.early.watcher = next
+			next.notify(locker.ByTurn) // it watches the time now
+		}
+		return // keep the wake-up: it may say that w leads now
+	}
+	select {
+	case <-w.wake: // nil where w has never waited
+	default:
+	}
+	select {
+	case <-q.subscription.wake:
+		q.wakeLeaders(locker.ByRelease, w)
+	default:
+	}
+}
+
+func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
+	switch {
+	case w.leads():
+		if due {
+			return send, time.Time{}
+		}
+		return stay, time.Time{}
+	case w.shared && q.admits(w):
+		if !q.closed {
+			return send, time.Time{}
+		}
+		return stay, time.Time{}
+	case !w.unchecked:
+		return stay, time.Time{}
+	case q.reentry.proven(w.owner):
+		return sendEarly, time.Time{}
+	case w != q.nextEarly():
+		return stay, time.Time{}
+	}
+	until := q.early.notBefore
+	if q.early.waiter != nil {
+		until = q.early.since.Add(earlyPatience)
+	}
+	if now.Before(until) {
+		return stay, until
+	}
+	return sendEarly, time.Time{}
+}
+
+// notify puts by into w's channel unless there is a reason already.
+func (w *waiter) notify(by locker.WakeReason) {
+	select {
+	case w.channel() <- by:
+	default:
+	}
+}
+
+func (w *waiter) channel() chan locker.WakeReason {
+	if w.wake == nil {
+		w.wake = make(chan locker.WakeReason, 1)
+	}
+	return w.wake
+}
+
+// listen returns what w has to listen to while it waits. released is nil unless it leads and there
+// is a subscription.
+func (w *waiter) listen() (wake <-chan locker.WakeReason, released <-chan struct{}, leads bool) {
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if leads = w.leads(); leads {
+		released = q.subscription.wake
+	}
+	return w.channel(), released, leads
+}
+
+// pass wakes the other leader with what w received from the subscription.
+func (w *waiter) pass(by locker.WakeReason) {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	w.queue.wakeLeaders(by, w)
+}
