@@ -34,6 +34,7 @@ type smallQuorum struct {
 	outageIsHeld  bool // a node that fails counts as one that refuses
 	oneRenews     bool // a renewal at one node will do
 	neverRestores bool // a node that lost its key is not asked again
+	namesNone     bool // an error says how many nodes failed, and not which
 }
 
 // asking are the acquires that are under way, by node; those of attempts that lost until what they won is given back.
@@ -94,10 +95,10 @@ func (q smallQuorum) Acquire(ctx context.Context, req locker.Request) (*locker.L
 	var err error
 	deadline := h.deadline()
 	switch {
-	case won < q.need && (q.outageIsHeld || refused > 0 && (failed == 0 || won+refused >= q.need)):
+	case won < q.need && (q.outageIsHeld || refused > 0 && (failed == nil || won+refused >= q.need)):
 		err = &locker.ContentionError{Name: req.Name}
 	case won < q.need:
-		err = fmt.Errorf("%d of %d nodes gave the lock", won, len(q.nodes))
+		err = errors.Join(fmt.Errorf("%d of %d nodes gave the lock", won, len(q.nodes)), failed)
 	case time.Until(deadline) < req.TTL/10:
 		err = fmt.Errorf("%w: too little was left", locker.ErrLost)
 	case req.Fenced:
@@ -118,13 +119,20 @@ func (q smallQuorum) Acquire(ctx context.Context, req locker.Request) (*locker.L
 }
 
 // each calls f for each node at once, and counts what came of it until need did it, or cannot any more. To refuse is to say no.
-func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) error) (done, refused, failed int) {
+func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) error) (done, refused int, failed error) {
 	answers := make(chan error, len(h.nodes))
 	for i := range h.nodes {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), quorumTimeout)
 			defer cancel()
-			answers <- f(ctx, i)
+			err := f(ctx, i)
+			if op, ok := errors.AsType[*locker.OpError](err); ok {
+				err = op.Err // the operation is the quorum's
+			}
+			if err != nil {
+				err = fmt.Errorf("node %d: %w", i, err)
+			}
+			answers <- err
 		}()
 	}
 	for asked := len(h.nodes); asked > 0 && (h.waitsForAll || done < need && done+asked >= need); asked-- {
@@ -133,8 +141,10 @@ func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) 
 			done++
 		case errors.Is(err, no):
 			refused++
+		case h.namesNone:
+			failed = errors.New("nodes failed")
 		default:
-			failed++
+			failed = errors.Join(failed, err)
 		}
 	}
 	return done, refused, failed
@@ -235,7 +245,7 @@ func (h *smallHold) renew(ttl time.Duration) (locker.Term, error) {
 	if h.oneRenews {
 		need = 1
 	}
-	done, gone, _ := h.each(need, locker.ErrNotHeld, func(ctx context.Context, i int) error {
+	done, gone, failed := h.each(need, locker.ErrNotHeld, func(ctx context.Context, i int) error {
 		p := h.part(i)
 		if p == nil {
 			return locker.ErrNotHeld
@@ -246,7 +256,7 @@ func (h *smallHold) renew(ttl time.Duration) (locker.Term, error) {
 	case gone > len(h.nodes)-need:
 		return locker.Term{}, locker.ErrLost
 	case done < need:
-		return locker.Term{}, fmt.Errorf("%d of %d nodes renewed", done, len(h.nodes))
+		return locker.Term{}, errors.Join(fmt.Errorf("%d of %d nodes renewed", done, len(h.nodes)), failed)
 	}
 	h.mu.Lock()
 	h.renewed = ttl
@@ -275,7 +285,7 @@ func (h *smallHold) release() error {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
-	_, gone, _ := h.each(h.need, locker.ErrNotHeld, func(ctx context.Context, i int) error {
+	done, gone, failed := h.each(h.need, locker.ErrNotHeld, func(ctx context.Context, i int) error {
 		p := h.part(i)
 		if p == nil || h.forgetsLate && p.late {
 			return locker.ErrNotHeld
@@ -284,6 +294,9 @@ func (h *smallHold) release() error {
 	})
 	if gone > len(h.nodes)-h.need {
 		return locker.ErrLost
+	}
+	if done < h.need {
+		return failed
 	}
 	return nil
 }
@@ -314,6 +327,10 @@ func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at on
 		{
 			"a quorum until its latest lease ends", smallQuorum{latest: true},
 			[]string{"a quorum's lease ends with its quorum-th latest"},
+		},
+		{
+			"a quorum that does not say which nodes failed", smallQuorum{namesNone: true},
+			[]string{"a quorum's errors name each node"},
 		},
 		{
 			"a quorum that waits for all nodes", smallQuorum{waitsForAll: true},

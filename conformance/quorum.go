@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +40,11 @@ var quorumCases = []testCase{
 		name: "three of five nodes that hang are an outage", contract: 4, on: proxied, quorum: true,
 		why: "nodes that answer nothing must not keep the caller for as long as they hang",
 		run: threeNodesHang,
+	},
+	{
+		name: "a quorum's errors name each node", contract: 4, on: proxied, quorum: true,
+		why: "who reads that a quorum was missed must know which servers to look at",
+		run: errorsNameNodes,
 	},
 	{
 		name: "a hung node costs no time", contract: 4, on: proxied, quorum: true,
@@ -215,6 +222,30 @@ func threeNodesHang(t *caseT) {
 		p.Thaw()
 	}
 	t.passes(l, req.Name)
+}
+
+func errorsNameNodes(t *caseT) {
+	proxies, l := t.quorumBehind()
+	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	t.everywhere(lock)
+	down := []int{1, 2, 4}
+	for _, i := range down {
+		unplug(proxies[i])
+	}
+	_, acquired := l.Acquire(t.ctx, locker.Request{Name: t.key(), TTL: long, NoWait: true})
+	renewed := lock.Renew(t.ctx, 0)
+	released := lock.Release(t.ctx)
+	for op, err := range map[string]error{"acquire": acquired, "renew": renewed, "release": released} {
+		if outer, ok := err.(*locker.OpError); !ok || outer.Op != op { //nolint:errorlint // the outermost
+			t.Errorf("%s with three of five nodes down: %v, want a *locker.OpError of it", op, err)
+			continue
+		}
+		for _, i := range down {
+			if !strings.Contains(err.Error(), fmt.Sprint("node ", i)) && !strings.Contains(err.Error(), proxies[i].Addr()) {
+				t.Errorf("%s with three of five nodes down: %v, want it to name node %d or %s", op, err, i, proxies[i].Addr())
+			}
+		}
+	}
 }
 
 // hungNodesCostNothing judges each kind of call by its quickest: one that waits for a hung node takes a quorumTimeout each time,
