@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -87,9 +86,9 @@ func impatient(b *testing.B, server *redistest.Server, patience time.Duration, c
 	}
 	time.Sleep(2 * time.Second) //nolint:forbidigo // what is left after that time is the measure
 	left := runtime.NumGoroutine() - before
-	commands := commandsOf(b, server)
+	commands := server.Processed(b)
 	time.Sleep(time.Second) //nolint:forbidigo // the same
-	commands = commandsOf(b, server) - commands - 1
+	commands = server.Processed(b) - commands
 	keys := server.MustCommand(b, "DBSIZE")
 	for start := time.Now(); time.Since(start) < 40*time.Second && server.MustCommand(b, "DBSIZE") != int64(0); {
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // it polls a server
@@ -100,16 +99,4 @@ func impatient(b *testing.B, server *redistest.Server, patience time.Duration, c
 	b.ReportMetric(float64(commands), "commands/s-left")
 	b.ReportMetric(float64(keys.(int64)), "keys-left")
 	b.ReportMetric(0, "ns/op")
-}
-
-func commandsOf(b *testing.B, server *redistest.Server) (n int) {
-	b.Helper()
-	info, _ := server.MustCommand(b, "INFO", "stats").(string)
-	for line := range strings.Lines(info) {
-		if _, err := fmt.Sscanf(line, "total_commands_processed:%d", &n); err == nil {
-			return n
-		}
-	}
-	b.Fatal("INFO stats tells no total_commands_processed")
-	return 0
 }

@@ -2,10 +2,8 @@ package limits
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,25 +38,12 @@ func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts gorou
 		wg.Wait()
 		eventually(t, "few goroutines are left", func() bool { return runtime.NumGoroutine() < before+100 })
 		eventually(t, "less than 200 commands in a second", func() bool {
-			commands := processed(t, server)
+			commands := server.Processed(t)
 			<-time.After(time.Second)
-			return processed(t, server)-commands < 200
+			return server.Processed(t)-commands < 200
 		})
 		if err := holder.Release(t.Context()); err != nil {
 			t.Errorf("Release: %v", err)
 		}
 	})
-}
-
-// processed is how many commands the server has executed.
-func processed(t *testing.T, server *redistest.Server) (n int) {
-	t.Helper()
-	text, _ := server.MustCommand(t, "INFO", "stats").(string)
-	for line := range strings.Lines(text) {
-		if _, err := fmt.Sscanf(line, "total_commands_processed:%d", &n); err == nil {
-			return n
-		}
-	}
-	t.Fatal("INFO has no total_commands_processed")
-	return 0
 }
