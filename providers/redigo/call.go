@@ -42,7 +42,7 @@ func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Con
 		}
 		return run(ctx, a, key, use, new(atomic.Bool), 0)
 	}
-	return behind(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun, lag) })
+	return detach(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun, lag) })
 }
 
 // endless reports whether ctx never ends: its caller waits for a connection as long as the pool lets it, and never leaves a
@@ -52,9 +52,9 @@ func endless(ctx context.Context) bool {
 	return !bounded && !driver.Cancellable(ctx)
 }
 
-// behind runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one. While f has not set begun
+// detach runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one. While f has not set begun
 // and ctx has ended, nothing has been sent or ever will be.
-func behind[T any](ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error)) (v T, err error) {
+func detach[T any](ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error)) (v T, err error) {
 	var begun atomic.Bool
 	if gate == nil {
 		v, err = driver.Await(ctx, func() (T, error) { return f(&begun) })

@@ -73,7 +73,7 @@ func ask[T any](ctx context.Context, a *adapter, asked error, use func(redis.Con
 		}
 		return use(conn)
 	}
-	return behind(ctx, nil, func(begun *atomic.Bool) (v T, err error) {
+	return detach(ctx, nil, func(begun *atomic.Bool) (v T, err error) {
 		visit := func(addr string, conn redis.Conn) error {
 			if addr != target {
 				return nil
