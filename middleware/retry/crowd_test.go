@@ -80,15 +80,7 @@ func TestOneReaderTriesAfterAWriter(t *testing.T) {
 // waiter when the one that was to repeat it gives up.
 func TestEarlyAttemptsOutliveAWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		newReentrant(s, "me")
-		stuck := make(chan struct{})
-		answer := s.answer
-		s.answer = func(n int, req locker.Request) error {
-			if req.Owner == "stuck" {
-				<-stuck
-			}
-			return answer(n, req)
-		}
+		stuck := newHangingReentrant(s)
 		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
 		ctx, cancel := context.WithCancel(t.Context())
 		s.begin(ctx, l, locker.Request{Owner: "rival"})

@@ -187,18 +187,25 @@ func TestManyEnterAgain(t *testing.T) {
 	})
 }
 
+// newHangingReentrant is newReentrant for the owner "me". Attempts of the owner "stuck" hang until
+// stuck is closed.
+func newHangingReentrant(s *server) (stuck chan struct{}) {
+	newReentrant(s, "me")
+	stuck = make(chan struct{})
+	answer := s.answer
+	s.answer = func(n int, req locker.Request) error {
+		if req.Owner == "stuck" {
+			<-stuck
+		}
+		return answer(n, req)
+	}
+	return stuck
+}
+
 // One early attempt that hangs does not keep the next owner from making its own.
 func TestEarlyAttemptThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		newReentrant(s, "me")
-		stuck := make(chan struct{})
-		answer := s.answer
-		s.answer = func(n int, req locker.Request) error {
-			if req.Owner == "stuck" {
-				<-stuck
-			}
-			return answer(n, req)
-		}
+		stuck := newHangingReentrant(s)
 		l := wrap(t, s, retry.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		s.begin(ctx, l, locker.Request{Owner: "rival"})
