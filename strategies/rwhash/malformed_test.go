@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/internal/malformed"
 )
 
 // What no script of ours writes for a number, and for a hold.
@@ -42,85 +43,50 @@ func TestMalformedFields(t *testing.T) {
 						match(t, err, locker.ErrNotAcquired)
 					}
 				}
-				sound := map[string]string{}
-				fields, err := b.m.HKeys(name)
-				match(t, err)
-				for _, f := range fields {
-					sound[f] = b.m.HGet(name, f)
-				}
+				hash, ops := malformed.Of(t, b.m, name), b.allOps(t, lock)
 				for _, field := range []string{"rough", "wwant", "bar", "rwant", "ample", "turn", "hsince", "hwant"} {
 					for _, value := range malformedNumbers {
-						b.tryMalformed(t, lock, sound, field, value)
+						hash.Try(t, ops, field, value)
 					}
 				}
-				for _, field := range append(b.tokens(t), strings.Repeat("h", locker.TokenLen)) {
+				holds := slices.DeleteFunc(hash.Fields(), func(f string) bool { return len(f) != locker.TokenLen })
+				for _, field := range append(holds, strings.Repeat("h", locker.TokenLen)) {
 					for _, value := range malformedHolds {
-						b.tryMalformed(t, lock, sound, field, value)
+						hash.Try(t, ops, field, value)
 					}
 				}
 				b.m.FlushAll()
-				b.restore(sound)
+				hash.Restore()
 				match(t, lock.Release(t.Context()))
 			})
 		})
 	}
 }
 
-// tokens are the fields that are holds.
-func (b bench) tokens(t *testing.T) []string {
+// allOps returns all that can be done with the name.
+func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 	t.Helper()
-	fields, err := b.m.HKeys(name)
-	match(t, err)
-	return slices.DeleteFunc(fields, func(f string) bool { return len(f) != locker.TokenLen })
-}
-
-// restore stores fields.
-func (b bench) restore(fields map[string]string) {
-	b.m.Del(name)
-	for f, v := range fields {
-		b.m.HSet(name, f, v)
+	acquire := func(req locker.Request) func() error {
+		return func() error { _, err := b.Acquire(t.Context(), req); return err }
 	}
-	b.m.SetTTL(name, 3*time.Hour)
-}
-
-// tryMalformed does all there is with one field changed.
-func (b bench) tryMalformed(t *testing.T, lock *locker.Lock, sound map[string]string, field, value string) {
-	t.Helper()
-	for op, f := range map[string]func() error{
-		"write":   func() error { _, err := b.Acquire(t.Context(), locker.Request{Name: name, Fenced: true}); return err },
-		"read":    func() error { _, err := b.Acquire(t.Context(), asReader(locker.Request{Fenced: true})); return err },
-		"resume":  func() error { _, err := locker.Resume(t.Context(), b, lock.Handle()); return err },
-		"inspect": func() error { _, err := b.Inspect(t.Context(), name); return err },
-		"renew":   b.op(t, lock, locker.Op{Kind: locker.OpRenew, TTL: 3 * time.Hour}),
-		"release": b.op(t, lock, locker.Op{Kind: locker.OpRelease}),
-		"raise":   b.op(t, lock, locker.Op{Kind: locker.OpRaiseFence, Fence: 1}),
-		"up":      b.op(t, lock, locker.Op{Kind: locker.OpConvert, Mode: locker.Exclusive}),
-		"down":    b.op(t, lock, locker.Op{Kind: locker.OpConvert, Mode: locker.Shared}),
-	} {
-		b.restore(sound)
-		b.m.HSet(name, field, value)
-		before, start := b.m.Dump(), time.Now()
-		err := f()
-		if errors.Is(err, locker.ErrUnknownOutcome) || time.Since(start) > 0 {
-			t.Errorf("%s where %s is %.40q: %v after %v", op, field, value, err, time.Since(start))
-		}
-		foreign := err != nil && strings.Contains(err.Error(), "not of our form")
-		if foreign && b.m.Dump() != before {
-			t.Errorf("%s where %s is %.40q: %v, but the key was changed:\n%s", op, field, value, err, b.m.Dump())
-		}
-		looks := op == "inspect" || (op == "write" || op == "read") && field == sound["last"]
-		if len(field) == locker.TokenLen && looks && !foreign {
-			t.Errorf("%s where the hold %s is %.40q: %v, want an error that says what is there", op, field, value, err)
-		}
-		if b.m.Exists(name) && b.m.TTL(name) == 0 {
-			t.Errorf("%s where %s is %.40q left the key without an end", op, field, value)
-		}
+	do := func(op locker.Op) func() error {
+		return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
 	}
-}
-
-func (b bench) op(t *testing.T, lock *locker.Lock, op locker.Op) func() error {
-	t.Helper()
-	return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
+	return malformed.Ops{
+		Acquires: map[string]func() error{
+			"write": acquire(locker.Request{Name: name, Fenced: true}),
+			"read":  acquire(asReader(locker.Request{Fenced: true})),
+		},
+		Others: map[string]func() error{
+			"resume":  func() error { _, err := locker.Resume(t.Context(), b, lock.Handle()); return err },
+			"inspect": func() error { _, err := b.Inspect(t.Context(), name); return err },
+			"renew":   do(locker.Op{Kind: locker.OpRenew, TTL: 3 * time.Hour}),
+			"release": do(locker.Op{Kind: locker.OpRelease}),
+			"raise":   do(locker.Op{Kind: locker.OpRaiseFence, Fence: 1}),
+			"up":      do(locker.Op{Kind: locker.OpConvert, Mode: locker.Exclusive}),
+			"down":    do(locker.Op{Kind: locker.OpConvert, Mode: locker.Shared}),
+		},
+	}
 }
 
 // Who holds is not told by an owner or a note that is too long to be ours.

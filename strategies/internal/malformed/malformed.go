@@ -1,0 +1,99 @@
+// Package malformed tests what the operations of a strategy make of a hash with a field that none of
+// its scripts writes. Only tests import it.
+package malformed
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// Server is what a test changes directly, as miniredis does.
+type Server interface {
+	HKeys(key string) ([]string, error)
+	HGet(key, field string) string
+	HSet(key string, fieldsAndValues ...string)
+	Del(key string) bool
+	Exists(key string) bool
+	SetTTL(key string, ttl time.Duration)
+	TTL(key string) time.Duration
+	Dump() string
+}
+
+// Hash is a lock's key as the strategy's scripts wrote it.
+type Hash struct {
+	server Server
+	key    string
+	sound  map[string]string
+}
+
+// Of reads the hash at a key.
+func Of(t *testing.T, server Server, key string) *Hash {
+	t.Helper()
+	h := &Hash{server, key, map[string]string{}}
+	fields, err := server.HKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		h.sound[f] = server.HGet(key, f)
+	}
+	return h
+}
+
+// Fields returns the names of the fields, sorted.
+func (h *Hash) Fields() []string { return slices.Sorted(maps.Keys(h.sound)) }
+
+// Restore stores the hash as it was read.
+func (h *Hash) Restore() {
+	h.server.Del(h.key)
+	for f, v := range h.sound {
+		h.server.HSet(h.key, f, v)
+	}
+	h.server.SetTTL(h.key, 3*time.Hour)
+}
+
+// Ops are operations by name. Those named inspect look at each hold; those in Acquires look at the
+// last one.
+type Ops struct {
+	Acquires, Others map[string]func() error
+}
+
+// Try runs each operation on the hash with one field changed. It must end at once with a definite
+// outcome. An error of a key that is not ours leaves the key alone, and is due where the operation
+// reads a hold that is malformed. The key keeps an expiry.
+func (h *Hash) Try(t *testing.T, ops Ops, field, value string) {
+	t.Helper()
+	for name, op := range ops.Acquires {
+		h.try(t, name, op, field, value, field == h.sound["last"])
+	}
+	for name, op := range ops.Others {
+		h.try(t, name, op, field, value, name == "inspect")
+	}
+}
+
+func (h *Hash) try(t *testing.T, name string, op func() error, field, value string, reads bool) {
+	t.Helper()
+	h.Restore()
+	h.server.HSet(h.key, field, value)
+	before, start := h.server.Dump(), time.Now()
+	err := op()
+	if took := time.Since(start); errors.Is(err, locker.ErrUnknownOutcome) || took > 0 { // in fake time
+		t.Errorf("%s where %s is %.40q: %v after %v", name, field, value, err, took)
+	}
+	foreign := err != nil && strings.Contains(err.Error(), "not of our form")
+	if foreign && h.server.Dump() != before {
+		t.Errorf("%s where %s is %.40q: %v, but the key was changed:\n%s", name, field, value, err, h.server.Dump())
+	}
+	if len(field) == locker.TokenLen && reads && !foreign {
+		t.Errorf("%s where the hold %s is %.40q: %v, want an error that says what is there", name, field, value, err)
+	}
+	if h.server.Exists(h.key) && h.server.TTL(h.key) == 0 {
+		t.Errorf("%s where %s is %.40q left the key without an expiry", name, field, value)
+	}
+}
