@@ -24,8 +24,8 @@ const compareAndDelete = `if redis.call("GET", KEYS[1]) == ARGV[1] then return r
 
 var script = driver.NewScript(compareAndDelete)
 
-// client is one provider, and what a careful user of its bare client would write for one cycle: SET key token NX PX ttl,
-// then the compare-and-delete by digest. The script is loaded before.
+// client is one provider, and what a careful user of its bare client would write for one cycle: SET
+// key token NX PX ttl, then the compare-and-delete by digest. The script is loaded before.
 type client struct {
 	name string
 	open func(b *testing.B, addr string) (driver.Driver, func(ctx context.Context, key, token string) error)
@@ -35,7 +35,8 @@ type client struct {
 	eval func(b *testing.B, addr string) func(s *driver.Script, key string, args ...string) error
 }
 
-// go-redis comes twice: as providers/goredis asks for it, and with the options as they are by default.
+// go-redis comes twice: as providers/goredis asks for it, and with the options as they are by
+// default.
 var clients = []client{
 	{"goredis", openGoredis(true), goredisPipeline(true), goredisEval(true)},
 	{"goredis-defaults", openGoredis(false), goredisPipeline(false), goredisEval(false)},

@@ -16,8 +16,9 @@ import (
 // crowd is how many goroutines contend for one name.
 const crowd = 64
 
-// BenchmarkContention is one turn of 64 goroutines of one process on one name: from wanting the lock to having given it
-// back. It reports how many attempts were in flight at once at the most, and how the longest wait compares to the mean.
+// BenchmarkContention is one turn of 64 goroutines of one process on one name: from wanting the
+// lock to having given it back. It reports how many attempts were in flight at once at the most,
+// and how the longest wait compares to the mean.
 func BenchmarkContention(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	for _, c := range clients {

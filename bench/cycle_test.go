@@ -23,7 +23,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkCycle is acquire and release of a free name, beside SET NX PX and compare-and-delete by the bare client.
+// BenchmarkCycle is acquire and release of a free name, beside SET NX PX and compare-and-delete by
+// the bare client.
 func BenchmarkCycle(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	for _, c := range clients {

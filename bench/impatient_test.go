@@ -23,9 +23,9 @@ const (
 	impatientFor     = 5 * time.Second
 )
 
-// BenchmarkImpatient has 500 callers acquire and release a name of their own each, under contexts that end at random within
-// the patience, beside bsm/redislock. It reports the grants per second, and what is left two seconds after the callers went:
-// goroutines, and commands per second.
+// BenchmarkImpatient has 500 callers acquire and release a name of their own each, under contexts
+// that end at random within the patience, beside bsm/redislock. It reports the grants per second,
+// and what is left two seconds after the callers went: goroutines, and commands per second.
 func BenchmarkImpatient(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	for _, patience := range []time.Duration{50 * time.Millisecond, 20 * time.Millisecond} {

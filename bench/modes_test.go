@@ -19,8 +19,9 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
 	bareLeave = driver.NewScript(`return redis.call('HDEL', KEYS[1], ARGV[1])`)
 )
 
-// BenchmarkModes is acquire and release of a free name in either mode of rwhash, beside a minimal pair of scripts through the
-// same driver, which knows no leases of readers, no wake-ups and no turns.
+// BenchmarkModes is acquire and release of a free name in either mode of rwhash, beside a minimal
+// pair of scripts through the same driver, which knows no leases of readers, no wake-ups and no
+// turns.
 func BenchmarkModes(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	ctx := context.Background()

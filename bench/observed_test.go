@@ -65,8 +65,8 @@ func silent() locker.Middleware {
 	return locker.Must(logging.New(logging.Config{Logger: slog.New(slog.DiscardHandler)}))
 }
 
-// BenchmarkObserved is a cycle through holdfast.New with each of the observing middlewares ("lock"), beside the same chain
-// without ("bare").
+// BenchmarkObserved is a cycle through holdfast.New with each of the observing middlewares
+// ("lock"), beside the same chain without ("bare").
 func BenchmarkObserved(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	for _, c := range clients {

@@ -14,8 +14,8 @@ const batch = 50
 // sample is what one batch took, per cycle.
 type sample struct{ ns, allocs, bytes float64 }
 
-// pair runs lock and bare in turn, batch by batch, each by that many goroutines, and reports the medians. cycle is told the
-// goroutine's number.
+// pair runs lock and bare in turn, batch by batch, each by that many goroutines, and reports the
+// medians. cycle is told the goroutine's number.
 func pair(b *testing.B, goroutines int, lock, bare func(goroutine int) error) {
 	b.Helper()
 	measure := func(cycle func(int) error) sample {

@@ -14,8 +14,8 @@ import (
 // masters is how many servers a quorum is measured over.
 const masters = 5
 
-// BenchmarkQuorum is acquire and release of a free name at a quorum of five servers, beside the same at one of them through
-// the same client; and with one of the five frozen, beside none.
+// BenchmarkQuorum is acquire and release of a free name at a quorum of five servers, beside the
+// same at one of them through the same client; and with one of the five frozen, beside none.
 func BenchmarkQuorum(b *testing.B) {
 	servers := redistest.StartN(b, masters, redistest.Options{})
 	for _, c := range clients {
@@ -29,7 +29,8 @@ func BenchmarkQuorum(b *testing.B) {
 		})
 		b.Run(c.name+"/frozen=1/beside=none", func(b *testing.B) {
 			nodes, others := openAll(b, c, servers), openAll(b, c, servers)
-			// The frozen node is one that no answer comes from: those who are beside it have a node that runs in its place.
+			// The frozen node is one that no answer comes from: those who are beside it have a node
+			// that runs in its place.
 			frozen := redistest.Start(b, redistest.Options{})
 			drv, _ := c.open(b, frozen.Addr())
 			b.Cleanup(func() { _ = drv.Close() })
@@ -76,8 +77,8 @@ func cycleOf(l locker.Locker, name string, fenced bool) func(int) error {
 	}
 }
 
-// BenchmarkQuorumFloor is a quorum beside what it cannot do without: the bare client's cycle at all five servers at once. The
-// quorum makes each command wait for others, and the cycles do not.
+// BenchmarkQuorumFloor is a quorum beside what it cannot do without: the bare client's cycle at all
+// five servers at once. The quorum makes each command wait for others, and the cycles do not.
 func BenchmarkQuorumFloor(b *testing.B) {
 	servers := redistest.StartN(b, masters, redistest.Options{})
 	for _, c := range clients {

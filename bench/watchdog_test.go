@@ -24,9 +24,10 @@ const (
 	watching = 3 * watchedTTL // how long the processor is looked at
 )
 
-// BenchmarkWatchdog watches 10,000 locks for 30 seconds, and then sends the same number of renewals by the bare client, in
-// batches of the same sizes at the same moments. It reports the share of one core that either takes, and what a watched lock
-// takes of the heap beyond a Lock. A run takes a minute and a half; more of them tell nothing new: -benchtime 1x.
+// BenchmarkWatchdog watches 10,000 locks for 30 seconds, and then sends the same number of renewals
+// by the bare client, in batches of the same sizes at the same moments. It reports the share of one
+// core that either takes, and what a watched lock takes of the heap beyond a Lock. A run takes a
+// minute and a half; more of them tell nothing new: -benchtime 1x.
 func BenchmarkWatchdog(b *testing.B) {
 	for _, c := range clients {
 		b.Run(c.name, func(b *testing.B) {

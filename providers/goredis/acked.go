@@ -19,12 +19,14 @@ const maxRedirects = 5
 // node is where a pipeline goes to, on one connection: one server.
 type node interface{ Pipeline() redis.Pipeliner }
 
-// EvalAcked implements driver.Acknowledger: a pipeline of two. Of a cluster client or a Ring it takes the node of the first
-// key by itself: in a pipeline of theirs a WAIT, which has no key, may go elsewhere.
+// EvalAcked implements driver.Acknowledger: a pipeline of two. Of a cluster client or a Ring it
+// takes the node of the first key by itself: in a pipeline of theirs a WAIT, which has no key, may
+// go elsewhere.
 //
-// A client of a type of your own must show that it is one server (Conn), a cluster (MasterForKey) or a Ring
-// (GetShardClientForKey), as one does that embeds the client; else the error matches errors.ErrUnsupported. Of such a type
-// that is one server, ReadTimeout must be more than timeout; elsewhere it is prolonged.
+// A client of a type of your own must show that it is one server (Conn), a cluster (MasterForKey)
+// or a Ring (GetShardClientForKey), as one does that embeds the client; else the error matches
+// errors.ErrUnsupported. Of such a type that is one server, ReadTimeout must be more than timeout;
+// elsewhere it is prolonged.
 func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	words, key := scriptWords(keys, args), firstKey(keys)
 	acked := 0 // read only by who gets the answer
@@ -56,8 +58,8 @@ type masters interface {
 	ForEachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) error
 }
 
-// pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which prove that the script did
-// not run; what WAIT said then is of no account.
+// pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which
+// prove that the script did not run; what WAIT said then is of no account.
 func (a *adapter) pair(ctx context.Context, key string, w acknowledged) (driver.Reply, int, error) {
 	switch c := a.client.(type) {
 	case masters:
@@ -147,8 +149,8 @@ func exchange(ctx context.Context, n node, asking bool, w acknowledged) (driver.
 	return driver.NewAcked(reply, err1, acked, err2)
 }
 
-// own is what became of a command of a pipeline whose other one is given. The pipeline's error is that of its first command
-// that failed, or that of all where none has one.
+// own is what became of a command of a pipeline whose other one is given. The pipeline's error is
+// that of its first command that failed, or that of all where none has one.
 func own(c, other *command, err error) error {
 	if c.Err() == nil && other.Err() == nil {
 		return err

@@ -48,7 +48,8 @@ func TestEvalAckedOfEachKindOfClient(t *testing.T) {
 	}
 }
 
-// A WAIT may take longer than the client waits for other replies: for as long as a busy machine may take for one.
+// A WAIT may take longer than the client waits for other replies: for as long as a busy machine may
+// take for one.
 func TestEvalAckedOutlastsReadTimeout(t *testing.T) {
 	t.Parallel()
 	for what, start := range map[string]func() (addr string){

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// EvalMany implements driver.Batcher: one pipeline by digest, and a second one by source for those scripts that the server
-// did not know. In a cluster the client makes one pipeline per node.
+// EvalMany implements driver.Batcher: one pipeline by digest, and a second one by source for those
+// scripts that the server did not know. In a cluster the client makes one pipeline per node.
 func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
 	cmds := make([]*command, len(calls))
 	sources := make([]string, len(calls))

@@ -20,9 +20,10 @@ import (
 var compareAndDelete = driver.NewScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-// cycles are the ways to one uncontended acquire and release: SET NX PX, then a compare-and-delete script. Client is
-// go-redis alone; the others are the driver, under a context as strategies make it for a caller whose own cannot end
-// (Bounded) or can be canceled, over a client with its defaults or one with ContextTimeoutEnabled (Obeys).
+// cycles are the ways to one uncontended acquire and release: SET NX PX, then a compare-and-delete
+// script. Client is go-redis alone; the others are the driver, under a context as strategies make
+// it for a caller whose own cannot end (Bounded) or can be canceled, over a client with its
+// defaults or one with ContextTimeoutEnabled (Obeys).
 func cycles(b *testing.B) map[string]func(key string) error {
 	const token = "0123456789abcdef0123456789abcdef"
 	server := redistest.Start(b, redistest.Options{})
@@ -90,8 +91,9 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkRatio runs all cycles in turn, in random order, and reports the median of each as a multiple of the bare
-// client's: on a noisy machine that says more than two times measured minutes apart.
+// BenchmarkRatio runs all cycles in turn, in random order, and reports the median of each as a
+// multiple of the bare client's: on a noisy machine that says more than two times measured minutes
+// apart.
 func BenchmarkRatio(b *testing.B) {
 	all := cycles(b)
 	took := map[string][]time.Duration{}

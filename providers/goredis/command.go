@@ -52,11 +52,12 @@ func (c *command) track(words []any) {
 	}
 }
 
-// NoRetry implements redis.Cmder: a command whose reply is lost is not sent again. MOVED and ASK are still followed.
+// NoRetry implements redis.Cmder: a command whose reply is lost is not sent again. MOVED and ASK
+// are still followed.
 func (c *command) NoRetry() bool { return true }
 
-// SetErr implements redis.Cmder. A cluster client, whatever NoRetry says, sends again after READONLY and sometimes after
-// LOADING, unless its context has ended meanwhile.
+// SetErr implements redis.Cmder. A cluster client, whatever NoRetry says, sends again after
+// READONLY and sometimes after LOADING, unless its context has ended meanwhile.
 func (c *command) SetErr(err error) {
 	c.Cmd.SetErr(err)
 	if c.batched && err == nil && c.Val() != nil {
@@ -68,7 +69,8 @@ func (c *command) SetErr(err error) {
 	}
 }
 
-// process sends cmd, whose caller's context is ctx, under the context sending. It returns what NewReply understands.
+// process sends cmd, whose caller's context is ctx, under the context sending. It returns what
+// NewReply understands.
 func (a *adapter) process(ctx, sending context.Context, cmd *command) (any, error) {
 	if _, single := a.client.(*redis.Client); !single { // that always obeys NoRetry
 		sending, cmd.stop = stoppable(sending)

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// TestConformance runs the suite over a client as the documentation advises to set it up, and over one with its defaults.
+// TestConformance runs the suite over a client as the documentation advises to set it up, and over
+// one with its defaults.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, enabled := range map[string]bool{"ContextTimeoutEnabled": true, "Defaults": false} {

@@ -10,9 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// call runs f at the gate of key's server, and returns soon after ctx ends. go-redis waits for a connection until ctx ends,
-// but for a reply until ctx's deadline at best: a call that can be cancelled needs a goroutine. f sends under the context that
-// it gets. What it sends is tracked by d: if the caller leaves before it was sent, it never is.
+// call runs f at the gate of key's server, and returns soon after ctx ends. go-redis waits for a
+// connection until ctx ends, but for a reply until ctx's deadline at best: a call that can be
+// cancelled needs a goroutine. f sends under the context that it gets. What it sends is tracked by
+// d: if the caller leaves before it was sent, it never is.
 func call[T any](ctx context.Context, a *adapter, key string, d *delivery, f func(sending context.Context) (T, error)) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
@@ -56,8 +57,8 @@ func call[T any](ctx context.Context, a *adapter, key string, d *delivery, f fun
 	return v, err
 }
 
-// endless reports whether ctx never ends: its caller waits for a connection as long as the client's options say, and never
-// leaves a call behind.
+// endless reports whether ctx never ends: its caller waits for a connection as long as the client's
+// options say, and never leaves a call behind.
 func endless(ctx context.Context) bool {
 	_, bounded := ctx.Deadline()
 	return !bounded && !driver.Cancellable(ctx)
@@ -99,8 +100,9 @@ func (p patient) Deadline() (time.Time, bool) {
 	return deadline.Add(lag), ok
 }
 
-// obeysDeadline tells whether client ends a call by its context's deadline. With negative timeouts it sets no deadlines, and
-// a ReadOnly cluster client asks a server for the list of commands, whatever the context says.
+// obeysDeadline tells whether client ends a call by its context's deadline. With negative timeouts
+// it sets no deadlines, and a ReadOnly cluster client asks a server for the list of commands,
+// whatever the context says.
 func obeysDeadline(client redis.UniversalClient) bool {
 	switch c := client.(type) {
 	case *redis.Client:

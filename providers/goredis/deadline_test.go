@@ -22,7 +22,8 @@ var testScript = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
 // patience is how long a call's context lasts, in the fake time of a bubble.
 const patience = time.Second
 
-// contexts are those that a call may come with; each ends after patience. stop frees it, as a strategy would.
+// contexts are those that a call may come with; each ends after patience. stop frees it, as a
+// strategy would.
 var contexts = map[string]func() (ctx context.Context, stop func()){
 	"bounded": func() (context.Context, func()) {
 		b := driver.Bound(context.Background(), patience)
@@ -64,8 +65,8 @@ var operations = map[string]func(ctx context.Context, drv driver.Driver) error{
 	},
 }
 
-// clients are the ways in which a user may have set up the client, as far as it matters to deadlines. Timeouts of its own
-// are far longer than patience, if there are any.
+// clients are the ways in which a user may have set up the client, as far as it matters to
+// deadlines. Timeouts of its own are far longer than patience, if there are any.
 var clients = map[string]struct {
 	kind func(*redis.Options) redis.UniversalClient
 	opts redis.Options
@@ -181,7 +182,8 @@ func TestTimeoutKeepsTheClientsError(t *testing.T) {
 	})
 }
 
-// A goroutine is spent only where nothing cheaper ends the call: when it may be canceled, or the client ignores deadlines.
+// A goroutine is spent only where nothing cheaper ends the call: when it may be canceled, or the
+// client ignores deadlines.
 func TestWhereTheCallRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func([]string) string { return "+OK\r\n" }}

@@ -19,8 +19,8 @@ const (
 	hangUp  = "EOF" // it closes the connection
 )
 
-// fake is a Redis server in memory, which works in a synctest bubble too. Its answer decides what each command gets; the
-// handshake gets what go-redis needs.
+// fake is a Redis server in memory, which works in a synctest bubble too. Its answer decides what
+// each command gets; the handshake gets what go-redis needs.
 type fake struct {
 	answer      func(words []string) string
 	unsubscribe string // answer to UNSUBSCRIBE from nothing; empty: as Redis does

@@ -30,8 +30,9 @@ var (
 	_ driver.Backgrounder = (*adapter)(nil)
 )
 
-// New makes a driver over client, which stays the caller's: Close does not close it, and it must live longer than the
-// driver. Set ContextTimeoutEnabled in its options: then most calls need no goroutine.
+// New makes a driver over client, which stays the caller's: Close does not close it, and it must
+// live longer than the driver. Set ContextTimeoutEnabled in its options: then most calls need no
+// goroutine.
 //
 // A nil client, also a nil pointer in the interface, is a [driver.InvalidError].
 func New(client redis.UniversalClient) (driver.Driver, error) {

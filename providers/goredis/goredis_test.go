@@ -44,8 +44,8 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// The user's client is lent: its options stay, its hooks see the commands and the caller's values, and it outlives the
-// driver.
+// The user's client is lent: its options stay, its hooks see the commands and the caller's values,
+// and it outlives the driver.
 func TestTheClientStaysTheUsers(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)

@@ -15,8 +15,8 @@ import (
 	strategy "github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Callers who give up while all connections are in use have sent nothing, and leave nothing behind. Those whose command was
-// sent hear what came of it.
+// Callers who give up while all connections are in use have sent nothing, and leave nothing behind.
+// Those whose command was sent hear what came of it.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]redis.Options{"defaults": {}, "obeys": {ContextTimeoutEnabled: true}} {

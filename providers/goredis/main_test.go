@@ -36,8 +36,8 @@ func newDriver(tb testing.TB, client redis.UniversalClient) driver.Driver {
 	return drv
 }
 
-// rest, called first in a bubble, lets come to an end what closed clients leave behind: time stands still once the bubble's
-// function and its Cleanups have returned.
+// rest, called first in a bubble, lets come to an end what closed clients leave behind: time stands
+// still once the bubble's function and its Cleanups have returned.
 func rest(t *testing.T) {
 	t.Cleanup(func() { <-time.After(time.Minute) })
 }

@@ -74,8 +74,8 @@ func TestRepliesToEval(t *testing.T) {
 	}
 }
 
-// Every error reply is a ServerError with the server's text, whichever type go-redis gives it, and is sent once whatever
-// go-redis thinks of trying again.
+// Every error reply is a ServerError with the server's text, whichever type go-redis gives it, and
+// is sent once whatever go-redis thinks of trying again.
 func TestErrorReplies(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -153,8 +153,8 @@ func TestLostReplyIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// What failed before the command left says so. Of a cluster client, which looks at a command before it finds a connection,
-// only some errors tell.
+// What failed before the command left says so. Of a cluster client, which looks at a command before
+// it finds a connection, only some errors tell.
 func TestNotSent(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no thanks")
@@ -218,8 +218,9 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// A pool that is used up lets a call wait no longer than its context or the client's options say, and nothing is sent. (In
-// real time: go-redis keeps the timers of these waits for later ones, and a bubble's must not leave it.)
+// A pool that is used up lets a call wait no longer than its context or the client's options say,
+// and nothing is sent. (In real time: go-redis keeps the timers of these waits for later ones, and
+// a bubble's must not leave it.)
 func TestPoolInUse(t *testing.T) {
 	t.Parallel()
 	shortly := func() (context.Context, func()) {

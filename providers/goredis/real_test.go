@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The conformance suite dials as most programs do. These are the other ways that go-redis has to a real server.
+// The conformance suite dials as most programs do. These are the other ways that go-redis has to a
+// real server.
 func TestOtherWaysToConnect(t *testing.T) {
 	t.Parallel()
 	const user, password = "holdfast", "secret"

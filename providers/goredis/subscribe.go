@@ -10,24 +10,26 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// ended is a context that has ended. A PubSub that gets it still reads and writes, but cannot dial: reconnecting behind our
-// back would hide that messages were lost.
+// ended is a context that has ended. A PubSub that gets it still reads and writes, but cannot dial:
+// reconnecting behind our back would hide that messages were lost.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// feed is a connection in subscriber state. A PubSub keeps its mutex while it writes and while it dials, over TLS even if
-// the context has ended; Await makes its Close end the other calls all the same.
+// feed is a connection in subscriber state. A PubSub keeps its mutex while it writes and while it
+// dials, over TLS even if the context has ended; Await makes its Close end the other calls all the
+// same.
 type feed struct {
 	pubsub *redis.PubSub
 	ctx    context.Context // ends at Close
 	stop   context.CancelFunc
 }
 
-// open implements what driver.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now, under ctx, and in a cluster
-// to any node, since messages reach them all; its answer proves the connection. Valkey 8.0 answers with the error NOSUB.
+// open implements what driver.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now,
+// under ctx, and in a cluster to any node, since messages reach them all; its answer proves the
+// connection. Valkey 8.0 answers with the error NOSUB.
 func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 	pubsub := a.client.Subscribe(ctx)
 	var over atomic.Bool // for the dialing, or for the one who waited for it: who comes second cleans up
@@ -62,7 +64,8 @@ func (f *feed) Subscribe(channel string) error { return f.send(f.pubsub.Subscrib
 // Unsubscribe implements driver.Feed.
 func (f *feed) Unsubscribe(channel string) error { return f.send(f.pubsub.Unsubscribe, channel) }
 
-// send writes a command. Where a PubSub has no connection any more and would dial, Next has found it broken and says why.
+// send writes a command. Where a PubSub has no connection any more and would dial, Next has found
+// it broken and says why.
 func (f *feed) send(command func(context.Context, ...string) error, channel string) error {
 	_, err := driver.Await(f.ctx, func() (struct{}, error) {
 		err := command(ended, channel)

@@ -20,8 +20,9 @@ func confirm(words []string) string {
 	return fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:1\r\n", len(words[0]), words[0], len(words[1]), words[1])
 }
 
-// A PubSub that loses its connection dials again and subscribes again without a word. Ours must not: a listener has to hear
-// of it, since a message may be lost, and the hub would dial a second time.
+// A PubSub that loses its connection dials again and subscribes again without a word. Ours must
+// not: a listener has to hear of it, since a message may be lost, and the hub would dial a second
+// time.
 func TestPubSubDoesNotReconnectByItself(t *testing.T) {
 	t.Parallel()
 	for kindName, kind := range kinds {
@@ -162,8 +163,8 @@ func TestLateConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// What the server says against a subscription is a ServerError with its text. The connection is kept where it refused a channel
-// alone.
+// What the server says against a subscription is a ServerError with its text. The connection is
+// kept where it refused a channel alone.
 func TestSubscribeRefused(t *testing.T) {
 	t.Parallel()
 	const text = "NOPERM this user has no permissions to access one of the channels used as arguments"

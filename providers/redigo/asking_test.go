@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-// fakeCluster's first node answers ASK; the second, which owns the slot by now, refuses ASKING (ACL) and runs SET.
+// fakeCluster's first node answers ASK; the second, which owns the slot by now, refuses ASKING
+// (ACL) and runs SET.
 type fakeCluster struct{ ran bool }
 type fakeConn struct {
 	redis.Conn

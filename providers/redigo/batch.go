@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// EvalMany implements [driver.Batcher]: all scripts in one round trip on one connection, those that the server did not know
-// in a second one. In a cluster each goes by itself, a few at once.
+// EvalMany implements [driver.Batcher]: all scripts in one round trip on one connection, those that
+// the server did not know in a second one. In a cluster each goes by itself, a few at once.
 func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
 	if a.cluster != nil {
 		return a.evalEach(ctx, calls)
@@ -55,8 +55,9 @@ func (b *batch) send(ctx context.Context, conn redis.Conn) []driver.Result {
 	return results
 }
 
-// round sends the calls of which and reads their replies meanwhile: a server whose replies nobody reads stops reading. Once
-// the connection breaks, the outcome of every call without a reply is unknown.
+// round sends the calls of which and reads their replies meanwhile: a server whose replies nobody
+// reads stops reading. Once the connection breaks, the outcome of every call without a reply is
+// unknown.
 func (b *batch) round(ctx context.Context, conn redis.Conn, command string, which []int, results []driver.Result) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -96,7 +97,8 @@ const (
 	clusterStall = 10 * time.Millisecond // after which a call that is not answered counts no longer
 )
 
-// evalEach keeps a few calls under way. Those that wait for a frozen node do not hold up the others.
+// evalEach keeps a few calls under way. Those that wait for a frozen node do not hold up the
+// others.
 func (a *adapter) evalEach(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := make([]driver.Result, len(calls))
 	running := make(chan struct{}, clusterCalls)

@@ -64,7 +64,8 @@ func TestEvalMany(t *testing.T) {
 	})
 }
 
-// One reply is lost in the middle. What was answered before stands, the rest is open and is not sent again.
+// One reply is lost in the middle. What was answered before stands, the rest is open and is not
+// sent again.
 func TestEvalManyLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	eachPool(t, func(t *testing.T, pools poolKind) {
@@ -156,7 +157,8 @@ func manyReturned(t *testing.T, answered <-chan []driver.Result) []driver.Result
 	}
 }
 
-// A server that stops reading while nobody reads its replies: a pipe has no buffer that would hide a deadlock.
+// A server that stops reading while nobody reads its replies: a pipe has no buffer that would hide
+// a deadlock.
 func TestEvalManyReadsWhileItWrites(t *testing.T) {
 	t.Parallel()
 	m := miniredis.NewMiniRedis()

@@ -17,8 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
-// BenchmarkCycle is one uncontended acquire and release, SET NX PX and a compare-and-delete script, beside what redigo alone
-// needs for it. "bounded" contexts have a deadline, "cancellable" ones a parent that can end too.
+// BenchmarkCycle is one uncontended acquire and release, SET NX PX and a compare-and-delete script,
+// beside what redigo alone needs for it. "bounded" contexts have a deadline, "cancellable" ones a
+// parent that can end too.
 func BenchmarkCycle(b *testing.B) {
 	addr := redistest.Start(b, redistest.Options{}).Addr()
 	const token = "0123456789abcdef0123456789abcdef"

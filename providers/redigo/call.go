@@ -27,7 +27,8 @@ func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Con
 	if err := ctx.Err(); err != nil {
 		return zero, driver.NotSent(err)
 	}
-	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake of ctx.
+	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake
+	// of ctx.
 	inline := a.inline.Load() && a.prompt.IdleCount() > 0
 	gate := a.gate
 	if a.gates != nil {
@@ -45,15 +46,15 @@ func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Con
 	return detach(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun, lag) })
 }
 
-// endless reports whether ctx never ends: its caller waits for a connection as long as the pool lets it, and never leaves a
-// call behind.
+// endless reports whether ctx never ends: its caller waits for a connection as long as the pool
+// lets it, and never leaves a call behind.
 func endless(ctx context.Context) bool {
 	_, bounded := ctx.Deadline()
 	return !bounded && !driver.Cancellable(ctx)
 }
 
-// detach runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one. While f has not set begun
-// and ctx has ended, nothing has been sent or ever will be.
+// detach runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one.
+// While f has not set begun and ctx has ended, nothing has been sent or ever will be.
 func detach[T any](ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error)) (v T, err error) {
 	var begun atomic.Bool
 	if gate == nil {
@@ -77,8 +78,8 @@ func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn
 	return begin(ctx, conn, use, begun, lag)
 }
 
-// unavailable is the error of a call for which there is no connection. A pool that was closed, which has no error of its own,
-// stays so.
+// unavailable is the error of a call for which there is no connection. A pool that was closed,
+// which has no error of its own, stays so.
 func unavailable(ctx context.Context, err error) error {
 	text := err.Error()
 	err = driver.NotSent(explain(ctx, err))
@@ -88,8 +89,8 @@ func unavailable(ctx context.Context, err error) error {
 	return err
 }
 
-// begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun and then looks at ctx for the
-// last time, in this order.
+// begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun and
+// then looks at ctx for the last time, in this order.
 func begin[T any](ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool, lag time.Duration) (T, error) {
 	begun.Store(true)
 	if err := ctx.Err(); err != nil {
@@ -102,8 +103,8 @@ func begin[T any](ctx context.Context, conn redis.Conn, use func(redis.Conn) (T,
 	return v, explain(ctx, err)
 }
 
-// get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it would take the digest of
-// a script for the key. Nothing was sent if it fails.
+// get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it
+// would take the digest of a script for the key. Nothing was sent if it fails.
 func (a *adapter) get(ctx context.Context, key string) (redis.Conn, error) {
 	if p, ok := a.pool.(interface {
 		GetContext(context.Context) (redis.Conn, error)
@@ -138,7 +139,8 @@ func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any
 // outcome.
 const lag = time.Second
 
-// grace is what a read may last longer than ctx. The watcher or driver.Await ends the call; this ends what goes on behind.
+// grace is what a read may last longer than ctx. The watcher or driver.Await ends the call; this
+// ends what goes on behind.
 const grace = lag + 100*time.Millisecond
 
 // readLimit is never zero: to redigo that is no limit at all.
@@ -164,7 +166,8 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// ended returns why ctx is over. On a busy machine the timer of its deadline may fire after that of a connection.
+// ended returns why ctx is over. On a busy machine the timer of its deadline may fire after that of
+// a connection.
 func ended(ctx context.Context) error {
 	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
 		return cmp.Or(ctx.Err(), context.DeadlineExceeded)
@@ -178,15 +181,16 @@ func closable(conn redis.Conn) bool {
 	return err == nil
 }
 
-// shut closes the network connection below a pool's connection while that is in use, which its Close must not do. A receive
-// whose context has ended does so, and nothing else.
+// shut closes the network connection below a pool's connection while that is in use, which its
+// Close must not do. A receive whose context has ended does so, and nothing else.
 func shut(conn redis.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
 	_, _ = redis.ReceiveContext(conn, ctx) // always fails
 }
 
-// watcher shuts a connection when ctx ends, or lag after that, so that what reads or writes on it returns.
+// watcher shuts a connection when ctx ends, or lag after that, so that what reads or writes on it
+// returns.
 type watcher struct {
 	timer *time.Timer // either for a deadline alone
 	stop  func() bool // or for ctx

@@ -38,7 +38,8 @@ func (a *adapter) do(ctx context.Context, key, command string, args []any) (any,
 	return follow(ctx, a, key, func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) })
 }
 
-// follow uses a connection to key's node. In a cluster it follows MOVED and ASK, which prove that what use sent did not run.
+// follow uses a connection to key's node. In a cluster it follows MOVED and ASK, which prove that
+// what use sent did not run.
 func follow[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
 	v, err := call(ctx, a, key, use)
 	if a.cluster == nil {
@@ -65,8 +66,8 @@ func ask[T any](ctx context.Context, a *adapter, asked error, use func(redis.Con
 	reply, _ := errors.AsType[*driver.ServerError](asked)
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
 	asking := func(conn redis.Conn) (T, error) {
-		// In a round trip of its own: redigo gives the first error of several replies, and a refused ASKING says nothing of
-		// the command behind it.
+		// In a round trip of its own: redigo gives the first error of several replies, and a
+		// refused ASKING says nothing of the command behind it.
 		if _, err := exec(ctx, conn, "ASKING", nil); err != nil {
 			var none T
 			return none, driver.NotSent(err)

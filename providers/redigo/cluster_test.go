@@ -111,7 +111,8 @@ func TestClusterBindsScriptsByKey(t *testing.T) {
 	}
 }
 
-// A slot moves while the client uses it: first ASK, then MOVED against a mapping that has become stale.
+// A slot moves while the client uses it: first ASK, then MOVED against a mapping that has become
+// stale.
 func TestClusterSlotMoves(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, newClient func(...string) *redisc.Cluster) {
@@ -186,7 +187,8 @@ func (c *askingCluster) Refresh() error {
 	return nil
 }
 
-// A node that gets its first slot is not among those that a client knows. The error says that nothing ran, and may pass.
+// A node that gets its first slot is not among those that a client knows. The error says that
+// nothing ran, and may pass.
 func TestClusterAsksUnknownNode(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)

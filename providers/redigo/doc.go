@@ -1,5 +1,5 @@
-// Package redigo lets Holdfast use github.com/gomodule/redigo: over a *redis.Pool, over a *redisc.Cluster of
-// github.com/mna/redisc, and over Sentinel by a pool that asks for the master.
+// Package redigo lets Holdfast use github.com/gomodule/redigo: over a *redis.Pool, over a
+// *redisc.Cluster of github.com/mna/redisc, and over Sentinel by a pool that asks for the master.
 //
 //	pool := &redis.Pool{
 //		MaxIdle: 16,
@@ -13,11 +13,12 @@
 //
 // The contract of package driver. In redigo's terms:
 //
-//   - A command is sent at most once. Only MOVED and ASK of a cluster, and NOSCRIPT, are followed by another try, since they
-//     prove that nothing ran.
-//   - What fails before a command is written matches driver.ErrNotSent: dialing and logging in, an exhausted or closed pool,
-//     a ctx that ended meanwhile. An error reply is a *driver.ServerError with redis.Error below. Whatever else breaks a
-//     connection (EOF, a reset, a timeout) comes as it is and means that the outcome is unknown.
+//   - A command is sent at most once. Only MOVED and ASK of a cluster, and NOSCRIPT, are followed
+//     by another try, since they prove that nothing ran.
+//   - What fails before a command is written matches driver.ErrNotSent: dialing and logging in, an
+//     exhausted or closed pool, a ctx that ended meanwhile. An error reply is a *driver.ServerError
+//     with redis.Error below. Whatever else breaks a connection (EOF, a reset, a timeout) comes as
+//     it is and means that the outcome is unknown.
 //   - A call returns soon after its ctx ends, even if redigo or a function of the pool ignores ctx.
 //     The connection of an abandoned call is closed, or kept for up to a second until its reply has
 //     come; it serves no other call before. Such a late reply is available from
@@ -28,26 +29,30 @@
 //     reserved for renewals, releases and conversions. A call whose ctx never ends waits at the
 //     pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
-//   - The driver has one connection of its own, for all subscriptions, dialed by the pool's functions and not counted in
-//     MaxActive.
+//   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
+//     functions and not counted in MaxActive.
 //
-// Not guaranteed: Info has no address, since a Pool tells none. Connections must be redigo's own, or wrappers that implement
-// redis.ConnWithTimeout; if they do not implement redis.ConnWithContext too, what was given up lasts until its reply or the
-// deadline of its ctx.
+// Not guaranteed: Info has no address, since a Pool tells none. Connections must be redigo's own,
+// or wrappers that implement redis.ConnWithTimeout; if they do not implement redis.ConnWithContext
+// too, what was given up lasts until its reply or the deadline of its ctx.
 //
 // # Options of the pool
 //
-//   - MaxIdle is 0 by default, which makes every call dial. Set it to the number of calls that are usual at once.
-//   - With DialContext and without TestOnBorrow, TestOnBorrowContext, IdleTimeout and MaxConnLifetime, calls run without a
-//     goroutine of their own, which saves about a quarter of their time if the server is near. Where several goroutines go for
-//     the last idle connection at once, one of them may then dial under its ctx, of which redis.DialContext does not tell
-//     the TLS handshake.
-//   - TestOnBorrow or TestOnBorrowContext helps against connections that the server has closed while they were idle. The
-//     first use of such a one ends in EOF, which leaves the outcome open: nobody can tell whether the server died before the
-//     command or of it. IdleTimeout, lower than the server's timeout, helps too.
-//   - redis.DialConnectTimeout and redis.DialTLSHandshakeTimeout are 30 s and 10 s by default. What dials longer than its
-//     ctx goes on behind; lower them where that matters. redis.DialContext does not tell the TLS handshake of ctx, but
-//     redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext) does.
+//   - MaxIdle is 0 by default, which makes every call dial. Set it to the number of calls that are
+//     usual at once.
+//   - With DialContext and without TestOnBorrow, TestOnBorrowContext, IdleTimeout and
+//     MaxConnLifetime, calls run without a goroutine of their own, which saves about a quarter of
+//     their time if the server is near. Where several goroutines go for the last idle connection at
+//     once, one of them may then dial under its ctx, of which redis.DialContext does not tell the
+//     TLS handshake.
+//   - TestOnBorrow or TestOnBorrowContext helps against connections that the server has closed
+//     while they were idle. The first use of such a one ends in EOF, which leaves the outcome open:
+//     nobody can tell whether the server died before the command or of it. IdleTimeout, lower than
+//     the server's timeout, helps too.
+//   - redis.DialConnectTimeout and redis.DialTLSHandshakeTimeout are 30 s and 10 s by default. What
+//     dials longer than its ctx goes on behind; lower them where that matters. redis.DialContext
+//     does not tell the TLS handshake of ctx, but redis.DialContextFunc((&tls.Dialer{Config:
+//     config}).DialContext) does.
 //
 // # Cluster
 //
@@ -57,15 +62,17 @@
 //	}
 //	drv, err := redigo.New(cluster) // no redisc.RetryConn
 //
-// Scripts go to the node of their first key, and MOVED and ASK are followed. A node that is to get its first slot of all is
-// unknown to redisc until the slot has moved; what asks for it then fails with an error that matches driver.ErrNotSent.
-// redisc knows no contexts, so every call takes a goroutine; set redis.DialConnectTimeout and redis.DialWriteTimeout, and
-// PoolWaitTime if the pools wait. EvalMany sends each script by itself, a few at once.
+// Scripts go to the node of their first key, and MOVED and ASK are followed. A node that is to get
+// its first slot of all is unknown to redisc until the slot has moved; what asks for it then fails
+// with an error that matches driver.ErrNotSent. redisc knows no contexts, so every call takes a
+// goroutine; set redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools
+// wait. EvalMany sends each script by itself, a few at once.
 //
 // # Sentinel
 //
-// With github.com/FZambia/sentinel/v2, the pool's Dial asks for the master (Dial, because MasterAddr takes no context), one call
-// at a time: in v2.0.1 two at once race for the list of Sentinels.
+// With github.com/FZambia/sentinel/v2, the pool's Dial asks for the master (Dial, because
+// MasterAddr takes no context), one call at a time: in v2.0.1 two at once race for the list of
+// Sentinels.
 //
 //	Dial: func() (redis.Conn, error) {
 //		one.Lock() // a sync.Mutex
@@ -85,7 +92,8 @@
 //		return c, nil
 //	}
 //
-// A connection outlives the role of its server. In an ordered failover of Redis 7.0 the old master kept its connections, and
-// accepted writes that were lost, for ten seconds after the Sentinels had named the new one; only then do they close them.
-// MaxConnLifetime of a second or two makes the pool ask again so often. Against what is left, see fencing tokens.
+// A connection outlives the role of its server. In an ordered failover of Redis 7.0 the old master
+// kept its connections, and accepted writes that were lost, for ten seconds after the Sentinels had
+// named the new one; only then do they close them. MaxConnLifetime of a second or two makes the
+// pool ask again so often. Against what is left, see fencing tokens.
 package redigo

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// feed is a connection of its own, not one of the pool: only such a connection can be closed while it receives.
+// feed is a connection of its own, not one of the pool: only such a connection can be closed while
+// it receives.
 type feed struct{ conn redis.PubSubConn }
 
 // open dials a feed, and closes one that comes too late for ctx.
@@ -67,7 +68,8 @@ func (f feed) Subscribe(channel string) error { return f.conn.Subscribe(channel)
 // Unsubscribe implements [driver.Feed].
 func (f feed) Unsubscribe(channel string) error { return f.conn.Unsubscribe(channel) }
 
-// Next implements [driver.Feed]. No read timeout applies. redigo keeps a connection on which an error reply came.
+// Next implements [driver.Feed]. No read timeout applies. redigo keeps a connection on which an
+// error reply came.
 func (f feed) Next() (driver.Event, error) {
 	for {
 		switch v := f.conn.ReceiveWithTimeout(0).(type) {
@@ -90,7 +92,8 @@ func (f feed) Next() (driver.Event, error) {
 	}
 }
 
-// Close implements [driver.Feed]. What redigo says of a connection that broke before, Next has said.
+// Close implements [driver.Feed]. What redigo says of a connection that broke before, Next has
+// said.
 func (f feed) Close() error {
 	_ = f.conn.Close()
 	return nil

@@ -25,8 +25,8 @@ func wantWake(t *testing.T, what string, s driver.Subscription) {
 	}
 }
 
-// Messages wake; so does every new subscription after a lost connection. The read timeout of the pool's connections does not
-// apply, and the connection is none of the pool's.
+// Messages wake; so does every new subscription after a lost connection. The read timeout of the
+// pool's connections does not apply, and the connection is none of the pool's.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
 	eachPool(t, func(t *testing.T, pools poolKind) {
@@ -118,7 +118,8 @@ func TestSubscribeFails(t *testing.T) {
 	wantServerError(t, err, "WRONGPASS ")
 }
 
-// Dialing ignores its context. Subscribe returns, and so does Close; the connection that comes late is closed.
+// Dialing ignores its context. Subscribe returns, and so does Close; the connection that comes late
+// is closed.
 func TestSubscribeReturnsWhenDialingHangs(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)

@@ -25,7 +25,8 @@ const patience = 8 * time.Second
 type poolKind struct {
 	name string
 	make func(addr string, options ...redis.DialOption) *redis.Pool
-	// deaf: a connection in use cannot be closed, so that what was cancelled lasts until its reply or deadline.
+	// deaf: a connection in use cannot be closed, so that what was cancelled lasts until its reply
+	// or deadline.
 	deaf bool
 }
 
@@ -47,7 +48,8 @@ var poolKinds = []poolKind{
 	}},
 }
 
-// timeoutConn is redis.ConnWithTimeout and not redis.ConnWithContext, as connections that old packages wrap.
+// timeoutConn is redis.ConnWithTimeout and not redis.ConnWithContext, as connections that old
+// packages wrap.
 type timeoutConn struct{ redis.Conn }
 
 func (c timeoutConn) DoWithTimeout(d time.Duration, command string, args ...any) (any, error) {

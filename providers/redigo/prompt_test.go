@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// ending is a context that ends before the answer comes. cancel does nothing where the deadline ends it; that is counted from
-// when the ending was made.
+// ending is a context that ends before the answer comes. cancel does nothing where the deadline
+// ends it; that is counted from when the ending was made.
 type ending struct {
 	ctx    context.Context
 	cancel func()
@@ -64,8 +64,8 @@ func eachEnding(t *testing.T, test func(t *testing.T, pools poolKind, begin func
 	})
 }
 
-// The reply does not come. The call returns, its connection is closed instead of pooled, and the next call has a reply of
-// its own.
+// The reply does not come. The call returns, its connection is closed instead of pooled, and the
+// next call has a reply of its own.
 func TestReturnsWhenTheReplyIsStalled(t *testing.T) {
 	t.Parallel()
 	eachEnding(t, func(t *testing.T, pools poolKind, begin func(*testing.T) ending) {
@@ -102,8 +102,8 @@ type early struct{ context.Context }
 
 func (early) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
 
-// The timer of the connection's deadline fires, and that of ctx has yet to: on a busy machine it may be late. Who calls is told
-// what it was all the same.
+// The timer of the connection's deadline fires, and that of ctx has yet to: on a busy machine it
+// may be late. Who calls is told what it was all the same.
 func TestDeadlineOfTheConnectionComesFirst(t *testing.T) {
 	t.Parallel()
 	eachPool(t, func(t *testing.T, pools poolKind) {
@@ -148,7 +148,8 @@ func TestReturnsWhenTheServerDoesNotRead(t *testing.T) {
 	})
 }
 
-// readsOnce is a server that answers OK to what it reads first on a connection, and then reads no more.
+// readsOnce is a server that answers OK to what it reads first on a connection, and then reads no
+// more.
 func readsOnce(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -224,7 +225,8 @@ func TestReturnsWhenTestOnBorrowHangs(t *testing.T) {
 	}
 }
 
-// Contexts end at about the time the replies come: whatever wins, no connection is lost or gets another's reply.
+// Contexts end at about the time the replies come: whatever wins, no connection is lost or gets
+// another's reply.
 func TestContextEndsWhileTheReplyComes(t *testing.T) {
 	t.Parallel()
 	eachPool(t, func(t *testing.T, pools poolKind) {

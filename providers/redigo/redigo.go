@@ -13,11 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Pool is where connections come from. A *redis.Pool is one; so is a *redisc.Cluster of github.com/mna/redisc.
+// Pool is where connections come from. A *redis.Pool is one; so is a *redisc.Cluster of
+// github.com/mna/redisc.
 //
-// Of another type the adapter uses what else it has: GetContext, as *redis.Pool has it; Dial() (redis.Conn, error), as
-// *redisc.Cluster has it, without which Subscribe answers errors.ErrUnsupported; EachNode and Refresh, as *redisc.Cluster has
-// them, which make it a cluster.
+// Of another type the adapter uses what else it has: GetContext, as *redis.Pool has it; Dial()
+// (redis.Conn, error), as *redisc.Cluster has it, without which Subscribe answers
+// errors.ErrUnsupported; EachNode and Refresh, as *redisc.Cluster has them, which make it a
+// cluster.
 type Pool interface {
 	Get() redis.Conn
 }
@@ -32,8 +34,8 @@ type adapter struct {
 	scripts driver.Scripts
 	hub     *driver.Hub
 
-	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline says that a connection taken from it can be
-	// closed while in use.
+	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
+	// says that a connection taken from it can be closed while in use.
 	prompt *redis.Pool
 	learn  sync.Once
 	inline atomic.Bool
@@ -46,8 +48,9 @@ var (
 	_ driver.Backgrounder = (*adapter)(nil)
 )
 
-// New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes it. New does not dial.
-// A nil pool, and a *redis.Pool without Dial and DialContext, is a *driver.InvalidError.
+// New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes
+// it. New does not dial. A nil pool, and a *redis.Pool without Dial and DialContext, is a
+// *driver.InvalidError.
 //
 // The driver is a [driver.Batcher], a [driver.Acknowledger] and a [driver.Backgrounder].
 func New(pool Pool) (driver.Driver, error) {
@@ -63,7 +66,8 @@ func New(pool Pool) (driver.Driver, error) {
 		if p.Dial == nil && p.DialContext == nil {
 			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext", "one that has either")
 		}
-		// Taking an idle connection of such a pool neither tests it nor dials in place of one that is too old.
+		// Taking an idle connection of such a pool neither tests it nor dials in place of one that
+		// is too old.
 		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 && p.MaxConnLifetime == 0 {
 			a.prompt = p
 		}
@@ -72,8 +76,8 @@ func New(pool Pool) (driver.Driver, error) {
 }
 
 const (
-	// leastPlaces is how many calls are under way at once, at least, where a pool has no MaxActive. More than MaxIdle of them
-	// would dial for each call.
+	// leastPlaces is how many calls are under way at once, at least, where a pool has no MaxActive.
+	// More than MaxIdle of them would dial for each call.
 	leastPlaces = 32
 	// unknownPlaces is how many are for a pool of another type.
 	unknownPlaces = 1024
@@ -131,7 +135,8 @@ func reply(v any, err error) (driver.Reply, error) {
 	return driver.NewReply(v)
 }
 
-// scriptArgs are the arguments of EVAL and EVALSHA, with room for the script or its digest in front.
+// scriptArgs are the arguments of EVAL and EVALSHA, with room for the script or its digest in
+// front.
 func scriptArgs(keys, args []string) []any {
 	body := make([]any, 2, 2+len(keys)+len(args))
 	body[1] = len(keys)

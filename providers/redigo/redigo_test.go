@@ -284,7 +284,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Also: a handshake that hangs, of which redis.DialContext does not tell its context, holds no call.
+// Also: a handshake that hangs, of which redis.DialContext does not tell its context, holds no
+// call.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})

@@ -14,8 +14,8 @@ import (
 // maxRedirects is how many redirections a script with a WAIT behind it follows.
 const maxRedirects = 5
 
-// EvalAcked implements driver.Acknowledger. Both commands go over a connection that they have for themselves: on a shared one
-// WAIT would keep everybody else waiting.
+// EvalAcked implements driver.Acknowledger. Both commands go over a connection that they have for
+// themselves: on a shared one WAIT would keep everybody else waiting.
 func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
 	keys, args = slices.Clone(keys), slices.Clone(args) // after an early return nothing may look at the caller's
 	return driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
@@ -84,9 +84,9 @@ func (a *adapter) commands(p pair, asking bool) (cmds rueidis.Commands, err erro
 	return rueidis.Commands{script, wait}, nil
 }
 
-// exchange sends p to the node of its key, and follows MOVED and ASK of a cluster, which prove that the script did not run. A
-// cluster client's own DoMulti would follow them with the script alone, and take the WAIT's answer from the wrong node; a
-// dedicated one follows nothing.
+// exchange sends p to the node of its key, and follows MOVED and ASK of a cluster, which prove that
+// the script did not run. A cluster client's own DoMulti would follow them with the script alone,
+// and take the WAIT's answer from the wrong node; a dedicated one follows nothing.
 func (a *adapter) exchange(ctx context.Context, p pair, cmds rueidis.Commands) answers {
 	if !a.node.cluster {
 		return last(a.client.DoMulti(ctx, cmds...))
@@ -120,7 +120,8 @@ func (a *adapter) exchange(ctx context.Context, p pair, cmds rueidis.Commands) a
 	return r
 }
 
-// clientOf is a client of the one node at addr; nil where the cluster client does not come to know it.
+// clientOf is a client of the one node at addr; nil where the cluster client does not come to know
+// it.
 func (a *adapter) clientOf(ctx context.Context, addr string, p pair) rueidis.Client {
 	if n := a.client.Nodes()[addr]; n != nil {
 		return n

@@ -16,9 +16,10 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// BenchmarkCycle is one uncontended acquire and release, SET NX PX and a compare-and-delete script, beside what the bare
-// client needs for the same two commands. Bounded is what strategies do; Cancellable what they do for a caller whose ctx can
-// end, to be compared with a client that has such a ctx too, or one with a timeout for each command.
+// BenchmarkCycle is one uncontended acquire and release, SET NX PX and a compare-and-delete script,
+// beside what the bare client needs for the same two commands. Bounded is what strategies do;
+// Cancellable what they do for a caller whose ctx can end, to be compared with a client that has
+// such a ctx too, or one with a timeout for each command.
 func BenchmarkCycle(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	background := context.Background()

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// In a cluster, many answers about one lock prove nothing of the connection of another lock's slot: a call that finds somebody
-// else dialing that one returns soon after its ctx ends all the same.
+// In a cluster, many answers about one lock prove nothing of the connection of another lock's slot:
+// a call that finds somebody else dialing that one returns soon after its ctx ends all the same.
 func TestColdConnectionOfACluster(t *testing.T) {
 	proxies, c := proxiedCluster(t)
 	for i := range 6 {

@@ -1,4 +1,5 @@
-// Package rueidis lets Holdfast use github.com/redis/rueidis: one server, a cluster, or a master that Sentinels know.
+// Package rueidis lets Holdfast use github.com/redis/rueidis: one server, a cluster, or a master
+// that Sentinels know.
 //
 //	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
 //	...
@@ -18,8 +19,8 @@
 //     that Sentinels have deposed.
 //   - A call returns soon after its ctx ends, by a deadline or by a cancellation, while the client
 //     is connecting too.
-//   - A command whose ctx ends within a second is sent from a goroutine of its own, so that the late
-//     reply resolves its outcome if the caller leaves before.
+//   - A command whose ctx ends within a second is sent from a goroutine of its own, so that the
+//     late reply resolves its outcome if the caller leaves before.
 //   - A shared connection that is silent is avoided. rueidis keeps it until its own ping fails,
 //     eleven seconds with default options; meanwhile commands for its node go over up to 16
 //     connections of the client's pool, which are closed when they fail as well. A connection
@@ -48,8 +49,8 @@
 //     new one but is silent, the calls that wait for it return when the client gives up dialing
 //     (Dialer.Timeout, 5 s by default). In a cluster it trusts none, and each call takes a
 //     goroutine.
-//   - Of a client that is wrapped, as for tracing, it is not known that nothing was sent if ctx ends
-//     while the client is connecting.
+//   - Of a client that is wrapped, as for tracing, it is not known that nothing was sent if ctx
+//     ends while the client is connecting.
 //   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the
 //     commands in flight. One that looks like a failed dial or a refused login comes as
 //     driver.ErrNotSent then, though the command may have run.
@@ -65,18 +66,19 @@
 //     answer. A client that is closed while it dials keeps that connection open for good (v1.0.79:
 //     mux.Close against mux._pipe).
 //
-// A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it does with the bare client.
-// To a near server a command of a lone caller then takes about half as long again; to many callers it makes no difference.
+// A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it
+// does with the bare client. To a near server a command of a lone caller then takes about half as
+// long again; to many callers it makes no difference.
 //
 // # Starting while a server is down
 //
-// rueidis.NewClient connects at once and fails if it cannot, after Dialer.Timeout (5 s) where nobody
-// refuses. A quorum (strategies/redlock) need not wait for that: with ForceSingleClient, NewClient
-// returns the client along with the error, and the client connects when it is used. Log the error
-// and go on if the client is not nil. While the server is away, calls fail with driver.ErrNotSent.
-// Once it is back, the next acquire takes it in, and the next renewal brings it the locks that are
-// held. Example_quorumWithAServerDown of package holdfast shows it. A client for a cluster or for
-// Sentinels is nil where none of them answers: make it later.
+// rueidis.NewClient connects at once and fails if it cannot, after Dialer.Timeout (5 s) where
+// nobody refuses. A quorum (strategies/redlock) need not wait for that: with ForceSingleClient,
+// NewClient returns the client along with the error, and the client connects when it is used. Log
+// the error and go on if the client is not nil. While the server is away, calls fail with
+// driver.ErrNotSent. Once it is back, the next acquire takes it in, and the next renewal brings it
+// the locks that are held. Example_quorumWithAServerDown of package holdfast shows it. A client for
+// a cluster or for Sentinels is nil where none of them answers: make it later.
 //
 // # Options of the client
 //

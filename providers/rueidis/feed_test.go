@@ -74,8 +74,8 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// With RESP2 the client keeps a second connection for subscriptions. When it does not come about, the hub must learn it
-// from open, so that it tries less and less often.
+// With RESP2 the client keeps a second connection for subscriptions. When it does not come about,
+// the hub must learn it from open, so that it tries less and less often.
 func TestOpenNeedsTheSecondConnection(t *testing.T) {
 	t.Parallel()
 	p := faultproxy.Start(t, miniredis.RunT(t).Addr())

@@ -29,8 +29,8 @@ var (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(redistest.CloseAfter(m, server, cluster, sentinel),
-		// A cluster client waits there, closed or not: five seconds until it closes connections to nodes it needs no more,
-		// and up to a second before it asks for the slots.
+		// A cluster client waits there, closed or not: five seconds until it closes connections to
+		// nodes it needs no more, and up to a second before it asks for the slots.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// outcome returns nil if a command was answered with anything but an error, otherwise an error as package driver means it.
-// closing is what a.closing was before the command was sent.
+// outcome returns nil if a command was answered with anything but an error, otherwise an error as
+// package driver means it. closing is what a.closing was before the command was sent.
 func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
 	if err := res.NonRedisError(); err != nil {
 		return a.unanswered(ctx, err, closing)
@@ -32,7 +32,8 @@ func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing 
 	return serverError(text, refusal)
 }
 
-// serverError is driver.NewServerError, with an error of the client's own type below it also where the text is cut.
+// serverError is driver.NewServerError, with an error of the client's own type below it also where
+// the text is cut.
 func serverError(text string, reply *rueidis.RedisError) error {
 	var err error = reply
 	if short, cut := driver.WithoutArguments(reply.Error()); cut {
@@ -41,8 +42,9 @@ func serverError(text string, reply *rueidis.RedisError) error {
 	return driver.NewServerError(text, err)
 }
 
-// withText returns reply with another text, no longer than its own, or nil. Only what a client-side cache does makes a
-// RedisError: it writes a message as 7 bytes of expiry, a byte for the type, 8 of length, and the text.
+// withText returns reply with another text, no longer than its own, or nil. Only what a client-side
+// cache does makes a RedisError: it writes a message as 7 bytes of expiry, a byte for the type, 8
+// of length, and the text.
 func withText(reply *rueidis.RedisError, text string) error {
 	const head = 7 + 1 + 8
 	stored := (*rueidis.RedisMessage)(reply).CacheMarshal(nil)
@@ -67,9 +69,9 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 		err = serverError(refusal.Error(), refusal)
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
-		// What is in flight when the client is closed, or leaves a server that is no longer the master, gets it too. So
-		// the first of them proves nothing; a command that is sent after it goes nowhere. In a cluster the next one
-		// may be of another node that the client leaves.
+		// What is in flight when the client is closed, or leaves a server that is no longer the
+		// master, gets it too. So the first of them proves nothing; a command that is sent after it
+		// goes nowhere. In a cluster the next one may be of another node that the client leaves.
 		a.closing.Store(true)
 		notSent = closing && (!a.node.cluster || closed(a.client))
 	}
@@ -108,7 +110,8 @@ func closed(client rueidis.Client) bool {
 	return atomic.LoadUint32((*uint32)(unsafe.Pointer(stop.UnsafeAddr()))) != 0 //nolint:gosec // the client itself uses it by atomic
 }
 
-// ended returns why ctx is over. A connection's deadline may come a moment before the timer of the context that set it.
+// ended returns why ctx is over. A connection's deadline may come a moment before the timer of the
+// context that set it.
 func ended(ctx context.Context) error {
 	if at, dated := ctx.Deadline(); dated && !time.Now().Before(at) {
 		return cmp.Or(ctx.Err(), context.DeadlineExceeded)
@@ -116,8 +119,8 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// givenUpError is the error of a call whose connection another call or the client gave up. It does not match the error of
-// their context, which a caller would take for its own.
+// givenUpError is the error of a call whose connection another call or the client gave up. It does
+// not match the error of their context, which a caller would take for its own.
 type givenUpError struct{ err error }
 
 func (e *givenUpError) Error() string { return "rueidis: connection given up: " + e.err.Error() }

@@ -25,8 +25,9 @@ var clientModes = map[string]func(*redis.ClientOption){
 
 const soon = 50 * time.Millisecond
 
-// endings are contexts and how they end while a call waits for a silent server; end is nil where a deadline does it. The
-// client's own timeouts are an hour away, so a call that returns at all has obeyed its context.
+// endings are contexts and how they end while a call waits for a silent server; end is nil where a
+// deadline does it. The client's own timeouts are an hour away, so a call that returns at all has
+// obeyed its context.
 var endings = []struct {
 	name string
 	make func() (ctx context.Context, stop, end context.CancelFunc)
@@ -111,7 +112,8 @@ func testPromptReturn(t *testing.T, opts redis.ClientOption, proxies ...*faultpr
 	}
 }
 
-// trapAt puts a rule to work at all proxies until release. On hits something comes once a proxy has disturbed a command.
+// trapAt puts a rule to work at all proxies until release. On hits something comes once a proxy has
+// disturbed a command.
 func trapAt(t *testing.T, proxies []*faultproxy.Proxy, rule faultproxy.Rule) (hits <-chan struct{}, release func()) {
 	t.Helper()
 	some := make(chan struct{}, len(proxies))
@@ -134,7 +136,8 @@ func trapAt(t *testing.T, proxies []*faultproxy.Proxy, rule faultproxy.Rule) (hi
 	}
 }
 
-// inParallel makes one call about key from each of several goroutines. The channel is closed when all have returned.
+// inParallel makes one call about key from each of several goroutines. The channel is closed when
+// all have returned.
 func inParallel(ctx context.Context, drv driver.Driver, workers int, key string) <-chan error {
 	errs := make(chan error, workers)
 	var wg sync.WaitGroup
@@ -179,8 +182,8 @@ func collect(t *testing.T, errs <-chan error, want error) {
 	}
 }
 
-// A server that accepts connections and is silent: the client does not look at ctx while it introduces itself, and other
-// calls wait for the same connection.
+// A server that accepts connections and is silent: the client does not look at ctx while it
+// introduces itself, and other calls wait for the same connection.
 func TestPromptReturnWhileDialing(t *testing.T) {
 	t.Parallel()
 	before := map[string]func(*testing.T, *redis.ClientOption, *faultproxy.Proxy) driver.Driver{
@@ -228,7 +231,8 @@ func TestPromptReturnWhileDialing(t *testing.T) {
 	}
 }
 
-// A connection that is dead and does not say so: what is sent on it gets no answer, and the client's ping is an hour away.
+// A connection that is dead and does not say so: what is sent on it gets no answer, and the
+// client's ping is an hour away.
 func TestDeadConnection(t *testing.T) {
 	t.Parallel()
 	for mode, set := range clientModes {

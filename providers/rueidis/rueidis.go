@@ -34,11 +34,11 @@ var (
 	_ driver.Backgrounder = (*adapter)(nil)
 )
 
-// New makes a driver over client, which stays the caller's: Close does not close it, and it must live longer than the
-// driver.
+// New makes a driver over client, which stays the caller's: Close does not close it, and it must
+// live longer than the driver.
 //
-// A nil client, also a nil pointer in the interface, and one that was made with ClientOption.ConnLifetime is a
-// [driver.InvalidError].
+// A nil client, also a nil pointer in the interface, and one that was made with
+// ClientOption.ConnLifetime is a [driver.InvalidError].
 func New(client rueidis.Client) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("rueidis.New client", fmt.Sprintf("nil %T", client), "a client, such as rueidis.NewClient makes")
@@ -55,9 +55,9 @@ func New(client rueidis.Client) (driver.Driver, error) {
 	return a, nil
 }
 
-// resends tells whether client was made with ConnLifetime. A command in flight when its connection expires and the server
-// is silent is sent again, be it marked as retryable or not (client.go, "err == errConnExpired"). No method tells of the
-// option; a test sees to it that these fields still do.
+// resends tells whether client was made with ConnLifetime. A command in flight when its connection
+// expires and the server is silent is sent again, be it marked as retryable or not (client.go, "err
+// == errConnExpired"). No method tells of the option; a test sees to it that these fields still do.
 func resends(client rueidis.Client) bool {
 	v := reflect.Indirect(reflect.ValueOf(client))
 	if v.Kind() != reflect.Struct {

@@ -39,7 +39,8 @@ func TestNoScript(t *testing.T) {
 	}
 }
 
-// A command whose reply is lost may have been executed. rueidis sends again what it takes for read-only.
+// A command whose reply is lost may have been executed. rueidis sends again what it takes for
+// read-only.
 func TestLostReplyIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	one := []driver.Call{{Script: increment, Keys: []string{"k"}}}
@@ -181,7 +182,8 @@ func TestKeysOfTwoSlots(t *testing.T) {
 	if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("Eval: %v; want an InvalidError that was not sent", err)
 	}
-	// In a batch the others are not concerned: some nodes at once, and a script without keys, which rueidis does not mix.
+	// In a batch the others are not concerned: some nodes at once, and a script without keys, which
+	// rueidis does not mix.
 	got := drv.(driver.Batcher).EvalMany(t.Context(), []driver.Call{
 		{Script: increment, Keys: keys[:1]},
 		{Script: increment, Keys: keys},

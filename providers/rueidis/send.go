@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// pooledTimeout bounds a command that has a connection for itself: one of the pool, where the client
-// has no timeout, or one that nobody else uses at the moment.
+// pooledTimeout bounds a command that has a connection for itself: one of the pool, where the
+// client has no timeout, or one that nobody else uses at the moment.
 const pooledTimeout = 10 * time.Second
 
 // send sends one command: words, then keys, then args. read converts its answer; a nil reply is no

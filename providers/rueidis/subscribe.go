@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// feed is one dedicated connection in subscriber state. Only run sends on it, so that nobody else waits for the server.
+// feed is one dedicated connection in subscriber state. Only run sends on it, so that nobody else
+// waits for the server.
 type feed struct {
 	client rueidis.Client
 	ctx    context.Context // ends at Close
@@ -50,8 +51,8 @@ func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 	return f, nil
 }
 
-// run owns the connection, from dialing it to giving it back to the pool. It closes it first: with RESP2 the pool would not
-// notice that the half with the subscriptions is broken.
+// run owns the connection, from dialing it to giving it back to the pool. It closes it first: with
+// RESP2 the pool would not notice that the half with the subscriptions is broken.
 func (f *feed) run(connected chan<- error) {
 	conn, _ := f.client.Dedicate() // dials, however long it takes; a cluster client waits for the first command
 	defer conn.Close()

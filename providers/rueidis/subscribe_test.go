@@ -215,7 +215,8 @@ func TestSubscribeAtSilentServer(t *testing.T) {
 	}
 }
 
-// What is unsubscribed is not heard of again, also if it was subscribed and left before the server could answer.
+// What is unsubscribed is not heard of again, also if it was subscribed and left before the server
+// could answer.
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	p := mini(t)

@@ -100,7 +100,8 @@ func newTopology(before *topology, ranges []slots, asks bool) *topology {
 }
 
 // askSlots asks one node; nil if it does not answer, or nothing of use. The end of ctx does not cut
-// it short, so that Close waits for it: a client that is closed while it dials keeps the connection.
+// it short, so that Close waits for it: a client that is closed while it dials keeps the
+// connection.
 func askSlots(ctx context.Context, client rueidis.Client) []slots {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), topologyTimeout)
 	defer cancel()
