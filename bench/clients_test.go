@@ -44,13 +44,17 @@ var clients = []client{
 	{"redigo", openRedigo, redigoPipeline, redigoEval},
 }
 
-func openGoredis(contextTimeoutEnabled bool) func(*testing.B, string) (driver.Driver, func(context.Context, string, string) error) {
+func openGoredis(
+	contextTimeoutEnabled bool,
+) func(*testing.B, string) (driver.Driver, func(context.Context, string, string) error) {
 	return func(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
 		return goredisOn(b, &redis.Options{Addr: addr, ContextTimeoutEnabled: contextTimeoutEnabled})
 	}
 }
 
-func goredisOn(b *testing.B, opts *redis.Options) (driver.Driver, func(context.Context, string, string) error) {
+func goredisOn(
+	b *testing.B, opts *redis.Options,
+) (driver.Driver, func(context.Context, string, string) error) {
 	c := redis.NewClient(opts)
 	b.Cleanup(func() { _ = c.Close() })
 	if err := c.ScriptLoad(b.Context(), compareAndDelete).Err(); err != nil {
@@ -64,7 +68,9 @@ func goredisOn(b *testing.B, opts *redis.Options) (driver.Driver, func(context.C
 	}
 }
 
-func openRueidis(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
+func openRueidis(
+	b *testing.B, addr string,
+) (driver.Driver, func(context.Context, string, string) error) {
 	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 	if err != nil {
 		b.Fatal(err)
@@ -82,7 +88,9 @@ func openRueidis(b *testing.B, addr string) (driver.Driver, func(context.Context
 	}
 }
 
-func openRedigo(b *testing.B, addr string) (driver.Driver, func(context.Context, string, string) error) {
+func openRedigo(
+	b *testing.B, addr string,
+) (driver.Driver, func(context.Context, string, string) error) {
 	pool := &redigoclient.Pool{MaxIdle: 32, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
 		return redigoclient.DialContext(ctx, "tcp", addr)
 	}}

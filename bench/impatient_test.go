@@ -60,7 +60,10 @@ func BenchmarkImpatient(b *testing.B) {
 	}
 }
 
-func impatient(b *testing.B, server *redistest.Server, patience time.Duration, cycle func(ctx context.Context, name string) error) {
+func impatient(
+	b *testing.B, server *redistest.Server, patience time.Duration,
+	cycle func(ctx context.Context, name string) error,
+) {
 	b.Helper()
 	server.MustCommand(b, "FLUSHALL")
 	var grants, failures atomic.Int64

@@ -47,7 +47,10 @@ var observers = []struct {
 }
 
 // traced records to an exporter that throws away what it gets.
-func traced(b *testing.B, sampler sdktrace.Sampler, processor func(sdktrace.SpanExporter) sdktrace.TracerProviderOption) locker.Middleware {
+func traced(
+	b *testing.B, sampler sdktrace.Sampler,
+	processor func(sdktrace.SpanExporter) sdktrace.TracerProviderOption,
+) locker.Middleware {
 	provider := sdktrace.NewTracerProvider(processor(tracetest.NewNoopExporter()), sdktrace.WithSampler(sampler))
 	b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return tracing.New(tracing.Config{TracerProvider: provider})

@@ -28,7 +28,9 @@ var scripts = []*driver.Script{expireScript, hashAcquire, hashRelease}
 
 // The evals run a script about one key by the bare client, by its digest, and demand the answer 1.
 
-func goredisEval(contextTimeoutEnabled bool) func(*testing.B, string) func(*driver.Script, string, ...string) error {
+func goredisEval(
+	contextTimeoutEnabled bool,
+) func(*testing.B, string) func(*driver.Script, string, ...string) error {
 	return func(b *testing.B, addr string) func(*driver.Script, string, ...string) error {
 		c := goredisBare(b, addr, contextTimeoutEnabled)
 		return func(s *driver.Script, key string, args ...string) error {

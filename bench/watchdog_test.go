@@ -178,7 +178,9 @@ func (l *logged) EvalMany(ctx context.Context, calls []driver.Call) []driver.Res
 }
 
 // replay sends the same batches by the bare client, and returns how long the process ran.
-func replay(b *testing.B, pipeline func(names []string) error, names []string, sent []batchSent) time.Duration {
+func replay(
+	b *testing.B, pipeline func(names []string) error, names []string, sent []batchSent,
+) time.Duration {
 	if err := pipeline(names[:1]); err != nil {
 		b.Fatal(err)
 	}

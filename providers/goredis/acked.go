@@ -27,7 +27,9 @@ type node interface{ Pipeline() redis.Pipeliner }
 // or a Ring (GetShardClientForKey), as one does that embeds the client; else the error matches
 // errors.ErrUnsupported. Of such a type that is one server, ReadTimeout must be more than timeout;
 // elsewhere it is prolonged.
-func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+func (a *adapter) EvalAcked(
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (driver.Reply, int, error) {
 	words, key := scriptWords(keys, args), firstKey(keys)
 	acked := 0 // read only by who gets the answer
 	script := new(delivery)

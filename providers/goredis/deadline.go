@@ -14,7 +14,10 @@ import (
 // connection until ctx ends, but for a reply until ctx's deadline at best: a call that can be
 // cancelled needs a goroutine. f sends under the context that it gets. What it sends is tracked by
 // d: if the caller leaves before it was sent, it never is.
-func call[T any](ctx context.Context, a *adapter, key string, d *delivery, f func(sending context.Context) (T, error)) (T, error) {
+func call[T any](
+	ctx context.Context, a *adapter, key string, d *delivery,
+	f func(sending context.Context) (T, error),
+) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
 		return zero, err

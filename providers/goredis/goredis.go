@@ -86,7 +86,9 @@ func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duratio
 }
 
 // Eval implements driver.Driver.
-func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+func (a *adapter) Eval(
+	ctx context.Context, s *driver.Script, keys, args []string,
+) (driver.Reply, error) {
 	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
 	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		words[0], words[1] = command, body

@@ -10,7 +10,9 @@ import (
 )
 
 // EvalAcked implements [driver.Acknowledger]: both commands are sent together, on one connection.
-func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+func (a *adapter) EvalAcked(
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (driver.Reply, int, error) {
 	body := scriptArgs(keys, args)
 	return driver.EvalAckedOnce(s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
 		body[0] = script
@@ -30,7 +32,9 @@ type pair struct {
 }
 
 // sendPair reads both replies in any case: one that stays behind would be the next command's.
-func sendPair(ctx context.Context, conn redis.Conn, command string, body []any, wait [2]string) (p pair, err error) {
+func sendPair(
+	ctx context.Context, conn redis.Conn, command string, body []any, wait [2]string,
+) (p pair, err error) {
 	if err := conn.Send(command, body...); err != nil {
 		return p, err
 	}

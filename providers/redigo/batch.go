@@ -58,7 +58,9 @@ func (b *batch) send(ctx context.Context, conn redis.Conn) []driver.Result {
 // round sends the calls of which and reads their replies meanwhile: a server whose replies nobody
 // reads stops reading. Once the connection breaks, the outcome of every call without a reply is
 // unknown.
-func (b *batch) round(ctx context.Context, conn redis.Conn, command string, which []int, results []driver.Result) {
+func (b *batch) round(
+	ctx context.Context, conn redis.Conn, command string, which []int, results []driver.Result,
+) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for _, i := range which {

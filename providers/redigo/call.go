@@ -19,7 +19,9 @@ import (
 // Elsewhere dialing, testing or waiting may ignore ctx, so the call runs in a goroutine that
 // outlives ctx. So it does if calls wait at the gate: many callers may give up then, and their
 // connections are kept for a moment, for late replies.
-func call[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
+func call[T any](
+	ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error),
+) (T, error) {
 	var zero T
 	if err := a.Guard(); err != nil {
 		return zero, err
@@ -55,7 +57,9 @@ func endless(ctx context.Context) bool {
 
 // detach runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one.
 // While f has not set begun and ctx has ended, nothing has been sent or ever will be.
-func detach[T any](ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error)) (v T, err error) {
+func detach[T any](
+	ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error),
+) (v T, err error) {
 	var begun atomic.Bool
 	if gate == nil {
 		v, err = driver.Await(ctx, func() (T, error) { return f(&begun) })
@@ -68,7 +72,10 @@ func detach[T any](ctx context.Context, gate *driver.Gate, f func(begun *atomic.
 	return v, err
 }
 
-func run[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error), begun *atomic.Bool, lag time.Duration) (T, error) {
+func run[T any](
+	ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error),
+	begun *atomic.Bool, lag time.Duration,
+) (T, error) {
 	conn, err := a.get(ctx, key)
 	if err != nil {
 		var zero T
@@ -91,7 +98,10 @@ func unavailable(ctx context.Context, err error) error {
 
 // begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun and
 // then looks at ctx for the last time, in this order.
-func begin[T any](ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool, lag time.Duration) (T, error) {
+func begin[T any](
+	ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool,
+	lag time.Duration,
+) (T, error) {
 	begun.Store(true)
 	if err := ctx.Err(); err != nil {
 		var zero T

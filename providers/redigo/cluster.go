@@ -40,7 +40,9 @@ func (a *adapter) do(ctx context.Context, key, command string, args []any) (any,
 
 // follow uses a connection to key's node. In a cluster it follows MOVED and ASK, which prove that
 // what use sent did not run.
-func follow[T any](ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error)) (T, error) {
+func follow[T any](
+	ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error),
+) (T, error) {
 	v, err := call(ctx, a, key, use)
 	if a.cluster == nil {
 		return v, err
@@ -62,7 +64,9 @@ func follow[T any](ctx context.Context, a *adapter, key string, use func(redis.C
 var errVisited = errors.New("visited")
 
 // ask uses a connection of the node that an ASK reply names.
-func ask[T any](ctx context.Context, a *adapter, asked error, use func(redis.Conn) (T, error)) (T, error) {
+func ask[T any](
+	ctx context.Context, a *adapter, asked error, use func(redis.Conn) (T, error),
+) (T, error) {
 	reply, _ := errors.AsType[*driver.ServerError](asked)
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
 	asking := func(conn redis.Conn) (T, error) {

@@ -40,7 +40,9 @@ func pooled(addrs ...string) *redisc.Cluster {
 	}
 }
 
-func eachCluster(t *testing.T, test func(t *testing.T, client func(addrs ...string) *redisc.Cluster)) {
+func eachCluster(
+	t *testing.T, test func(t *testing.T, client func(addrs ...string) *redisc.Cluster),
+) {
 	t.Helper()
 	for name, client := range clusters {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,9 @@ func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounde
 }
 
 // eachEnding has test call begin when all is ready for the call that is to end.
-func eachEnding(t *testing.T, test func(t *testing.T, pools poolKind, begin func(*testing.T) ending)) {
+func eachEnding(
+	t *testing.T, test func(t *testing.T, pools poolKind, begin func(*testing.T) ending),
+) {
 	t.Helper()
 	eachPool(t, func(t *testing.T, pools poolKind) {
 		for name, begin := range endings {

@@ -118,7 +118,9 @@ func isSet(v any, err error) (bool, error) {
 }
 
 // Eval implements [driver.Driver].
-func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+func (a *adapter) Eval(
+	ctx context.Context, s *driver.Script, keys, args []string,
+) (driver.Reply, error) {
 	body := scriptArgs(keys, args)
 	return a.scripts.Eval(ctx, s, func(command, script string) (driver.Reply, error) {
 		body[0] = script

@@ -16,7 +16,9 @@ const maxRedirects = 5
 
 // EvalAcked implements driver.Acknowledger. Both commands go over a connection that they have for
 // themselves: on a shared one WAIT would keep everybody else waiting.
-func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+func (a *adapter) EvalAcked(
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
+) (driver.Reply, int, error) {
 	keys, args = slices.Clone(keys), slices.Clone(args) // after an early return nothing may look at the caller's
 	return driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 		if err := a.ready(ctx); err != nil {
@@ -43,7 +45,9 @@ func (a *adapter) EvalAcked(ctx context.Context, s *driver.Script, keys, args []
 }
 
 // acknowledgement converts what a pair was answered.
-func (a *adapter) acknowledgement(ctx context.Context, r answers, closing bool) (driver.Reply, int, error) {
+func (a *adapter) acknowledgement(
+	ctx context.Context, r answers, closing bool,
+) (driver.Reply, int, error) {
 	if err := a.outcome(ctx, r.script, closing); err != nil {
 		return driver.Reply{}, 0, err
 	}

@@ -41,7 +41,9 @@ type part struct {
 }
 
 // send sends the calls that which indexes. It returns the indexes of those that got NOSCRIPT.
-func (b *batch) send(which []int, command string, body func(*driver.Script) string) (unknown []int) {
+func (b *batch) send(
+	which []int, command string, body func(*driver.Script) string,
+) (unknown []int) {
 	build := func(i int, blocking bool) (rueidis.Completed, error) {
 		c := b.calls[i]
 		return b.a.build(blocking, c.Keys, c.Args, command, body(c.Script), strconv.Itoa(len(c.Keys)))
@@ -87,7 +89,9 @@ func (b *batch) send(which []int, command string, body func(*driver.Script) stri
 }
 
 // sendPart sends what one node gets. rebuild makes the command of a call anew.
-func (a *adapter) sendPart(ctx context.Context, p *part, rebuild func(i int, blocking bool) (rueidis.Completed, error)) []driver.Result {
+func (a *adapter) sendPart(
+	ctx context.Context, p *part, rebuild func(i int, blocking bool) (rueidis.Completed, error),
+) []driver.Result {
 	n, closing := p.node, a.closing.Load()
 	read := func(res rueidis.RedisResult) (driver.Reply, error) { return convert(ctx, a, res, closing, reply) }
 	readAll := func(all []rueidis.RedisResult) []driver.Result {
@@ -133,7 +137,10 @@ func (a *adapter) sendPart(ctx context.Context, p *part, rebuild func(i int, blo
 // eachPooled sends commands one by one, several at once. A cluster client panics where it is to
 // follow ASK with a batch on a connection of the pool (v1.0.79: mux.DoMulti marks its ASKING as
 // blocking, and askingMulti does not know it again).
-func (a *adapter) eachPooled(ctx context.Context, n *node, cmds rueidis.Commands, read func(rueidis.RedisResult) (driver.Reply, error)) []driver.Result {
+func (a *adapter) eachPooled(
+	ctx context.Context, n *node, cmds rueidis.Commands,
+	read func(rueidis.RedisResult) (driver.Reply, error),
+) []driver.Result {
 	results := make([]driver.Result, len(cmds))
 	next := make(chan int, len(cmds))
 	for i := range cmds {

@@ -28,7 +28,9 @@ func set(res rueidis.RedisResult) (bool, error) {
 }
 
 // Eval implements driver.Driver.
-func (a *adapter) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+func (a *adapter) Eval(
+	ctx context.Context, s *driver.Script, keys, args []string,
+) (driver.Reply, error) {
 	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		return send(ctx, a, keys, args, reply, command, body, strconv.Itoa(len(keys)))
 	})

@@ -209,7 +209,9 @@ func (n *node) endProbe(c *call) {
 // detach calls do in a goroutine of its own, once a gate has let it in, and returns soon after ctx
 // ends, while do is finished behind. After that do is not called: then the error matches
 // [driver.ErrNotSent]. It waits for the last of gates, if no other lets it in at once.
-func detach[T any](ctx context.Context, n *node, gates []*driver.Gate, do func(c *call) (T, error)) (T, error) {
+func detach[T any](
+	ctx context.Context, n *node, gates []*driver.Gate, do func(c *call) (T, error),
+) (T, error) {
 	c := &call{over: make(chan struct{})}
 	v, err := driver.Await(ctx, func() (v T, err error) {
 		gate := gates[len(gates)-1]

@@ -114,7 +114,9 @@ func testPromptReturn(t *testing.T, opts redis.ClientOption, proxies ...*faultpr
 
 // trapAt puts a rule to work at all proxies until release. On hits something comes once a proxy has
 // disturbed a command.
-func trapAt(t *testing.T, proxies []*faultproxy.Proxy, rule faultproxy.Rule) (hits <-chan struct{}, release func()) {
+func trapAt(
+	t *testing.T, proxies []*faultproxy.Proxy, rule faultproxy.Rule,
+) (hits <-chan struct{}, release func()) {
 	t.Helper()
 	some := make(chan struct{}, len(proxies))
 	var traps []*faultproxy.Trap

@@ -18,7 +18,10 @@ const pooledTimeout = 10 * time.Second
 
 // send sends one command: words, then keys, then args. read converts its answer; a nil reply is no
 // error.
-func send[T any](ctx context.Context, a *adapter, keys, args []string, read func(rueidis.RedisResult) (T, error), words ...string) (v T, err error) {
+func send[T any](
+	ctx context.Context, a *adapter, keys, args []string, read func(rueidis.RedisResult) (T, error),
+	words ...string,
+) (v T, err error) {
 	if err = a.ready(ctx); err != nil {
 		return v, err
 	}
@@ -46,7 +49,10 @@ func send[T any](ctx context.Context, a *adapter, keys, args []string, read func
 }
 
 // sendDetached sends cmd over a shared connection or own over one of its own.
-func sendDetached[T any](ctx context.Context, a *adapter, n *node, r route, cmd, own rueidis.Completed, closing bool, read func(rueidis.RedisResult) (T, error)) (T, error) {
+func sendDetached[T any](
+	ctx context.Context, a *adapter, n *node, r route, cmd, own rueidis.Completed, closing bool,
+	read func(rueidis.RedisResult) (T, error),
+) (T, error) {
 	return detach(ctx, n, n.gates(r), func(c *call) (T, error) {
 		if c.gate == n.shared {
 			res := a.client.Do(n.lasting(ctx, c), cmd)
@@ -58,7 +64,10 @@ func sendDetached[T any](ctx context.Context, a *adapter, n *node, r route, cmd,
 }
 
 // convert is read, or the error where there is no reply or the reply is one.
-func convert[T any](ctx context.Context, a *adapter, res rueidis.RedisResult, closing bool, read func(rueidis.RedisResult) (T, error)) (v T, err error) {
+func convert[T any](
+	ctx context.Context, a *adapter, res rueidis.RedisResult, closing bool,
+	read func(rueidis.RedisResult) (T, error),
+) (v T, err error) {
 	if err = a.outcome(ctx, res, closing); err != nil {
 		return v, err
 	}
@@ -66,7 +75,9 @@ func convert[T any](ctx context.Context, a *adapter, res rueidis.RedisResult, cl
 }
 
 // observeDirect notes what came of one or more direct commands, of which res is one result.
-func (a *adapter) observeDirect(ctx context.Context, n *node, sent time.Duration, res rueidis.RedisResult) {
+func (a *adapter) observeDirect(
+	ctx context.Context, n *node, sent time.Duration, res rueidis.RedisResult,
+) {
 	replied := res.NonRedisError() == nil
 	n.observe(sent, replied)
 	if !replied && ended(ctx) != nil {
@@ -118,7 +129,9 @@ func (a *adapter) ready(ctx context.Context) error {
 
 // build makes a command for a shared connection, or as blocking for one of the pool. A cluster
 // client's builder panics on keys of several slots.
-func (a *adapter) build(blocking bool, keys, args []string, words ...string) (cmd rueidis.Completed, err error) {
+func (a *adapter) build(
+	blocking bool, keys, args []string, words ...string,
+) (cmd rueidis.Completed, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			got := fmt.Sprintf("%.200q: %v", strings.Join(keys, " "), p)
