@@ -270,6 +270,32 @@ func closeEndsAcquires(t *caseT) {
 			return true
 		})
 	}
+	closeDuringCallback(t)
+}
+
+// closeDuringCallback lets Close begin after an acquire has succeeded, and before it returns.
+func closeDuringCallback(t *caseT) {
+	drv := t.driver()
+	l := t.locker(drv)
+	t.warmLocker(l)
+	name := t.key()
+	inside, leave := make(chan struct{}), make(chan struct{})
+	trace := &locker.Trace{Attempt: func(context.Context, locker.AttemptInfo) {
+		close(inside)
+		<-leave
+	}}
+	result := background(func() error {
+		_, err := l.Acquire(locker.WithTrace(t.ctx, trace), locker.Request{Name: name, TTL: long})
+		return err
+	})
+	t.event(inside, "Trace.Attempt is called")
+	closing := background(drv.Close)
+	t.eventually("Close has begun", drv.(driver.Drainer).Closing)
+	close(leave)
+	t.is(t.result(result, "an Acquire whose callback ran as Close began"), locker.ErrClosed, "that Acquire")
+	if err := t.result(closing, "Close"); err == nil && t.exists(name) {
+		t.Errorf("its key is still there after Close")
+	}
 }
 
 func cleanUpLeavesNextAlone(t *caseT) {

@@ -120,6 +120,16 @@ func (a *attempt) failed(err error) error {
 	return locker.NewAttemptError(a.drv.Info().Address, time.Since(a.sends.First), err)
 }
 
+// undoIfClosing returns err. If an acquire succeeded while the driver is closing it undoes it and
+// returns ErrClosed: the lock could not be renewed or released.
+func (a *attempt) undoIfClosing(err error) error {
+	if err != nil || a.sends.Drainer == nil || !a.sends.Drainer.Closing() {
+		return err
+	}
+	a.giveBack(a.abort(a.channel()))
+	return driver.ErrClosed
+}
+
 // Send implements outcome.Command.
 func (a *attempt) Send(ctx context.Context) error {
 	if a.layout.SetNX && a.replicas == 0 && a.over == "" && !a.fenced() && a.sends.N == 1 {

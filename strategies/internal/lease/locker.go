@@ -82,16 +82,16 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
 		a.sends.Limit = a.timeout
 	}
-	if err = a.failed(a.run(ctx, req)); err == nil && drains && drainer.Closing() {
-		a.giveBack(a.abort(a.channel())) // nobody could renew or release it
-		err = driver.ErrClosed
-	}
+	err = a.undoIfClosing(a.failed(a.run(ctx, req)))
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locker.AttemptInfo{
 			Source: a.Source(), Name: req.Name, Mode: req.Mode, Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
 		})
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := a.undoIfClosing(nil); err != nil { // Close began while Trace.Attempt ran
 		return nil, err
 	}
 	return locker.NewLock(ctx, a.grant(), a.hold), nil
