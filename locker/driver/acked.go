@@ -71,15 +71,17 @@ func NewAcked(reply any, err error, acked any, waitErr error) (Reply, int, error
 	return r, int(n), nil
 }
 
-// EvalAckedOnce is [EvalOnce] for a script and the WAIT behind it, with the arguments wait. Also behind a NOSCRIPT a WAIT is
-// answered only when the replicas have what others wrote: what it took, the second one has no more.
-func EvalAckedOnce(s *Script, replicas int, timeout time.Duration,
+// EvalAcked is [Scripts.Eval] for a script and the WAIT behind it, with the arguments wait. Also
+// behind a NOSCRIPT a WAIT is answered only when the replicas have what others wrote: what it took,
+// the second one has no more.
+func (c *Scripts) EvalAcked(ctx context.Context, s *Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (Reply, int, error),
 ) (r Reply, acked int, err error) {
-	begun, left := time.Now(), timeout
-	r, err = EvalOnce(s, func(command, body string) (r Reply, err error) {
+	left := timeout
+	r, err = c.Eval(ctx, s, func(command, body string) (r Reply, err error) {
+		sent := time.Now()
 		r, acked, err = send(command, body, WaitArgs(replicas, left))
-		left = timeout - time.Since(begun)
+		left -= time.Since(sent)
 		return r, err
 	})
 	return r, acked, err

@@ -61,12 +61,13 @@ func TestWaitArgs(t *testing.T) {
 }
 
 // A WAIT behind a NOSCRIPT may take as long as any other.
-func TestEvalAckedOnceWaitsNoLonger(t *testing.T) {
+func TestScriptsEvalAckedWaitsNoLonger(t *testing.T) {
 	t.Parallel()
 	for _, took := range []time.Duration{0, 1200 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			var waits []string
-			_, acked, err := driver.EvalAckedOnce(driver.NewScript("return 1"), 2, 1500*time.Millisecond,
+			var scripts driver.Scripts
+			_, acked, err := scripts.EvalAcked(t.Context(), driver.NewScript("return 1"), 2, 1500*time.Millisecond,
 				func(command, _ string, wait [2]string) (driver.Reply, int, error) {
 					waits = append(waits, command+" "+wait[0]+" "+wait[1])
 					if command == "EVALSHA" {

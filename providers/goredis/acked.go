@@ -31,20 +31,19 @@ func (a *adapter) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	words, key := scriptWords(keys, args), firstKey(keys)
-	acked := 0 // read only by who gets the answer
-	script := new(delivery)
-	reply, err := call(ctx, a, key, script, func(context.Context) (r driver.Reply, err error) {
-		r, acked, err = driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
-			words[0], words[1] = command, body
-			reply, acked, err := a.pair(ctx, key, acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, script})
-			return reply, acked, a.unanswered(err)
+	return a.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
+		words[0], words[1] = command, body
+		w := acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, new(delivery)}
+		acked := 0 // read only by who gets the answer
+		reply, err := call(ctx, a, key, w.delivery, func(context.Context) (r driver.Reply, err error) {
+			r, acked, err = a.pair(ctx, key, w)
+			return r, a.unanswered(err)
 		})
-		return r, err
+		if err != nil {
+			return driver.Reply{}, 0, err
+		}
+		return reply, acked, nil
 	})
-	if err != nil {
-		return driver.Reply{}, 0, err
-	}
-	return reply, acked, nil
 }
 
 // acknowledged is a script and the WAIT behind it, which takes timeout at most.

@@ -14,7 +14,7 @@ func (a *adapter) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	body := scriptArgs(keys, args)
-	return driver.EvalAckedOnce(s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
+	return a.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
 		body[0] = script
 		p, err := follow(ctx, a, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
 		err = driver.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {

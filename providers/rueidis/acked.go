@@ -20,7 +20,7 @@ func (a *adapter) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	keys, args = slices.Clone(keys), slices.Clone(args) // after an early return nothing may look at the caller's
-	return driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
+	return a.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 		if err := a.ready(ctx); err != nil {
 			return driver.Reply{}, 0, err
 		}

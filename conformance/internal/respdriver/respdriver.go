@@ -35,6 +35,8 @@ type Driver struct {
 	cfg Config
 	hub *driver.Hub
 
+	scripts driver.Scripts // of EvalAcked
+
 	mu    sync.Mutex
 	idle  map[string][]*resp.Conn // by address
 	slots map[int]string          // addresses that MOVED told
@@ -78,7 +80,7 @@ func scriptWords(command, body string, keys, args []string) []any {
 
 // EvalAcked implements driver.Acknowledger.
 func (d *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
-	return driver.EvalAckedOnce(s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 		replies, err := d.follow(ctx, keys, scriptWords(command, body, keys, args), []any{"WAIT", wait[0], wait[1]})
 		if err != nil {
 			return driver.Reply{}, 0, err
