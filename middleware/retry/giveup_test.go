@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -369,4 +370,30 @@ func TestGivingUpInTheQueue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lateContext ends after its deadline, as on a busy machine.
+type lateContext struct {
+	context.Context //nolint:containedctx // it is one
+	deadline        time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// A client whose own timer notices the deadline before the ctx does is no outage for those behind.
+func TestClientNoticesDeadlineFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		inner := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+			elapse(500 * ms)
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, os.ErrDeadlineExceeded)
+		})
+		l := wrap(t, inner, retry.Config{Policy: constant(time.Second)})
+		late, cancel := context.WithTimeout(t.Context(), 510*ms)
+		defer cancel()
+		leader := s.begin(lateContext{late, s.start.Add(500 * ms)}, l, locker.Request{})
+		behind := s.begin(t.Context(), l, locker.Request{MaxWait: 505 * ms})
+		elapse(time.Second)
+		leader.wantError(t, 510*ms, context.DeadlineExceeded, locker.ErrUnknownOutcome)
+		behind.wantError(t, 505*ms, locker.ErrMaxWait, locker.ErrNotAcquired)
+	})
 }
