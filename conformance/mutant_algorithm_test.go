@@ -22,6 +22,7 @@ type algorithm struct {
 
 	token          func(req locker.Request) string // default: a fresh one
 	outageIsHeld   bool                            // no answer counts as "held by another"
+	doubts         bool                            // what was not sent may have been executed
 	onceOnly       bool                            // nothing is sent again
 	timeout        time.Duration                   // of a send; default: attemptTimeout
 	unbounded      bool                            // NoWait and MaxWait bound nothing
@@ -180,7 +181,7 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 			return nil
 		}
 		if driver.NotExecuted(err) {
-			if open {
+			if open || h.alg.doubts {
 				err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 			}
 			return err

@@ -146,6 +146,11 @@ var mutants = []struct {
 		[]string{"a cancelled acquire that runs late leaves no key"},
 	},
 	{
+		"what was not sent counts as unknown", oneKey,
+		func(a *algorithm) { a.doubts = true },
+		[]string{"an acquire that was never sent is not open"},
+	},
+	{
 		"a clean-up that looks once", oneKey,
 		func(a *algorithm) { a.cleanUpOnce = true },
 		[]string{"a cancelled acquire that runs late leaves no key"},

@@ -45,6 +45,11 @@ var openOutcomeCases = []testCase{
 		run: closeEndsAcquires,
 	},
 	{
+		name: "an acquire that was never sent is not open", contract: 5, on: proxied, own: true,
+		why: "nothing can come of it: a caller who is told otherwise waits for a lock that nobody has",
+		run: unsentAcquireIsNotOpen,
+	},
+	{
 		name: "the clean-up leaves the next holder alone", contract: 5, on: proxied,
 		why: "it goes on for long after, and by then the lock is somebody else's",
 		run: cleanUpLeavesNextAlone,
@@ -311,4 +316,28 @@ func cleanUpLeavesNextAlone(t *caseT) {
 	t.contended(other, locker.Request{Name: name})
 	t.ok(next.Renew(t.ctx, 0), "Renew of the next holder")
 	t.ok(next.Release(t.ctx), "Release of the next holder")
+}
+
+func unsentAcquireIsNotOpen(t *caseT) {
+	p, l := t.behind()
+	p.Refuse()
+	p.CutAll()
+	var name string
+	// A pooled connection may be found dead first, which leaves the acquire open. Then there are none left.
+	t.eventually("an acquire says that nothing was sent", func() bool {
+		name = t.key()
+		ctx, cancel := context.WithTimeout(t.ctx, 2*shortly)
+		defer cancel()
+		_, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
+		t.notContention(err, "with the server down")
+		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
+	})
+	t.ok(p.Accept(), "take connections again")
+	t.eventually("the server can be used again", func() bool {
+		lock, err := l.Acquire(t.ctx, locker.Request{Name: t.key(), TTL: long})
+		return err == nil && lock.Release(t.ctx) == nil
+	})
+	if n := p.Count(faultproxy.Contains(name)); n > 0 {
+		t.Errorf("%d commands were sent to clean up after an acquire that was not sent", n)
+	}
 }
