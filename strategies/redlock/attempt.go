@@ -65,7 +65,8 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	given := req.Resume.Grant()
 	fresh := false
 	if req.Owner == "" && tokens == nil {
-		// All nodes store the same owner: it is by that that parts which belong together are known, and entered again.
+		// All nodes store the same owner: it is by that that parts which belong together are known,
+		// and entered again.
 		var carried bool
 		if req.Owner, carried = locker.OwnerFrom(ctx, req.Name); !carried {
 			req.Owner = locker.NewToken()
@@ -136,7 +137,7 @@ func (h *hold) start() {
 		for i := range h.members {
 			h.members[i] = member{err: locker.ErrNotHeld}
 		}
-		h.look()
+		h.tryDecide()
 		return
 	}
 	for i := range h.members {
@@ -159,11 +160,12 @@ func (h *hold) through() {
 	h.settle()
 }
 
-// again is as long again as the attempt took, but neither so short that answers on their way come too late, nor longer than
-// the nodes may take.
+// again is as long again as the attempt took, but neither so short that answers on their way come
+// too late, nor longer than the nodes may take.
 func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGrace), h.timeout) }
 
-// ask asks one node for a part, and sees to it that it joins, or goes back. earlier are the leftovers from before the request.
+// ask asks one node for a part, and sees to it that it joins, or goes back. earlier are the
+// leftovers from before the request.
 func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
 	asked := time.Now().Add(req.TTL)
 	left := leftoversAt(earlier, i)
@@ -187,7 +189,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	h.leaveBehind(i, false)
 	rounds := m.rounds
 	m.rounds = nil
-	joins := err == nil && h.wants()
+	joins := err == nil && h.accepts()
 	m.ending = err == nil && !joins
 	if joins {
 		m.part, h.took = p, true
@@ -195,12 +197,12 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	} else if err == nil {
 		p.quiet.Store(h.quiet)
 	}
-	h.look()
+	h.tryDecide()
 	h.watch()
 	h.callEnded(i)
 	h.mu.Unlock()
 	if joins {
-		h.heed(m, p)
+		h.dropIfEnded(m, p)
 	}
 	switch {
 	case joins && h.fixed != nil:
@@ -221,9 +223,9 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	}
 }
 
-// mayAsk reports whether node i may be asked now, and counts the call if so. While there is no quorum
-// without the node, it waits until the attempt is decided: calls that are unanswered may merely be
-// late, as on a busy machine.
+// mayAsk reports whether node i may be asked now, and counts the call if so. While there is no
+// quorum without the node, it waits until the attempt is decided: calls that are unanswered may
+// merely be late, as on a busy machine.
 func (h *hold) mayAsk(ctx context.Context, i int) bool {
 	n := h.nodes[i]
 	for {
@@ -256,8 +258,8 @@ func (h *hold) skip() bool {
 	return true
 }
 
-// setQueued notes whether the call of node i waits for earlier ones. It reports whether the attempt is
-// undecided, and leaves a decided one as it is: what was not sent by then is not.
+// setQueued notes whether the call of node i waits for earlier ones. It reports whether the attempt
+// is undecided, and leaves a decided one as it is: what was not sent by then is not.
 func (h *hold) setQueued(i int, queued bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -34,7 +34,8 @@ func TestValidity(t *testing.T) {
 				for i, n := range c.nodes {
 					n.set(func(n *node) { n.delay = []time.Duration{0, 0, tc.took, tc.took, ttl}[i] })
 				}
-				// lockertest begins a lease when it answers, so that a slow node's ends later: here the third latest is at.
+				// lockertest begins a lease when it answers, so that a slow node's ends later: here
+				// the third latest is at.
 				for _, n := range c.nodes[2:4] {
 					n.set(func(n *node) { n.early = true })
 				}
@@ -96,7 +97,8 @@ func TestDeadlineIsTheQuorums(t *testing.T) {
 		}
 		start := time.Now()
 		lock := c.acquire(locker.Request{})
-		// The nodes' leases began at 0, 100, 200 and 300 ms: four of them hold until the first ends.
+		// The nodes' leases began at 0, 100, 200 and 300 ms: four of them hold until the first
+		// ends.
 		if got := lock.Deadline().Sub(start); got != ttl {
 			t.Errorf("after the acquire the Deadline is at %v, want %v", got, ttl)
 		}
@@ -116,8 +118,8 @@ func TestDeadlineIsTheQuorums(t *testing.T) {
 	})
 }
 
-// What answers after the quorum joins while the lock is held, and is given back aloud where it was released, quietly where
-// the attempt had lost.
+// What answers after the quorum joins while the lock is held, and is given back aloud where it was
+// released, quietly where the attempt had lost.
 func TestStragglers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -179,7 +181,8 @@ func TestStragglerEnds(t *testing.T) {
 	})
 }
 
-// A caller that is cancelled returns soon, at any moment; what it had won, or wins later, is given back.
+// A caller that is cancelled returns soon, at any moment; what it had won, or wins later, is given
+// back.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, fenced := range []bool{false, true} {
@@ -247,8 +250,8 @@ func TestPlainNodesAreReleased(t *testing.T) {
 	})
 }
 
-// A losing attempt returns once what it won is given back, so that who ends the process then leaves nothing; a node that
-// hangs meanwhile does not keep it for ever.
+// A losing attempt returns once what it won is given back, so that who ends the process then leaves
+// nothing; a node that hangs meanwhile does not keep it for ever.
 func TestLosingAttemptWaitsForTheGiveBack(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {
 		for i, n := range c.nodes {
@@ -295,7 +298,8 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// A refusal names the holder that most nodes name, says when enough nodes can be free, and where its releases are heard of.
+// A refusal names the holder that most nodes name, says when enough nodes can be free, and where
+// its releases are heard of.
 func TestContentionTellsOfTheHolder(t *testing.T) {
 	inMemory(t, 5, redlock.Config{WakeJitter: time.Second}, func(t *testing.T, c *cluster) {
 		for i, n := range c.nodes {

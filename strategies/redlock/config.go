@@ -11,21 +11,26 @@ import (
 
 // Config configures a Locker. The zero Config works.
 type Config struct {
-	// Quorum is how many nodes must hold: more than half of them, up to all. Default: the smallest majority, N/2 + 1.
+	// Quorum is how many nodes must hold: more than half of them, up to all. Default: the smallest
+	// majority, N/2 + 1.
 	Quorum int
-	// TTL is what a Request without a TTL gets: 1 ms to 24 days, or more than MinValidity. Default: 30 s.
+	// TTL is what a Request without a TTL gets: 1 ms to 24 days, or more than MinValidity. Default:
+	// 30 s.
 	TTL time.Duration
-	// MinValidity is how much of its lease a lock must have left when it is acquired or resumed: time to use it in. Default: a
-	// tenth of the TTL.
+	// MinValidity is how much of its lease a lock must have left when it is acquired or resumed:
+	// time to use it in. Default: a tenth of the TTL.
 	MinValidity time.Duration
-	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that has not answered by then
-	// counts as one that failed. It is what an attempt costs that a hung node decides. A release waits twice as long.
-	// At least 1 ms. Default: a tenth of the TTL, at most 1 s.
+	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that
+	// has not answered by then counts as one that failed. It is what an attempt costs that a hung
+	// node decides. A release waits twice as long. At least 1 ms. Default: a tenth of the TTL, at
+	// most 1 s.
 	AttemptTimeout time.Duration
-	// WakeJitter is up to how long middleware/retry waits, at random, between a wake-up and the next attempt: attempts that
-	// meet share the nodes out among themselves, and none has a quorum. At least 1 ns. Default: 10 ms.
+	// WakeJitter is up to how long middleware/retry waits, at random, between a wake-up and the
+	// next attempt: attempts that meet share the nodes out among themselves, and none has a quorum.
+	// At least 1 ns. Default: 10 ms.
 	WakeJitter time.Duration
-	// Names name the nodes in errors, in their order. Default: the addresses of their servers, once they are known.
+	// Names name the nodes in errors, in their order. Default: the addresses of their servers, once
+	// they are known.
 	Names []string
 }
 

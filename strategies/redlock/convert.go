@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// convert changes the mode at a quorum, one conversion at a time. No part is released by it: a part that is shared, or may be,
-// counts for a shared hold, and one that is exclusive is more than it needs.
+// convert changes the mode at a quorum, one conversion at a time. No part is released by it: a part
+// that is shared, or may be, counts for a shared hold, and one that is exclusive is more than it
+// needs.
 func (h *hold) convert(ctx context.Context, to locker.Mode) (locker.Term, error) {
 	if err := h.takeTurn(ctx); err != nil {
 		return locker.Term{}, err
@@ -22,7 +23,8 @@ func (h *hold) convert(ctx context.Context, to locker.Mode) (locker.Term, error)
 	return h.downgrade(ctx)
 }
 
-// downgrade gives the exclusive hold up, whatever its outcome. What it misses is converted again with the next renewal.
+// downgrade gives the exclusive hold up, whatever its outcome. What it misses is converted again
+// with the next renewal.
 func (h *hold) downgrade(ctx context.Context) (locker.Term, error) {
 	h.mu.Lock()
 	before := h.mode
@@ -44,7 +46,8 @@ func (h *hold) downgrade(ctx context.Context) (locker.Term, error) {
 	return locker.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
 }
 
-// revert makes the hold again what it was before a conversion that cannot be, unless it would be lost by that.
+// revert makes the hold again what it was before a conversion that cannot be, unless it would be
+// lost by that.
 func (h *hold) revert(mode locker.Mode) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +61,8 @@ func (h *hold) revert(mode locker.Mode) bool {
 	return true
 }
 
-// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token. One that misses it is
-// taken back where it succeeded, or may have.
+// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token.
+// One that misses it is taken back where it succeeded, or may have.
 func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	h.mu.Lock()
 	end := time.Now().Add(h.timeout) // of all of it
@@ -105,8 +108,8 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	return locker.Term{}, err
 }
 
-// awaitMended waits until so few parts are left exclusive by an upgrade that failed that others find a quorum they can share, for
-// at most patience.
+// awaitMended waits until so few parts are left exclusive by an upgrade that failed that others
+// find a quorum they can share, for at most patience.
 func (h *hold) awaitMended(ctx context.Context, patience time.Duration) {
 	h.mu.Lock()
 	r := newRound(len(h.members), h.quorum)
@@ -137,10 +140,11 @@ func (h *hold) awaitMended(ctx context.Context, patience time.Duration) {
 	h.mu.Unlock()
 	r.begin()
 	_ = r.wait(ctx, patience, 0)
-	r.leave()
+	r.stopWaiting()
 }
 
-// becomes makes the hold one of that mode and fence, unless no quorum of such parts lasts until deadline.
+// becomes makes the hold one of that mode and fence, unless no quorum of such parts lasts until
+// deadline.
 func (h *hold) becomes(mode locker.Mode, fence int64, deadline time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

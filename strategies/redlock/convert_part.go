@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// convertPart changes the mode at one node, and asks the node also where it is that already: what it says, the quorum says. A
-// part that is to be exclusive must last until the Deadline first.
+// convertPart changes the mode at one node, and asks the node also where it is that already: what
+// it says, the quorum says. A part that is to be exclusive must last until the Deadline first.
 func (h *hold) convertPart(m *member, p *part, to locker.Mode, r *round) error {
 	h.mu.Lock()
 	lasts := h.mode == to || reaches(p.lock.Deadline(), h.deadline) // what is as the hold is was just renewed
@@ -34,7 +34,7 @@ func (h *hold) renewFirst(m *member, p *part, lease time.Duration, r *round) err
 	case <-own.decided:
 	case <-r.gone:
 	}
-	own.leave()
+	own.stopWaiting()
 	own.mu.Lock()
 	err := own.errs[0]
 	own.mu.Unlock()
@@ -54,7 +54,8 @@ func (h *hold) changeAlone(m *member, p *part, to locker.Mode, r *round) error {
 	return h.change(m, p, to)
 }
 
-// alone marks a part as converting, once no other conversion of it is under way. One that hangs is not sent again.
+// alone marks a part as converting, once no other conversion of it is under way. One that hangs is
+// not sent again.
 func (h *hold) alone(m *member, p *part, to locker.Mode, r *round) error {
 	for {
 		h.mu.Lock()
@@ -80,8 +81,9 @@ func (h *hold) alone(m *member, p *part, to locker.Mode, r *round) error {
 	}
 }
 
-// calledFor tells whether the hold is, or is being made, what a part is to be: a part that is slow to begin may find that the
-// quorum did without it, and that the mode was changed again. The mutex is held.
+// calledFor tells whether the hold is, or is being made, what a part is to be: a part that is slow
+// to begin may find that the quorum did without it, and that the mode was changed again. The mutex
+// is held.
 func (h *hold) calledFor(mode locker.Mode) bool {
 	return (mode == locker.Exclusive) == (h.upgrading || h.mode == locker.Exclusive)
 }
@@ -137,8 +139,8 @@ func (h *hold) sendMode(p *part, mode locker.Mode) error {
 	return p.lock.Downgrade(ctx)
 }
 
-// mend makes a part shared again, in the background, that is exclusive without need, or may be. It goes on counting
-// meanwhile. The mutex is held.
+// mend makes a part shared again, in the background, that is exclusive without need, or may be. It
+// goes on counting meanwhile. The mutex is held.
 func (h *hold) mend(m *member, p *part) {
 	needless := h.mode == locker.Shared && !h.upgrading && p != nil && (p.exclusive || p.unsure)
 	if h.phase != holding || !needless || m.part != p || p.converting != nil {
@@ -148,8 +150,8 @@ func (h *hold) mend(m *member, p *part) {
 	go func() { _ = h.change(m, p, locker.Shared) }() // at the worst the next renewal sees to it
 }
 
-// conform brings a part to the hold's mode, for as long as round r is waited for; nil: an AttemptTimeout. Where that is exclusive,
-// the part does not count before.
+// conform brings a part to the hold's mode, for as long as round r is waited for; nil: an
+// AttemptTimeout. Where that is exclusive, the part does not count before.
 func (h *hold) conform(m *member, p *part, r *round) error {
 	h.mu.Lock()
 	shared, fits := h.mode == locker.Shared, p.exclusive
@@ -162,7 +164,7 @@ func (h *hold) conform(m *member, p *part, r *round) error {
 	}
 	if r == nil {
 		r = newRound(0, 0)
-		timer := time.AfterFunc(h.timeout, r.leave)
+		timer := time.AfterFunc(h.timeout, r.stopWaiting)
 		defer timer.Stop()
 	}
 	err := h.changeAlone(m, p, locker.Exclusive, r)
@@ -172,7 +174,8 @@ func (h *hold) conform(m *member, p *part, r *round) error {
 	return err
 }
 
-// comply brings a part to the hold's mode in the background, where nobody does yet. The mutex is held.
+// comply brings a part to the hold's mode in the background, where nobody does yet. The mutex is
+// held.
 func (h *hold) comply(m *member, p *part) {
 	h.mend(m, p)
 	if h.phase == holding && h.mode == locker.Exclusive && p != nil && m.part == p && !p.exclusive && p.converting == nil {

@@ -67,7 +67,8 @@ func TestUpgradeOfUnknownOutcomeKeepsTheLock(t *testing.T) {
 	})
 }
 
-// Node 2 missed a long renewal, and nodes 1 and 2 the downgrade: the two that carry the Deadline go on doing so.
+// Node 2 missed a long renewal, and nodes 1 and 2 the downgrade: the two that carry the Deadline go
+// on doing so.
 func TestDeadlineHoldsAfterAFailedDowngrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -86,7 +87,8 @@ func TestDeadlineHoldsAfterAFailedDowngrade(t *testing.T) {
 	})
 }
 
-// A node whose lease ends before the Deadline is renewed before it is upgraded: of the quorum that was, it may be one.
+// A node whose lease ends before the Deadline is renewed before it is upgraded: of the quorum that
+// was, it may be one.
 func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -105,7 +107,8 @@ func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
 	})
 }
 
-// A node that refused long ago, when the lock was to be restored there, says nothing about a conversion.
+// A node that refused long ago, when the lock was to be restored there, says nothing about a
+// conversion.
 func TestContentionOfAConversionIsItsOwn(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].Hold(locker.Request{Name: name, Owner: "stray", TTL: time.Second})
@@ -148,8 +151,8 @@ func TestConversionsThatNoNodeHas(t *testing.T) {
 	}
 }
 
-// A node that has not answered the acquire yet does not make of a downgrade that there is not one of unknown outcome: the
-// lock would be shared from then on, and could be restored nowhere.
+// A node that has not answered the acquire yet does not make of a downgrade that there is not one
+// of unknown outcome: the lock would be shared from then on, and could be restored nowhere.
 func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		convertless(c.n...)
@@ -170,7 +173,8 @@ func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
 	})
 }
 
-// Of mixed nodes, so many convert nothing that a downgrade cannot be: the lock stays exclusive, also where one was converted.
+// Of mixed nodes, so many convert nothing that a downgrade cannot be: the lock stays exclusive,
+// also where one was converted.
 func TestDowngradeOfMixedNodes(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		convertless(c.n[:2]...)
@@ -188,7 +192,8 @@ func TestDowngradeOfMixedNodes(t *testing.T) {
 	})
 }
 
-// What is exclusive already is upgraded where nodes convert, and a hold that is gone is found out, as at one node.
+// What is exclusive already is upgraded where nodes convert, and a hold that is gone is found out,
+// as at one node.
 func TestUpgradeOfAnExclusiveLock(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
@@ -221,7 +226,8 @@ func (c *hookedCluster) modes() (all []locker.Mode) {
 	return all
 }
 
-// An upgrade that misses the quorum is taken back where it succeeded, at once or with the next renewal.
+// An upgrade that misses the quorum is taken back where it succeeded, at once or with the next
+// renewal.
 func TestMissedUpgradeIsTakenBack(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -256,7 +262,8 @@ func TestMissedUpgradeIsTakenBack(t *testing.T) {
 	})
 }
 
-// A node that an upgrade missed counts no more until a renewal has upgraded it; one that a downgrade missed does.
+// A node that an upgrade missed counts no more until a renewal has upgraded it; one that a
+// downgrade missed does.
 func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})

@@ -16,7 +16,8 @@ import (
 type NodeError struct {
 	// Node is its index among the nodes of New.
 	Node int
-	// Name is its name in the Config, or else the address of its server; empty where neither is known.
+	// Name is its name in the Config, or else the address of its server; empty where neither is
+	// known.
 	Name string
 	// Address is that of its server; empty where it is not known.
 	Address string
@@ -42,11 +43,12 @@ func (e *NodeError) Error() string {
 // Unwrap returns Err.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// QuorumError says that the quorum was missed because of nodes that failed, or did not answer. It never matches
-// locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
+// QuorumError says that the quorum was missed because of nodes that failed, or did not answer. It
+// never matches locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
 type QuorumError struct {
-	// Done is how many nodes did what they were asked, Refused how many answered that they could not, as where the lock is
-	// held by another or not held any more, of how many, and how many were Needed.
+	// Done is how many nodes did what they were asked, Refused how many answered that they could
+	// not, as where the lock is held by another or not held any more, of how many, and how many
+	// were Needed.
 	Done, Refused, Of, Needed int
 	// Nodes are the errors of the nodes that failed, did not answer in time, or no longer held the
 	// lock because they had failed before.
@@ -75,8 +77,9 @@ func listed(all []*NodeError) string {
 	return b.String()
 }
 
-// Unwrap returns the NodeErrors that decide what the whole is. Where so many will not heal by themselves (NOPERM, a closed driver)
-// that no quorum is left, it is those. Else it is the others: a quorum may come back.
+// Unwrap returns the NodeErrors that decide what the whole is. Where so many will not heal by
+// themselves (NOPERM, a closed driver) that no quorum is left, it is those. Else it is the others:
+// a quorum may come back.
 func (e *QuorumError) Unwrap() []error { return e.decisive }
 
 // unanswered makes Unwrap return only the nodes that have not answered, and returns e.
@@ -106,7 +109,8 @@ func (e *abandonedError) Unwrap() []error {
 	return []error{locker.ErrUnknownOutcome, e.ended, e.nodes}
 }
 
-// unansweredError is the error of a node that has not answered. It matches locker.ErrUnknownOutcome.
+// unansweredError is the error of a node that has not answered. It matches
+// locker.ErrUnknownOutcome.
 type unansweredError struct {
 	silence time.Duration // for how long; zero: not said
 }
@@ -120,7 +124,8 @@ func (e *unansweredError) Error() string {
 
 func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 
-// errUnanswered is the error of a node that has not answered so far. What it still does is taken back.
+// errUnanswered is the error of a node that has not answered so far. What it still does is taken
+// back.
 var errUnanswered error = &unansweredError{}
 
 // errEnded is the error of a node whose part ended before the quorum was won.

@@ -16,7 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// independent starts servers and makes a Locker over each. In production they are masters on machines that share nothing.
+// independent starts servers and makes a Locker over each. In production they are masters on
+// machines that share nothing.
 func independent(n int) (servers []*miniredis.Miniredis, nodes []locker.Locker, stop func()) {
 	var stops []func()
 	for range n {
@@ -87,8 +88,8 @@ func Example() {
 	// failed: rome
 }
 
-// While a team moves from one server to another, its programs lock at both: those that have not moved yet are kept out, and
-// so are those that have.
+// While a team moves from one server to another, its programs lock at both: those that have not
+// moved yet are kept out, and so are those that have.
 func Example_move() {
 	_, nodes, stop := independent(2)
 	defer stop()

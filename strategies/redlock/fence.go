@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// fixFence sets the fencing token once a quorum is won: the highest that its nodes minted. The mutex is held.
+// fixFence sets the fencing token once a quorum is won: the highest that its nodes minted. The
+// mutex is held.
 func (h *hold) fixFence() {
 	if h.fixed == nil || h.fence > 0 || h.phase != gathering {
 		return
@@ -17,7 +18,7 @@ func (h *hold) fixFence() {
 	var won int
 	var highest int64
 	for i := range h.members {
-		if p := h.members[i].part; h.stands(p) {
+		if p := h.members[i].part; h.isLive(p) {
 			won++
 			highest = max(highest, p.fence)
 		}
@@ -28,7 +29,8 @@ func (h *hold) fixFence() {
 	}
 }
 
-// lift raises the counter of a part to the hold's token, if it is behind: from then on the part counts.
+// lift raises the counter of a part to the hold's token, if it is behind: from then on the part
+// counts.
 func (h *hold) lift(m *member, p *part) error {
 	h.mu.Lock()
 	fence, idle := h.fence, h.phase == over || h.fixed == nil
@@ -42,7 +44,7 @@ func (h *hold) lift(m *member, p *part) error {
 	if m.part == p {
 		m.err = err
 	}
-	h.look()
+	h.tryDecide()
 	h.watch()
 	return err
 }
@@ -95,7 +97,8 @@ func (h *hold) highest() (fence int64) {
 	return fence
 }
 
-// raise raises the token at a quorum that holds. The nodes that it does not reach count no more until a renewal does.
+// raise raises the token at a quorum that holds. The nodes that it does not reach count no more
+// until a renewal does.
 func (h *hold) raise(ctx context.Context, fence int64) (locker.Term, error) {
 	if h.fixed == nil {
 		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)

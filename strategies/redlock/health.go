@@ -37,8 +37,8 @@ func evidenceOf(err error) evidence {
 	return fails
 }
 
-// after returns the health after a call that ended at now with err. A node that fails some calls, and not others, works: it is
-// said to fail once no call has succeeded for patience.
+// after returns the health after a call that ended at now with err. A node that fails some calls,
+// and not others, works: it is said to fail once no call has succeeded for patience.
 func (h health) after(now time.Time, err error, patience time.Duration) health {
 	switch evidenceOf(err) {
 	case works:
@@ -99,7 +99,8 @@ func (n *node) closed(ctx context.Context, now time.Time, err error, patience ti
 	}
 }
 
-// checkSilence takes a node that has answered no call for patience, though some are under way, for one that fails.
+// checkSilence takes a node that has answered no call for patience, though some are under way, for
+// one that fails.
 func (n *node) checkSilence(ctx context.Context, patience time.Duration) {
 	now := time.Now()
 	n.mu.Lock()
@@ -130,7 +131,8 @@ func (n *node) change(ctx context.Context, to health) {
 	}
 }
 
-// report reports that the node fails to ctx's Trace, if it does and no Trace has been told so far. The mutex is held.
+// report reports that the node fails to ctx's Trace, if it does and no Trace has been told so far.
+// The mutex is held.
 func (n *node) report(ctx context.Context) {
 	if n.health.cause == nil {
 		return

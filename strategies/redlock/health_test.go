@@ -64,7 +64,8 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 	}
 }
 
-// A lease that does not know its source hides neither what the Locker states nor what is learned later.
+// A lease that does not know its source hides neither what the Locker states nor what is learned
+// later.
 func TestZeroSourceHidesNothing(t *testing.T) {
 	t.Parallel()
 	n := &node{stated: locker.Source{Address: "stated:1"}}

@@ -166,7 +166,8 @@ func (w *walk) quorumOver(n int, nested bool, cfg redlock.Config) *redlock.Locke
 	return locker.Must(redlock.New(nodes, cfg))
 }
 
-// Random histories of all that a Lock can do: a writer is alone, whatever fails, and nothing is left behind.
+// Random histories of all that a Lock can do: a writer is alone, whatever fails, and nothing is
+// left behind.
 func TestRandomHistoriesOfModes(t *testing.T) {
 	t.Parallel()
 	won := 0

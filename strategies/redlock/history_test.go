@@ -51,7 +51,8 @@ func TestContendersProgress(t *testing.T) {
 	})
 }
 
-// Random histories with delays, errors, lost answers, cancelled callers: never two hold, and nothing is left behind.
+// Random histories with delays, errors, lost answers, cancelled callers: never two hold, and
+// nothing is left behind.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64

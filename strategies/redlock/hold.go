@@ -38,29 +38,29 @@ type hold struct {
 	fixed   chan struct{} // closed once the fence is known, or the attempt has come to nothing; nil: not fenced
 	turn    chan struct{} // holds a value during an operation that changes what counts: a renewal, a conversion, a raise
 
-	mu        sync.Mutex
-	phase     phase
-	err       error // why the attempt came to nothing
-	members   []member
-	asking    int           // members that the attempt is asking
-	stop      func()        // ends the ctx of the attempt
-	grace     *time.Timer   // of a verdict that would be hasty
-	spare     int           // members that the attempt may still leave out
-	back      int           // parts on their way back
-	left      bool          // the caller left before it was decided
-	gaveBack  chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
-	ended     chan struct{} // closed when phase becomes over; nil: nobody waits for that
-	leaving   bool          // it is among the Locker's leftovers
-	quiet     bool          // late parts go back without waking anybody
-	fence     int64
-	mode      locker.Mode
-	upgrading bool         // the mode is being changed to exclusive
-	took      bool         // a node gave its part
-	late      error        // why the quorum that was won is no lock
-	deadline  time.Time    // of the quorum, as last said
-	renewed   time.Time    // when the last renewal began, if it won; zero: it did not, or is under way
-	lock      *locker.Lock // nil until there is one
-	alarm     *time.Timer  // runs where the quorum ends before deadline
+	mu         sync.Mutex
+	phase      phase
+	err        error // why the attempt came to nothing
+	members    []member
+	asking     int           // members that the attempt is asking
+	stop       func()        // ends the ctx of the attempt
+	grace      *time.Timer   // of a verdict that would be hasty
+	spare      int           // members that the attempt may still leave out
+	back       int           // parts on their way back
+	left       bool          // the caller left before it was decided
+	gaveBack   chan struct{} // closed once an attempt that came to nothing leaves nothing more at the nodes that answer
+	ended      chan struct{} // closed when phase becomes over; nil: nobody waits for that
+	isLeftover bool          // it is among the Locker's leftovers
+	quiet      bool          // late parts go back without waking anybody
+	fence      int64
+	mode       locker.Mode
+	upgrading  bool         // the mode is being changed to exclusive
+	took       bool         // a node gave its part
+	late       error        // why the quorum that was won is no lock
+	deadline   time.Time    // of the quorum, as last said
+	renewed    time.Time    // when the last renewal began, if it won; zero: it did not, or is under way
+	lock       *locker.Lock // nil until there is one
+	alarm      *time.Timer  // runs where the quorum ends before deadline
 }
 
 // member is a node's part in the hold. The hold's mutex guards it.
@@ -94,7 +94,8 @@ func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	}
 }
 
-// Source implements locker.Sourced: the clients and addresses of the nodes that are known by now, with commas.
+// Source implements locker.Sourced: the clients and addresses of the nodes that are known by now,
+// with commas.
 func (h *hold) Source() locker.Source {
 	var clients, addresses []string
 	for _, n := range h.nodes {
@@ -129,8 +130,9 @@ func (h *hold) Token() string {
 	return encodeToken(tokens, h.req.Note)
 }
 
-// wants tells whether a part that has come is of use. Its mode may be changed yet. The mutex is held.
-func (h *hold) wants() bool {
+// accepts reports whether a part that was just granted joins the hold. Its mode may still be
+// changed. The mutex is held.
+func (h *hold) accepts() bool {
 	switch h.phase {
 	case gathering:
 		return true

@@ -10,9 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Inspect implements locker.Inspector with what a quorum of the nodes agrees on: that the name is held, and by whom. Shared
-// holds are agreed on whoever is named first; Owner and Note are empty then unless a quorum names the same. Holds and Left
-// are the least that a quorum says. Where nodes that failed might make the difference, it is a [*QuorumError], which matches
+// Inspect implements locker.Inspector with what a quorum of the nodes agrees on: that the name is
+// held, and by whom. Shared holds are agreed on whoever is named first; Owner and Note are empty
+// then unless a quorum names the same. Holds and Left are the least that a quorum says. Where nodes
+// that failed might make the difference, it is a [*QuorumError], which matches
 // errors.ErrUnsupported where too many nodes are of a Locker that is no Inspector.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
@@ -122,8 +123,8 @@ func mostHeld(states []locker.State) (most int) {
 	return most
 }
 
-// least is the first of states with the Holds and the Left that quorum of them reach, and the mode and the note that quorum
-// of them have.
+// least is the first of states with the Holds and the Left that quorum of them reach, and the mode
+// and the note that quorum of them have.
 func least(states []locker.State, quorum int) locker.State {
 	s := states[0]
 	var exclusive, noted int

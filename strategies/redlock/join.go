@@ -15,20 +15,23 @@ type reply struct {
 
 func (a reply) answer(err error) { a.round.answer(a.node, err) }
 
-// joiner is a round that waits for what a node was asked before: its part joins the round when it comes.
+// joiner is a round that waits for what a node was asked before: its part joins the round when it
+// comes.
 type joiner struct {
 	reply
 	f func(m *member, p *part, r reply) // nil: the round is that of the release, for which it comes too late
 }
 
-// await lets round r wait for the node's answer. The hold's mutex is held, and nobody else knows the round.
+// await lets round r wait for the node's answer. The hold's mutex is held, and nobody else knows
+// the round.
 func (m *member) await(r *round, node int, f func(*member, *part, reply)) {
 	r.errs[node] = errUnanswered
 	r.pending++
 	m.rounds = append(slices.DeleteFunc(m.rounds, func(j joiner) bool { return j.over() }), joiner{reply{r, node}, f})
 }
 
-// join tells the round what came: a part that joined the hold, or err, why there is none, or what became of its release.
+// join tells the round what came: a part that joined the hold, or err, why there is none, or what
+// became of its release.
 func (j joiner) join(m *member, p *part, joined bool, err error) {
 	switch {
 	case j.over():

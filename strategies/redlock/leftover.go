@@ -51,22 +51,23 @@ type leftover struct {
 // leftoversAt returns the leftovers of the holds at node i.
 func leftoversAt(holds []*hold, i int) (all []leftover) {
 	for _, h := range holds {
-		if gone := h.under(i); gone != nil {
+		if gone := h.callInFlight(i); gone != nil {
 			all = append(all, leftover{h.owner, gone})
 		}
 	}
 	return all
 }
 
-// mayHaveRefused reports whether err is a refusal that names the owner of one of the leftovers as the holder.
+// mayHaveRefused reports whether err is a refusal that names the owner of one of the leftovers as
+// the holder.
 func mayHaveRefused(all []leftover, err error) bool {
 	held, refused := errors.AsType[*locker.ContentionError](err)
 	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
 }
 
-// under returns a channel that is closed once the hold, which has ended, has no call in flight at
-// node i; nil if it has none now.
-func (h *hold) under(i int) <-chan struct{} {
+// callInFlight returns a channel that is closed once the hold, which has ended, has no call in
+// flight at node i; nil if it has none now.
+func (h *hold) callInFlight(i int) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := &h.members[i]
@@ -79,16 +80,16 @@ func (h *hold) under(i int) <-chan struct{} {
 	return m.gone
 }
 
-// leave adds the hold, which has ended, to the leftovers while it has calls in flight. The mutex is
-// held.
-func (h *hold) leave() {
+// becomeLeftover adds the hold, which has ended, to the leftovers while it has calls in flight. The
+// mutex is held.
+func (h *hold) becomeLeftover() {
 	if h.ended != nil {
 		close(h.ended)
 		h.ended = nil
 	}
-	if !h.leaving && h.busy() {
+	if !h.isLeftover && h.busy() {
 		h.leftovers.add(h)
-		h.leaving = true
+		h.isLeftover = true
 	}
 }
 
@@ -98,9 +99,9 @@ func (h *hold) callEnded(i int) {
 		close(m.gone)
 		m.gone = nil
 	}
-	if h.leaving && !h.busy() {
+	if h.isLeftover && !h.busy() {
 		h.leftovers.remove(h)
-		h.leaving = false
+		h.isLeftover = false
 	}
 }
 
@@ -126,7 +127,7 @@ func (h *hold) busy() bool {
 // ended first.
 func (h *hold) awaitLeftovers(ctx context.Context, left []leftover) bool {
 	h.mu.Lock()
-	if !h.wants() {
+	if !h.accepts() {
 		h.mu.Unlock()
 		return false
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A try is refused at node 0 while node 1 grants it late. The next one finds all free but for what the first has at node 1.
+// A try is refused at node 0 while node 1 grants it late. The next one finds all free but for what
+// the first has at node 1.
 func TestEarlierTryRefusesNone(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
@@ -68,8 +69,8 @@ func TestAnotherRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// A lock is had again right after its release, though node 2 is slow to release it and node 0 is down by then; and what is had
-// again without node 2 gets it once its release is done.
+// A lock is had again right after its release, though node 2 is slow to release it and node 0 is
+// down by then; and what is had again without node 2 gets it once its release is done.
 func TestOwnReleaseRefusesNone(t *testing.T) {
 	t.Parallel()
 	for what, down := range map[string]bool{"one node is down": true, "all are up": false} {
@@ -93,8 +94,8 @@ func TestOwnReleaseRefusesNone(t *testing.T) {
 	}
 }
 
-// An attempt whose caller leaves while it waits for what an earlier one has under way ends at once, and so does a lock that is
-// released meanwhile.
+// An attempt whose caller leaves while it waits for what an earlier one has under way ends at once,
+// and so does a lock that is released meanwhile.
 func TestWaitForEarlierTryEnds(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T, c *hookedCluster) {

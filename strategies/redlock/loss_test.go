@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A node where the lock is restored gets a lease until the Deadline, also where a shorter one is asked for.
+// A node where the lock is restored gets a lease until the Deadline, also where a shorter one is
+// asked for.
 func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -53,7 +54,8 @@ func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
 	})
 }
 
-// A renewal that hangs for a part that is gone does not stand in the way of the part that came in its place.
+// A renewal that hangs for a part that is gone does not stand in the way of the part that came in
+// its place.
 func TestRestoredPartIsRenewedByItself(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -95,7 +97,8 @@ func TestPartThatEndsWhileGathering(t *testing.T) {
 	})
 }
 
-// Where nodes lose the lock, it ends when the others' leases do that make up the quorum, though nobody asks.
+// Where nodes lose the lock, it ends when the others' leases do that make up the quorum, though
+// nobody asks.
 func TestLockEndsWithItsQuorum(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -149,7 +152,8 @@ func TestCertainLossIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// A renewal that is answered past the Deadline finds a Lock that is lost, and restores nothing for it.
+// A renewal that is answered past the Deadline finds a Lock that is lost, and restores nothing for
+// it.
 func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Minute}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", TTL: time.Hour})
@@ -212,8 +216,8 @@ func TestLockEndsWithTheQuorumsOfItsNodes(t *testing.T) {
 	})
 }
 
-// A part that ended by the local clock may be extended at its node, by a renewal whose answer was lost: it is released, so that
-// the lock can be restored there and nothing stays behind.
+// A part that ended by the local clock may be extended at its node, by a renewal whose answer was
+// lost: it is released, so that the lock can be restored there and nothing stays behind.
 func TestPartWhoseRenewalWasLostIsReleased(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})

@@ -103,7 +103,8 @@ func TestReentryAtMasters(t *testing.T) {
 	m.nothingStays()
 }
 
-// The watchdog holds a lock over several TTLs though nodes come and go, and lets it go when no quorum is left.
+// The watchdog holds a lock over several TTLs though nodes come and go, and lets it go when no
+// quorum is left.
 func TestWatchedAtMasters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
@@ -138,8 +139,9 @@ func TestWatchedAtMasters(t *testing.T) {
 	m.ends(lock)
 }
 
-// A waiter hears of releases at a quorum where one node is killed and one frozen, and gets the lock. No lease ends before the
-// test does; a backoff is for an attempt that a late answer makes an outage.
+// A waiter hears of releases at a quorum where one node is killed and one frozen, and gets the
+// lock. No lease ends before the test does; a backoff is for an attempt that a late answer makes an
+// outage.
 func TestWaitingAtMasters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)

@@ -24,8 +24,8 @@ func (m *masters) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	return lock
 }
 
-// acquireSoon is acquire that tries again: nodes that were just restarted, and what an attempt before leaves for a moment,
-// make a bare attempt miss the quorum.
+// acquireSoon is acquire that tries again: nodes that were just restarted, and what an attempt
+// before leaves for a moment, make a bare attempt miss the quorum.
 func (m *masters) acquireSoon(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	m.Helper()
 	m.eventually(func() (amiss string) {
@@ -38,8 +38,9 @@ func (m *masters) acquireSoon(l locker.Locker, req locker.Request) (lock *locker
 	return lock
 }
 
-// refused demands that others are refused, never let in. It may be said to be an outage only where fewer than a quorum of the
-// nodes have answered in time: one is slow, or was restarted and its client has to find out.
+// refused demands that others are refused, never let in. It may be said to be an outage only where
+// fewer than a quorum of the nodes have answered in time: one is slow, or was restarted and its
+// client has to find out.
 func (m *masters) refused(l locker.Locker, req locker.Request) {
 	m.Helper()
 	m.eventually(func() string {
@@ -51,8 +52,8 @@ func (m *masters) refused(l locker.Locker, req locker.Request) {
 	})
 }
 
-// contended tells whether err says that others hold; "": it does. Where it does not though a quorum has answered, that fails
-// the test.
+// contended tells whether err says that others hold; "": it does. Where it does not though a quorum
+// has answered, that fails the test.
 func (m *masters) contended(err error) (amiss string) {
 	m.Helper()
 	if errors.Is(err, locker.ErrNotAcquired) {
@@ -88,7 +89,8 @@ func (m *masters) cycles(l locker.Locker, when string) {
 	}
 }
 
-// outage demands that an attempt ends soon, and that what it says is that so many nodes at least failed.
+// outage demands that an attempt ends soon, and that what it says is that so many nodes at least
+// failed.
 func (m *masters) outage(l locker.Locker, req locker.Request, failed int) {
 	m.Helper()
 	start := time.Now()

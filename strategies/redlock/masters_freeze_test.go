@@ -33,8 +33,8 @@ func TestFrozenMasters(t *testing.T) {
 	m.nothingStays()
 }
 
-// Three of five are frozen: an outage at AttemptTimeout, or when the caller leaves. Once they are thawed, what they still
-// had to execute is taken back.
+// Three of five are frozen: an outage at AttemptTimeout, or when the caller leaves. Once they are
+// thawed, what they still had to execute is taken back.
 func TestFrozenQuorum(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// One and two of five are killed: nobody notices. With three it is an outage, and ends when they are back.
+// One and two of five are killed: nobody notices. With three it is an outage, and ends when they
+// are back.
 func TestKilledMasters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
@@ -83,7 +84,8 @@ func TestRestartedWithItsData(t *testing.T) {
 	m.release(lock)
 }
 
-// A node that missed the acquire, or comes back without its data, is restored by a renewal, and counts from the next.
+// A node that missed the acquire, or comes back without its data, is restored by a renewal, and
+// counts from the next.
 func TestRestoredMasters(t *testing.T) {
 	t.Parallel()
 	for _, missed := range []bool{false, true} {

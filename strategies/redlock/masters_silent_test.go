@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A caller that goes on beside a frozen server leaves few calls there, also while those wait for a connection and end as
-// never sent.
+// A caller that goes on beside a frozen server leaves few calls there, also while those wait for a
+// connection and end as never sent.
 func TestFrozenMasterHasFewCalls(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)

@@ -26,9 +26,9 @@ const (
 	enoughDisturbances = 20
 )
 
-// resource is what the lock guards: a counter that loses updates of two at once, in a store that refuses a fencing token
-// below the highest that it has seen, be it of a reader. A holder whose Deadline has passed may be beside the next: it is no
-// violation, and the store is to refuse it.
+// resource is what the lock guards: a counter that loses updates of two at once, in a store that
+// refuses a fencing token below the highest that it has seen, be it of a reader. A holder whose
+// Deadline has passed may be beside the next: it is no violation, and the store is to refuse it.
 type resource struct {
 	mu      sync.Mutex
 	inside  *locker.Lock
@@ -89,7 +89,8 @@ func (r *resource) leave(lock *locker.Lock) {
 	}
 }
 
-// disturb kills, restarts, freezes and thaws up to two nodes at once, until ctx ends; then all run again.
+// disturb kills, restarts, freezes and thaws up to two nodes at once, until ctx ends; then all run
+// again.
 func (m *masters) disturb(ctx context.Context, random *rand.Rand, disturbances *atomic.Int64) {
 	down := map[int]func(){} // how each comes back
 	tick := time.NewTicker(40 * time.Millisecond)
@@ -128,8 +129,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// Six contenders on the three clients, while up to two nodes of five are down at any time, and others each moment: one holds
-// at a time, and tokens increase.
+// Six contenders on the three clients, while up to two nodes of five are down at any time, and
+// others each moment: one holds at a time, and tokens increase.
 func TestStressedMasters(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -18,11 +18,13 @@ const (
 	five = 5
 	// soon is far beyond what anything takes that waits for no node which is down.
 	soon = 5 * time.Second
-	// long is a lease, and a timeout, that no test outlives: what is over sooner was not ended by it.
+	// long is a lease, and a timeout, that no test outlives: what is over sooner was not ended by
+	// it.
 	long = 5 * time.Minute
 )
 
-// lenient is for nodes that a busy machine keeps for longer than the default allows for, where those that answer are all needed.
+// lenient is for nodes that a busy machine keeps for longer than the default allows for, where
+// those that answer are all needed.
 var lenient = redlock.Config{AttemptTimeout: 1500 * time.Millisecond}
 
 func init() { logging.Disable() } // go-redis writes a line for every dial that fails
@@ -38,8 +40,8 @@ func startMasters(t *testing.T) *masters {
 	return &masters{t, redistest.StartN(t, five, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})}
 }
 
-// quorum makes a Locker over the five with clients of its own, which differ from node to node, beginning with the
-// mix-th. strategy makes the nodes; nil: single.
+// quorum makes a Locker over the five with clients of its own, which differ from node to node,
+// beginning with the mix-th. strategy makes the nodes; nil: single.
 func (m *masters) quorum(mix int, cfg redlock.Config, strategy func(driver.Driver) locker.Locker) *redlock.Locker {
 	m.Helper()
 	if strategy == nil {

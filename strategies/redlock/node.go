@@ -41,12 +41,13 @@ type load struct {
 }
 
 const (
-	// maxUnanswered is how many acquires may be under way at a node that has been silent for an AttemptTimeout.
+	// maxUnanswered is how many acquires may be under way at a node that has been silent for an
+	// AttemptTimeout.
 	maxUnanswered = 8
 	// maxBehind is how many acquires that nobody waits for may be under way at a node that has been
-	// silent for a fortieth of that: a caller that goes on without the node would add thousands in an
-	// AttemptTimeout. With twice as many, the silence may be half as long, and so on: a fast caller adds
-	// little more.
+	// silent for a fortieth of that: a caller that goes on without the node would add thousands in
+	// an AttemptTimeout. With twice as many, the silence may be half as long, and so on: a fast
+	// caller adds little more.
 	maxBehind = 32
 )
 
@@ -56,8 +57,9 @@ func (l load) full(patience time.Duration) bool {
 	return behind || l.calls >= maxUnanswered && l.silence > patience
 }
 
-// answered reports whether the outcome of an acquire shows that the node's server is alive. A connection that was refused
-// does not, nor does a command that never left the client, nor one that was given up.
+// answered reports whether the outcome of an acquire shows that the node's server is alive. A
+// connection that was refused does not, nor does a command that never left the client, nor one that
+// was given up.
 func answered(err error) bool {
 	return errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) || !locker.Passing(err)
 }
@@ -98,14 +100,15 @@ func (n *node) partOf(ctx context.Context, req locker.Request, patience time.Dur
 	return p, nil
 }
 
-// call asks the node for a lock. begin has been called. The stack below it is deep: the fewer frames
-// above it, the fewer stacks must grow.
+// call asks the node for a lock. begin has been called. The stack below it is deep: the fewer
+// frames above it, the fewer stacks must grow.
 func (n *node) call(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
 	defer n.end(ctx, &err, patience)
 	return n.inner.Acquire(n.learning(ctx), req)
 }
 
-// recovered makes an error of a panic in a node's own code: it is called in goroutines of ours, where nobody else could.
+// recovered makes an error of a panic in a node's own code: it is called in goroutines of ours,
+// where nobody else could.
 func recovered(err *error) { //nolint:gocritic // it sets it
 	if v := recover(); v != nil {
 		*err = panicked(v)
@@ -192,7 +195,8 @@ func (n *node) learn(s locker.Source) {
 	}
 }
 
-// error makes err the node's, without what wraps every error of an operation on a lock: that is for the whole.
+// error makes err the node's, without what wraps every error of an operation on a lock: that is for
+// the whole.
 func (n *node) error(err error) *NodeError {
 	e := &NodeError{Node: n.index, Name: n.name, Err: unwrapOp(err)}
 	e.Address = n.where().Address

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Node 2 has been down for longer than what it gave lasts, and node 1 hangs: a renewal and a release name both, and are
-// wrapped as one operation.
+// Node 2 has been down for longer than what it gave lasts, and node 1 hangs: a renewal and a
+// release name both, and are wrapped as one operation.
 func TestErrorsOfAHoldNameTheNodes(t *testing.T) {
 	inMemory(t, 3, redlock.Config{Names: []string{"a", "b", "c"}}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{})

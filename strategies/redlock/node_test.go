@@ -27,7 +27,8 @@ const (
 // errDown is a transport error.
 var errDown = errors.New("connection refused")
 
-// node is a node in memory that does what a test tells it to. Its calls take time and fail as the plan says.
+// node is a node in memory that does what a test tells it to. Its calls take time and fail as the
+// plan says.
 type node struct {
 	*lockertest.Locker
 	index int

@@ -77,8 +77,8 @@ func (l lease) Do(_ context.Context, op locker.Op) (locker.Term, error) {
 	return locker.Term{Fence: op.Fence, Deadline: time.Now().Add(ttl)}, nil
 }
 
-// What a node's own code does wrong is a failure of that node. A panic in goroutines of redlock's own nobody else could
-// recover.
+// What a node's own code does wrong is a failure of that node. A panic in goroutines of redlock's
+// own nobody else could recover.
 func TestFaultsOfNodesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -148,8 +148,8 @@ func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 	})
 }
 
-// All nodes were late once, as on a busy machine: what was asked meanwhile is still unanswered. Who asks again gets the lock as
-// soon as they answer.
+// All nodes were late once, as on a busy machine: what was asked meanwhile is still unanswered. Who
+// asks again gets the lock as soon as they answer.
 func TestNodesThatWereLateAreAsked(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {

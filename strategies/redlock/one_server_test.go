@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Three Lockers for one server are no quorum, and it is said that they are one server, not that another holds the lock.
+// Three Lockers for one server are no quorum, and it is said that they are one server, not that
+// another holds the lock.
 func TestNodesThatAreOneServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// stands tells whether a part is live, and as exclusive as the hold is. The mutex is held.
-func (h *hold) stands(p *part) bool {
+// isLive reports whether a part has not expired, and is as exclusive as the hold is. The mutex is
+// held.
+func (h *hold) isLive(p *part) bool {
 	if p == nil || h.mode == locker.Exclusive && !p.exclusive {
 		return false
 	}
@@ -19,21 +20,23 @@ func (h *hold) stands(p *part) bool {
 	return d.IsZero() || left(d) > 0
 }
 
-// counts tells whether a member counts for the quorum: its part stands, and its counter cannot fall behind. The mutex is held.
+// counts tells whether a member counts toward the quorum: its part is live, and its counter cannot
+// fall behind. The mutex is held.
 func (h *hold) counts(m *member) bool {
-	return h.stands(m.part) && (h.fixed == nil || h.fence > 0 && m.part.fence >= h.fence)
+	return h.isLive(m.part) && (h.fixed == nil || h.fence > 0 && m.part.fence >= h.fence)
 }
 
 // coming tells whether a member may soon count. The mutex is held.
 func (h *hold) coming(m *member) bool {
-	return m.asking || m.err == nil && h.stands(m.part) && !h.counts(m)
+	return m.asking || m.err == nil && h.isLive(m.part) && !h.counts(m)
 }
 
 // never stands for the Deadline of a lease that has no end, so that it can be compared.
 var never = time.Unix(1<<40, 0)
 
-// until is when the quorum ends: the Deadline of that many-th latest node that counts. Zero: never. Those that are coming may
-// be given the benefit of the doubt, for an AttemptTimeout. ok: there is a quorum. The mutex is held.
+// until is when the quorum ends: the Deadline of that many-th latest node that counts. Zero: never.
+// Those that are coming may be given the benefit of the doubt, for an AttemptTimeout. ok: there is
+// a quorum. The mutex is held.
 func (h *hold) until(coming bool) (end time.Time, ok bool) {
 	var buf [9]time.Time
 	all := buf[:0]
@@ -71,9 +74,9 @@ func left(d time.Time) time.Duration {
 }
 
 // lease returns the TTL to ask a node for, so that it holds for ttl, and until the Deadline by its
-// own reckoning: that is sooner by the drift that it allows for. It goes by the monotonic clock: by a
-// wall clock that was set forward, a node would be asked for less than it takes to reach the Deadline.
-// The mutex is held.
+// own reckoning: that is sooner by the drift that it allows for. It goes by the monotonic clock: by
+// a wall clock that was set forward, a node would be asked for less than it takes to reach the
+// Deadline. The mutex is held.
 func (h *hold) lease(ttl time.Duration) time.Duration {
 	if h.deadline.IsZero() {
 		return ttl
@@ -98,8 +101,8 @@ func (h *hold) bound() (ctx context.Context, stop func()) {
 	return locker.Detach(h.ctx, time.Until(deadline))
 }
 
-// note drops a part that is not held any more. It is released all the same: where that is said by the local clock, a renewal
-// whose answer was lost may have extended it. The mutex is held.
+// note drops a part that is not held any more. It is released all the same: where that is said by
+// the local clock, a renewal whose answer was lost may have extended it. The mutex is held.
 func (h *hold) note(m *member, p *part, err error) {
 	if !errors.Is(err, locker.ErrNotHeld) || m.part != p {
 		return
@@ -108,8 +111,9 @@ func (h *hold) note(m *member, p *part, err error) {
 	go func() { _ = p.lock.Release(h.ctx) }()
 }
 
-// heed sees to it that a part which ends before its Deadline counts no more: one of a quorum, which is lost with its nodes.
-func (h *hold) heed(m *member, p *part) {
+// dropIfEnded drops a part when it ends before its Deadline. Only that of a nested quorum may,
+// which is lost with its nodes.
+func (h *hold) dropIfEnded(m *member, p *part) {
 	if !p.ofQuorum() {
 		return
 	}
@@ -118,7 +122,7 @@ func (h *hold) heed(m *member, p *part) {
 		defer h.mu.Unlock()
 		if d := p.lock.Deadline(); d.IsZero() || left(d) > 0 {
 			h.note(m, p, err)
-			h.look()
+			h.tryDecide()
 		}
 	})
 }
@@ -139,7 +143,8 @@ func (h *hold) drop(m *member, p *part, err error) {
 	h.watch()
 }
 
-// watch sets the alarm where the quorum ends before the Deadline: nodes lost what they had. The mutex is held.
+// watch sets the alarm where the quorum ends before the Deadline: nodes lost what they had. The
+// mutex is held.
 func (h *hold) watch() {
 	if h.alarm != nil {
 		h.alarm.Stop()
@@ -158,7 +163,8 @@ func (h *hold) watch() {
 	h.alarm = time.AfterFunc(wait, h.alarmed)
 }
 
-// end is until(true), unless the hold was taken over: then it may be another's, whatever was restored. The mutex is held.
+// end is until(true), unless the hold was taken over: then it may be another's, whatever was
+// restored. The mutex is held.
 func (h *hold) end() (end time.Time, ok bool) {
 	taken := 0
 	for i := range h.members {
@@ -172,9 +178,10 @@ func (h *hold) end() (end time.Time, ok bool) {
 	return h.until(true)
 }
 
-// confirm forgets, once a renewal that began at a time has won, of parts that ended by the local clock that they may have been
-// taken over: where so many nodes are known to have had what is ours after that, no quorum was. One that was under way then is
-// over after an AttemptTimeout. The mutex is held.
+// confirm forgets, once a renewal that began at a time has won, of parts that ended by the local
+// clock that they may have been taken over: where so many nodes are known to have had what is ours
+// after that, no quorum was. One that was under way then is over after an AttemptTimeout. The mutex
+// is held.
 func (h *hold) confirm(began time.Time) {
 	doubtful := 0
 	for i := range h.members {

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Locker is a quorum over nodes. It implements locker.Locker and, where all its nodes do, locker.Inspector.
+// Locker is a quorum over nodes. It implements locker.Locker and, where all its nodes do,
+// locker.Inspector.
 type Locker struct {
 	nodes  []*node
 	quorum int
@@ -24,8 +25,9 @@ var (
 	_ locker.Inspector = (*Locker)(nil)
 )
 
-// New returns a Locker that locks where a quorum of nodes does. They should be bare strategies over servers that share
-// nothing, each given once: middleware goes around the quorum. Errors: ErrInvalid.
+// New returns a Locker that locks where a quorum of nodes does. They should be bare strategies over
+// servers that share nothing, each given once: middleware goes around the quorum. Errors:
+// ErrInvalid.
 func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	if len(nodes) == 0 {
 		return nil, invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
@@ -62,11 +64,12 @@ func same(a, b locker.Locker) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// Acquire implements locker.Locker: one attempt at all nodes at once, to take the lock there or, with Request.Resume, to take
-// over what a handle names.
+// Acquire implements locker.Locker: one attempt at all nodes at once, to take the lock there or,
+// with Request.Resume, to take over what a handle names.
 //
-// Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that failed, where a quorum can
-// not be had because of failures. ErrLost: less than Config.MinValidity was left of the lease; it was given back.
+// Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that
+// failed, where a quorum can not be had because of failures. ErrLost: less than Config.MinValidity
+// was left of the lease; it was given back.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"
 	if !req.Resume.IsZero() {
@@ -79,7 +82,8 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return lock, nil
 }
 
-// check refuses what cannot be asked for, and returns the tokens of the nodes and the note where a hold is to be resumed.
+// check refuses what cannot be asked for, and returns the tokens of the nodes and the note where a
+// hold is to be resumed.
 func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, note string, err error) {
 	if ctx == nil {
 		return nil, "", invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")

@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// release ends the hold at all nodes. What is still being asked for goes back when it comes. It returns when a quorum has
-// released, or cannot any more; at twice the AttemptTimeout, or once it where ctx has ended. The releases go on.
+// release ends the hold at all nodes. What is still being asked for goes back when it comes. It
+// returns when a quorum has released, or cannot any more; at twice the AttemptTimeout, or once it
+// where ctx has ended. The releases go on.
 func (h *hold) release(ctx context.Context, quiet bool) error {
 	h.mu.Lock()
 	h.phase, h.quiet = over, quiet
@@ -27,7 +28,7 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 			m.await(r, i, nil) // it may hold
 		}
 	}
-	h.leave()
+	h.becomeLeftover()
 	h.mu.Unlock()
 	r.begin()
 	for i, p := range parts {
@@ -39,7 +40,7 @@ func (h *hold) release(ctx context.Context, quiet bool) error {
 		}
 	}
 	_ = r.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
-	r.leave()
+	r.stopWaiting()
 	t := r.tally(h.nodes)
 	missed := t.quorumError(len(h.nodes), h.quorum)
 	switch {

@@ -48,7 +48,8 @@ func TestReleaseIsBounded(t *testing.T) {
 	})
 }
 
-// Where its ctx has ended it waits for an AttemptTimeout in all, also where the answers that decide come late within that.
+// Where its ctx has ended it waits for an AttemptTimeout in all, also where the answers that decide
+// come late within that.
 func TestReleaseWithoutPatienceIsBoundedByAnAttempt(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -66,8 +67,8 @@ func TestReleaseWithoutPatienceIsBoundedByAnAttempt(t *testing.T) {
 	})
 }
 
-// Where nothing fails, whoever is late, what was renewed for an hour is gone from all nodes as soon as they have answered: no
-// acquire and no renewal comes behind the release.
+// Where nothing fails, whoever is late, what was renewed for an hour is gone from all nodes as soon
+// as they have answered: no acquire and no renewal comes behind the release.
 func TestReleaseOvertakesNothing(t *testing.T) {
 	t.Parallel()
 	const slowest = 700 * ms

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// takeTurn waits until no operation that changes what counts is under way: another would judge by what changes meanwhile.
+// takeTurn waits until no operation that changes what counts is under way: another would judge by
+// what changes meanwhile.
 func (h *hold) takeTurn(ctx context.Context) error {
 	if err := ended(ctx); err != nil {
 		return err // select would choose at random
@@ -58,8 +59,8 @@ func (h *hold) term() locker.Term {
 	return locker.Term{Deadline: h.deadline}
 }
 
-// extend moves the Deadline to when the quorum ends that was renewed, and restores the lock where it is missing. False: the quorum
-// has ended since, or the Deadline has passed: the Lock is lost.
+// extend moves the Deadline to when the quorum ends that was renewed, and restores the lock where
+// it is missing. False: the quorum has ended since, or the Deadline has passed: the Lock is lost.
 func (h *hold) extend(aim time.Time, ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,8 +81,8 @@ func (h *hold) extend(aim time.Time, ttl time.Duration) bool {
 	return ok
 }
 
-// move moves the Deadline to when the quorum ends, but not past aim: a node is asked for more than is promised. The mutex is
-// held.
+// move moves the Deadline to when the quorum ends, but not past aim: a node is asked for more than
+// is promised. The mutex is held.
 func (h *hold) move(end, aim time.Time) {
 	switch {
 	case h.deadline.IsZero():
@@ -97,8 +98,9 @@ func (h *hold) move(end, aim time.Time) {
 	}
 }
 
-// flight is a renewal of one part. Those who ask for one meanwhile wait for it, and are sent another: the answer to what was
-// sent before they asked says nothing of now. One that hangs is not sent again.
+// flight is a renewal of one part. Those who ask for one meanwhile wait for it, and are sent
+// another: the answer to what was sent before they asked says nothing of now. One that hangs is not
+// sent again.
 type flight struct {
 	serves, waiting []renewal
 }
@@ -110,7 +112,8 @@ type renewal struct {
 	began time.Time // when the Renew did that asks for it; zero: another operation asks
 }
 
-// renewPart extends the lease at one node, and brings the part up to what the hold is by now. It returns at once.
+// renewPart extends the lease at one node, and brings the part up to what the hold is by now. It
+// returns at once.
 func (h *hold) renewPart(m *member, p *part, asked renewal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,11 +178,12 @@ func (h *hold) catchUp(m *member, p *part, asked time.Time) {
 	}
 	r := newRound(1, 1)
 	r.pending++
-	r.leave() // nobody waits for it
+	r.stopWaiting() // nobody waits for it
 	h.fly(m, p, []renewal{{reply: reply{r, 0}, ttl: h.lease(0)}})
 }
 
-// send renews a part, raises its counter where that is behind, and changes its mode where that is another.
+// send renews a part, raises its counter where that is behind, and changes its mode where that is
+// another.
 func (h *hold) send(m *member, p *part, ttl time.Duration) error {
 	ctx, stop := h.bound()
 	defer stop()
@@ -195,8 +199,9 @@ func (h *hold) send(m *member, p *part, ttl time.Duration) error {
 	return h.conform(m, p, nil)
 }
 
-// restore asks the nodes where nothing is held, in the background, while the quorum holds. Where a renewal has not won, those are
-// left out that may have been taken over, and they give no benefit of the doubt. The mutex is held.
+// restore asks the nodes where nothing is held, in the background, while the quorum holds. Where a
+// renewal has not won, those are left out that may have been taken over, and they give no benefit
+// of the doubt. The mutex is held.
 func (h *hold) restore(ttl time.Duration, won bool) {
 	if h.upgrading || !h.live() {
 		return

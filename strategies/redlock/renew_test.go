@@ -96,8 +96,8 @@ func (c *cluster) won(all []state, req locker.Request) *locker.Lock {
 	return lock
 }
 
-// A renewal needs the quorum; it says that the lock is lost only where that is certain; with the quorum, it restores the lock
-// where it is missing, and there it counts from the next renewal.
+// A renewal needs the quorum; it says that the lock is lost only where that is certain; with the
+// quorum, it restores the lock where it is missing, and there it counts from the next renewal.
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ n, quorum int }{{3, 2}, {3, 3}, {5, 3}} {
@@ -187,7 +187,8 @@ func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
 	c.free("after the release")
 }
 
-// A node that was restored counts at the next renewal: with it the quorum stands when another falls away.
+// A node that was restored counts at the next renewal: with it the quorum stands when another falls
+// away.
 func TestRestoredNodesCount(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -233,8 +234,8 @@ func TestRenewalsThatHangAreJoined(t *testing.T) {
 	})
 }
 
-// A caller that is cancelled returns at once, and the Deadline stays; a TTL longer than that of the renewal under way is asked
-// for by itself.
+// A caller that is cancelled returns at once, and the Deadline stays; a TTL longer than that of the
+// renewal under way is asked for by itself.
 func TestRenewIsCancelled(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{})
@@ -260,8 +261,8 @@ func TestRenewIsCancelled(t *testing.T) {
 	})
 }
 
-// The release reaches all nodes. It succeeds with a quorum, says that the lock was lost only where that is certain, and waits
-// for no more than it needs.
+// The release reaches all nodes. It succeeds with a quorum, says that the lock was lost only where
+// that is certain, and waits for no more than it needs.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ n, quorum int }{{3, 2}, {3, 3}, {5, 3}} {
@@ -339,8 +340,8 @@ func TestRestoreAfterTheRelease(t *testing.T) {
 	})
 }
 
-// A renewal right after the acquire waits for the nodes that have not answered that yet: with them the quorum stands, though
-// one that was won has fallen away.
+// A renewal right after the acquire waits for the nodes that have not answered that yet: with them
+// the quorum stands, though one that was won has fallen away.
 func TestRenewalWaitsForStragglers(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[2].delay = 100 * ms

@@ -38,7 +38,8 @@ func (r *reported) ctx(ctx context.Context, trace string) context.Context {
 	return locker.WithTrace(ctx, &locker.Trace{NodeFailing: record("failing", true), NodeRecovered: record("recovered", false)})
 }
 
-// Who is told that a node fails is told that it recovered, and nobody else is, whoever notices either.
+// Who is told that a node fails is told that it recovered, and nobody else is, whoever notices
+// either.
 func TestNodeReportsArePaired(t *testing.T) {
 	t.Parallel()
 	type call struct {
@@ -96,7 +97,8 @@ func TestNodeReportsArePaired(t *testing.T) {
 	}
 }
 
-// Behind a callback that blocks, whatever was noticed with or without a Trace, each Trace ends with the truth.
+// Behind a callback that blocks, whatever was noticed with or without a Trace, each Trace ends with
+// the truth.
 func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 	t.Parallel()
 	traces := []string{"a", "b", ""}

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A resume takes the parts one by one, and the old holder restores them behind it: the old Lock is lost all the same.
+// A resume takes the parts one by one, and the old holder restores them behind it: the old Lock is
+// lost all the same.
 func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -87,7 +88,8 @@ func TestFailedResumeIsUndone(t *testing.T) {
 	})
 }
 
-// A quorum that holds for one owner is seen by Inspect, also where a node was restored after a resume.
+// A quorum that holds for one owner is seen by Inspect, also where a node was restored after a
+// resume.
 func TestResumedHoldIsInspected(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(fails(errDown, "acquire"), nil)
@@ -105,7 +107,8 @@ func TestResumedHoldIsInspected(t *testing.T) {
 	})
 }
 
-// Two resumes of one handle share the nodes out: neither says for certain that there was no such hold.
+// Two resumes of one handle share the nodes out: neither says for certain that there was no such
+// hold.
 func TestTwoResumesThatShareTheNodesOut(t *testing.T) {
 	inHooked(t, 4, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		handle := c.take(t, locker.Request{Owner: "me"}).Handle()

@@ -36,11 +36,11 @@ func newRound(n, need int) *round {
 func (r *round) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.look()
+	r.tryDecide()
 }
 
-// look closes decided where it is time to. The mutex is held.
-func (r *round) look() {
+// tryDecide closes decided once the round is decided. The mutex is held.
+func (r *round) tryDecide() {
 	if !r.closed && (r.done >= r.need || r.done+r.pending < r.need) {
 		r.closed = true
 		close(r.decided)
@@ -56,14 +56,15 @@ func (r *round) answer(i int, err error) {
 	if err == nil {
 		r.done++
 	}
-	r.look()
+	r.tryDecide()
 	if r.pending == 0 {
 		close(r.answered)
 	}
 }
 
-// wait waits until the round is decided, for patience at most; once ctx has ended, for unheeded in all, and the error is
-// ctx's. Where the quorum is missed, it waits for the other answers as long again as that took: they say whether it is lost.
+// wait waits until the round is decided, for patience at most; once ctx has ended, for unheeded in
+// all, and the error is ctx's. Where the quorum is missed, it waits for the other answers as long
+// again as that took: they say whether it is lost.
 func (r *round) wait(ctx context.Context, patience, unheeded time.Duration) (err error) {
 	start := time.Now()
 	end := start.Add(patience)
@@ -97,8 +98,8 @@ func (r *round) wait(ctx context.Context, patience, unheeded time.Duration) (err
 	}
 }
 
-// leave notes that nobody waits any more.
-func (r *round) leave() {
+// stopWaiting notes that nobody waits for the round any more.
+func (r *round) stopWaiting() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left = true
@@ -141,8 +142,9 @@ func (h *hold) apart(f func(m *member, p *part, r *round) error) func(*member, *
 	}
 }
 
-// each calls f for each node that holds, and returns when a quorum has done it or cannot any more, when ctx ended, or at
-// AttemptTimeout. f returns at once, and answers when it is done. What is under way then goes on. The error is ctx's.
+// each calls f for each node that holds, and returns when a quorum has done it or cannot any more,
+// when ctx ended, or at AttemptTimeout. f returns at once, and answers when it is done. What is
+// under way then goes on. The error is ctx's.
 func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*tally, error) {
 	return h.eachFor(ctx, h.timeout, f)
 }
@@ -169,7 +171,7 @@ func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *me
 		}
 	}
 	err := r.wait(ctx, patience, 0)
-	r.leave()
+	r.stopWaiting()
 	for i := range parts {
 		if !r.answeredBy(i) {
 			h.nodes[i].checkSilence(h.ctx, h.timeout)
@@ -178,8 +180,8 @@ func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *me
 	return r.tally(h.nodes), err
 }
 
-// missed is the error of an operation that did not reach the quorum; ended is ctx's. The hold is lost where it is certain
-// that its quorum has ended.
+// missed is the error of an operation that did not reach the quorum; ended is ctx's. The hold is
+// lost where it is certain that its quorum has ended.
 func (h *hold) missed(t *tally, ended error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

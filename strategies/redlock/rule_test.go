@@ -33,10 +33,11 @@ type expectation struct {
 	at  time.Duration // when it is known; -1: not before AttemptTimeout
 }
 
-// rule is the algorithm, written down once more, for one attempt at nodes that do what their outcome says, each at its own
-// time. A lock: quorum nodes said yes. Out of reach: so many said something else that quorum is impossible. It was out of
-// reach because of others where nothing but refusals stood in the way by then, or where those that said yes or "held" make a
-// quorum; answers that may yet make them one are waited for as long again.
+// rule is the algorithm, written down once more, for one attempt at nodes that do what their
+// outcome says, each at its own time. A lock: quorum nodes said yes. Out of reach: so many said
+// something else that quorum is impossible. It was out of reach because of others where nothing but
+// refusals stood in the way by then, or where those that said yes or "held" make a quorum; answers
+// that may yet make them one are waited for as long again.
 func rule(outcomes []outcome, at []time.Duration, quorum int) expectation {
 	n := len(outcomes)
 	order := make([]int, 0, n)
@@ -111,8 +112,9 @@ func all(n int, f func([]outcome)) {
 	next(0)
 }
 
-// Every combination of outcomes, at up to 5 nodes, for every quorum, fenced and not, in a random order of answers. Which of five
-// nodes it is that does what is left out unless tests do all that they can: the order of the answers is random anyway.
+// Every combination of outcomes, at up to 5 nodes, for every quorum, fenced and not, in a random
+// order of answers. Which of five nodes it is that does what is left out unless tests do all that
+// they can: the order of the answers is random anyway.
 func TestAllOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 5} {

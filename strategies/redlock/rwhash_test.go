@@ -38,7 +38,8 @@ func overRWHash(t *testing.T, f func(t *testing.T, l *redlock.Locker)) {
 	})
 }
 
-// A writer that waits keeps new readers out at the nodes, though each of its attempts is one that does not wait there.
+// A writer that waits keeps new readers out at the nodes, though each of its attempts is one that
+// does not wait there.
 func TestWaitingWritersGetIn(t *testing.T) {
 	overRWHash(t, func(t *testing.T, l *redlock.Locker) {
 		waiting := locker.Chain(l, locker.Must(retry.New(retry.Config{})))

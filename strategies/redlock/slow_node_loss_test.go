@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Node 1 refuses an upgrade, and node 2 is slow to upgrade: it is made shared again, too, before the upgrade returns.
+// Node 1 refuses an upgrade, and node 2 is slow to upgrade: it is made shared again, too, before
+// the upgrade returns.
 func TestRefusedUpgradeReturnsWhenItIsTakenBack(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -27,8 +28,8 @@ func TestRefusedUpgradeReturnsWhenItIsTakenBack(t *testing.T) {
 	})
 }
 
-// Node 0 fails renewals, so that its lease ends by the local clock after a resume has taken it over; node 1, which was taken over
-// too, is slow to say so.
+// Node 0 fails renewals, so that its lease ends by the local clock after a resume has taken it
+// over; node 1, which was taken over too, is slow to say so.
 func TestWhatWasTakenOverIsLost(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared, TTL: 30 * time.Second})
@@ -61,8 +62,9 @@ func TestWhatWasTakenOverIsLost(t *testing.T) {
 	})
 }
 
-// Nodes 1 and 2 lose what they had to another, who so has a quorum; each is slow to refuse. What is restored by renewals that missed
-// the quorum is no reason to go on, for longer than an AttemptTimeout.
+// Nodes 1 and 2 lose what they had to another, who so has a quorum; each is slow to refuse. What is
+// restored by renewals that missed the quorum is no reason to go on, for longer than an
+// AttemptTimeout.
 func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", TTL: 30 * time.Second})
@@ -88,8 +90,9 @@ func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 	})
 }
 
-// Node 0 is renewed at once, but is found out to have lost the lock before node 1 is, by the mending behind; node 2 was not renewed.
-// The quorum that is counted has what was there before: a renewal that answers nil has extended the lease.
+// Node 0 is renewed at once, but is found out to have lost the lock before node 1 is, by the
+// mending behind; node 2 was not renewed. The quorum that is counted has what was there before: a
+// renewal that answers nil has extended the lease.
 func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -106,7 +109,8 @@ func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
 	})
 }
 
-// AttemptTimeout bounds the operations: here an upgrade, with a renewal behind it. Two nodes hang in conversions, and renew at once.
+// AttemptTimeout bounds the operations: here an upgrade, with a renewal behind it. Two nodes hang
+// in conversions, and renew at once.
 func TestUpgradeIsBoundedByAttemptTimeout(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -145,8 +149,8 @@ func TestRenewWithAnEndedCtx(t *testing.T) {
 	})
 }
 
-// Node 0 has lost what it had, and says so once the renewal is won by the others, or the next one, too: it is restored all the
-// same, whether or not a Handle names what it had.
+// Node 0 has lost what it had, and says so once the renewal is won by the others, or the next one,
+// too: it is restored all the same, whether or not a Handle names what it had.
 func TestLateNewsOfALossIsRestored(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{false, true} {

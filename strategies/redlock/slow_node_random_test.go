@@ -54,13 +54,14 @@ var slowKinds = []slowWalk{
 	{name: "2 of 5 lag, renewed, contended", nodes: 5, slow: someOf(5, 2), takes: lags, renews: true, contends: true},
 	{name: "1 of each 3 of 9 hangs", nodes: 9, nested: true, slow: oneOfEach, takes: hangs, resumes: true},
 	{name: "1 of each 3 of 9 hangs, renewed", nodes: 9, nested: true, slow: oneOfEach, takes: hangs, renews: true},
-	// No resumes: one that hangs at the three is undone, maybe after the release, and then they are nobody's until the TTL.
+	// No resumes: one that hangs at the three is undone, maybe after the release, and then they are
+	// nobody's until the TTL.
 	{name: "3 of 3 and 2 more of 9 hang", nodes: 9, nested: true, slow: allOfOne, takes: hangs},
 }
 
-// Random walks through all that a Lock can do, while some nodes are slow, a quorum is not, and none fails: no call fails or waits
-// for the slow ones, the lock is never lost, a quorum holds until the Deadline, and nothing is left behind. The seeds count from 0; one
-// that fails fails again.
+// Random walks through all that a Lock can do, while some nodes are slow, a quorum is not, and none
+// fails: no call fails or waits for the slow ones, the lock is never lost, a quorum holds until the
+// Deadline, and nothing is left behind. The seeds count from 0; one that fails fails again.
 func TestRandomCallsWithSlowNodes(t *testing.T) {
 	t.Parallel()
 	for _, kind := range slowKinds {
@@ -96,7 +97,8 @@ func newSlowWalker(t *testing.T, kind slowWalk, seed uint64) *slowWalker {
 	return w
 }
 
-// overNodes makes the quorum over nodes that mint tokens. No two of their counters stand at the same.
+// overNodes makes the quorum over nodes that mint tokens. No two of their counters stand at the
+// same.
 func (w *slowWalker) overNodes() *redlock.Locker {
 	var lockers []locker.Locker
 	for i, n := range w.nodes {

@@ -24,7 +24,8 @@ func overMinting(t *testing.T, c *hookedCluster, tops ...int64) {
 	c.Locker = l
 }
 
-// Node 1 hangs when its counter is to be raised; node 2 is upgraded 10 ms after the others, and makes the quorum.
+// Node 1 hangs when its counter is to be raised; node 2 is upgraded 10 ms after the others, and
+// makes the quorum.
 func TestFencedUpgradeWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		overMinting(t, c, 100, 0, 0)
@@ -48,7 +49,8 @@ func TestRaiseWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
 	})
 }
 
-// Node 2 answers a renewal of old when it is asked to be upgraded: what it holds by that ends before the Deadline.
+// Node 2 answers a renewal of old when it is asked to be upgraded: what it holds by that ends
+// before the Deadline.
 func TestUpgradeRenewsBehindAnOlderRenewal(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -63,7 +65,8 @@ func TestUpgradeRenewsBehindAnOlderRenewal(t *testing.T) {
 	})
 }
 
-// A renewal while the hold is being upgraded promises what a shared hold has: an exclusive one has it not.
+// A renewal while the hold is being upgraded promises what a shared hold has: an exclusive one has
+// it not.
 func TestRenewalDuringAnUpgradePromisesNoMore(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -89,7 +92,8 @@ func TestRenewalDuringAnUpgradePromisesNoMore(t *testing.T) {
 	})
 }
 
-// A renewal that answers nil has extended the lease, also while an upgrade comes between. No node takes longer than 50 ms.
+// A renewal that answers nil has extended the lease, also while an upgrade comes between. No node
+// takes longer than 50 ms.
 func TestRenewalOverAnUpgradeExtends(t *testing.T) {
 	inHooked(t, 5, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -121,7 +125,8 @@ func (c *hookedCluster) refused(t *testing.T) *locker.Lock {
 	return lock
 }
 
-// The parts of an upgrade that was refused are shared again when it says so: a resume finds what its Handle says.
+// The parts of an upgrade that was refused are shared again when it says so: a resume finds what
+// its Handle says.
 func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
 		lock := c.refused(t)
@@ -146,7 +151,8 @@ func TestReaderRightAfterARefusedUpgrade(t *testing.T) {
 	})
 }
 
-// A node hangs for longer than the TTL, and another later: no node ever said that what a Handle named is gone.
+// A node hangs for longer than the TTL, and another later: no node ever said that what a Handle
+// named is gone.
 func TestHandleAndSlowNodesInTurn(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -171,7 +177,8 @@ func TestHandleAndSlowNodesInTurn(t *testing.T) {
 	})
 }
 
-// Node 2 gives its shared part 1 ms after an upgrade was won. It joins, and so the lock outlasts node 0.
+// Node 2 gives its shared part 1 ms after an upgrade was won. It joins, and so the lock outlasts
+// node 0.
 func TestSharedPartAfterAnUpgradeJoins(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(slow(ms, "acquire"), nil)
@@ -189,8 +196,8 @@ func TestSharedPartAfterAnUpgradeJoins(t *testing.T) {
 	})
 }
 
-// The release before it is 5 ms late at node 2, which refuses the acquire. Then node 0 hangs: the renewal that misses the quorum for
-// that restores the lock at node 2.
+// The release before it is 5 ms late at node 2, which refuses the acquire. Then node 0 hangs: the
+// renewal that misses the quorum for that restores the lock at node 2.
 func TestRenewalThatMissedTheQuorumRestores(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -209,7 +216,8 @@ func TestRenewalThatMissedTheQuorumRestores(t *testing.T) {
 	})
 }
 
-// The same beside a raise, which a quorum around it sends while it renews: node 0 is slow to raise, the others are not slow.
+// The same beside a raise, which a quorum around it sends while it renews: node 0 is slow to raise,
+// the others are not slow.
 func TestRenewalOverARaiseExtends(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
@@ -248,8 +256,8 @@ func TestUpgradesLeaveNoGoroutinesBehind(t *testing.T) { //nolint:paralleltest /
 	})
 }
 
-// Node 3 answers the first renewal late, and the hold is taken over meanwhile: that answer does not make a quorum for the next
-// renewal, which was called after.
+// Node 3 answers the first renewal late, and the hold is taken over meanwhile: that answer does not
+// make a quorum for the next renewal, which was called after.
 func TestRenewalCountsNoAnswerFromBeforeIt(t *testing.T) {
 	inHooked(t, 5, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})

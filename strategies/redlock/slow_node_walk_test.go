@@ -74,7 +74,8 @@ func (w *slowWalker) take() {
 	}
 }
 
-// check demands that the Lock is held, as it says, by a quorum until its Deadline, and that its token did not go back.
+// check demands that the Lock is held, as it says, by a quorum until its Deadline, and that its
+// token did not go back.
 func (w *slowWalker) check(after string) {
 	if err := w.lock.Err(); err != nil {
 		w.failf("lost after %s: %v", after, err)
@@ -105,7 +106,8 @@ func (w *slowWalker) check(after string) {
 	}
 }
 
-// holdsUntil tells whether a node holds for the walker until then. Beside a reader that is named first it may.
+// holdsUntil tells whether a node holds for the walker until then. Beside a reader that is named
+// first it may.
 func holdsUntil(n *hooked, mode locker.Mode, then time.Time) bool {
 	s, _ := n.Inspect(bg, name)
 	switch {

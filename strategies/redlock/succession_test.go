@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// Each call comes before the slowest node has done the one before it: what that does late is not in the way.
+// Each call comes before the slowest node has done the one before it: what that does late is not in
+// the way.
 func TestCallsInQuickSuccession(t *testing.T) {
 	t.Parallel()
 	unhurried := redlock.Config{AttemptTimeout: 20 * time.Second} // no node is down; the machine may be busy
@@ -69,8 +70,8 @@ func succession(t *testing.T, l locker.Locker, holders, each int) {
 	wg.Wait()
 }
 
-// Node 2 is slow to give its part, and misses a long renewal and the downgrade: it is exclusive then, for a shorter time than the
-// lock. It is renewed before it counts for an upgrade.
+// Node 2 is slow to give its part, and misses a long renewal and the downgrade: it is exclusive
+// then, for a shorter time than the lock. It is renewed before it counts for an upgrade.
 func TestUpgradeRenewsAPartThatCameLate(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(slow(50*ms, "acquire"), fails(errDown, "convert"))
@@ -88,7 +89,8 @@ func TestUpgradeRenewsAPartThatCameLate(t *testing.T) {
 	})
 }
 
-// A part that joins a shared hold as an exclusive one is made shared at once: others are to share it there.
+// A part that joins a shared hold as an exclusive one is made shared at once: others are to share
+// it there.
 func TestALatePartIsDowngraded(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(slow(50*ms, "acquire"), nil)
@@ -104,7 +106,8 @@ func TestALatePartIsDowngraded(t *testing.T) {
 	})
 }
 
-// An upgrade waits for the downgrade that is under way at a node it needs, and no longer than AttemptTimeout.
+// An upgrade waits for the downgrade that is under way at a node it needs, and no longer than
+// AttemptTimeout.
 func TestUpgradeWaitsForTheDowngradeBeforeIt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -17,7 +17,8 @@ type tally struct {
 	failed  []*NodeError // those that are, and those that have not answered
 }
 
-// add takes in what a node did; errUnanswered where it did nothing yet. refused: an error is an answer, and no failure.
+// add takes in what a node did; errUnanswered where it did nothing yet. refused: an error is an
+// answer, and no failure.
 func (t *tally) add(n *node, err error, refused bool) {
 	switch {
 	case err == nil:
@@ -45,8 +46,8 @@ func (t *tally) contended() (n int) {
 	return n
 }
 
-// unsupported tells whether there is no such operation at more nodes than the quorum can do without, or at all that said
-// anything.
+// unsupported tells whether there is no such operation at more nodes than the quorum can do
+// without, or at all that said anything.
 func (t *tally) unsupported(spare int) bool {
 	n := 0
 	for _, e := range t.failed {
@@ -80,7 +81,8 @@ func (t *tally) quorumError(n, quorum int) *QuorumError {
 	return e
 }
 
-// contention is the refusal of a lock that enough nodes would have given if others did not hold it there.
+// contention is the refusal of a lock that enough nodes would have given if others did not hold it
+// there.
 func (t *tally) contention(name string, quorum int, jitter time.Duration) *locker.ContentionError {
 	type holder struct{ owner, note string }
 	held := &locker.ContentionError{Name: name, Jitter: jitter}

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Tokens strictly increase over quorums of any nodes, though the nodes' counters differ and each time others of them are down,
-// late, or held by another.
+// Tokens strictly increase over quorums of any nodes, though the nodes' counters differ and each
+// time others of them are down, late, or held by another.
 func TestTokensIncrease(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ n, quorum int }{{3, 2}, {4, 3}, {5, 3}, {5, 4}, {5, 5}} {
@@ -32,8 +32,8 @@ func TestTokensIncrease(t *testing.T) {
 	}
 }
 
-// tokenAfter acquires with spare nodes out of order, of which the one that is ahead of the others is the first, and demands a
-// token above last. It returns that, and which node is ahead now.
+// tokenAfter acquires with spare nodes out of order, of which the one that is ahead of the others
+// is the first, and demands a token above last. It returns that, and which node is ahead now.
 func tokenAfter(t *testing.T, c *cluster, random *rand.Rand, spare int, last int64, ahead int) (int64, int) {
 	t.Helper()
 	order := random.Perm(len(c.nodes))
@@ -79,8 +79,8 @@ func tokenAfter(t *testing.T, c *cluster, random *rand.Rand, spare int, last int
 	return fence, ahead
 }
 
-// A token can be raised from outside, as a quorum of quorums does: at a quorum, never down, and nodes that missed it get it with
-// the next renewal.
+// A token can be raised from outside, as a quorum of quorums does: at a quorum, never down, and
+// nodes that missed it get it with the next renewal.
 func TestRaise(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Fenced: true})

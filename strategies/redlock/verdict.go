@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// minGrace is the least time that a verdict waits which the answers on their way may change: a node in another zone, or whose
-// connection has to be made, takes that much longer than the first.
+// minGrace is the least time that a verdict waits which the answers on their way may change: a node
+// in another zone, or whose connection has to be made, takes that much longer than the first.
 const minGrace = 20 * time.Millisecond
 
-// look decides, as soon as the quorum is there or out of reach. The mutex is held.
-func (h *hold) look() {
+// tryDecide decides the attempt as soon as the quorum is there or out of reach. The mutex is held.
+func (h *hold) tryDecide() {
 	if h.phase != gathering {
 		return
 	}
@@ -53,8 +53,9 @@ func (h *hold) win() bool {
 	return true
 }
 
-// miss ends the attempt without the lock. Where it hangs on answers that may be on their way whether others hold it or the
-// nodes failed, it waits for them as long again as the attempt took, unless that is over. The mutex is held.
+// miss ends the attempt without the lock. Where it hangs on answers that may be on their way
+// whether others hold it or the nodes failed, it waits for them as long again as the attempt took,
+// unless that is over. The mutex is held.
 func (h *hold) miss(final bool) {
 	err, open := h.late, false
 	if err == nil {
@@ -124,7 +125,7 @@ func (h *hold) tally() *tally {
 		case m.asking:
 			err = errUnanswered
 		case m.part == nil || err != nil:
-		case !h.stands(m.part):
+		case !h.isLive(m.part):
 			err = errEnded
 		case h.fence > 0 && !h.counts(m):
 			err = errUnanswered // its counter is being raised
@@ -138,7 +139,8 @@ func (h *hold) tally() *tally {
 	return t
 }
 
-// verdict says why the quorum was missed. open: answers that have not come might change it. The mutex is held.
+// verdict says why the quorum was missed. open: answers that have not come might change it. The
+// mutex is held.
 func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the error is what it returns
 	no, allowed := len(t.refused), len(h.nodes)-h.quorum
 	if h.tokens != nil {
@@ -154,7 +156,8 @@ func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the
 	if err := h.oneServer(); err != nil {
 		return err, false
 	}
-	// Would the lock have been won, had others not held it? Where nothing has failed, it is they alone who are in the way.
+	// Would the lock have been won, had others not held it? Where nothing has failed, it is they
+	// alone who are in the way.
 	outOfReach := t.done+t.pending < h.quorum
 	if no > 0 && (t.done+no >= h.quorum || outOfReach && len(t.failed) == t.pending) {
 		return t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter), false
@@ -164,8 +167,8 @@ func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the
 
 // oneServer returns an error if two nodes are one server: one refuses and names this attempt's
 // owner as the holder, although that owner was made for this attempt. An owner that the caller gave
-// may hold by another attempt, so it proves nothing. Nor do equal addresses: clients behind a dialer
-// or a tunnel may all report the same one. The mutex is held.
+// may hold by another attempt, so it proves nothing. Nor do equal addresses: clients behind a
+// dialer or a tunnel may all report the same one. The mutex is held.
 func (h *hold) oneServer() error {
 	if !h.fresh {
 		return nil
@@ -210,13 +213,13 @@ func (h *hold) fail(err error) {
 			h.settle()
 		}()
 	}
-	h.leave()
+	h.becomeLeftover()
 	h.settle()
 	h.decide()
 }
 
-// settle notes that an attempt which came to nothing has given back what it had; where the caller left, also that the nodes
-// have begun to clean up what they had sent. The mutex is held.
+// settle notes that an attempt which came to nothing has given back what it had; where the caller
+// left, also that the nodes have begun to clean up what they had sent. The mutex is held.
 func (h *hold) settle() {
 	if h.gaveBack == nil || h.back > 0 || h.left && h.asking > 0 {
 		return
