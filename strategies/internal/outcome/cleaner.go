@@ -90,7 +90,7 @@ func (c *cleaner) run(closing context.Context) {
 	for {
 		if over != nil && closing.Err() != nil {
 			over = nil
-			c.hurry()
+			c.beginFinalTries()
 		}
 		batch, in, wait := c.next(time.Now())
 		switch {
@@ -180,7 +180,8 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 	for i, r := range batch {
 		before[i] = r.Sends.Mark()
 		timeout = max(timeout, r.Timeout)
-		ctx.Urgent = ctx.Urgent || before[i].ledger.present > 0 || r.lasts > 0 // it ends a hold, or is the last chance to
+		// It ends a hold, or is the last chance to.
+		ctx.Urgent = ctx.Urgent || before[i].ledger.present > 0 || r.finalTries > 0
 	}
 	slot := &in.calls
 	defer time.AfterFunc(stall, func() {
@@ -188,7 +189,7 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 		defer c.mu.Unlock()
 		if slot == &in.calls && in.stalled < in.maxStalled {
 			in.calls, in.stalled, slot = in.calls-1, in.stalled+1, &in.stalled
-			c.poke()
+			c.wakeRun()
 		}
 	}).Stop()
 	ctx.Start(context.Background(), timeout)
@@ -213,15 +214,15 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 		}
 		switch state := r.Sends.state(); {
 		case state.settled(), !now.Before(r.Until), gone(err),
-			r.lasts > 1, r.lasts == 1 && err != nil:
+			r.finalTries > 1, r.finalTries == 1 && err != nil:
 			c.count--
 			continue
 		case c.closing:
 			r.due = now
-			if r.lasts > 0 { // what was sent before may be executed after the try, or be answered late
-				r.due = now.Add(lastListen)
+			if r.finalTries > 0 { // what was sent before may be executed after the try, or be answered late
+				r.due = now.Add(finalAnswerWait)
 			}
-			r.lasts++
+			r.finalTries++
 		default:
 			r.due = now.Add(pause(r.tries, now.Sub(r.began)))
 			if state.present > 0 && err == nil {
@@ -233,10 +234,11 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 		}
 		c.put(r)
 	}
-	c.poke()
+	c.wakeRun()
 }
 
-var errOdd = errors.New("the driver returned another number of results than it was given calls")
+var errResultCount = errors.New(
+	"the driver returned another number of results than it was given calls")
 
 func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
 	if len(batch) == 1 {
@@ -252,15 +254,17 @@ func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
 	if len(results) != len(calls) {
 		results = make([]driver.Result, len(calls))
 		for i := range results {
-			results[i].Err = errOdd
+			results[i].Err = errResultCount
 		}
 	}
 	return results
 }
 
-// gone reports whether err says that the driver or its client is closed: nothing can be sent any more.
+// gone reports whether err says that the driver or its client is closed: nothing can be sent any
+// more.
 func gone(err error) bool {
-	return errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrFinal)
+	return errors.Is(err, driver.ErrClosed) ||
+		errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrFinal)
 }
 
 // add takes a residue in. The mutex is held.
@@ -270,10 +274,10 @@ func (c *cleaner) add(r *residue) {
 	}
 	c.count++
 	if c.closing {
-		r.lasts, r.due = 1, r.began
+		r.finalTries, r.due = 1, r.began
 	}
 	c.put(r)
-	c.poke()
+	c.wakeRun()
 }
 
 // evict drops a residue that was tried before and that an answered try did not remove, if there is
@@ -305,8 +309,8 @@ func (c *cleaner) put(r *residue) {
 	}
 }
 
-// poke wakes run.
-func (c *cleaner) poke() {
+// wakeRun wakes run.
+func (c *cleaner) wakeRun() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -322,7 +326,7 @@ func (c *cleaner) answered(r *residue) {
 		return // it is being tried, which looks itself, or is over
 	}
 	switch state := r.Sends.state(); {
-	case state.settled(), r.lasts > 1 && state.pending == 0 && state.present == 0:
+	case state.settled(), r.finalTries > 1 && state.pending == 0 && state.present == 0:
 		r.queue.remove(r)
 		c.count--
 	case state.present > 0:
@@ -332,17 +336,17 @@ func (c *cleaner) answered(r *residue) {
 	default:
 		return
 	}
-	c.poke()
+	c.wakeRun()
 }
 
-// hurry makes every residue due for its last try, because the driver is closing.
-func (c *cleaner) hurry() {
+// beginFinalTries makes every residue due for its last try, because the driver is closing.
+func (c *cleaner) beginFinalTries() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
 	for _, q := range [...]*queue{&c.known, &c.first, &c.again, &c.silent, &c.failedKnown} {
 		for _, r := range *q {
-			r.lasts, r.due = 1, r.began // their order stays
+			r.finalTries, r.due = 1, r.began // their order stays
 		}
 		heap.Init(q)
 	}

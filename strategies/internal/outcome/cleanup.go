@@ -12,7 +12,8 @@ import (
 // example by a frozen server.
 const openFor = 30 * time.Second
 
-// OpenFor is how long after its last send a command of unknown outcome is reckoned with: ttl, at least 30 s.
+// OpenFor is how long after its last send a command of unknown outcome may still be executed: ttl,
+// at least 30 s.
 func OpenFor(ttl time.Duration) time.Duration { return max(ttl, openFor) }
 
 // Residue is what an abandoned acquire, or a release of unknown outcome, may have left.
@@ -37,7 +38,7 @@ func CleanUp(drv driver.Driver, r Residue) {
 	res := &residue{Residue: r, began: time.Now()}
 	res.due = res.began
 	if r.Sends.state().pending > 0 && r.Sends.state().present == 0 {
-		res.due = res.began.Add(listen)
+		res.due = res.began.Add(lateAnswerWait)
 	}
 	c, fresh := cleaners.enlist(drv, res)
 	r.Sends.onAnswer(func() { c.answered(res) })

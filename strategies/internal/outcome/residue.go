@@ -13,7 +13,7 @@ type residue struct {
 	answered   bool // a try was answered
 	failed     bool // the last try ended with an error
 	silent     bool // the last try was not answered
-	lasts      int  // tries since the driver began to close: one, and another if that was answered
+	finalTries int  // tries since the driver began to close: one, and another if that was answered
 
 	queue *queue // that it waits in; nil while it is tried, and when it is dropped
 	index int    // in the queue
@@ -21,7 +21,7 @@ type residue struct {
 
 // cost is that of the next try.
 func (r *residue) cost() int {
-	if r.lasts > 0 {
+	if r.finalTries > 0 {
 		return 0
 	}
 	return cost(r.tries, r.answered, r.Sends.state().present > 0 && !r.failed)

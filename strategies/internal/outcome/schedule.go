@@ -3,23 +3,24 @@ package outcome
 import "time"
 
 const (
-	cleanMin = 10 * time.Millisecond
-	cleanMax = time.Second
-	// rare is the longest pause, which tries of an old residue reach.
-	rare = 30 * time.Second
-	// listen is how long the first try waits if late answers can still come. They mostly do.
-	listen = 20 * time.Millisecond
-	// lastListen is how long the last try waits, when the driver closes, for what was sent before it.
-	lastListen = 100 * time.Millisecond
+	minPause = 10 * time.Millisecond
+	maxPause = time.Second
+	// maxAgedPause is the longest pause, which tries of an old residue reach.
+	maxAgedPause = 30 * time.Second
+	// lateAnswerWait is how long the first try waits if late answers can still come. They mostly do.
+	lateAnswerWait = 20 * time.Millisecond
+	// finalAnswerWait is how long the last try waits, when the driver closes, for what was sent before
+	// it.
+	finalAnswerWait = 100 * time.Millisecond
 )
 
 // pause returns the time until the next try of a clean-up that was tried tries times in age: 10 ms
-// doubling to 1 s, and a thirtieth of age, at most rare, after half a minute.
+// doubling to 1 s, and a thirtieth of age, at most maxAgedPause, after half a minute.
 func pause(tries int, age time.Duration) time.Duration {
-	if age > 30*cleanMax {
-		return min(age/30, rare)
+	if age > 30*maxPause {
+		return min(age/30, maxAgedPause)
 	}
-	return min(cleanMin<<min(max(tries, 1)-1, 10), cleanMax)
+	return min(minPause<<min(max(tries, 1)-1, 10), maxPause)
 }
 
 // All residues of a driver share a budget. It bounds repetitions to 1,000 per second of residues
