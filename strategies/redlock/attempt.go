@@ -33,7 +33,9 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	err, fence, deadline := h.err, h.fence, h.deadline
 	h.mu.Unlock()
 	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locker.AttemptInfo{Source: h.Source(), Name: req.Name, Mode: req.Mode, Elapsed: time.Since(h.began), Err: err})
+		t.Attempt(ctx, locker.AttemptInfo{
+			Source: h.Source(), Name: req.Name, Mode: req.Mode, Elapsed: time.Since(h.began), Err: err,
+		})
 	}
 	if err == nil {
 		lock := locker.NewLock(ctx, locker.Grant{
@@ -77,7 +79,8 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
 	h := &hold{
-		Locker: l, fresh: fresh, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner), tokens: tokens, timeout: l.cfg.attemptTimeout(req.TTL),
+		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, tokens: tokens,
+		owner: cmp.Or(req.Owner, given.Owner), fresh: fresh, timeout: l.cfg.attemptTimeout(req.TTL),
 		decided: make(chan struct{}), turn: make(chan struct{}, 1),
 		members: make([]member, len(l.nodes)), mode: req.Mode,
 	}

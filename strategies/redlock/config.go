@@ -53,16 +53,19 @@ func (c Config) validate(n int) error {
 		return invalid("redlock.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
 	}
 	if c.MinValidity < 0 || c.MinValidity >= cmp.Or(c.TTL, locker.DefaultTTL) {
-		return invalid("redlock.Config.MinValidity", c.MinValidity.String(), "less than the TTL, or 0 for a tenth of it")
+		return invalid("redlock.Config.MinValidity", c.MinValidity.String(),
+			"less than the TTL, or 0 for a tenth of it")
 	}
 	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
-		return invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a tenth of the TTL, at most 1s")
+		return invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(),
+			"1ms or more, or 0 for a tenth of the TTL, at most 1s")
 	}
 	if c.WakeJitter < 0 {
 		return invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")
 	}
 	if len(c.Names) != 0 && len(c.Names) != n {
-		return invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)), fmt.Sprintf("one for each of %d nodes, or none", n))
+		return invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)),
+			fmt.Sprintf("one for each of %d nodes, or none", n))
 	}
 	return nil
 }

@@ -7,27 +7,31 @@
 //
 // # What is guaranteed
 //
-//   - All nodes are asked at once. An attempt ends as soon as a quorum is won or out of reach, so that nodes that hang cost
-//     nothing while a quorum answers. Where the answer of one that hangs decides, Config.AttemptTimeout ends the waiting.
-//   - Lock.Deadline is that of the quorum-th latest node. A node's Deadline counts from when it was asked, less the drift, so
-//     that this is "TTL - elapsed - drift". Less than Config.MinValidity is no lock: it is given back, and the error is ErrLost.
+//   - All nodes are asked at once. An attempt ends as soon as a quorum is won or out of reach, so
+//     that nodes that hang cost nothing while a quorum answers. Where the answer of one that hangs
+//     decides, Config.AttemptTimeout ends the waiting.
+//   - Lock.Deadline is that of the quorum-th latest node. A node's Deadline counts from when it was
+//     asked, less the drift, so that this is "TTL - elapsed - drift". Less than Config.MinValidity
+//     is no lock: it is given back, and the error is ErrLost.
 //   - A node lock that is acquired late joins the lock if the lock is held by then; otherwise it is
 //     released. If a renewal has moved the Deadline meanwhile, the node lock is renewed up to it at
 //     once. What a losing attempt acquired is released without waking waiters.
-//   - Renew needs the quorum, and restores the lock, behind, where it is missing: at a node that was restarted, or was not
-//     reached before, or whose absence made the quorum be missed. Such a node counts once it holds until the Deadline. A node that has yet to
-//     answer an earlier renewal is sent the next one after that: what it was asked before does not count.
-//   - Release reaches all nodes, and waits for a quorum of them, for at most twice Config.AttemptTimeout, or once that where its
-//     ctx has ended; the rest goes on behind.
-//   - Renewals and conversions of one lock are done one at a time. What a slow node still does for one, after the quorum has
-//     answered, is not in the way of the next.
-//   - The Deadline is never past what a quorum of nodes has granted. Where nodes lose what they had, the Lock ends, ErrLost, when
-//     the quorum of the others does, unless a renewal restored it before; at once where fewer than a quorum are left.
-//   - Renew and Release say ErrLost only where too few nodes are known to hold the lock. One that is being asked may hold it, for
-//     an AttemptTimeout.
-//   - locker.ErrNotAcquired means that others hold it at so many nodes that without them it would have been won. An outage
-//     is a [*QuorumError], with a [*NodeError] for each node that failed; so did one that panicked, or whose lock was over, or
-//     of another mode.
+//   - Renew needs the quorum, and restores the lock, behind, where it is missing: at a node that
+//     was restarted, or was not reached before, or whose absence made the quorum be missed. Such a
+//     node counts once it holds until the Deadline. A node that has yet to answer an earlier
+//     renewal is sent the next one after that: what it was asked before does not count.
+//   - Release reaches all nodes, and waits for a quorum of them, for at most twice
+//     Config.AttemptTimeout, or once that where its ctx has ended; the rest goes on behind.
+//   - Renewals and conversions of one lock are done one at a time. What a slow node still does for
+//     one, after the quorum has answered, is not in the way of the next.
+//   - The Deadline is never past what a quorum of nodes has granted. Where nodes lose what they
+//     had, the Lock ends, ErrLost, when the quorum of the others does, unless a renewal restored it
+//     before; at once where fewer than a quorum are left.
+//   - Renew and Release say ErrLost only where too few nodes are known to hold the lock. One that
+//     is being asked may hold it, for an AttemptTimeout.
+//   - locker.ErrNotAcquired means that others hold it at so many nodes that without them it would
+//     have been won. An outage is a [*QuorumError], with a [*NodeError] for each node that failed;
+//     so did one that panicked, or whose lock was over, or of another mode.
 //   - A node counts as failing when calls to it fail or get no answer, and none has succeeded or
 //     been refused for an AttemptTimeout, or ever. The change is reported once, and so is the
 //     recovery, to locker.Trace (NodeFailing, NodeRecovered) in a goroutine of the quorum's own. If

@@ -21,7 +21,8 @@ type NodeError struct {
 	Name string
 	// Address is that of its server; empty where it is not known.
 	Address string
-	Err     error
+	// Err is why it failed, or that it has not answered.
+	Err error
 }
 
 // Error implements error. It names the server's address once, in Err's text where that has it.

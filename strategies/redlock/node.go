@@ -70,14 +70,19 @@ var (
 )
 
 // partOf makes a part of what call returned for req.
-func (n *node) partOf(ctx context.Context, req locker.Request, patience time.Duration, lock *locker.Lock, err error) (*part, error) {
+func (n *node) partOf(
+	ctx context.Context, req locker.Request, patience time.Duration, lock *locker.Lock, err error,
+) (*part, error) {
 	switch {
 	case err != nil:
 		return nil, err
 	case lock == nil:
 		return nil, errNoLock
 	}
-	p := &part{node: n, patience: patience, lock: lock, fence: lock.Fence(), resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive}
+	p := &part{
+		node: n, patience: patience, lock: lock, fence: lock.Fence(),
+		resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive,
+	}
 	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
 		p.Lease = inner
 		return p
@@ -185,7 +190,9 @@ func (n *node) learning(ctx context.Context) context.Context {
 	if n.source.Load() != nil {
 		return ctx
 	}
-	return locker.WithTrace(ctx, &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) { n.learn(info.Source) }})
+	return locker.WithTrace(ctx, &locker.Trace{
+		Attempt: func(_ context.Context, info locker.AttemptInfo) { n.learn(info.Source) },
+	})
 }
 
 // learn records the node's source unless it is known. A Lease or a Trace may not know it.
@@ -219,6 +226,8 @@ func (n *node) where() locker.Source {
 		return n.stated
 	}
 	return locker.Source{
-		Strategy: cmp.Or(s.Strategy, n.stated.Strategy), Client: cmp.Or(s.Client, n.stated.Client), Address: cmp.Or(s.Address, n.stated.Address),
+		Strategy: cmp.Or(s.Strategy, n.stated.Strategy),
+		Client:   cmp.Or(s.Client, n.stated.Client),
+		Address:  cmp.Or(s.Address, n.stated.Address),
 	}
 }
