@@ -27,7 +27,7 @@ func TestColdScripts(t *testing.T) {
 			return err
 		},
 		"EvalAcked": func(ctx context.Context, drv driver.Driver, i int) error {
-			a := drv.(driver.Acknowledger) //nolint:errcheck // all have it
+			a := drv.(driver.Acknowledger)
 			_, _, err := a.EvalAcked(ctx, s, key(i), nil, 0, time.Millisecond)
 			return err
 		},
