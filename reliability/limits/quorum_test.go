@@ -30,7 +30,7 @@ func TestQuorumBesideASilentNode(t *testing.T) { //nolint:paralleltest // it cou
 func quorumBesideASilentNode(t *testing.T, obeysDeadline bool) {
 	t.Helper()
 	const nodes = 5
-	lasts := effort.Of[time.Duration](2, 3, 10) * time.Second
+	lasts := effort.Of(2*time.Second, 3*time.Second, 10*time.Second)
 	lockers := make([]locker.Locker, nodes)
 	servers := make([]*redistest.Server, nodes)
 	for i := range nodes {
