@@ -104,10 +104,15 @@ func TestErrorTexts(t *testing.T) {
 					"server error: WRONGTYPE Operation against a key holding the wrong kind of value",
 			}}})
 			p.Freeze()
+			// Who waits for a second connection meanwhile, which is not ready, sent nothing.
+			frozen := func(cause string) []string {
+				text := "no answer from " + known + " in T (N)"
+				return []string{text + ", the outcome is unknown: " + cause, text + ": " + cause}
+			}
 			run([]scenario{
-				{"frozen", "a", chain, "MaxWait", []string{"no answer from " + known + " in T (N), the outcome is unknown: MaxWait passed"}},
-				{"frozen", "b", chain, "deadline", []string{"no answer from " + known + " in T (N), the outcome is unknown: context deadline exceeded"}},
-				{"frozen", "c", chain, "cancel", []string{"no answer from " + known + " in T (N), the outcome is unknown: context canceled"}},
+				{"frozen", "a", chain, "MaxWait", frozen("MaxWait passed")},
+				{"frozen", "b", chain, "deadline", frozen("context deadline exceeded")},
+				{"frozen", "c", chain, "cancel", frozen("context canceled")},
 				{"frozen", "d", quorum, "MaxWait", []string{
 					"outcome is unknown: 0 of 1 nodes did, 1 needed; node 0 (n0): no answer yet; gave up after T and N: MaxWait passed",
 					"outcome is unknown: 0 of 1 nodes did, 1 needed; node 0 (n0, ADDR): no answer yet; gave up after T and N: MaxWait passed",
