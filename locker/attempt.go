@@ -26,7 +26,8 @@ type AttemptError struct {
 	Err error
 }
 
-// NewAttemptError makes an AttemptError of err. The address is the one that a network error in it names, or else server.
+// NewAttemptError returns an AttemptError for err. Its Server is the address that a network error
+// in err names, or else server.
 func NewAttemptError(server string, took time.Duration, err error) *AttemptError {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
 		server = op.Addr.String()

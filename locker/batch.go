@@ -9,8 +9,8 @@ import (
 // round trip.
 type Batched interface {
 	Lease
-	// Batch is equal (==) for leases that can travel together, which have a server in common. It
-	// must be comparable. nil: this one travels alone.
+	// Batch returns a comparable value that is equal (==) for leases that can be renewed in one
+	// round trip, such as those of one driver. nil: this one is renewed alone.
 	Batch() any
 	// RenewBatch renews leases whose Batch is the receiver's, and fills in the Term and Err of
 	// each. It sends each at most once, and bounds its waiting for the answers.

@@ -11,9 +11,9 @@ import (
 
 // The errors to test for with errors.Is.
 var (
-	// ErrNotAcquired: the last answer was "held by another", and nothing else. An outage is not
-	// contention. A wait that ends during a further attempt matches it too; the caller holds
-	// nothing.
+	// ErrNotAcquired: the last answer was "held by another", or another request of this process was
+	// ahead in the queue of middleware/retry. An outage is not contention. A wait that ends during
+	// a further attempt matches it too; the caller holds nothing.
 	ErrNotAcquired = errors.New("lock is held by another")
 	// ErrMaxWait: Request.MaxWait passed.
 	ErrMaxWait = errors.New("MaxWait passed")

@@ -9,9 +9,9 @@ import (
 type Grant struct {
 	Name  string
 	Owner string // empty: the Lock makes a random one when it is asked
-	// Token names the hold at the strategy; whoever knows it can release. No printing, logging or
-	// JSON shows it, but fmt does where a Grant is in a field that is not exported: keep a Grant in
-	// none.
+	// Token identifies the hold at the server; whoever knows it can release the lock. No printing,
+	// logging or JSON shows it, with one exception: do not keep a Grant in an unexported field,
+	// because fmt would print the token there.
 	Token string `json:"-"`
 	Mode  Mode
 	TTL   time.Duration
@@ -29,10 +29,9 @@ const (
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
 	OpRaiseFence                   // set the tenure's fencing token to at least Fence, only while the token holds
-	// OpGiveBack undoes an attempt that came to nothing, and wakes nobody: it ends a hold as
-	// OpRelease does, and gives one that was taken over by a resume back to whom it was taken from,
-	// whose Lock and Handle then work again. A lease that knows no such thing is released instead,
-	// or left to its end where it was taken over.
+	// OpGiveBack undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease
+	// does, and undoes a resume, so that the Lock and the Handle it was taken from work again. If a
+	// Lease does not support it, an acquired hold is released instead, and a resumed one expires.
 	OpGiveBack
 )
 
@@ -76,8 +75,8 @@ func (o Op) noun() string {
 	}
 }
 
-// Term is what an operation brought about. A zero Deadline after OpRenew means never; a zero Fence,
-// unchanged.
+// Term is the result of an operation. After OpRenew a zero Deadline means that the lease never
+// ends; a zero Fence, that the fencing token is unchanged.
 type Term struct {
 	Deadline time.Time
 	Fence    int64
@@ -85,8 +84,8 @@ type Term struct {
 
 // Lease is a strategy's side of one hold. Do answers an operation it does not know with
 // errors.ErrUnsupported; a wrapper passes on what it does not know. An error that matches
-// ErrNotHeld says that the hold is gone; ErrUnknownOutcome, that this is not known. Do may be
-// called from several goroutines at once.
+// ErrNotHeld says that the hold has ended; one that matches ErrUnknownOutcome, that it is unknown
+// whether the operation was executed. Do may be called from several goroutines at once.
 //
 // A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel
 // together (see [Batched]) and what else the strategy's Lease can do is found ([Tokened]).
@@ -159,8 +158,8 @@ func (l *Lock) current() Lease {
 	return l.hidden.Load().lease
 }
 
-// ExplainEnd says why nothing extends lock's lease any more: where it runs out, Err matches ErrLost
-// and cause. It ends nothing by itself.
+// ExplainEnd records why nothing extends lock's lease any more: if the lease runs out, Err matches
+// ErrLost and cause. ExplainEnd itself does not end the lock.
 func ExplainEnd(lock *Lock, cause error) {
 	if !lock.valid() {
 		return

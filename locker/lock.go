@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Lock is one hold. The nil and the zero Lock are not held: their methods say ErrNotHeld. A Lock is
-// safe for concurrent use and must not be copied.
+// Lock is one hold. The nil and the zero Lock are not held: their methods return ErrNotHeld. A Lock
+// is safe for concurrent use and must not be copied.
 type Lock struct {
 	// hidden is nil in the zero Lock.
 	hidden atomic.Pointer[hidden]
@@ -89,8 +89,8 @@ func (l *Lock) TTL() time.Duration {
 	return l.grant.TTL
 }
 
-// Handle names the hold to another process, which takes it over with [Resume]. Who has it can
-// release the lock.
+// Handle returns a name of the hold with which another process takes it over ([Resume]). Whoever
+// has the Handle can release the lock.
 func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
@@ -117,8 +117,8 @@ func (l *Lock) Fence() int64 {
 	return l.grant.Fence
 }
 
-// Deadline is until when the lease is ours, by the local clock and under the assumptions of the
-// package comment. Zero: for ever, or not held at all.
+// Deadline returns the time until which the lock is held unless it is renewed, by the local clock
+// and under the assumptions of the package comment. Zero: for ever, or not held at all.
 func (l *Lock) Deadline() time.Time {
 	if !l.valid() {
 		return time.Time{}
@@ -129,7 +129,7 @@ func (l *Lock) Deadline() time.Time {
 }
 
 // Renew extends the lease to ttl from now; zero: the TTL as acquired. It never shortens a lease and
-// never brings one back: after Done it sends nothing. ctx bounds the asking.
+// never revives one: after Done it sends nothing. ctx bounds the call.
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
 // client's.
@@ -218,9 +218,9 @@ func (l *Lock) keep(op Op, term Term, err error) error {
 	return nil
 }
 
-// Release ends the hold. It is terminal whatever its outcome: a second call answers ErrReleased and
-// sends nothing. A cancelled ctx does not stop it; the waiting for its answer is bounded by the
-// strategy. It is sent even after the loss.
+// Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
+// sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer. The
+// release is sent even if the lock was lost.
 //
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx

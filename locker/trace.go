@@ -12,11 +12,12 @@ import (
 // the same name, but no other name.
 //
 // There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time:
-// a callback that blocks delays the reports of its lock, and neither a renewal nor a release. What
-// is reported meanwhile is called in the same goroutine, after it, or in one of the lock's own. So
-// are renewals that middleware makes, such as watchdog's, and Lost if the Deadline has passed. If
-// more than 64 reports of a lock wait, the oldest that report only a renewal are dropped.
-// NodeFailing and NodeRecovered are called in order in a goroutine of the quorum's own.
+// a callback that blocks delays the reports of its lock, and neither a renewal nor a release.
+// Events that happen meanwhile are reported after it, in the same goroutine or in one that works
+// for the lock alone. The renewals of middleware such as watchdog, and the timer that ends a lock
+// at its Deadline, call no callback in a goroutine that serves other locks. If more than 64 reports
+// of a lock wait, the oldest that report only a renewal are dropped. NodeFailing and NodeRecovered
+// are called in order in a goroutine of the quorum's own.
 type Trace struct {
 	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt, or one of those that it is made of
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
@@ -125,7 +126,7 @@ type NodeInfo struct {
 	Node    int           // its index among the nodes of the quorum
 	Name    string        // its name in the strategy's Config; "" where it has none
 	Nodes   int           // how many nodes the quorum has
-	Failing int           // how many of them fail now, this one included
+	Failing int           // how many of them fail now; NodeRecovered: this one no longer
 	For     time.Duration // NodeRecovered: how long it failed
 	Err     error         // NodeFailing: why; NodeRecovered: why it failed last
 }

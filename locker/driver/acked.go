@@ -71,9 +71,9 @@ func NewAcked(reply any, err error, acked any, waitErr error) (Reply, int, error
 	return r, int(n), nil
 }
 
-// EvalAcked is [Scripts.Eval] for a script and the WAIT behind it, with the arguments wait. Also
-// behind a NOSCRIPT a WAIT is answered only when the replicas have what others wrote: what it took,
-// the second one has no more.
+// EvalAcked is [Scripts.Eval] for a script followed by WAIT; send gets WAIT's arguments as wait.
+// WAIT takes time even behind a NOSCRIPT, since it waits for the writes of other clients. The WAIT
+// of the second try gets what is left of timeout.
 func (c *Scripts) EvalAcked(ctx context.Context, s *Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (Reply, int, error),
 ) (r Reply, acked int, err error) {

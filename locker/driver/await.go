@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Await returns what call returns, or ctx's error soon after ctx ends, while call is finished behind. It is for clients
-// whose calls ignore their context. A ctx that cannot end costs nothing; any other costs a goroutine. The error of a call
-// that was left under way is a [*PendingError].
+// Await returns what call returns, or ctx's error soon after ctx ends; then call goes on in the
+// background, and the error is a [*PendingError]. It is for clients whose calls ignore their
+// context. It starts a goroutine unless ctx can never end.
 func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	done := ctx.Done()
 	if done == nil {

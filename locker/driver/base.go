@@ -84,8 +84,9 @@ func (b *Base) leave() {
 	}
 }
 
-// Shutdown asks background work to end, waits for it and for acquires under way up to three seconds, closes the driver, then
-// closes hub where there is one. Work that did not end in time is ErrCleanUpUnfinished. The second call answers ErrClosed.
+// Shutdown implements Close. It cancels background work, waits up to three seconds for that and for
+// acquires in flight, marks the driver closed, and closes hub unless it is nil. If work is still
+// running then, the error matches ErrCleanUpUnfinished. A second call returns ErrClosed.
 func (b *Base) Shutdown(hub *Hub) error {
 	b.mu.Lock()
 	if b.closing {

@@ -13,8 +13,8 @@ type Bounded struct {
 	cancel          context.CancelFunc
 	deadline        time.Time
 
-	// Urgent marks a call that keeps or ends a hold: a renewal, a release, a conversion. Where calls wait for a connection it
-	// does not queue behind acquires. Set it before the context is passed on.
+	// Urgent marks a call that keeps or ends a hold: a renewal, a release or a conversion. It does
+	// not queue behind acquires for a connection. Set it before the context is passed on.
 	Urgent bool
 
 	mu    sync.Mutex

@@ -21,7 +21,7 @@ func (c Channel) Name() string { return c.name }
 // IsZero tells whether c is the zero Channel.
 func (c Channel) IsZero() bool { return c.d == nil }
 
-// Info returns that of c's driver. The zero Channel has none.
+// Info returns the Info of c's driver, or the zero Info if c is the zero Channel.
 func (c Channel) Info() Info {
 	if c.d == nil {
 		return Info{}

@@ -20,8 +20,9 @@ type Driver interface {
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 	// Info names the client and the server, for traces.
 	Info() Info
-	// Close ends what the adapter opened, never the caller's client, once background work has ended
-	// or three seconds have passed, which is ErrCleanUpUnfinished. Later calls fail with ErrClosed.
+	// Close waits up to three seconds for background work, and then closes what the adapter opened,
+	// never the caller's client. If work is still running then, the error is ErrCleanUpUnfinished.
+	// Later calls fail with ErrClosed.
 	// Close does not wait for calls in flight, whose outcome may stay unknown; for acquires see
 	// [Drainer].
 	Close() error
@@ -64,10 +65,12 @@ type Backgrounder interface {
 // background work. Such an acquire fails with ErrClosed, and what it acquired is removed before
 // Close makes other calls fail. [Base] implements Drainer.
 type Drainer interface {
-	// BeginAcquire counts an acquire in, or returns ErrClosed once Close has begun. EndAcquire counts it out.
+	// BeginAcquire counts an acquire as in flight, or returns ErrClosed once Close has begun.
 	BeginAcquire() error
+	// EndAcquire ends what BeginAcquire counted.
 	EndAcquire()
-	// Closing reports whether Close has begun: what is won now cannot be renewed or released any more.
+	// Closing reports whether Close has begun: a lock acquired now can no longer be renewed or
+	// released.
 	Closing() bool
 }
 

@@ -38,7 +38,7 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// ErrFinal marks an error that another attempt would only repeat, though it is no error reply: a
+// ErrFinal marks an error that is not an error reply and that another attempt would only repeat: a
 // script found a foreign value, a reply was malformed, or the client was closed.
 var ErrFinal = errors.New("another attempt would be answered the same")
 

@@ -1,7 +1,8 @@
 package driver
 
-// Gates are for a client that may send to several servers and does not tell which: one [Gate] for each 256 slots of a cluster,
-// so that a server that is frozen delays no other, but where two share a gate.
+// Gates bound the calls of a client that may send to several servers without telling which: one
+// [Gate] for each 256 slots of a cluster. A frozen server delays calls to another one only if the
+// two share a gate.
 type Gates [64]*Gate
 
 // NewGates returns Gates for n calls at once each.

@@ -6,7 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// timing records how long attempts take. The first one may have dialed, so it alone is not used.
+// timing records how long attempts take. The first one may have dialed, so tooLate waits for a
+// second one.
 type timing struct {
 	attempts int
 	fastest  time.Duration

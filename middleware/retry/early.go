@@ -6,11 +6,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// early are the attempts of those who have an owner and may not send otherwise: one at a time.
+// early is the state of the early attempts, which waiters with an owner make before their turn: one
+// at a time, or a second one after earlyPatience.
 type early struct {
-	waiter    *waiter   // whose attempt is under way; nil: none
-	watcher   *waiter   // who was told last that it is next
-	since     time.Time // when that began
+	waiter    *waiter   // who made the latest attempt that is in flight; nil: none
+	watcher   *waiter   // who was notified last that it is next
+	since     time.Time // when waiter's attempt began
 	notBefore time.Time // the pause after an error
 }
 
@@ -66,9 +67,9 @@ func (w *waiter) setUnchecked(unchecked bool) {
 	w.links.ahead, w.links.behind = nil, nil
 }
 
-// reentry is an owner that acquired the lock by early attempts, and how often since the last
-// release in this process. Once proves nothing: a strategy that is not reentrant grants it if the
-// lock is free.
+// reentry is an owner that acquired the lock by early attempts, and how often in a row. A release
+// in this process, an error, and a refusal that contradicts it start the count again. Once proves
+// nothing: a strategy that is not reentrant grants it if the lock is free.
 type reentry struct {
 	owner string
 	times int

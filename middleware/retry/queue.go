@@ -49,8 +49,8 @@ type queue struct {
 	ordered bool
 	// admitted is the last shared waiter that nobody exclusive is ahead of; nil: none.
 	admitted *waiter
-	// closed: the latest answer to a shared request was not the lock. Until one is acquired, only
-	// the leader tries.
+	// closed: of the shared waiters only the leader tries, until one has acquired the lock. It is
+	// set when a shared attempt fails, or when an exclusive waiter that was ahead has left.
 	closed bool
 
 	early     early

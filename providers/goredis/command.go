@@ -18,8 +18,8 @@ type command struct {
 	delivery *delivery
 	own      delivery // what delivery points to, unless c is one of several commands of a call
 	tracked  tracked
-	batched  bool               // others may look at it while the client is not through with all of its batch
-	told     atomic.Bool        // its reply is there; only where batched, since asking may wait for an AutoPipeliner elsewhere
+	batched  bool               // it is read while the client may still be working on its batch
+	told     atomic.Bool        // its reply has arrived; set only if batched
 	stop     context.CancelFunc // ends the context that c is sent under; nil where that is not needed
 	refusal  error              // the error reply that called for stop
 }

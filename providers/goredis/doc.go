@@ -16,13 +16,15 @@
 //     written, also while the client was dialing. An error reply is a *driver.ServerError. The
 //     client's error is below either.
 //   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its
-//     hooks see each command with the values of the caller's context. One word of it, NX or the
-//     digest of a script, is of a type with MarshalBinary and String, by which the driver knows
-//     whether the command was sent.
-//   - A server has as many calls in flight as the client has connections to it (PoolSize,
-//     MaxActiveConns). Further calls wait in the driver and fail with driver.ErrNotSent if their
-//     context ends meanwhile. One place in eight is reserved for renewals, releases and
-//     conversions. A call whose context never ends waits in the client alone.
+//     hooks see each command with the values of the caller's context. One word of it, NX or a
+//     script's digest or source, is of a type with MarshalBinary and String, by which the driver
+//     knows whether the command was sent.
+//   - At most as many calls are in flight at a server as the client has connections to it
+//     (PoolSize, MaxActiveConns), but at least two; a client that is neither one server, a cluster
+//     nor a Ring gets 64 for each 256 slots. Batches count apart: 256 at once. Further calls wait
+//     in the driver and fail with driver.ErrNotSent if their context ends meanwhile. One place in
+//     eight, at least one, is reserved for renewals, releases and conversions. A call whose context
+//     never ends waits in the client alone.
 //   - All subscriptions share one connection beside the pool. It is dialed at the first, and again
 //     after it broke; each listener is woken then.
 //

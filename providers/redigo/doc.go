@@ -24,10 +24,10 @@
 //     come; it serves no other call before. Such a late reply is available from
 //     driver.PendingError.
 //   - At most MaxActive calls are in flight; without MaxActive, MaxIdle or 32, whichever is more;
-//     over a cluster or a pool of another type, 1024. Further calls wait in the driver and fail
-//     with driver.ErrNotSent if their ctx ends meanwhile. One place in eight, at least one, is
-//     reserved for renewals, releases and conversions. A call whose ctx never ends waits at the
-//     pool alone.
+//     over a pool of another type, 1024; over a cluster, 64 for each 256 slots. Further calls wait
+//     in the driver and fail with driver.ErrNotSent if their ctx ends meanwhile. One place in
+//     eight, at least one, is reserved for renewals, releases and conversions. A call whose ctx
+//     never ends waits at the pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
 //     functions and not counted in MaxActive.

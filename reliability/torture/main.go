@@ -44,7 +44,7 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	dir := flags.String("out", "", "folder for the histories of violations; default: a new one among temporary files")
 	on := flags.String("on", "", "topologies, separated by commas, that take turns; default: all, in two strands at once")
 	kinds := flags.String("strategies", "", "those that are tried, separated by commas; default: all that suit a topology")
-	beside := flags.String("beside", "", "a trouble with bystanders that each round has; default: all take turns with rounds without any")
+	beside := flags.String("beside", "", "a trouble with bystanders that each round has; default: a random one in every fourth round")
 	first := flags.Bool("first", false, "end after the round of the first violation")
 	check := flags.String("check", "", "a history to check again, instead of a run")
 	if err := flags.Parse(args); err != nil {

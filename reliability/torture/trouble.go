@@ -26,7 +26,7 @@ type trouble struct {
 	from, to int64             // when it happened
 }
 
-// troubles are those that a round is made of in turn.
+// troubles are those from which planTrouble picks one at random.
 var troubles = []trouble{
 	{fault: frozenServer, recovery: 12 * time.Second},
 	{fault: impatientCallers, recovery: 2 * time.Second},

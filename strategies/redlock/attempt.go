@@ -226,9 +226,9 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	}
 }
 
-// mayAsk reports whether node i may be asked now, and counts the call if so. While there is no
-// quorum without the node, it waits until the attempt is decided: calls that are unanswered may
-// merely be late, as on a busy machine.
+// mayAsk reports whether node i may be asked now, and counts the call if so. If the attempt cannot
+// do without the node, mayAsk waits for one of the node's calls to return, until the attempt is
+// decided: on a busy machine unanswered calls may merely be late.
 func (h *hold) mayAsk(ctx context.Context, i int) bool {
 	n := h.nodes[i]
 	for {

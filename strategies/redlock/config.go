@@ -25,9 +25,9 @@ type Config struct {
 	// node decides. A release waits twice as long. At least 1 ms. Default: a tenth of the TTL, at
 	// most 1 s.
 	AttemptTimeout time.Duration
-	// WakeJitter is up to how long middleware/retry waits, at random, between a wake-up and the
-	// next attempt: attempts that meet share the nodes out among themselves, and none has a quorum.
-	// At least 1 ns. Default: 10 ms.
+	// WakeJitter is the maximum random delay of middleware/retry between a wake-up and the next
+	// attempt: concurrent attempts may each acquire some of the nodes, and none a quorum. At least
+	// 1 ns. Default: 10 ms.
 	WakeJitter time.Duration
 	// Names name the nodes in errors, in their order. Default: the addresses of their servers, once
 	// they are known.

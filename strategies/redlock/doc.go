@@ -11,15 +11,16 @@
 //     that nodes that hang cost nothing while a quorum answers. Where the answer of one that hangs
 //     decides, Config.AttemptTimeout ends the waiting.
 //   - Lock.Deadline is that of the quorum-th latest node. A node's Deadline counts from when it was
-//     asked, less the drift, so that this is "TTL - elapsed - drift". Less than Config.MinValidity
-//     is no lock: it is given back, and the error is ErrLost.
+//     asked, less the drift, so that this is "TTL - elapsed - drift". If less
+//     than Config.MinValidity is left, the lock is released and the error is ErrLost; a resume is
+//     undone and the error is ErrUnknownOutcome.
 //   - A node lock that is acquired late joins the lock if the lock is held by then; otherwise it is
 //     released. If a renewal has moved the Deadline meanwhile, the node lock is renewed up to it at
 //     once. What a losing attempt acquired is released without waking waiters.
-//   - Renew needs the quorum, and restores the lock, behind, where it is missing: at a node that
-//     was restarted, or was not reached before, or whose absence made the quorum be missed. Such a
+//   - Renew needs the quorum. In the background it restores the lock at nodes that do not hold it,
+//     because they were restarted or were not reached before, even if it misses the quorum. Such a
 //     node counts once it holds until the Deadline. A node that has yet to answer an earlier
-//     renewal is sent the next one after that: what it was asked before does not count.
+//     renewal is sent the next one after that; the earlier answer does not count for the next.
 //   - Release reaches all nodes, and waits for a quorum of them, for at most twice
 //     Config.AttemptTimeout, or once that where its ctx has ended; the rest goes on behind.
 //   - Renewals and conversions of one lock are done one at a time. What a slow node still does for
@@ -29,9 +30,10 @@
 //     before; at once where fewer than a quorum are left.
 //   - Renew and Release say ErrLost only where too few nodes are known to hold the lock. One that
 //     is being asked may hold it, for an AttemptTimeout.
-//   - locker.ErrNotAcquired means that others hold it at so many nodes that without them it would
-//     have been won. An outage is a [*QuorumError], with a [*NodeError] for each node that failed;
-//     so did one that panicked, or whose lock was over, or of another mode.
+//   - locker.ErrNotAcquired means that the lock would have been acquired without the other holders.
+//     An outage is a [*QuorumError], with a [*NodeError] for each node that failed. A node also
+//     counts as failed if its Locker panicked, or returned a lock that had ended or has another
+//     mode.
 //   - A node counts as failing when calls to it fail or get no answer, and none has succeeded or
 //     been refused for an AttemptTimeout, or ever. The change is reported once, and so is the
 //     recovery, to locker.Trace (NodeFailing, NodeRecovered) in a goroutine of the quorum's own. If
@@ -97,16 +99,17 @@
 // that is still in flight at a node. Such a refusal names the owner of the earlier hold and does
 // not count: the node is asked again when that call has ended, if the attempt or its lock has not.
 //
-// A quorum has no driver of its own, for whose Close others could wait. Where the ctx of an Acquire
-// ends, what was won has gone back when it returns (it waits as long again as the attempt took, at
-// least 20 ms and at most AttemptTimeout), and what was not answered is left to the nodes' own
-// clean-up, for which the Close of their drivers waits. But an attempt that others won, or whose
-// nodes failed, leaves a node that has not answered to the background, as a release does: the
-// driver's Close does not wait for that, and a lock that the node grants after it stays there until
-// the TTL. It is one node of many: others do without it.
+// A quorum has no driver of its own whose Close could wait for its work. If the ctx of an Acquire
+// ends, it releases the node locks that it acquired before it returns: for that it waits as long
+// again as the attempt took, at least 20 ms and at most AttemptTimeout. Unanswered commands are
+// left to the nodes' own clean-up, for which the Close of their drivers waits. An attempt that was
+// refused, or whose nodes failed, leaves unanswered nodes to the background, as a release does: no
+// Close waits for that, and a lock that such a node grants later stays there until its TTL. The
+// quorum of the next holder can do without that node.
 //
-// Those that try at once may share the nodes out among themselves, and none wins; middleware/retry
-// keeps them apart by a random delay ([Config].WakeJitter), an Acquire without it is one attempt.
+// Concurrent attempts may each acquire some of the nodes, so that none reaches the quorum.
+// middleware/retry keeps them apart by a random delay ([Config].WakeJitter); an Acquire without it
+// is one attempt.
 // Of 200 rounds in which ten tried three free nodes at once over a loopback device, one won in 196
 // to 199. A lock that asks one node after the other always has a winner, for as many round trips as
 // the quorum has nodes: here all are asked at once. Wake-ups come from one of the nodes that

@@ -78,9 +78,9 @@ func listed(all []*NodeError) string {
 	return b.String()
 }
 
-// Unwrap returns the NodeErrors that decide what the whole is. Where so many will not heal by
-// themselves (NOPERM, a closed driver) that no quorum is left, it is those. Else it is the others:
-// a quorum may come back.
+// Unwrap returns the NodeErrors that decide what the error matches. If so many nodes have a
+// permanent error (NOPERM, a closed driver) that no quorum is left, it returns those, and otherwise
+// the others: the quorum may become available again.
 func (e *QuorumError) Unwrap() []error { return e.decisive }
 
 // unanswered makes Unwrap return only the nodes that have not answered, and returns e.
@@ -125,8 +125,7 @@ func (e *unansweredError) Error() string {
 
 func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 
-// errUnanswered is the error of a node that has not answered so far. What it still does is taken
-// back.
+// errUnanswered is the error of a node that has not answered so far.
 var errUnanswered error = &unansweredError{}
 
 // errEnded is the error of a node whose part ended before the quorum was won.

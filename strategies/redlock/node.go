@@ -22,8 +22,8 @@ type node struct {
 
 	mu     sync.Mutex
 	calls  int           // acquires that have not returned
-	since  time.Time     // when the first of them began that an answer may still come to, or the last answer came
-	idle   bool          // none began since the last answer
+	since  time.Time     // when the silence began: at the first acquire after the last answer
+	idle   bool          // no acquire began since the last answer
 	ended  chan struct{} // closed when one returns; nil: nobody waits for that
 	behind atomic.Int64  // see load
 
@@ -37,7 +37,7 @@ type node struct {
 type load struct {
 	calls   int           // acquires that have not returned
 	behind  int           // acquires that nobody waits for: their attempts were decided without them
-	silence time.Duration // since the last answer; where none came, since the first of the calls began
+	silence time.Duration // since the first acquire after the last answer began; 0: none has
 }
 
 const (

@@ -178,10 +178,10 @@ func (h *hold) end() (end time.Time, ok bool) {
 	return h.until(true)
 }
 
-// confirm forgets, once a renewal that began at a time has won, of parts that ended by the local
-// clock that they may have been taken over: where so many nodes are known to have had what is ours
-// after that, no quorum was. One that was under way then is over after an AttemptTimeout. The mutex
-// is held.
+// confirm clears the expired marks (lapsed) once a renewal that began at began has succeeded, if
+// fewer than a quorum of the nodes may have been taken over: then no other client resumed the hold.
+// A mark set less than an AttemptTimeout before began stays: a resume may have been in flight then.
+// The mutex is held.
 func (h *hold) confirm(began time.Time) {
 	doubtful := 0
 	for i := range h.members {

@@ -68,8 +68,8 @@ func same(a, b locker.Locker) bool {
 // with Request.Resume, to take over what a handle names.
 //
 // Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that
-// failed, where a quorum can not be had because of failures. ErrLost: less than Config.MinValidity
-// was left of the lease; it was given back.
+// failed, if failures keep it from reaching the quorum. ErrLost: less than Config.MinValidity was
+// left of the lease, and the lock was released; of a resume, which is undone, ErrUnknownOutcome.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"
 	if !req.Resume.IsZero() {

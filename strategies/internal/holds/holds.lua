@@ -24,8 +24,8 @@ local function clock()
 end
 
 -- broken is set when a field has a value that no script of ours writes. Scripts that acquire,
--- resume, convert or inspect then return unknown before their first write. Those that renew or
--- release a hold go on with that hold alone.
+-- resume, convert, inspect or raise the fence then return unknown before their first write. Those
+-- that renew or release a hold go on with that hold alone.
 local broken = false
 local unknown = {-2, 'a lock that is not of our form'}
 

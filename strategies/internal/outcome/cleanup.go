@@ -32,8 +32,8 @@ type Residue struct {
 
 // CleanUp removes the hold in the background: at once when it is known to exist, and otherwise by
 // repeated tries until nothing can be left or r.Until has passed. drv's Close makes it try once
-// more and end. All clean-ups of a driver share one goroutine, a few concurrent calls, and a limit
-// of repetitions per second.
+// more, a second time 100 ms later if the first was answered, and end. All clean-ups of a driver
+// share one scheduling goroutine, a few concurrent calls, and a limit of repetitions per second.
 func CleanUp(drv driver.Driver, r Residue) {
 	res := &residue{Residue: r, began: time.Now()}
 	res.due = res.began

@@ -13,7 +13,7 @@ type residue struct {
 	answered   bool // a try was answered
 	failed     bool // the last try ended with an error
 	silent     bool // the last try was not answered
-	finalTries int  // tries since the driver began to close: one, and another if that was answered
+	finalTries int  // which try since the driver began to close is next: 1, then 2; 0: it is open
 
 	queue *queue // that it waits in; nil while it is tried, and when it is dropped
 	index int    // in the queue

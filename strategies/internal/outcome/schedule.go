@@ -34,8 +34,8 @@ const (
 	costAnswered = 10
 )
 
-// cost is what the next try of a residue costs. found: a hold has become known to be there, and no
-// try to remove it failed.
+// cost is what the next try of a residue costs. found: a hold is known to be there, and the last
+// try did not fail.
 func cost(tries int, answered, found bool) int {
 	switch {
 	case tries == 0 || found:
