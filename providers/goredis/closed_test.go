@@ -16,8 +16,8 @@ import (
 // passes. Once the client itself is closed, nothing passes.
 func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	t.Parallel()
-	for kind, open := range map[string]func() (client redis.UniversalClient, closeNode func() error){
-		"ring": func() (redis.UniversalClient, func() error) {
+	for kind, open := range map[string]func(t *testing.T) (client redis.UniversalClient, closeNode func() error){
+		"ring": func(t *testing.T) (redis.UniversalClient, func() error) {
 			srv := redistest.Start(t, redistest.Options{})
 			c := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": srv.Addr()}})
 			return c, func() error {
@@ -25,7 +25,7 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 				return errors.Join(err, node.Close())
 			}
 		},
-		"cluster": func() (redis.UniversalClient, func() error) {
+		"cluster": func(t *testing.T) (redis.UniversalClient, func() error) {
 			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3, redistest.Options{}).Addrs()})
 			return c, func() error {
 				node, err := c.MasterForKey(context.Background(), "k")
@@ -35,7 +35,7 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			client, closeNode := open()
+			client, closeNode := open(t)
 			drv := newDriver(t, client)
 			if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
 				t.Fatal(err)
