@@ -3,6 +3,7 @@ package locker
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -69,9 +70,9 @@ type afterDone struct {
 // AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
 // If the lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the
 // lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
-// lock is running when one of the other three finds the lock lost, f runs after it, in its
-// goroutine. Otherwise f runs in a goroutine that works for this lock alone, so that an f that
-// blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
+// lock is running when one of the other three finds the lock lost, f does not wait for it and runs
+// in a goroutine of its own. Otherwise f runs in a goroutine that works for this lock alone, so that
+// an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run
@@ -118,6 +119,8 @@ type ending struct {
 	tracing *tracing
 	signals []*afterDone
 	after   []*afterDone
+	waited  bool        // after had callbacks
+	taken   atomic.Bool // after is called, or was
 	err     error
 	once    sync.Once
 }
@@ -136,19 +139,37 @@ func (e *ending) signal() {
 
 // run calls all callbacks in order. A defer calls the rest even if one panics.
 func (e *ending) run() {
-	switch e.signal(); {
+	e.signal()
+	switch {
 	case e == nil:
 	case e.tracing != nil:
 		t := e.tracing
 		e.tracing = t.next
 		defer e.run()
 		t.lost(e.lock, e.err)
-	case len(e.after) > 0:
-		first := e.after[0]
-		e.after = e.after[1:]
-		defer e.run()
-		first.f(e.err)
+	default:
+		e.runAfter()
 	}
+}
+
+// hasAfter reports whether there are callbacks of AfterDone.
+func (e *ending) hasAfter() bool { return e != nil && e.waited }
+
+// runAfter calls the callbacks of AfterDone, unless another goroutine does.
+func (e *ending) runAfter() {
+	if e.taken.CompareAndSwap(false, true) {
+		e.callAfter()
+	}
+}
+
+func (e *ending) callAfter() {
+	if len(e.after) == 0 {
+		return
+	}
+	first := e.after[0]
+	e.after = e.after[1:]
+	defer e.callAfter()
+	first.f(e.err)
 }
 
 // end records why the lock is no longer held, unless it ended before. The mutex is held. nil:
@@ -175,6 +196,7 @@ func (l *Lock) end(err error) *ending {
 			e.after = append(e.after, a)
 		}
 	}
+	e.waited = len(e.after) > 0
 	l.after = nil
 	return e
 }

@@ -54,19 +54,26 @@ func (l *Lock) startReports() bool {
 }
 
 // report runs what waits in the caller's goroutine, after the signals of ended. If another
-// goroutine is reporting, it reports that too, in its turn.
+// goroutine is reporting, it reports that too, in its turn. Callbacks of AfterDone do not wait for
+// it: it may be in a callback that blocks.
 func (l *Lock) report(ended *ending) {
 	ended.signal()
-	if l.startReports() {
+	switch {
+	case l.startReports():
 		l.runReports()
+	case ended.hasAfter():
+		go ended.runAfter()
 	}
 }
 
 // reportApart is report in a goroutine of its own.
 func (l *Lock) reportApart(ended *ending) {
 	ended.signal()
-	if l.startReports() {
+	switch {
+	case l.startReports():
 		go l.runReports()
+	case ended.hasAfter():
+		go ended.runAfter()
 	}
 }
 

@@ -1,0 +1,57 @@
+package locker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// TestAfterDoneBesideABlockedCallback checks that a callback that blocks does not keep AfterDone
+// from reporting the end of the lock, however it ends.
+func TestAfterDoneBesideABlockedCallback(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(lock *locker.Lock, lease *member){
+		"Deadline": func(*locker.Lock, *member) { advance(time.Minute) },
+		"MarkLost": func(lock *locker.Lock, _ *member) { locker.MarkLost(lock, errors.New("revoked")) },
+		"Renew": func(lock *locker.Lock, lease *member) {
+			lease.err = locker.ErrNotHeld
+			_ = lock.Renew(context.Background(), 0)
+		},
+		"Release": func(lock *locker.Lock, _ *member) { _ = lock.Release(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				free := make(chan struct{})
+				ctx := locker.WithTrace(t.Context(), &locker.Trace{
+					Renewed: func(context.Context, locker.RenewedInfo) { <-free },
+				})
+				var sizes []int
+				lease := &member{sizes: &sizes}
+				lock := locker.NewLock(ctx, locker.Grant{
+					Name: "n", Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
+				}, lease)
+				told := make(chan struct{})
+				lock.AfterDone(func(error) { close(told) })
+				if err := locker.RenewAlone(t.Context(), lock); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait() // Renewed blocks
+				end(lock, lease)
+				synctest.Wait()
+				select {
+				case <-told:
+				default:
+					t.Errorf("AfterDone was not called; the lock's error is %v", lock.Err())
+				}
+				close(free)
+				synctest.Wait()
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
+}
