@@ -140,7 +140,7 @@ func exchange(ctx context.Context, n node, asking bool, w acknowledged) (driver.
 	if asking {
 		_ = pipe.Process(ctx, newCommand(ctx, []any{"ASKING"})) // refused, the script is too
 	}
-	first, second := newCommand(ctx, slices.Clone(w.script)), newCommand(ctx, w.wait)
+	first, second := newCommand(ctx, slices.Clone(w.script)), newCommand(ctx, slices.Clone(w.wait))
 	first.delivery, second.delivery = w.delivery, w.delivery
 	_ = pipe.Process(ctx, first) // only queues
 	_ = pipe.Process(ctx, second)

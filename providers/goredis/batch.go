@@ -23,7 +23,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 		var again []*command
 		var at []int
 		for i, r := range results {
-			if driver.CodeOf(r.Err) == "NOSCRIPT" {
+			if driver.CodeOf(r.Err) == "NOSCRIPT" && !cmds[i].delivery.abandoned() {
 				words := slices.Clone(cmds[i].Args())
 				words[0], words[1] = "EVAL", sources[i]
 				again, at = append(again, newCommand(ctx, words)), append(at, i)

@@ -35,12 +35,12 @@ func newCommand(ctx context.Context, words []any) *command {
 	return c
 }
 
-// track replaces a word of a SET or of a script's command, by which no client finds the server.
+// track replaces a word of a SET, a WAIT or a script's command, by which no client finds the server.
 // Other commands are not tracked.
 func (c *command) track(words []any) {
-	i := 1 // EVALSHA digest
+	i := 1 // EVALSHA digest, WAIT replicas
 	switch words[0] {
-	case "EVALSHA", "EVAL":
+	case "EVALSHA", "EVAL", "WAIT":
 	case "SET":
 		i = 3 // SET key value NX
 	default:

@@ -13,7 +13,7 @@ import (
 // call runs f at the gate of key's server, and returns soon after ctx ends. go-redis waits for a
 // connection until ctx ends, but for a reply until ctx's deadline at best: a call that can be
 // cancelled needs a goroutine. f sends under the context that it gets. What it sends is tracked by
-// d: if the caller leaves before it was sent, it never is.
+// d: if the caller leaves before it was sent, it is never executed.
 func call[T any](
 	ctx context.Context, a *adapter, key string, d *delivery,
 	f func(sending context.Context) (T, error),

@@ -3,45 +3,66 @@ package goredis_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A command that its caller has abandoned before it was written is not written afterwards, even if
-// a hook takes its context away.
-func TestAbandonedCommandIsNeverSent(t *testing.T) {
+// A command that its caller has abandoned before it was written is not executed afterwards, even if
+// a hook takes its context away. The server refuses it, and its connection stays.
+func TestAbandonedCommandIsNeverExecuted(t *testing.T) {
 	t.Parallel()
 	for kindName, kind := range kinds {
-		for opName, name := range map[string]string{"SetNX": "SET", "Eval": "EVALSHA", "EvalMany": "EVALSHA"} {
+		for _, opName := range []string{"SetNX", "Eval", "EvalMany", "EvalAcked"} {
+			if opName == "EvalAcked" && kindName == "unknown" {
+				continue // unsupported
+			}
 			t.Run(kindName+"/"+opName, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					rest(t)
-					f := &fake{answer: func([]string) string { return "+OK\r\n" }}
+					s := &strict{}
+					f := &fake{answer: s.answer}
 					client := kind(f.options())
 					hook := &lateHook{resume: make(chan struct{})}
 					client.AddHook(hook)
+					if masters, ok := client.(*redis.ClusterClient); ok {
+						masters.OnNewNode(func(node *redis.Client) { node.AddHook(hook) }) // EvalAcked goes there
+					}
 					drv := newDriver(t, client)
 					if _, err := drv.SetNX(t.Context(), "warm", "v", time.Minute); err != nil {
 						t.Fatal(err)
 					}
-					hook.on = true
+					executed := s.executed.Load()
+					hook.on.Store(true)
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					if err := operations[opName](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, ctx.Err()) {
 						t.Errorf("error %v, want ErrNotSent and %v", err, ctx.Err())
 					}
-					before := f.count(name)
 					close(hook.resume)
 					synctest.Wait()
-					hook.on = false
-					if n := f.count(name) - before; n != 0 {
-						t.Errorf("%d commands were sent after their caller had left", n)
+					hook.on.Store(false)
+					if n := s.executed.Load() - executed; n != 0 {
+						t.Errorf("%d commands were executed after their caller had left", n)
+					}
+					if s.refused.Load() == 0 {
+						t.Error("the abandoned command has not come to the server: the test shows nothing")
+					}
+					if n := f.count("EVAL"); n != 0 {
+						t.Errorf("%d abandoned scripts were sent again by source", n)
+					}
+					if open, dialed := f.conns.Load(), f.dialed.Load(); open != dialed {
+						t.Errorf("%d of %d connections are still open, want all", open, dialed)
 					}
 					if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
 						t.Errorf("afterwards: %v", err)
@@ -52,32 +73,211 @@ func TestAbandonedCommandIsNeverSent(t *testing.T) {
 	}
 }
 
+// strict answers the driver's commands as a server does that checks their words.
+type strict struct{ executed, refused atomic.Int32 }
+
+func (s *strict) answer(words []string) string {
+	refusal := ""
+	switch name := strings.ToUpper(words[0]); {
+	case name == "COMMAND":
+		return "*0\r\n"
+	case name == "SET" && len(words) > 3 && words[3] != "NX":
+		refusal = "-ERR syntax error\r\n"
+	case name == "EVALSHA" && words[1] != testScript.Digest():
+		refusal = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	case name == "EVAL" && words[1] != testScript.Source():
+		refusal = "-ERR Error compiling script\r\n"
+	case name == "WAIT" && words[1] == "-":
+		refusal = "-ERR value is not an integer or out of range\r\n"
+	}
+	if refusal != "" {
+		s.refused.Add(1)
+		return refusal
+	}
+	s.executed.Add(1)
+	return "+OK\r\n"
+}
+
+// A server refuses each command of an abandoned call, and nothing more is sent.
+func TestServerRefusesAbandonedCommand(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		operation string
+		late      string // the first of the operation's commands that is kept back
+		want      string
+	}{
+		"option":               {"SetNX", "set", "ERR syntax error"},
+		"digest":               {"Eval", "evalsha", "NOSCRIPT "},
+		"source":               {"Eval", "eval", "ERR Error compiling script"},
+		"digest in a pipeline": {"EvalMany", "evalsha", "NOSCRIPT "},
+		"digest with a WAIT":   {"EvalAcked", "evalsha", "NOSCRIPT "},
+		"source with a WAIT":   {"EvalAcked", "eval", "ERR Error compiling script"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{})
+			var dialed atomic.Int32
+			client := redis.NewClient(&redis.Options{
+				Addr:      server.Addr(),
+				OnConnect: func(context.Context, *redis.Conn) error { dialed.Add(1); return nil },
+			})
+			hook := &lateHook{only: tt.late, held: make(chan struct{}), resume: make(chan struct{}), done: make(chan []error, 1)}
+			hook.on.Store(true)
+			client.AddHook(hook)
+			drv := newDriver(t, client)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			go func() {
+				<-hook.held
+				leave()
+			}()
+			if err := operations[tt.operation](ctx, drv); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want ErrNotSent and Canceled", err)
+			}
+			close(hook.resume)
+			errs := <-hook.done
+			if err := errs[0]; err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("the server replied %v, want an error %q", err, tt.want)
+			}
+			for i, err := range errs {
+				if err == nil {
+					t.Errorf("command %d of %d was executed", i, len(errs))
+				}
+			}
+			if n := server.MustCommand(t, "DBSIZE"); n != int64(0) {
+				t.Errorf("%v keys were written", n)
+			}
+			stats := fmt.Sprint(server.MustCommand(t, "INFO", "commandstats"))
+			if tt.late != "eval" && strings.Contains(stats, "cmdstat_eval:") {
+				t.Error("an abandoned script was sent again by source")
+			}
+			hook.on.Store(false)
+			before := dialed.Load()
+			if err := operations[tt.operation](t.Context(), drv); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+			if n := dialed.Load() - before; n != 0 {
+				t.Errorf("%d connections were dialed again, want none", n)
+			}
+		})
+	}
+}
+
+// What a driver's callers abandon does not fail what others send through one AutoPipeliner.
+func TestAbandonedCommandInAnAutoPipeline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const others = 10
+		rest(t)
+		s := &strict{}
+		client := redis.NewClient((&fake{answer: s.answer}).options())
+		t.Cleanup(func() { _ = client.Close() })
+		first := &lateHook{resume: make(chan struct{})}
+		first.on.Store(true)
+		client.AddHook(first)
+		shared, err := client.AutoPipeline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := &lateClient{AutoPipeliner: shared, resume: make(chan struct{})}
+		drv := newDriver(t, late)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := drv.SetNX(ctx, "k", "v", time.Minute); !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("error %v, want ErrNotSent", err)
+		}
+		var wg sync.WaitGroup
+		other := func(key string) {
+			wg.Go(func() {
+				if err := shared.Set(context.Background(), key, "v", 0).Err(); err != nil {
+					t.Errorf("another's command: %v", err)
+				}
+			})
+		}
+		some := func() {
+			for i := range others / 2 {
+				other(fmt.Sprint("other", i))
+			}
+			synctest.Wait()
+		}
+		other("first") // while it is under way, others are queued, and then go together
+		synctest.Wait()
+		first.on.Store(false)
+		some()
+		close(late.resume)
+		synctest.Wait()
+		some()
+		close(first.resume)
+		wg.Wait()
+		synctest.Wait()
+		if n := first.most.Load(); n <= others/2 {
+			t.Errorf("%d commands were sent together, want more than %d: the test shows nothing", n, others/2)
+		}
+		if executed, refused := s.executed.Load(), s.refused.Load(); executed != others+1 || refused != 1 {
+			t.Errorf("%d commands executed and %d refused, want %d and 1", executed, refused, others+1)
+		}
+	})
+}
+
+// lateClient keeps a command until resume is closed.
+type lateClient struct {
+	*redis.AutoPipeliner
+	resume chan struct{}
+}
+
+func (c *lateClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	<-c.resume
+	return c.AutoPipeliner.Process(context.WithoutCancel(ctx), cmd)
+}
+
 // lateHook, while on, keeps commands until resume is closed, and then sends them under a context
 // that never ends.
 type lateHook struct {
-	on     bool
+	on     atomic.Bool
 	resume chan struct{}
+	most   atomic.Int32 // commands together
+
+	only string        // the name of the commands that are kept; empty: all
+	held chan struct{} // if not nil, closed when the first is kept
+	done chan []error  // if not nil, gets what came of it
 }
 
 func (h *lateHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *lateHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.on {
-			_ = cmd.String() // as a log would
-			<-h.resume
-			ctx = context.WithoutCancel(ctx)
-		}
-		return next(ctx, cmd)
+		return h.keep(ctx, []redis.Cmder{cmd}, func(ctx context.Context) error { return next(ctx, cmd) })
 	}
 }
 
 func (h *lateHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.on {
-			<-h.resume
-			ctx = context.WithoutCancel(ctx)
-		}
-		return next(ctx, cmds)
+		return h.keep(ctx, cmds, func(ctx context.Context) error { return next(ctx, cmds) })
 	}
+}
+
+func (h *lateHook) keep(ctx context.Context, cmds []redis.Cmder, send func(context.Context) error) error {
+	h.most.Store(max(h.most.Load(), int32(len(cmds))))
+	if !h.on.Load() || h.only != "" && h.only != cmds[0].Name() {
+		return send(ctx)
+	}
+	for _, cmd := range cmds {
+		_ = cmd.String() // as a log would
+	}
+	if h.held != nil {
+		close(h.held)
+	}
+	<-h.resume
+	err := send(context.WithoutCancel(ctx))
+	if h.done != nil {
+		errs := make([]error, len(cmds))
+		for i, cmd := range cmds {
+			errs[i] = cmd.Err()
+		}
+		if len(cmds) == 1 {
+			errs[0] = err // the client has not set it yet
+		}
+		h.done <- errs
+	}
+	return err
 }

@@ -13,12 +13,18 @@
 //     while the client dials or logs in, and while a reply is awaited.
 //   - An error matches driver.ErrNotSent if the command never left: the client could not dial or
 //     log in, its pool was used up, it was closed, or the context ended before the command was
-//     written, also while the client was dialing. An error reply is a *driver.ServerError. The
-//     client's error is below either.
+//     written, also while the client was dialing. A command that a redis.AutoPipeliner has
+//     queued counts as written. An error reply is a *driver.ServerError. The client's error is below
+//     either.
 //   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its
-//     hooks see each command with the values of the caller's context. One word of it, NX or a
-//     script's digest or source, is of a type with MarshalBinary and String, by which the driver
-//     knows whether the command was sent.
+//     hooks see each command with the values of the caller's context. One word of it, NX, a script's
+//     digest or source, or the first number of a WAIT, is of a type with MarshalBinary and String,
+//     by which the driver knows whether the command was sent. A hook that asserts
+//     cmd.Args()[i].(string) panics there: use fmt.Sprint.
+//   - Of a command whose caller has left before it was written, the client may still write a form
+//     that the server refuses: that word is "-" then, a syntax error in SET, an unknown digest or a
+//     script that does not compile. Nothing is executed, and the connection and the commands beside
+//     it are as with any error reply.
 //   - At most as many calls are in flight at a server as the client has connections to it
 //     (PoolSize, MaxActiveConns), but at least two; a client that is neither one server, a cluster
 //     nor a Ring gets 64 for each 256 slots. Batches count apart: 256 at once. Further calls wait

@@ -25,7 +25,8 @@ type fake struct {
 	answer      func(words []string) string
 	unsubscribe string // answer to UNSUBSCRIBE from nothing; empty: as Redis does
 
-	conns atomic.Int32 // open ones
+	conns  atomic.Int32 // open ones
+	dialed atomic.Int32
 
 	mu   sync.Mutex
 	seen []string // names of the commands that answer got, in order
@@ -42,6 +43,7 @@ func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	near, far := net.Pipe()
 	f.conns.Add(1)
+	f.dialed.Add(1)
 	go f.serve(far)
 	return near, nil
 }
