@@ -30,11 +30,15 @@ func TestMaxWaitOnASlowLink(t *testing.T) {
 			p := faultproxy.Start(t, server.Addr())
 			bare := locker.Must(single.New(client.Open(t, p.Addr()), single.Config{}))
 			l := wrap(t, bare, retry.Config{Policy: constant(5 * time.Millisecond)})
-			p.Latency(30 * time.Millisecond)
 			var wg sync.WaitGroup
+			for range 30 { // opens the connections: to dial one takes several round trips
+				wg.Go(func() { _, _ = bare.Acquire(t.Context(), locker.Request{Name: key, NoWait: true}) })
+			}
+			wg.Wait()
+			p.Latency(30 * time.Millisecond)
 			for i := range 30 {
 				wg.Go(func() {
-					req := locker.Request{Name: key, MaxWait: 400*time.Millisecond + time.Duration(i)*7*time.Millisecond}
+					req := locker.Request{Name: key, MaxWait: 800*time.Millisecond + time.Duration(i)*7*time.Millisecond}
 					ran, err := locker.Try(t.Context(), l, req, func(context.Context, *locker.Lock) error { return nil })
 					if ran || err != nil {
 						t.Errorf("Try with MaxWait %v: %v, %v; want false, nil", req.MaxWait, ran, err)

@@ -17,6 +17,9 @@ func TestConformance(t *testing.T) {
 	for name, enabled := range map[string]bool{"ContextTimeoutEnabled": true, "Defaults": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && name != "Defaults" {
+				t.Skip("-short leaves out clients with other options than the defaults")
+			}
 			conformance.Run(t, conformance.Harness{
 				Name: "goredis",
 				Dial: func(tb conformance.TB, target conformance.Target) (driver.Driver, error) {

@@ -16,6 +16,9 @@ func TestConformance(t *testing.T) {
 	for name, resp2 := range map[string]bool{"Defaults": false, "RESP2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && name != "Defaults" {
+				t.Skip("-short leaves out clients with other options than the defaults")
+			}
 			conformance.Run(t, conformance.Harness{Dial: func(tb conformance.TB, target conformance.Target) (driver.Driver, error) {
 				opts := redis.ClientOption{
 					InitAddress:       target.Addrs,
