@@ -35,8 +35,8 @@ func newCommand(ctx context.Context, words []any) *command {
 	return c
 }
 
-// track replaces a word of a SET, a WAIT or a script's command, by which no client finds the server.
-// Other commands are not tracked.
+// track replaces a word of a SET, a WAIT or a script's command, one by which no client finds the
+// server. Other commands are not tracked.
 func (c *command) track(words []any) {
 	i := 1 // EVALSHA digest, WAIT replicas
 	switch words[0] {

@@ -37,8 +37,8 @@ type tracked struct {
 	of   *command
 }
 
-// refused stands for the tracked word of an abandoned command. It is no option of SET, no digest, no
-// Lua and no number of replicas: the server replies with an error and executes nothing. To fail
+// refused stands for the tracked word of an abandoned command. It is no option of SET, no digest,
+// no Lua and no number of replicas: the server replies with an error and executes nothing. To fail
 // instead would fail the commands beside it, and cost the connection.
 const refused = "-"
 

@@ -14,12 +14,12 @@
 //   - An error matches driver.ErrNotSent if the command never left: the client could not dial or
 //     log in, its pool was used up, it was closed, or the context ended before the command was
 //     written, also while the client was dialing. A command that a redis.AutoPipeliner has
-//     queued counts as written. An error reply is a *driver.ServerError. The client's error is below
-//     either.
+//     queued counts as written. An error reply is a *driver.ServerError. The client's error is
+//     below either.
 //   - The client stays as it is: no option is changed, no hook added, and Close leaves it open. Its
-//     hooks see each command with the values of the caller's context. One word of it, NX, a script's
-//     digest or source, or the first number of a WAIT, is of a type with MarshalBinary and String,
-//     by which the driver knows whether the command was sent. A hook that asserts
+//     hooks see each command with the values of the caller's context. One word of it, NX, a
+//     script's digest or source, or the first number of a WAIT, is of a type with MarshalBinary and
+//     String, by which the driver knows whether the command was sent. A hook that asserts
 //     cmd.Args()[i].(string) panics there: use fmt.Sprint.
 //   - Of a command whose caller has left before it was written, the client may still write a form
 //     that the server refuses: that word is "-" then, a syntax error in SET, an unknown digest or a
