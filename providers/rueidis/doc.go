@@ -63,8 +63,12 @@
 //   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by
 //     the client's ping.
 //   - What was given up lives on in the client: a dial until Dialer.Timeout, a command until its
-//     answer. A client that is closed while it dials keeps that connection open for good (v1.0.79:
-//     mux.Close against mux._pipe).
+//     answer, the wait for a connection of the pool for a second or until the driver is closed. A
+//     client that is closed while it dials keeps that connection open for good (v1.0.79: mux.Close
+//     against mux._pipe).
+//   - Where others use up the pool, each call that gives up waiting there makes the client count
+//     one connection less, so that it may open more than BlockingPoolSize (v1.0.79: pool.Store
+//     after a pool.Acquire whose ctx has ended).
 //
 // A ctx that can be cancelled turns the connection that serves it to pipelining for good, as it
 // does with the bare client. To a near server a command of a lone caller then takes about half as

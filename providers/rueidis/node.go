@@ -38,6 +38,7 @@ type node struct {
 
 	mu         sync.Mutex
 	unanswered list.List    // of *call: detached calls whose callers have left, and a probe
+	leftPooled list.List    // of *call: pooled calls whose callers have left
 	oldest     atomic.Int64 // when the first of them was sent; 0 if there is none
 	probing    bool
 	closing    bool // nobody waits for late replies any more
@@ -103,7 +104,17 @@ type call struct {
 	ended   bool
 	left    bool          // by its caller
 	over    chan struct{} // ends its context
-	place   *list.Element // in node.unanswered
+	givenUp bool          // over is closed
+	expiry  *time.Timer   // closes over; of a pooled call whose caller has left
+	place   *list.Element // in node.unanswered or node.leftPooled
+}
+
+// giveUp ends c's context. The node's mutex is held.
+func (c *call) giveUp() {
+	if !c.givenUp {
+		c.givenUp = true
+		close(c.over)
+	}
 }
 
 // begin reports whether c, which has entered gate, may send: its caller has not left.
@@ -139,39 +150,58 @@ func (n *node) end(c *call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c.ended = true
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
 	if c.place != nil {
+		n.leftPooled.Remove(c.place) // from the one that it is in
 		n.unanswered.Remove(c.place)
 		n.age()
 	}
 }
 
 // leave notes that c's caller has left, and reports whether its command may have been sent. If not,
-// it never will be.
+// it never will be. A call that waits for a connection of the client's pool, or for a reply on one,
+// is given up after lag; it may wait for ever otherwise, where the pool is used up.
 func (n *node) leave(c *call) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c.left = true
-	if c.gate == n.shared && !c.ended {
+	if c.ended {
+		return c.maySend
+	}
+	switch c.gate {
+	case n.shared:
 		c.place = n.unanswered.PushBack(c)
 		n.age()
 		n.replies.Store(0)
-		if n.closing {
-			close(c.over)
-		}
+	case n.pool:
+		c.place = n.leftPooled.PushBack(c)
+		c.expiry = time.AfterFunc(lag, func() { n.expire(c) })
+	default:
+		return c.maySend
+	}
+	if n.closing {
+		c.giveUp()
 	}
 	return c.maySend
+}
+
+func (n *node) expire(c *call) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c.giveUp()
 }
 
 // close ends the calls whose callers have left, and from now on each whose caller leaves.
 func (n *node) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closing {
-		return
-	}
 	n.closing = true
-	for e := n.unanswered.Front(); e != nil; e = e.Next() {
-		close(e.Value.(*call).over) //nolint:errcheck // nothing else is in it
+	for _, calls := range []*list.List{&n.unanswered, &n.leftPooled} {
+		for e := calls.Front(); e != nil; e = e.Next() {
+			e.Value.(*call).giveUp() //nolint:errcheck // nothing else is in it
+		}
 	}
 }
 

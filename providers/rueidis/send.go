@@ -187,8 +187,8 @@ func (n *node) lasting(ctx context.Context, c *call) context.Context {
 	return lasting{dated{ctx, time.Now().Add(pooledTimeout)}, n, c}
 }
 
-// lag is how much longer than ctx a command waits for its reply on a connection of its own. A late
-// reply resolves the outcome.
+// lag is how much longer than its caller a command waits for a connection of the pool, and for its
+// reply there. A late reply resolves the outcome.
 const lag = time.Second
 
 // patient returns ctx as the client sees it for a command on a connection of its own.

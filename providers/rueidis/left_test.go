@@ -1,0 +1,105 @@
+package rueidis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// While a shared connection is silent and others use up the client's pool, calls wait there for a
+// connection. Those whose callers have left end after lag, or when the driver is closed.
+func TestPooledCallsEndAfterTheirCallers(t *testing.T) {
+	t.Parallel()
+	call := driver.Call{Script: driver.NewScript("return 1"), Keys: []string{"k"}}
+	for op, send := range map[string]func(ctx context.Context, drv driver.Driver) error{
+		"SetNX": func(ctx context.Context, drv driver.Driver) error {
+			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+			return err
+		},
+		"Eval": func(ctx context.Context, drv driver.Driver) error {
+			_, err := drv.Eval(ctx, call.Script, call.Keys, nil)
+			return err
+		},
+		"EvalMany": func(ctx context.Context, drv driver.Driver) error {
+			return drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})[1].Err
+		},
+	} {
+		for name, tt := range map[string]struct {
+			deadline, closed bool
+		}{
+			"deadline":             {deadline: true},
+			"cancel":               {},
+			"deadline, and closed": {deadline: true, closed: true},
+			"cancel, and closed":   {closed: true},
+		} {
+			t.Run(op+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					a := withPoolUsedUp(t)
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					if tt.deadline {
+						ctx, cancel = context.WithTimeout(ctx, time.Second)
+						defer cancel()
+					} else {
+						time.AfterFunc(time.Second, cancel)
+					}
+					err := send(ctx, a)
+					pending, ok := errors.AsType[*driver.PendingError](err)
+					if !ok {
+						t.Fatalf("error %v, want a PendingError", err)
+					}
+					ended := make(chan error, 1)
+					pending.OnAnswer(func(_ any, err error) { ended <- err })
+					if tt.closed {
+						_ = a.Close()
+					} else {
+						<-time.After(lag) // of the bubble
+					}
+					synctest.Wait()
+					select {
+					case <-ended:
+					default:
+						t.Error("the call still waits for a connection")
+					}
+				})
+			})
+		}
+	}
+}
+
+// withPoolUsedUp returns a driver that takes the shared connection for silent, and whose client has
+// no other one to give. It works in a bubble.
+func withPoolUsedUp(t *testing.T) *adapter {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	t.Cleanup(m.Close)
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"192.0.2.1:6379"}, DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true,
+		BlockingPoolSize: 1,
+		DialCtxFn:        func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	_, release := client.Dedicate()
+	t.Cleanup(release)
+	drv, err := New(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = drv.Close() })
+	a := drv.(*adapter)
+	a.node.beginProbe(-silence)
+	return a
+}
