@@ -27,14 +27,61 @@ func (t timing) tooLate(at, end time.Time, times int) bool {
 	return !end.IsZero() && t.attempts > 1 && at.Add(time.Duration(times)*t.fastest).After(end)
 }
 
-// silence returns for how long attempts have gone unanswered since the time since, or zero if that
-// is too short to be an outage. The zero since means that none is unanswered.
-func (t timing) silence(since, now time.Time) time.Duration {
-	silence := now.Sub(since)
-	if since.IsZero() || silence < max(time.Second, 2*t.fastest) {
+// outage returns silence, or zero if that is too short to be an outage.
+func (t timing) outage(silence time.Duration) time.Duration {
+	if silence < max(time.Second, 2*t.fastest) {
 		return 0
 	}
 	return silence
+}
+
+// silence measures for how long attempts have been in flight without an answer. While none is in
+// flight it does not grow: nobody asks.
+type silence struct {
+	inFlight int
+	since    time.Time     // when the first of those in flight began
+	before   time.Duration // sum of the times that ended without an answer
+}
+
+func (s silence) begin(now time.Time) silence {
+	if s.inFlight == 0 {
+		s.since = now
+	}
+	s.inFlight++
+	return s
+}
+
+// end is for an attempt that ended without an answer. Less time than the fastest attempt takes does
+// not count: no answer was due.
+func (s silence) end(now time.Time, fastest time.Duration) silence {
+	if s.inFlight--; s.inFlight > 0 {
+		return s
+	}
+	if took := now.Sub(s.since); took >= fastest {
+		s.before += took
+	}
+	return s
+}
+
+func (s silence) length(now time.Time) time.Duration {
+	if s.inFlight == 0 {
+		return s.before
+	}
+	return s.before + now.Sub(s.since)
+}
+
+// answered ends the silence. Attempts that began before do not count from now on.
+func (q *queue) answered() {
+	q.answers++
+	q.silence = silence{}
+}
+
+// cutOff ends w's attempt, if it has one that counts.
+func (w *waiter) cutOff() {
+	if q := w.queue; w.asking == q.answers+1 {
+		q.silence = q.silence.end(time.Now(), q.timing.fastest)
+	}
+	w.asking = 0
 }
 
 // record stores the outcome of w's attempt, which took the time took, for all waiters.
@@ -42,7 +89,8 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.known, q.unanswered = o, time.Time{}
+	q.known = o
+	q.answered()
 	q.closed = q.closed || w.shared
 	if o.held == nil {
 		q.reentry = reentry{} // one at a time again, and not before the pause ends
@@ -93,7 +141,7 @@ func (qs *queues) acquiredBeside(lock *locker.Lock, note string) {
 
 // granted keeps that a request of this process has the lock.
 func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
-	q.unanswered = time.Time{}
+	q.answered()
 	if shared {
 		q.known = outcome{}
 		q.open()
@@ -126,9 +174,9 @@ func (w *waiter) howLong() timing {
 
 // latest returns the later of own, which is w's own outcome, and the one that was recorded last. If
 // there is neither and others are ahead, or were all the time, the lock counts as held by them.
-// silence is how long the queue has waited for an answer, if that outcome is too old for it: zero
-// if it is not.
-func (w *waiter) latest(own outcome, now time.Time) (o outcome, silence time.Duration) {
+// outage is how long the queue has waited for an answer, if that outcome is too old for it: zero if
+// it is not.
+func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -142,5 +190,5 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, silence time.Dur
 	if o.err != nil || o.heldHere(now) {
 		return o, 0
 	}
-	return o, q.timing.silence(q.unanswered, now)
+	return o, q.timing.outage(q.silence.length(now))
 }

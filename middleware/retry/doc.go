@@ -34,9 +34,11 @@
 //     request of this process was ahead. The error names the holder if it is known. It is returned
 //     too if ctx or MaxWait ends during a further attempt; the caller holds nothing, and what that
 //     attempt may have left is cleaned up in the background. An outage is not reported as
-//     contention: an attempt that failed for another reason, or that got no answer for a second (or
-//     for twice the fastest attempt of the queue, if that is longer). A request that gives up behind
-//     such an attempt reports for how long which server has been silent, and the last answer before.
+//     contention: an attempt that failed for another reason, or attempts in flight, one after the
+//     other, that got no answer for a second in all (or for twice the fastest attempt of the queue,
+//     if that is longer). An attempt cut off sooner than the fastest took does not count. A request
+//     that gives up behind them reports for how long which server has been silent, and the last
+//     answer before.
 //   - An error that matches [driver.ErrNotSent], and not [locker.ErrUnknownOutcome], says that the
 //     last attempt surely sent nothing. An unknown outcome is always that of the request's own
 //     attempt.

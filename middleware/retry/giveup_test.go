@@ -397,3 +397,60 @@ func TestClientNoticesDeadlineFirst(t *testing.T) {
 		behind.wantError(t, 505*ms, locker.ErrMaxWait, locker.ErrNotAcquired)
 	})
 }
+
+// A caller without patience, who gets no answer in its time, is no outage for one who waits for the
+// end of a lease. Many such callers one after the other are none either: no answer was due.
+func TestImpatientCallers(t *testing.T) {
+	t.Parallel()
+	for _, callers := range []int{1, 100} {
+		t.Run(fmt.Sprint(callers), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.noPubSub, s.latency, s.lease = true, 30*ms, time.Minute
+				s.hold()
+				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+				patient := s.begin(t.Context(), l, locker.Request{MaxWait: 4 * time.Second})
+				elapse(500 * ms)
+				for range callers {
+					impatient := s.begin(t.Context(), l, locker.Request{Owner: "impatient", MaxWait: 20 * ms})
+					elapse(30 * ms)
+					if synctest.Wait(); !impatient.done || impatient.err == nil {
+						t.Errorf("an impatient caller returned: %t, with %v", impatient.done, impatient.err)
+					}
+				}
+				elapse(4 * time.Second)
+				if n := len(s.times()); n != 1+callers {
+					t.Errorf("%d attempts, want %d", n, 1+callers)
+				}
+				patient.wantError(t, 4*time.Second, locker.ErrNotAcquired)
+			})
+		})
+	}
+}
+
+// A server that stops answering is an outage after a second, even if no attempt lasts that long.
+func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		s.hold()
+		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if len(s.times()) == 0 {
+				return s.Acquire(ctx, req)
+			}
+			<-ctx.Done()
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		})
+		l := wrap(t, inner, retry.Config{Policy: constant(100 * ms)})
+		waiters := []*result{s.begin(t.Context(), l, locker.Request{MaxWait: 400 * ms})}
+		for range 20 { // each one leads, and has an attempt in flight, for 200 ms
+			elapse(200 * ms)
+			waiters = append(waiters, s.begin(t.Context(), l, locker.Request{MaxWait: 400 * ms}))
+		}
+		elapse(time.Second)
+		synctest.Wait()
+		for i, r := range waiters {
+			if want := i <= 3; !r.done || errors.Is(r.err, locker.ErrNotAcquired) != want {
+				t.Errorf("waiter %d, until %v: contention: %t, %v", i, r.at, !want, r.err)
+			}
+		}
+	})
+}

@@ -2,7 +2,6 @@ package retry
 
 import (
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -58,9 +57,10 @@ type queue struct {
 	unchecked struct{ first, last *waiter } // those who are unchecked
 	reentry   reentry
 	known     outcome // of the latest attempt of anyone here that others may know of
-	// unanswered is when the first attempt since the last answer began; zero: there was none.
-	unanswered   time.Time
-	timing       timing // of attempts
+	answers   int     // and grants so far
+	silence   silence // since the last of them
+	timing    timing  // of attempts
+
 	subscription subscription
 }
 
@@ -141,6 +141,7 @@ func (q *queue) remove(w *waiter) driver.Subscription {
 		w.setUnchecked(false)
 	}
 	q.endEarly(w)
+	w.cutOff()
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
 		return q.subscription.stop()

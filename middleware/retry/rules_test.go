@@ -103,24 +103,58 @@ func TestTiming(t *testing.T) {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}
-	silences := []struct {
-		name        string
-		t           timing
-		since, want time.Duration
+	outages := []struct {
+		name          string
+		t             timing
+		silence, want time.Duration
 	}{
-		{"none is unanswered", twice, 0, 0},
+		{"no silence", twice, 0, 0},
 		{"just under a second", twice, time.Second - 1, 0},
 		{"a second", twice, time.Second, time.Second},
 		{"twice the fastest attempt, nearly", once, 4*time.Second - 1, 0},
 		{"twice the fastest attempt", once, 4 * time.Second, 4 * time.Second},
 	}
-	for _, tt := range silences {
-		var since time.Time
-		if tt.since > 0 {
-			since = now.Add(-tt.since)
+	for _, tt := range outages {
+		if got := tt.t.outage(tt.silence); got != tt.want {
+			t.Errorf("outage, %s: %v, want %v", tt.name, got, tt.want)
 		}
-		if got := tt.t.silence(since, now); got != tt.want {
-			t.Errorf("silence, %s: %v, want %v", tt.name, got, tt.want)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	const begin, end = true, false
+	type event struct {
+		at    time.Duration
+		begin bool
+	}
+	tests := []struct {
+		name    string
+		fastest time.Duration
+		events  []event
+		want    time.Duration // after 10 s
+	}{
+		{"nobody asks", 0, nil, 0},
+		{"one in flight", 0, []event{{3 * time.Second, begin}}, 7 * time.Second},
+		{"one cut off", 0, []event{{0, begin}, {3 * time.Second, end}}, 3 * time.Second},
+		{"one after the other", 0, []event{{0, begin}, {2 * time.Second, end}, {5 * time.Second, begin}, {6 * time.Second, end}, {9 * time.Second, begin}}, 4 * time.Second},
+		{"two at once count once", 0, []event{{0, begin}, {time.Second, begin}, {2 * time.Second, end}, {4 * time.Second, end}}, 4 * time.Second},
+		{"one of two in flight", 0, []event{{0, begin}, {time.Second, begin}, {2 * time.Second, end}}, 10 * time.Second},
+		{"no answer was due", time.Second, []event{{0, begin}, {time.Second - 1, end}}, 0},
+		{"an answer was due", time.Second, []event{{0, begin}, {time.Second, end}}, time.Second},
+	}
+	for _, tt := range tests {
+		start := time.Now()
+		var s silence
+		for _, e := range tt.events {
+			if e.begin {
+				s = s.begin(start.Add(e.at))
+			} else {
+				s = s.end(start.Add(e.at), tt.fastest)
+			}
+		}
+		if got := s.length(start.Add(10 * time.Second)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
