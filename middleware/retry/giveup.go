@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // What ends a waiting other than a ctx. They are texts, not sentinels: the outcome is what a caller
@@ -39,7 +40,10 @@ func (e *giveUpError) Error() string {
 	var b strings.Builder
 	if outcome != nil {
 		b.WriteString(outcome.Error())
-		if e.before != nil && errors.Is(e.outcome, locker.ErrUnknownOutcome) {
+		switch reported, is := e.outcome.(*reportedError); { //nolint:errorlint // made by report
+		case is && reported.adds():
+			b.WriteString("; the outcome of an earlier attempt is unknown")
+		case e.before != nil && errors.Is(e.outcome, locker.ErrUnknownOutcome):
 			b.WriteString("; the outcome of the last attempt is unknown")
 		}
 		b.WriteString("; ")
@@ -105,27 +109,57 @@ func (e *silenceError) Error() string {
 // Unwrap returns a *locker.AttemptError. What was known of the holder is not matched: it is old.
 func (e *silenceError) Unwrap() error { return locker.NewAttemptError(e.server, e.silence, nil) }
 
-// othersError is the error of an attempt of another request. It hides ErrUnknownOutcome, which does
-// not concern the request that reports it: that sent nothing since.
-type othersError struct{ err error }
+// reportedError is err, except that it matches ErrUnknownOutcome and ErrNotSent as is true of the
+// request that reports it.
+type reportedError struct {
+	err              error
+	unknown, notSent bool
+}
 
 // Error implements error.
-func (e *othersError) Error() string { return e.err.Error() }
+func (e *reportedError) Error() string { return e.err.Error() }
 
-// Is matches what the error matches.
-func (e *othersError) Is(target error) bool {
-	return target != locker.ErrUnknownOutcome && errors.Is(e.err, target)
+// Is matches what the error matches, but for the two.
+func (e *reportedError) Is(target error) bool {
+	switch target {
+	case locker.ErrUnknownOutcome:
+		return e.unknown
+	case driver.ErrNotSent:
+		return e.notSent
+	default:
+		return errors.Is(e.err, target)
+	}
 }
 
 // As finds what is in the error.
-func (e *othersError) As(target any) bool { return errors.As(e.err, target) }
+func (e *reportedError) As(target any) bool { return errors.As(e.err, target) }
+
+// adds reports whether the text does not say that the outcome is unknown.
+func (e *reportedError) adds() bool {
+	return e.unknown && !errors.Is(e.err, locker.ErrUnknownOutcome)
+}
 
 // giveUp is the error of an acquisition that ends because of why.
 func (a *acquisition) giveUp(why error) error {
+	return a.giveUpWith(a.known(time.Now()), why)
+}
+
+func (a *acquisition) giveUpWith(known outcome, why error) error {
 	now := time.Now()
 	return opError(a.req, &giveUpError{
-		outcome: a.known(now).error(now), before: a.before, why: why, attempts: a.attempts, waited: now.Sub(a.start),
+		outcome: a.history.report(known, now), before: a.history.report(a.before, now), why: why,
+		attempts: a.attempts, waited: now.Sub(a.start),
 	})
+}
+
+// expire waits for the end of ctx, whose time is over, and says why it ended. Those behind in the
+// queue need not wait for that.
+func (a *acquisition) expire() error {
+	if a.place != nil {
+		a.place.leave()
+	}
+	<-a.ctx.Done()
+	return ended(a.ctx, a.caller)
 }
 
 // ended says why ctx, which is caller's or bounds it by MaxWait, ended; nil: it did not.

@@ -19,6 +19,7 @@ type outcome struct {
 	here    *locker.Lock // the holder, if it is a request of this process
 	assumed bool         // no answer said so: others are ahead in the queue
 	err     error
+	others  bool // it is of an attempt of another request
 	at      time.Time
 }
 
@@ -40,6 +41,40 @@ func (o outcome) error(now time.Time) error {
 	held.RetryAfter = max(held.RetryAfter-past, 0).Round(time.Millisecond)
 	held.Left = max(held.Left-past, 0).Round(time.Millisecond)
 	return &held
+}
+
+// history is what the attempts of one request tell about its own outcome.
+type history struct {
+	sent    bool // one of them may have reached a server
+	unknown bool // one of them had an unknown outcome, and none was refused since
+}
+
+// add adds the error of an attempt. refused: it is "held by another".
+func (h history) add(err error, refused bool) history {
+	unknown := errors.Is(err, locker.ErrUnknownOutcome)
+	return history{
+		sent:    h.sent || refused || unknown || !errors.Is(err, driver.ErrNotSent),
+		unknown: !refused && (h.unknown || unknown),
+	}
+}
+
+// report returns o as the error of the request whose history is h: ErrUnknownOutcome is about that
+// request's own attempts, and ErrNotSent does not match if it may have sent something unresolved.
+// An o that says who holds the lock stays as it is.
+func (h history) report(o outcome, now time.Time) error {
+	if o.err == nil || o.held != nil {
+		return o.error(now)
+	}
+	unknown, notSent := errors.Is(o.err, locker.ErrUnknownOutcome), errors.Is(o.err, driver.ErrNotSent)
+	r := &reportedError{
+		err:     o.err,
+		unknown: h.unknown || unknown && !o.others,
+		notSent: notSent && !h.unknown && (!h.sent || !o.others),
+	}
+	if r.unknown == unknown && r.notSent == notSent {
+		return o.err
+	}
+	return r
 }
 
 // contention returns what err says of the holder, or nil where err is no refusal.

@@ -64,8 +64,9 @@ type acquisition struct {
 	waiting bool // ctx says so
 
 	attempts int
+	history  history // of the attempts
 	last     outcome // of the latest attempt that had one
-	before   error   // of the attempts before one that was cut off
+	before   outcome // before an attempt that was cut off
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
 }
@@ -109,7 +110,7 @@ func (a *acquisition) once() (*locker.Lock, error) {
 	case a.ctx.Err() == nil || contention(a.req.Name, err) != nil || !driver.Passing(err):
 		return nil, wrap(a.req, err)
 	}
-	a.last = outcome{err: bare(err), at: time.Now()}
+	a.history, a.last = a.history.add(err, false), outcome{err: bare(err), at: time.Now()}
 	return nil, a.giveUp(ended(a.ctx, a.caller))
 }
 
@@ -166,41 +167,48 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
 	over := a.over(now)
 	held := contention(a.req.Name, err)
+	a.history = a.history.add(err, held != nil)
 	switch {
 	case a.lasting(err, held != nil):
-		return wrap(a.req, err)
+		return wrap(a.req, a.history.report(outcome{err: err}, now))
 	case held != nil:
 		a.setOutcome(outcome{held: held, at: now}, took)
 		a.markWaiting()
 	case over:
-		known, ended, cause := a.known(now), a.ctx.Err(), context.Cause(a.ctx)
-		if replaces(known, err, ended, cause) {
-			if consistsOf(err, ended, cause) {
-				a.before = known.err
-			}
-			a.last = outcome{err: bare(err), at: now} // not recorded for others: our ctx caused it
-		}
+		return a.cutOff(err, now)
 	default:
 		a.setOutcome(outcome{err: bare(err), at: now}, took)
 		if a.cfg.FailFast || a.resuming() && !safe(err) {
-			return wrap(a.req, err)
+			return wrap(a.req, a.history.report(outcome{err: err}, now))
 		}
 	}
 	switch {
 	case over:
-		return a.giveUp(ended(a.ctx, a.caller))
+		return a.giveUpWith(a.last, a.expire())
 	case a.attempts == a.cfg.MaxAttempts:
 		return a.giveUp(errMaxAttempts)
 	}
 	return a.pace(now)
 }
 
-// over tells whether ctx has ended. A client's own timer may have noticed the deadline first.
-func (a *acquisition) over(now time.Time) bool {
-	if end, bounded := a.ctx.Deadline(); bounded && !now.Before(end) {
-		<-a.ctx.Done()
+// cutOff returns the acquire's error where an attempt failed with err when time was over. It is not
+// recorded for others: our ctx caused it.
+func (a *acquisition) cutOff(err error, now time.Time) error {
+	known := a.known(now) // while the place in the queue is still ours
+	why := a.expire()
+	if ended, cause := a.ctx.Err(), context.Cause(a.ctx); replaces(known, err, ended, cause) {
+		if consistsOf(err, ended, cause) && known.err != nil {
+			a.before = known
+		}
+		known = outcome{err: bare(err), at: now}
 	}
-	return a.ctx.Err() != nil
+	return a.giveUpWith(known, why)
+}
+
+// over tells whether time is over. A client's own timer may have noticed it before ctx.
+func (a *acquisition) over(now time.Time) bool {
+	end, bounded := a.ctx.Deadline()
+	return a.ctx.Err() != nil || bounded && !now.Before(end)
 }
 
 // lasting tells whether err is an answer that another attempt would only repeat. An acquire that
@@ -236,13 +244,11 @@ func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
 	}
-	known, silence := a.place.latest(a.last, now)
-	switch {
-	case silence > 0:
-		known = outcome{err: &silenceError{a.server(known), silence, known, now}, at: now}
-	case known.at != a.last.at && errors.Is(known.err, locker.ErrUnknownOutcome):
-		known.err = &othersError{known.err}
+	known, outage := a.place.latest(a.last, now)
+	if outage > 0 {
+		known = outcome{err: &silenceError{a.server(known), outage, known, now}, at: now}
 	}
+	known.others = known.at != a.last.at
 	return known
 }
 

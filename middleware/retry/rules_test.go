@@ -159,6 +159,62 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// What a request reports of its own outcome, by what its attempts came to and the error at the end.
+func TestHistoryReport(t *testing.T) {
+	t.Parallel()
+	refused := &locker.ContentionError{}
+	unknown, notSent := fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF), driver.NotSent(io.EOF)
+	both := fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, notSent)
+	own := func(err error) outcome { return outcome{err: err} }
+	others := func(err error) outcome { return outcome{err: err, others: true} }
+	tests := []struct {
+		name             string
+		attempts         []error
+		o                outcome
+		unknown, notSent bool // what is matched
+	}{
+		{"unknown", []error{unknown}, own(unknown), true, false},
+		{"unknown, the last send never left", []error{both}, own(both), true, false},
+		{"unknown; another was not sent", []error{unknown}, others(notSent), true, false},
+		{"unknown; another is unknown", []error{unknown}, others(unknown), true, false},
+		{"unknown; another failed", []error{unknown}, others(io.EOF), true, false},
+		{"unknown; silence", []error{unknown}, others(&silenceError{}), true, false},
+		{"unknown; held by another", []error{unknown}, outcome{held: refused, others: true}, false, false},
+		{"unknown, then not sent", []error{unknown, notSent}, own(notSent), true, false},
+		{"unknown, then failed", []error{unknown, io.EOF}, own(io.EOF), true, false},
+		{"unknown, then refused; another was not sent", []error{unknown, refused}, others(notSent), false, false},
+		{"unknown, then refused, then not sent", []error{unknown, refused, notSent}, own(notSent), false, true},
+		{"refused, then not sent", []error{refused, notSent}, own(notSent), false, true},
+		{"refused, then unknown; another failed", []error{refused, unknown}, others(io.EOF), true, false},
+		{"failed; another was not sent", []error{io.EOF}, others(notSent), false, false},
+		{"not sent", []error{notSent}, own(notSent), false, true},
+		{"not sent; another was not sent", []error{notSent}, others(notSent), false, true},
+		{"not sent; another is unknown", []error{notSent}, others(unknown), false, false},
+		{"no attempt; another was not sent", nil, others(notSent), false, true},
+		{"no attempt; another is unknown", nil, others(unknown), false, false},
+		{"no attempt; another is unknown, the last send never left", nil, others(both), false, true},
+	}
+	for _, tt := range tests {
+		var h history
+		for _, err := range tt.attempts {
+			h = h.add(err, errors.Is(err, locker.ErrNotAcquired))
+		}
+		err := h.report(tt.o, time.Now())
+		if got := errors.Is(err, locker.ErrUnknownOutcome); got != tt.unknown {
+			t.Errorf("%s: matches ErrUnknownOutcome: %t", tt.name, got)
+		}
+		if got := errors.Is(err, driver.ErrNotSent); got != tt.notSent {
+			t.Errorf("%s: matches ErrNotSent: %t", tt.name, got)
+		}
+		if tt.o.err != nil && (errors.Is(tt.o.err, io.EOF) != errors.Is(err, io.EOF) || err.Error() != tt.o.err.Error()) {
+			t.Errorf("%s: error %v, want %v", tt.name, err, tt.o.err)
+		}
+	}
+	if err := (history{unknown: true}).report(outcome{}, time.Now()); err != nil {
+		t.Errorf("error %v where nothing is known", err)
+	}
+}
+
 func TestReentry(t *testing.T) {
 	t.Parallel()
 	r := reentry{}.add("me")

@@ -19,9 +19,8 @@ func (a *acquisition) await(entered bool) (step, error) {
 		switch next {
 		case stay:
 		case outOfTime:
-			a.place.leave() // those behind need not wait for our end
-			<-a.ctx.Done()
-			return stay, a.giveUp(ended(a.ctx, a.caller))
+			why := a.expire()
+			return stay, a.giveUp(why)
 		default:
 			if !began.IsZero() {
 				a.traceWoken(by, began)
