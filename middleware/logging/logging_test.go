@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -279,7 +280,11 @@ func TestLostOnce(t *testing.T) {
 		wg.Go(func() { server.Expire("job") })
 		wg.Go(func() { _ = lock.Release(t.Context()) })
 		wg.Wait()
-		n := strings.Count(strings.Join(b.lines(), "\n"), "lock lost")
+		count := func() int { return strings.Count(strings.Join(b.lines(), "\n"), "lock lost") }
+		n := count()
+		for began := time.Now(); errors.Is(lock.Err(), locker.ErrLost) && n == losses && time.Since(began) < 10*time.Second; n = count() {
+			runtime.Gosched() // a loss that Release meets may be reported after it
+		}
 		if n > losses+1 || errors.Is(lock.Err(), locker.ErrLost) && n == losses {
 			t.Fatalf("%d losses were logged of a lock with %v", n-losses, lock.Err())
 		}
