@@ -69,7 +69,7 @@ lint: ## Run golangci-lint at its pinned version (the first run builds it, about
 	@echo "==> lint: golangci-lint"
 	@scripts/lint.sh
 
-short: ## Run the tests with -short, which leaves out clusters, Sentinels and quorums of real servers
+short: ## Run the tests with -short, which leaves out clusters, Sentinels, quorums of real servers, and torture
 	@echo "==> short: go test -short"
 	@scripts/modules.sh go test -short -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 

@@ -24,7 +24,7 @@ func seconds(t *testing.T) string {
 	if s := os.Getenv(secondsVariable); s != "" {
 		return s
 	}
-	return effort.Of("15", "30", "60")
+	return effort.Of("30", "30", "60")
 }
 
 // lastLine is what a run ends with.
@@ -39,9 +39,18 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
+// needTime skips a test that runs the program.
+func needTime(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out what tortures servers for half a minute")
+	}
+	redistest.Need(t)
+}
+
 // The whole program for a while: no promise is broken.
 func TestTorture(t *testing.T) {
-	redistest.Need(t)
+	needTime(t)
 	var out bytes.Buffer
 	code := program(t.Context(), []string{"-seconds", seconds(t), "-out", kept(t)}, io.MultiWriter(&out, testWriter{t}))
 	last := lastLine.FindStringSubmatch(out.String())
@@ -80,7 +89,7 @@ func (w testWriter) Write(text []byte) (int, error) {
 // Flawed locks are found out: the violation is written with its picture, and is one still when it is checked again.
 func TestViolation(t *testing.T) {
 	t.Parallel()
-	redistest.Need(t)
+	needTime(t)
 	for _, kind := range []string{"flawed: deletes without comparing", "flawed: ignores that leases end"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
