@@ -172,7 +172,8 @@ func (w *waiter) howLong() timing {
 	return w.queue.timing
 }
 
-// latest returns the later of own, which is w's own outcome, and the one that was recorded last. If
+// latest returns the later of own, which is w's own outcome, and the one that was recorded last,
+// unless that says that w's own owner holds the lock. If
 // there is neither and others are ahead, or were all the time, the lock counts as held by them.
 // outage is how long the queue has waited for an answer, if that outcome is too old for it: zero if
 // it is not.
@@ -182,6 +183,7 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Dura
 	defer q.all.mu.Unlock()
 	o = own
 	switch {
+	case w.ownedBy(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
 	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)):
@@ -191,4 +193,10 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Dura
 		return o, 0
 	}
 	return o, q.timing.outage(q.silence.length(now))
+}
+
+// ownedBy reports whether o says that w's own owner holds the lock, which is no refusal of w's own
+// attempt: it may enter again.
+func (w *waiter) ownedBy(o outcome) bool {
+	return o.held != nil && w.owner != "" && w.owner == o.held.Owner && w.began > 0
 }

@@ -217,3 +217,33 @@ func TestEarlyAttemptThatHangs(t *testing.T) {
 		cancel()
 	})
 }
+
+// TestOwnerIsNotRefusedByItself checks that an attempt that got no answer does not end as "held by
+// another" because another request of the same owner acquired the lock meanwhile, or a rival was
+// refused by that owner.
+func TestOwnerIsNotRefusedByItself(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []string{"me", "rival"} {
+		t.Run(owner, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				r := newReentrant(s, "me")
+				l := wrap(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+					if req.Note == "unanswered" {
+						<-ctx.Done()
+						return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+					}
+					return r.Acquire(ctx, req)
+				}), retry.Config{Policy: constant(100 * ms)})
+				unanswered := s.begin(t.Context(), l, locker.Request{Owner: "me", Note: "unanswered", MaxWait: 50 * ms})
+				elapse(10 * ms)
+				other := s.begin(t.Context(), l, locker.Request{Owner: owner, MaxWait: 30 * ms})
+				elapse(100 * ms)
+				synctest.Wait()
+				match(t, unanswered.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
+				if owner == "me" {
+					match(t, other.err, nil, nil)
+				}
+			})
+		})
+	}
+}
