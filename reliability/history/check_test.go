@@ -37,6 +37,7 @@ func noWait(e *history.Event)  { e.NoWait = true }
 func lost(e *history.Event)    { e.Outcome = history.Lost }
 func refused(e *history.Event) { e.Outcome = history.Refused }
 func failed(e *history.Event)  { e.Outcome = history.Failed }
+func open(e *history.Event)    { e.Open = true }
 func unknown(e *history.Event) { e.Outcome = history.Unsettled }
 
 // call is a call about a hold, which is named by a letter, its client's, and perhaps more.
@@ -160,6 +161,9 @@ func TestWords(t *testing.T) {
 		{"a renewal that promises less than asked for", begin().acquire("a", 0, 2).call(history.Renew, "a", 50, 52, asked(time.Second, 900*time.Millisecond)), broken},
 		{"a token that was asked for", begin().acquire("a", 0, 2, fenced, fence(5)), kept},
 		{"no token although it was asked for", begin().acquire("a", 0, 2, fenced), broken},
+		{"refused after the release", begin().acquire("a", 0, 2).release("a", 3, 4).refuse("b", 6, 7), broken},
+		{"refused by what a wait left that ended during an attempt", begin().acquire("a", 0, 2).refuse("c", 1, 5, open).release("a", 3, 4).refuse("b", 6, 7), kept},
+		{"refused by a wait that ended behind a refusal", begin().acquire("a", 0, 2).refuse("c", 1, 5).release("a", 3, 4).refuse("b", 6, 7), broken},
 		{"no token of one that was refused", begin().acquire("a", 0, 2).refuse("b", 3, 4, fenced), kept},
 		{"a renewal that revives", begin().acquire("a", 0, 2).renew("a", 130, 131, before(100)), broken},
 		{"a renewal that revives behind a loss", begin().acquire("a", 0, 2).lose(50, 51).renew("a", 130, 131, before(100)), broken},

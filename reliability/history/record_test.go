@@ -61,6 +61,24 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
+// TestOpenAttempt checks that an acquire that is refused in the end is recorded as open if an attempt
+// of it had an unknown outcome.
+func TestOpenAttempt(t *testing.T) {
+	t.Parallel()
+	for _, last := range []error{locker.ErrUnknownOutcome, locker.ErrNotAcquired} {
+		rec := history.NewRecorder(time.Now(), nil)
+		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+			locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Err: last})
+			return nil, locker.ErrNotAcquired
+		})
+		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})
+		events := rec.Events()
+		if e := events[len(events)-1]; e.Outcome != history.Refused || e.Open != (last == locker.ErrUnknownOutcome) { //nolint:errorlint // of the table
+			t.Errorf("%v: %+v", last, e)
+		}
+	}
+}
+
 func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

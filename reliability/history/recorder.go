@@ -2,8 +2,10 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -105,7 +107,13 @@ func (c *Client) end(e Event, err error) {
 // Acquire acquires through l. Request.TTL must be set: the check needs it.
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
 	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
-	lock, err := l.Acquire(ctx, req)
+	var open atomic.Bool
+	lock, err := l.Acquire(locker.WithTrace(ctx, &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) {
+		if errors.Is(info.Err, locker.ErrUnknownOutcome) {
+			open.Store(true)
+		}
+	}}), req)
+	e.Open = open.Load()
 	if err != nil {
 		c.end(e, err)
 		return nil, err

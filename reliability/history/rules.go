@@ -124,12 +124,13 @@ func (l *lease) ends() bool {
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
-// brought about, or one that was sent more than once; a conversion or a resume without an answer.
+// brought about, or one that was sent more than once, or whose wait for a holder ended during an
+// attempt; a conversion or a resume without an answer.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
 		switch {
-		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || r.resent(e)):
+		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Open || r.resent(e)):
 			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
