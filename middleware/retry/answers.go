@@ -186,7 +186,7 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Dura
 	case w.ownedBy(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
-	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)):
+	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !w.mayReenter():
 		o = outcome{held: &locker.ContentionError{Name: q.name}, assumed: true, at: now}
 	}
 	if o.err != nil || o.heldHere(now) {
@@ -199,4 +199,18 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Dura
 // attempt: it may enter again.
 func (w *waiter) ownedBy(o outcome) bool {
 	return o.held != nil && w.owner != "" && w.owner == o.held.Owner && w.began > 0
+}
+
+// mayReenter reports whether w's owner may be the one that has the lock, though nobody has said so:
+// an early attempt of w got no answer, or a request of the same owner is ahead.
+func (w *waiter) mayReenter() bool {
+	if w.owner == "" {
+		return false
+	}
+	for v := w.ahead; v != nil; v = v.ahead {
+		if v.owner == w.owner {
+			return true
+		}
+	}
+	return w.began > 0
 }

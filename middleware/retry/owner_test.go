@@ -247,3 +247,25 @@ func TestOwnerIsNotRefusedByItself(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnerIsNotRefusedBehindItself checks that a request whose attempt got no answer does not end
+// as "held by another" because others are ahead.
+func TestOwnerIsNotRefusedBehindItself(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []string{"me", "rival"} { // behind a rival, its attempt may have succeeded
+		t.Run(ahead, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				l := wrap(t, locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+					<-ctx.Done()
+					return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+				}), retry.Config{Policy: constant(100 * ms)})
+				s.begin(t.Context(), l, locker.Request{Owner: ahead, MaxWait: 200 * ms})
+				elapse(10 * ms)
+				behind := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 50 * ms})
+				elapse(300 * ms)
+				synctest.Wait()
+				match(t, behind.err, []error{locker.ErrUnknownOutcome, locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
+			})
+		})
+	}
+}
