@@ -1,0 +1,157 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// A client whose own timer notices the deadline before the ctx does is no outage for those behind,
+// who need not wait for the ctx either.
+func TestClientNoticesDeadlineFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if req.Note == "late" {
+				elapse(500 * ms)
+				return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, os.ErrDeadlineExceeded)
+			}
+			return s.Acquire(ctx, req)
+		})
+		l := wrap(t, inner, retry.Config{Policy: constant(time.Second)})
+		s.latency = time.Second
+		late, cancel := context.WithTimeout(t.Context(), 510*ms)
+		defer cancel()
+		leader := s.begin(lateContext{late, s.start.Add(500 * ms)}, l, locker.Request{Note: "late"})
+		next := s.begin(t.Context(), l, locker.Request{})
+		behind := s.begin(t.Context(), l, locker.Request{MaxWait: 505 * ms})
+		elapse(2 * time.Second)
+		leader.wantError(t, 510*ms, context.DeadlineExceeded, locker.ErrUnknownOutcome)
+		next.wantLock(t, 1500*ms)
+		behind.wantError(t, 505*ms, locker.ErrMaxWait, locker.ErrNotAcquired)
+	})
+}
+
+// An attempt of one's own whose outcome is unknown stays so, whatever others of the process find.
+func TestOwnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	dial := errors.New("connection refused")
+	tests := []struct {
+		name   string
+		others error // nil: held by another
+		want   []error
+		text   string
+	}{
+		{"another was not sent", driver.NotSent(dial), []error{locker.ErrUnknownOutcome, dial}, "connection refused; the outcome of an earlier attempt is unknown; gave up"},
+		{"another is unknown", fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, dial), []error{locker.ErrUnknownOutcome, dial}, "outcome is unknown: connection refused; gave up"},
+		{"another is refused", nil, []error{locker.ErrNotAcquired}, "held by another"},
+		{"another is silent", errSilent, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.noPubSub = true
+				inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+					switch {
+					case req.Owner == "":
+						return nil, errUnknown
+					case tt.others == nil:
+						s.hold()
+						return s.Acquire(ctx, req)
+					case tt.others == errSilent: //nolint:errorlint // the test's own mark
+						<-ctx.Done()
+						return nil, ctx.Err()
+					default:
+						return nil, tt.others
+					}
+				})
+				l := wrap(t, inner, retry.Config{Policy: constant(time.Minute)})
+				a := s.begin(t.Context(), l, locker.Request{MaxWait: 2 * time.Second})
+				elapse(100 * ms)
+				s.begin(t.Context(), l, locker.Request{Owner: "b", MaxWait: 5 * time.Second})
+				elapse(10 * time.Second)
+				a.wantError(t, 2*time.Second, append(tt.want, locker.ErrMaxWait)...)
+				match(t, a.err, nil, []error{driver.ErrNotSent})
+				if driver.NotExecuted(a.err) || !strings.Contains(a.err.Error(), tt.text) {
+					t.Errorf("not executed: %t, text %q\nwant %q", driver.NotExecuted(a.err), a.err, tt.text)
+				}
+			})
+		})
+	}
+}
+
+var errSilent = errors.New("no answer")
+
+// A driver that is closed between two attempts decides nothing about the first.
+func TestClosedAfterUnknownOutcome(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.answer = func(n int, _ locker.Request) error { return []error{errUnknown, driver.ErrClosed}[n] }
+		_, err := wrap(t, s, retry.Config{Policy: constant(time.Second)}).Acquire(t.Context(), locker.Request{Name: name})
+		match(t, err, []error{locker.ErrUnknownOutcome, driver.ErrClosed}, []error{driver.ErrNotSent})
+	})
+}
+
+// A caller without patience, who gets no answer in its time, is no outage for one who waits for the
+// end of a lease. Many such callers one after the other are none either: no answer was due.
+func TestImpatientCallers(t *testing.T) {
+	t.Parallel()
+	for _, callers := range []int{1, 100} {
+		t.Run(fmt.Sprint(callers), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.noPubSub, s.latency, s.lease = true, 30*ms, time.Minute
+				s.hold()
+				l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
+				patient := s.begin(t.Context(), l, locker.Request{MaxWait: 4 * time.Second})
+				elapse(500 * ms)
+				for range callers {
+					impatient := s.begin(t.Context(), l, locker.Request{Owner: "impatient", MaxWait: 20 * ms})
+					elapse(30 * ms)
+					if synctest.Wait(); !impatient.done || impatient.err == nil {
+						t.Errorf("an impatient caller returned: %t, with %v", impatient.done, impatient.err)
+					}
+				}
+				elapse(4 * time.Second)
+				if n := len(s.times()); n != 1+callers {
+					t.Errorf("%d attempts, want %d", n, 1+callers)
+				}
+				patient.wantError(t, 4*time.Second, locker.ErrNotAcquired)
+			})
+		})
+	}
+}
+
+// A server that stops answering is an outage after a second, even if no attempt lasts that long.
+func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		s.hold()
+		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if len(s.times()) == 0 {
+				return s.Acquire(ctx, req)
+			}
+			<-ctx.Done()
+			return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+		})
+		l := wrap(t, inner, retry.Config{Policy: constant(100 * ms)})
+		waiters := []*result{s.begin(t.Context(), l, locker.Request{MaxWait: 400 * ms})}
+		for range 20 { // each one leads, and has an attempt in flight, for 200 ms
+			elapse(200 * ms)
+			waiters = append(waiters, s.begin(t.Context(), l, locker.Request{MaxWait: 400 * ms}))
+		}
+		elapse(time.Second)
+		synctest.Wait()
+		for i, r := range waiters {
+			if want := i <= 3; !r.done || errors.Is(r.err, locker.ErrNotAcquired) != want {
+				t.Errorf("waiter %d, until %v: contention: %t, %v", i, r.at, !want, r.err)
+			}
+		}
+	})
+}
