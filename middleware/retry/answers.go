@@ -102,7 +102,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 			q.reentry = reentry{}
 		}
 		for i := range q.lines {
-			for v := q.lines[i].first; v != nil && q.owned > 0; v = v.behind {
+			for v := q.lines[i].first; v != nil && len(q.owners) > 0; v = v.behind {
 				if v.owner != "" {
 					v.setUnchecked(staysUnchecked(v.unchecked, v.owner, refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
 				}
@@ -173,10 +173,9 @@ func (w *waiter) howLong() timing {
 }
 
 // latest returns the later of own, which is w's own outcome, and the one that was recorded last,
-// unless that says that w's own owner holds the lock. If
-// there is neither and others are ahead, or were all the time, the lock counts as held by them.
-// outage is how long the queue has waited for an answer, if that outcome is too old for it: zero if
-// it is not.
+// unless that says that w's own owner holds the lock. If there is neither and others are ahead, or
+// were all the time, the lock counts as held by them. outage is how long the queue has waited for
+// an answer, if that outcome is too old for it: zero if it is not.
 func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -195,22 +194,18 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Dura
 	return o, q.timing.outage(q.silence.length(now))
 }
 
-// ownedBy reports whether o says that w's own owner holds the lock, which is no refusal of w's own
-// attempt: it may enter again.
+// ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w, which
+// may be able to enter again.
 func (w *waiter) ownedBy(o outcome) bool {
-	return o.held != nil && w.owner != "" && w.owner == o.held.Owner && w.began > 0
+	return o.held != nil && w.owner != "" && w.owner == o.held.Owner
 }
 
 // mayReenter reports whether w's owner may be the one that has the lock, though nobody has said so:
-// an early attempt of w got no answer, or a request of the same owner is ahead.
+// an early attempt of w got no answer, or another request of the same owner is in the queue.
 func (w *waiter) mayReenter() bool {
-	if w.owner == "" {
-		return false
+	others := w.queue.owners[w.owner]
+	if !w.left {
+		others--
 	}
-	for v := w.ahead; v != nil; v = v.ahead {
-		if v.owner == w.owner {
-			return true
-		}
-	}
-	return w.began > 0
+	return w.owner != "" && (w.began > 0 || others > 0)
 }

@@ -269,3 +269,22 @@ func TestOwnerIsNotRefusedBehindItself(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnerWithoutAnAttemptIsNotRefusedByItself checks that a request does not end as "held by
+// another" where its own owner has the lock and there was no time to enter again.
+func TestOwnerWithoutAnAttemptIsNotRefusedByItself(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		stuck := newHangingReentrant(s)
+		l := wrap(t, s, retry.Config{Policy: constant(time.Second)})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		elapse(10 * ms)
+		s.begin(ctx, l, locker.Request{Owner: "stuck"})
+		nested := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 50 * ms})
+		elapse(100 * ms)
+		synctest.Wait()
+		match(t, nested.err, []error{locker.ErrMaxWait}, []error{locker.ErrNotAcquired})
+		close(stuck)
+		cancel()
+	})
+}

@@ -53,7 +53,7 @@ type queue struct {
 	closed bool
 
 	early     early
-	owned     int                           // waiters that have an owner
+	owners    map[string]int                // how many waiters each owner has
 	unchecked struct{ first, last *waiter } // those who are unchecked
 	reentry   reentry
 	known     outcome // of the latest attempt of anyone here that others may know of
@@ -82,7 +82,10 @@ func (qs *queues) enter(name string, shared bool, owner string) *waiter {
 	q.entered++
 	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner}
 	if owner != "" {
-		q.owned++
+		if q.owners == nil {
+			q.owners = map[string]int{}
+		}
+		q.owners[owner]++
 		w.setUnchecked(true)
 	}
 	q.size++
@@ -137,7 +140,9 @@ func (q *queue) remove(w *waiter) driver.Subscription {
 	}
 	q.size--
 	if w.owner != "" {
-		q.owned--
+		if q.owners[w.owner]--; q.owners[w.owner] == 0 {
+			delete(q.owners, w.owner)
+		}
 		w.setUnchecked(false)
 	}
 	q.endEarly(w)
