@@ -14,7 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Who tries for a while, and finds the lock held by others of the same process all the time, was refused: false, and no error.
+// TestTryAgainstItsOwnProcess checks that Try returns false, and no error, where others of the
+// process hold the lock all the time. An attempt that hangs because the machine stands still is an
+// error of its caller, and of those that it kept from making an attempt.
 func TestTryAgainstItsOwnProcess(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -23,15 +25,17 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 			t.Parallel()
 			drv := client.Open(t, server.Addr())
 			l := wrap(t, locker.Must(single.New(drv, single.Config{})), retry.Config{})
-			const wait = 100 * time.Millisecond
-			var ran, refused, stalled atomic.Int64
+			const callers, wait = 16, 100 * time.Millisecond
+			var ran, refused, stalled, behind atomic.Int64
 			end := time.Now().Add(900 * time.Millisecond)
 			var wg sync.WaitGroup
-			for range 16 {
+			for range callers {
 				wg.Go(func() {
 					for time.Now().Before(end) {
-						var slowest time.Duration // attempt of this call
+						var attempts int // of this call
+						var slowest time.Duration
 						ctx := locker.WithTrace(t.Context(), &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) {
+							attempts++
 							slowest = max(slowest, info.Elapsed)
 						}})
 						ok, err := locker.Try(ctx, l, locker.Request{Name: client.Name, MaxWait: wait}, func(context.Context, *locker.Lock) error {
@@ -39,8 +43,10 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 							return nil
 						})
 						switch {
-						case err != nil && slowest >= wait/2: // the machine stood still
+						case err != nil && slowest >= wait/2:
 							stalled.Add(1)
+						case err != nil && attempts == 0:
+							behind.Add(1)
 						case err != nil:
 							t.Errorf("Try with attempts of %v at most: %v", slowest, err)
 						case ok:
@@ -52,7 +58,10 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			t.Logf("%d ran, %d were refused, %d had no answer in %v", ran.Load(), refused.Load(), stalled.Load(), wait/2)
+			t.Logf("%d ran, %d were refused, %d had no answer in %v, and %d waited behind those", ran.Load(), refused.Load(), stalled.Load(), wait/2, behind.Load())
+			if behind.Load() > callers*stalled.Load() {
+				t.Errorf("%d calls that made no attempt returned an error, behind %d that had no answer", behind.Load(), stalled.Load())
+			}
 			if ran.Load() == 0 || refused.Load() == 0 {
 				t.Error("want some that ran, and some that were refused")
 			}
