@@ -79,8 +79,13 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"strategies/reentrant"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
+		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
+	},
+	{
+		program: []string{"strategies/keylock"},
+		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
+		why:     "whoever writes a strategy takes on no client",
 	},
 	{
 		program: []string{"strategies/redlock"},
@@ -89,12 +94,12 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"strategies/rwhash"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
+		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
 		program: []string{"strategies/single"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/..."},
+		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
@@ -134,7 +139,8 @@ var arrows = []arrow{
 	{
 		program: []string{"."},
 		with: []string{
-			"locker", "locker/driver", "middleware/retry", "strategies/internal/...", "strategies/single", "strategies/watchdog",
+			"locker", "locker/driver", "middleware/retry", "strategies/internal/...", "strategies/keylock/...", "strategies/single",
+			"strategies/watchdog",
 		},
 		outside: []string{backoff},
 		why:     "the usual chain leaves the client to the program, and telemetry out",

@@ -5,12 +5,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
 // Locker is the reentrant strategy over one driver. It implements locker.Locker and locker.Inspector.
 type Locker struct {
-	leases *lease.Locker
+	leases *keylock.Locker
 }
 
 var (
@@ -21,7 +21,7 @@ var (
 // New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a Config.MinReplicas that drv
 // cannot wait for.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
-	leases, err := lease.New(drv, lease.Config(cfg), &layout)
+	leases, err := keylock.New(drv, keylock.Config(cfg), &layout)
 	if err != nil {
 		return nil, err
 	}
@@ -40,5 +40,5 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // Inspect implements locker.Inspector with one script, in time that grows with the number of holds. A key that is not a
 // lock of this package is an error.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	return l.leases.Inspect(ctx, name, inspectScript, lease.ReadState)
+	return l.leases.Inspect(ctx, name, inspectScript, keylock.ReadState)
 }

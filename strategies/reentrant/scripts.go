@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/holds"
-	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
 //go:embed lua/lock.lua
@@ -43,7 +43,7 @@ var common = form + holds.Lua + lockLua
 
 var inspectScript = driver.NewScript(common + inspectLua)
 
-var layout = lease.Layout{
+var layout = keylock.Layout{
 	Strategy:    "reentrant",
 	SendHolder:  true,
 	Acquire:     driver.NewScript(acquireFreeLua + common + holds.FenceLua + acquireLua),
@@ -52,7 +52,7 @@ var layout = lease.Layout{
 	Renew:       driver.NewScript(common + holds.RenewLua),
 	Release:     driver.NewScript(releaseOnlyLua + common + releaseLua),
 	RaiseFence:  driver.NewScript(common + holds.FenceLua + raiseFenceLua),
-	CheckResume: lease.SameOwner("reentrant"),
+	CheckResume: keylock.SameOwner("reentrant"),
 	Value:       func(string, string) string { return locker.NewToken() },
-	Holder:      lease.ReadHolder,
+	Holder:      keylock.ReadHolder,
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
-	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -261,7 +261,7 @@ func (m *model) inspect(reply driver.Reply) {
 	}
 	n, exclusive := m.others("")
 	left := time.Duration(max(till-m.now(), 0)) * time.Millisecond
-	state, err := lease.ReadState(name, reply)
+	state, err := keylock.ReadState(name, reply)
 	if err != nil || state.Holds != n || state.Held != (n > 0) || state.Left != left || n > 0 && (state.Mode == locker.Exclusive) != (exclusive > 0) {
 		m.t.Errorf("state %+v, %v; want %s", state, err, m.dump())
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
 // Locker is the rwhash strategy over one driver. It implements locker.Locker and locker.Inspector.
 type Locker struct {
-	leases *lease.Locker
+	leases *keylock.Locker
 }
 
 var (
@@ -28,7 +28,7 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	}
 	own := layout
 	own.Extra = []string{strconv.FormatInt(turn.Milliseconds(), 10)}
-	leases, err := lease.New(drv, lease.Config{
+	leases, err := keylock.New(drv, keylock.Config{
 		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout,
 	}, &own)
 	if err != nil {
@@ -49,5 +49,5 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // Inspect implements locker.Inspector with one script, in time that grows with the number of holds. Owner, Note and Left are
 // those of the hold that ends last. A key that is not a lock of this package is an error.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	return l.leases.Inspect(ctx, name, inspectScript, lease.ReadState)
+	return l.leases.Inspect(ctx, name, inspectScript, keylock.ReadState)
 }

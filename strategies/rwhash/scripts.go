@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/holds"
-	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
 //go:embed lua/lock.lua
@@ -49,7 +49,7 @@ var common = form + holds.Lua + lockLua
 
 var inspectScript = driver.NewScript(common + inspectLua)
 
-var layout = lease.Layout{
+var layout = keylock.Layout{
 	Strategy:    "rwhash",
 	SendHolder:  true,
 	Shared:      true,
@@ -60,7 +60,7 @@ var layout = lease.Layout{
 	Release:     driver.NewScript(releaseOnlyLua + common + turnsLua + releaseLua),
 	Convert:     driver.NewScript(common + holds.FenceLua + turnsLua + convertLua),
 	RaiseFence:  driver.NewScript(common + holds.FenceLua + raiseFenceLua),
-	CheckResume: lease.SameOwner("rwhash"),
+	CheckResume: keylock.SameOwner("rwhash"),
 	Value:       func(string, string) string { return locker.NewToken() },
-	Holder:      lease.ReadHolder,
+	Holder:      keylock.ReadHolder,
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
-	"github.com/holdfast-go/holdfast/strategies/internal/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
 //go:embed lua/acquire.lua
@@ -35,7 +35,7 @@ var common = fmt.Sprintf("local most = %d\n", maxValue) + fencing.ReadLua
 
 var inspectScript = driver.NewScript(common + inspectLua)
 
-var layout = lease.Layout{
+var layout = keylock.Layout{
 	Strategy:   "single",
 	SetNX:      true,
 	Acquire:    driver.NewScript(common + fencing.Lua + acquireLua),

@@ -1,0 +1,109 @@
+package keylock_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// failovers names the environment variable that says how many failovers of a kind to make. Default: a few.
+const failovers = "HOLDFAST_FAILOVERS"
+
+// TestFailoverKeepsWhatIsAcknowledged kills masters right after a grant and makes the replica the next master. What a replica
+// had to acknowledge must be there; what it had not, is lost where the link has any latency. The log has the shares.
+func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // one failover after the other, or the machine is the lag
+	t.Parallel()
+	redistest.Need(t)
+	n := 3
+	if text := os.Getenv(failovers); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", failovers, err)
+		}
+	}
+	for _, link := range []struct {
+		name  string
+		delay time.Duration
+	}{{"loopback", 0}, {"link of 2 ms", 2 * time.Millisecond}} {
+		for _, replicas := range []int{0, 1} {
+			lost := 0
+			unproved := func() bool { return replicas == 0 && link.delay > 0 && lost == 0 } // a busy machine kills late
+			made := 0
+			for ; made < n || unproved() && made < 10*n; made++ {
+				t.Run(fmt.Sprintf("%s, %d replicas, %d", link.name, replicas, made), func(t *testing.T) {
+					if lostInFailover(t, clients.All[made%len(clients.All)], link.delay, replicas) {
+						lost++
+					}
+				})
+			}
+			t.Logf("%s, MinReplicas %d: %d of %d locks were lost", link.name, replicas, lost, made)
+			switch {
+			case replicas > 0 && lost > 0:
+				t.Errorf("%s: %d locks were lost that a replica had acknowledged", link.name, lost)
+			case unproved():
+				t.Errorf("%s: no lock was lost: this proves nothing", link.name)
+			}
+		}
+	}
+}
+
+// lostInFailover tells whether a lock is gone after a failover right behind its grant.
+func lostInFailover(t *testing.T, c clients.Client, delay time.Duration, replicas int) bool {
+	t.Helper()
+	master := redistest.Start(t, redistest.Options{})
+	addr := master.Addr()
+	if delay > 0 {
+		addr = redistest.StartRelay(t, addr, delay).Addr()
+	}
+	replica := redistest.StartReplica(t, master, addr)
+	l := locker.Must(single.New(c.Open(t, master.Addr()), single.Config{MinReplicas: replicas}))
+	for range 3 { // connections and scripts are there
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "warm"})
+		if err != nil {
+			t.Fatalf("acquire: %v", err)
+		}
+		wantNone(t, lock.Release(t.Context()))
+	}
+	if _, err := l.Acquire(t.Context(), locker.Request{Name: name}); err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	wantNone(t, master.Kill())
+	replica.MustCommand(t, "REPLICAOF", "NO", "ONE")
+	return replica.MustCommand(t, "EXISTS", name) == int64(0)
+}
+
+// BenchmarkAcquire is an acquire and a release of a free name on a master with one replica, which must acknowledge it or not.
+func BenchmarkAcquire(b *testing.B) {
+	master := redistest.Start(b, redistest.Options{})
+	redistest.StartReplica(b, master, master.Addr())
+	for _, c := range clients.All {
+		drv := c.Open(b, master.Addr())
+		for _, s := range strategies {
+			for _, replicas := range []int{0, 1} {
+				b.Run(fmt.Sprintf("%s/%s/replicas=%d", c.Name, s.name, replicas), func(b *testing.B) {
+					l := locker.Must(s.new(drv, settings{replicas: replicas}))
+					var acquiring time.Duration
+					for b.Loop() {
+						start := time.Now()
+						lock, err := l.Acquire(b.Context(), locker.Request{Name: "bench"})
+						acquiring += time.Since(start)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if err := lock.Release(b.Context()); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(acquiring.Microseconds())/float64(b.N), "µs/acquire")
+				})
+			}
+		}
+	}
+}

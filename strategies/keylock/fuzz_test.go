@@ -1,0 +1,280 @@
+package keylock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// hostile is a driver behind which a stream of replies in RESP answers, one after another, whatever is sent. An error reply is
+// one; a reply that is none of a script's is an error, as of any adapter. At the end of the stream the server is gone.
+type hostile struct {
+	driver.Driver
+	replies *resp.Reader
+	last    driver.Reply // to the last script
+	lastErr error
+	set     bool // SET was answered with OK last
+	open    bool // an answer did not come
+	sent    int
+	behind  []func(context.Context)
+}
+
+func (d *hostile) next() (any, error) {
+	d.sent++
+	v, err := d.replies.Read()
+	if err != nil {
+		return nil, driver.NotSent(io.EOF)
+	}
+	switch v := v.Any().(type) {
+	case resp.Error:
+		return nil, driver.NewServerError(string(v), v)
+	case float64:
+		return nil, errCut
+	default:
+		return v, nil
+	}
+}
+
+func (d *hostile) SetNX(context.Context, string, string, time.Duration) (bool, error) {
+	d.last, d.lastErr = driver.Reply{}, nil
+	v, err := d.next()
+	d.set = err == nil && v == "OK"
+	d.open = d.open || err != nil && !driver.NotExecuted(err)
+	return d.set, err
+}
+
+func (d *hostile) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	d.set = false
+	v, err := d.next()
+	if err == nil {
+		d.last, err = driver.NewReply(v)
+	}
+	if d.lastErr = err; err != nil {
+		d.last = driver.Reply{}
+		d.open = d.open || !driver.NotExecuted(err)
+	}
+	return d.last, err
+}
+
+// Background keeps what is to be done for the end, so that each answer is to what the test asked.
+func (d *hostile) Background(f func(context.Context)) bool {
+	d.behind = append(d.behind, f)
+	return true
+}
+
+func (d *hostile) Info() driver.Info { return driver.Info{Client: "hostile"} }
+
+var errCut = errors.New("connection cut")
+
+// is tells whether the last reply begins with one of these numbers.
+func (d *hostile) is(status ...int64) bool {
+	got, err := d.last.Int(0)
+	return d.lastErr == nil && err == nil && slices.Contains(status, got)
+}
+
+// text and number tell whether the last reply has such a value there.
+func (d *hostile) text(i int) bool   { _, err := d.last.Text(i); return err == nil }
+func (d *hostile) number(i int) bool { _, err := d.last.Int(i); return err == nil }
+
+// fence is the fencing token in the last reply, -1 where there is none.
+func (d *hostile) fence() int64 {
+	text, _ := d.last.Text(1)
+	if fence, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return max(fence, -1)
+	}
+	return -1
+}
+
+// Whatever a server answers, nothing panics or hangs, every error is one that a caller can tell, and nothing is held, renewed,
+// converted, raised, seen or released but by a reply that says so.
+func FuzzReplies(f *testing.F) {
+	const (
+		grant   = "*3\r\n:1\r\n$1\r\n5\r\n:0\r\n"
+		plain   = "*3\r\n:1\r\n$1\r\n0\r\n:0\r\n"
+		yes, no = ":1\r\n", ":0\r\n"
+		refusal = "*4\r\n:0\r\n$1\r\no\r\n$1\r\nn\r\n:7\r\n"
+		cut     = ",1\r\n"
+	)
+	for strategy := range uint8(len(strategies)) {
+		f.Add(strategy, uint8(0), "", []byte(refusal))
+		f.Add(strategy, uint8(0), "", []byte("*3\r\n:0\r\n$1\r\nx\r\n:-1\r\n"))
+		f.Add(strategy, uint8(0), "r", []byte("+OK\r\n"+yes+yes))
+		f.Add(strategy, uint8(1), "rfirud", []byte(grant+yes+grant+"*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n:9\r\n:1\r\n:1\r\n"+yes+plain+grant+yes))
+		f.Add(strategy, uint8(2), "ud", []byte(plain+plain+refusal+plain+no))
+		f.Add(strategy, uint8(4), "i", []byte(plain+"*2\r\n$1\r\nx\r\n:-1\r\n"+yes))
+		f.Add(strategy, uint8(5), "rr", []byte(cut+cut+grant+cut+yes+":2\r\n"+cut+no))
+		f.Add(strategy, uint8(1), "fri", []byte(grant+"-ERR no\r\n-WRONGTYPE no\r\n*2\r\n:-1\r\n$1\r\nx\r\n-OOM no\r\n-MOVED 1 x\r\n-LOADING\r\n"))
+	}
+	f.Fuzz(func(t *testing.T, strategy, flags uint8, ops string, stream []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			d := &hostile{replies: resp.NewReader(bytes.NewReader(stream))}
+			s := strategies[int(strategy)%len(strategies)]
+			h := &victim{T: t, hostile: d, l: locker.Must(s.new(d, settings{})), hash: s.name != "single", rw: s.name == "rwhash"}
+			h.run(flags, ops[:min(len(ops), 8)])
+			for len(d.behind) > 0 {
+				clean := d.behind[0]
+				d.behind = d.behind[1:]
+				clean(t.Context())
+			}
+		})
+	})
+}
+
+// victim is a strategy over a hostile server.
+type victim struct {
+	*testing.T
+	*hostile
+	l        locker.Locker
+	hash, rw bool
+	fenced   bool
+	lock     *locker.Lock
+	lease    locker.Lease
+}
+
+// run acquires or resumes, does some of what can be done with a lock, and releases.
+func (v *victim) run(flags uint8, ops string) {
+	v.fenced = flags&1 != 0
+	req := locker.Request{Name: name, Fenced: v.fenced}
+	if v.rw && flags&2 != 0 {
+		req.Mode = locker.Shared
+	}
+	if flags&4 != 0 {
+		req.Resume = locker.NewHandle(locker.Grant{Name: name, Owner: "o", Token: locker.NewToken(), Mode: req.Mode})
+	}
+	if flags&8 != 0 {
+		v.inspect()
+	}
+	v.acquire(req)
+	if v.lock == nil {
+		return
+	}
+	for _, op := range ops {
+		v.sent, v.lastErr, v.last, v.set = 0, nil, driver.Reply{}, false
+		v.do(op)
+	}
+	v.release()
+}
+
+func (v *victim) acquire(req locker.Request) {
+	lock, err := v.l.Acquire(v.Context(), req)
+	if v.known("acquire", err); err != nil {
+		if lock != nil {
+			v.Errorf("a lock beside %v", err)
+		}
+		return
+	}
+	v.lock = lock
+	locker.WrapLease(lock, func(lease locker.Lease) locker.Lease { v.lease = lease; return lease })
+	switch fence := v.fence(); {
+	case v.set && !v.fenced && req.Resume.IsZero() && lock.Fence() == 0:
+	case !v.is(1, 2), fence < 0, fence > 0 != v.fenced, lock.Fence() != fence, v.rw && !v.number(2):
+		v.Errorf("held, with fence %d, by the reply %+v", lock.Fence(), v.last)
+	}
+}
+
+func (v *victim) do(op rune) {
+	deadline, mode, fence := v.lock.Deadline(), v.lock.Mode(), v.lock.Fence()
+	var err error
+	switch op {
+	case 'r':
+		if err = v.lock.Renew(v.Context(), time.Hour); err == nil && !v.is(1) {
+			v.Errorf("renewed by the reply %+v", v.last)
+		}
+	case 'u', 'd':
+		to, convert := locker.Exclusive, v.lock.Upgrade
+		if op == 'd' {
+			to, convert = locker.Shared, v.lock.Downgrade
+		}
+		if err = convert(v.Context()); err == nil && (v.lock.Mode() != to || v.sent > 0 && (!v.is(1, 2) || v.fence() < 0)) {
+			v.Errorf("now %v, by the reply %+v", v.lock.Mode(), v.last)
+		}
+		if err == nil && v.sent > 0 && to == locker.Exclusive && v.fence() > 0 != v.fenced {
+			v.Errorf("upgraded, fenced: %v, by the reply %+v", v.fenced, v.last)
+		}
+		if err != nil && v.lock.Mode() != mode && (v.lock.Mode() == locker.Exclusive || !errors.Is(err, locker.ErrUnknownOutcome)) {
+			v.Errorf("now %v, in spite of %v", v.lock.Mode(), err)
+		}
+	case 'f':
+		var term locker.Term
+		term, err = v.lease.Do(v.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: fence + 1})
+		if err == nil && (!v.is(1) || v.fence() <= fence || term.Fence != v.fence()) {
+			v.Errorf("raised over %d, to %d, by the reply %+v", fence, term.Fence, v.last)
+		}
+		return
+	case 'i':
+		v.inspect()
+	}
+	v.known(string(op), err)
+	if err != nil && !v.lock.Deadline().Equal(deadline) {
+		v.Errorf("the Deadline went from %v to %v in spite of %v", deadline, v.lock.Deadline(), err)
+	}
+}
+
+func (v *victim) inspect() {
+	state, err := v.l.(locker.Inspector).Inspect(v.Context(), name)
+	v.known("inspect", err)
+	var ok bool
+	switch {
+	case err != nil:
+		ok = !state.Held
+	case v.hash && state.Held:
+		holds, _ := v.last.Int(4)
+		ok = v.is(1) && v.text(1) && v.text(2) && v.number(3) && holds > 0
+	case v.hash:
+		ok = v.is(0)
+	case state.Held:
+		ok = v.text(0) && v.number(1)
+	default:
+		ok = v.last.IsNil(0) && v.number(1)
+	}
+	if !ok || state.Left < 0 || state.Held != (state.Holds > 0) {
+		v.Errorf("%+v is seen in the reply %+v, %v", state, v.last, err)
+	}
+}
+
+func (v *victim) release() {
+	lost := v.lock.Err()
+	v.open = false
+	err := v.lock.Release(v.Context())
+	v.known("release", err)
+	gone := v.open && (v.is(0) || driver.CodeOf(v.lastErr) == "WRONGTYPE") // or somebody else's by now
+	if err == nil && (lost != nil || !v.is(1) && !gone) {
+		v.Errorf("released by the reply %+v", v.last)
+	}
+}
+
+// known demands that a caller can tell what err is.
+func (v *victim) known(what string, err error) {
+	if err == nil {
+		return
+	}
+	if _, ok := errors.AsType[*locker.OpError](err); !ok {
+		v.Errorf("%s: %v is no OpError", what, err)
+	}
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok != errors.Is(err, locker.ErrNotAcquired) || ok && held.RetryAfter < 0 {
+		v.Errorf("%s: %v: %+v", what, err, held)
+	}
+	refused := v.is(0, 3) && v.text(1) && (v.hash && v.text(2) && v.number(3) || !v.hash && v.number(2))
+	if errors.Is(err, locker.ErrNotAcquired) && !refused {
+		v.Errorf("%s: %v, by the reply %+v", what, err, v.last)
+	}
+	_, served := errors.AsType[*driver.ServerError](err)
+	for _, class := range []error{
+		locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome, driver.ErrFinal, driver.ErrNotSent, errors.ErrUnsupported,
+	} {
+		served = served || errors.Is(err, class)
+	}
+	if !served && what != "inspect" {
+		v.Errorf("%s: %v, of no class, by the reply %+v, %v", what, err, v.last, v.lastErr)
+	}
+}

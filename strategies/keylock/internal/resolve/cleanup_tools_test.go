@@ -1,0 +1,128 @@
+package resolve_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
+)
+
+var removal = driver.NewScript("remove")
+
+// server is a driver that answers the tries of clean-ups and notes when they came.
+type server struct {
+	driver.Driver
+	driver.Base
+	reply func(ctx context.Context, key string, n int) (bool, error)
+	late  func() (bool, error) // what SetNX finds out after its ctx
+	start time.Time
+
+	mu    sync.Mutex
+	at    []time.Duration
+	tries map[string]int
+	calls int // under way
+	most  int
+}
+
+func newServer(reply func(ctx context.Context, key string, n int) (bool, error)) *server {
+	return &server{reply: reply, start: time.Now(), tries: map[string]int{}}
+}
+
+func (s *server) Close() error { return s.Shutdown(nil) }
+
+func (s *server) SetNX(ctx context.Context, _, _ string, _ time.Duration) (bool, error) {
+	return driver.Await(ctx, s.late)
+}
+
+func (s *server) Eval(ctx context.Context, _ *driver.Script, keys, _ []string) (driver.Reply, error) {
+	if err := s.Guard(); err != nil {
+		return driver.Reply{}, err
+	}
+	s.mu.Lock()
+	s.at = append(s.at, time.Since(s.start))
+	s.tries[keys[0]]++
+	n := s.tries[keys[0]]
+	s.calls++
+	s.most = max(s.most, s.calls)
+	s.mu.Unlock()
+	removed, err := s.reply(ctx, keys[0], n)
+	s.mu.Lock()
+	s.calls--
+	s.mu.Unlock()
+	if err != nil {
+		return driver.Reply{}, err
+	}
+	if removed {
+		return driver.NewReply(1)
+	}
+	return driver.NewReply(0)
+}
+
+// sent is how many tries came in a span of time.
+func (s *server) sent(from, to time.Duration) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.at {
+		if from <= at && at < to {
+			n++
+		}
+	}
+	return n
+}
+
+// batching is a server to which tries travel together.
+type batching struct{ *server }
+
+func (b batching) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	results := make([]driver.Result, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		wg.Go(func() { results[i].Reply, results[i].Err = b.Eval(ctx, c.Script, c.Keys, c.Args) })
+	}
+	wg.Wait()
+	return results
+}
+
+// residue is what open sends of unknown outcome may leave, and a hold beside it where held says so.
+func residue(t *testing.T, key string, open int, held bool) resolve.Residue {
+	t.Helper()
+	cmd := &script{answers: append(slices.Repeat([]error{errCut}, open), nil)}
+	sends := resolve.Sends{Timeout: time.Second}
+	if err := sends.Resolve(t.Context(), late{cmd}); err != nil {
+		t.Fatalf("Resolve: %v", err)
+	}
+	if sends.Unanswered == nil {
+		sends.Unanswered = new(resolve.Unanswered)
+	}
+	if held {
+		sends.Unanswered.Held()
+	}
+	return resolve.Residue{
+		Sends: sends.Unanswered, Until: time.Now().Add(resolve.OpenFor(time.Second)), Timeout: time.Second,
+		Call: driver.Call{Script: removal, Keys: []string{key}},
+		Read: func(reply driver.Reply, err error) (bool, error) {
+			if err != nil {
+				return false, err
+			}
+			n, err := reply.Int(0)
+			return n == 1, err
+		},
+	}
+}
+
+// late is a script whose late answers count.
+type late struct{ *script }
+
+func (late) ReadLate(v any) resolve.Verdict {
+	switch v {
+	case true:
+		return resolve.Won
+	case false:
+		return resolve.Refused
+	}
+	return resolve.Unclear
+}

@@ -1,0 +1,186 @@
+//nolint:forbidigo // fake time
+package resolve_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
+)
+
+// heldResidue is of a hold that is known to be there.
+func heldResidue(key string, timeout time.Duration, removed func()) resolve.Residue {
+	u := new(resolve.Unanswered)
+	u.Held()
+	return resolve.Residue{
+		Sends: u, Until: time.Now().Add(30 * time.Second), Timeout: timeout,
+		Call: driver.Call{Script: removal, Keys: []string{key}},
+		Read: func(r driver.Reply, err error) (bool, error) {
+			if err != nil {
+				return false, err
+			}
+			n, err := r.Int(0)
+			if n == 1 {
+				removed()
+			}
+			return n == 1, err
+		},
+	}
+}
+
+// TestCleanUpAtTheGate checks that the removal of what is known to be there passes acquires that
+// wait at the gate.
+func TestCleanUpAtTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := driver.NewGate(10)
+		var stop atomic.Bool
+		s := newServer(func(ctx context.Context, _ string, _ int) (bool, error) {
+			if err := g.Enter(ctx); err != nil {
+				return false, err
+			}
+			defer g.Leave()
+			time.Sleep(100 * time.Millisecond)
+			return true, nil
+		})
+		for i := range 2000 {
+			go func() {
+				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+				for !stop.Load() {
+					ctx := driver.Bound(context.Background(), time.Second)
+					if g.Enter(ctx) == nil {
+						time.Sleep(100 * time.Millisecond)
+						g.Leave()
+					}
+					ctx.Stop()
+				}
+			}()
+		}
+		time.Sleep(3 * time.Second)
+		began := time.Now()
+		var within5, ever atomic.Int64
+		for i := range 50 {
+			resolve.CleanUp(s, heldResidue(fmt.Sprint("won", i), time.Second, func() {
+				ever.Add(1)
+				if time.Since(began) < 5*time.Second {
+					within5.Add(1)
+				}
+			}))
+		}
+		time.Sleep(40 * time.Second)
+		if within5.Load() < 50 {
+			t.Errorf("of 50 keys %d were removed within 5 s, %d at all", within5.Load(), ever.Load())
+		}
+		ever.Store(0)
+		for i := range 50 {
+			resolve.CleanUp(s, heldResidue(fmt.Sprint("close", i), time.Second, func() { ever.Add(1) }))
+		}
+		if err := s.Close(); err != nil || ever.Load() < 50 {
+			t.Errorf("Close removed %d of 50 keys: %v", ever.Load(), err)
+		}
+		stop.Store(true)
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// batcher sends many calls at once. One at a frozen node keeps the results of all of them until ctx
+// ends; the others are executed at once.
+type batcher struct{ *server }
+
+func (b batcher) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	results := make([]driver.Result, len(calls))
+	if err := b.Guard(); err != nil {
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
+	frozen := false
+	for i, c := range calls {
+		if strings.HasPrefix(c.Keys[0], "frozen") {
+			frozen, results[i].Err = true, context.DeadlineExceeded
+		} else {
+			results[i].Reply, results[i].Err = b.Eval(ctx, c.Script, c.Keys, c.Args)
+		}
+	}
+	if frozen {
+		<-ctx.Done()
+	}
+	return results
+}
+
+// TestFrozenNodeDelaysNoFirstTry checks that the removal of a key at a node that answers does not
+// wait for those at a frozen one. It measures when the key is removed at the server: the result may
+// come later, with those of the same batch.
+func TestFrozenNodeDelaysNoFirstTry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var removed atomic.Int64
+		s := newServer(nil)
+		s.reply = func(ctx context.Context, key string, _ int) (bool, error) {
+			if strings.HasPrefix(key, "frozen") {
+				<-ctx.Done()
+				return false, ctx.Err()
+			}
+			removed.Store(int64(time.Since(s.start)))
+			return true, nil
+		}
+		b := batcher{s}
+		for i := range 896 {
+			resolve.CleanUp(b, heldResidue(fmt.Sprint("frozen", i), 3*time.Second, func() {}))
+		}
+		time.Sleep(10 * time.Millisecond)
+		began := time.Since(s.start)
+		var read atomic.Bool
+		resolve.CleanUp(b, heldResidue("healthy", 3*time.Second, func() { read.Store(true) }))
+		time.Sleep(40 * time.Second)
+		if d := time.Duration(removed.Load()) - began; d < 0 || d > time.Second || !read.Load() {
+			t.Errorf("the key was removed after %v, want within 1 s; negative: not at all", d)
+		}
+		_ = s.Close()
+		time.Sleep(5 * time.Second)
+	})
+}
+
+// TestFrozenNodeDelaysNoKnownHold checks that the removal of holds that are known to be there does
+// not wait while a frozen node keeps leaving what may be there, 200 in a second.
+func TestFrozenNodeDelaysNoKnownHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const holds = 100
+		var worst, removed atomic.Int64
+		var s *server
+		s = newServer(func(ctx context.Context, key string, _ int) (bool, error) {
+			added, err := time.ParseDuration(key)
+			if err != nil { // at the frozen node
+				<-ctx.Done()
+				return false, ctx.Err()
+			}
+			removed.Add(1)
+			worst.Store(max(worst.Load(), int64(time.Since(s.start)-added)))
+			return true, nil
+		})
+		b := batcher{s}
+		for i := range 10 * holds {
+			r := residue(t, fmt.Sprint("frozen", i), 1, false)
+			r.Timeout = 3 * time.Second
+			resolve.CleanUp(b, r)
+			if i%10 == 0 {
+				resolve.CleanUp(b, heldResidue(time.Since(s.start).String(), 3*time.Second, func() {}))
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if removed.Load() != holds || worst.Load() > int64(50*time.Millisecond) {
+			t.Errorf("%d of %d keys were removed, the slowest after %v; want all within 50 ms",
+				removed.Load(), holds, time.Duration(worst.Load()))
+		}
+		_ = s.Close()
+		time.Sleep(5 * time.Second)
+	})
+}

@@ -1,0 +1,67 @@
+package resolve
+
+// Verdict is what a late answer shows about the send of an acquire.
+type Verdict uint8
+
+const (
+	// Unclear: nothing. It may still be executed.
+	Unclear Verdict = iota
+	// Refused: it was executed and changed nothing, or never will be executed.
+	Refused
+	// Won: it made the hold.
+	Won
+)
+
+// ledger counts the unanswered sends of one acquire and what is known of them. The zero ledger has
+// none.
+type ledger struct {
+	open    int // sends that may still be executed, as far as their answers tell
+	pending int // those of them whose answers can still come
+	found   int // open sends known, other than by their answer, to have been executed
+	present int // holds known to have been created and not known to be removed
+}
+
+// settled reports whether nothing is there and nothing can come any more.
+func (l ledger) settled() bool { return l.present == 0 && l.open <= l.found }
+
+// unanswered counts a send whose answer did not come, and that may come late.
+func (l ledger) unanswered(pending bool) ledger {
+	l.open++
+	if pending {
+		l.pending++
+	}
+	return l
+}
+
+// answered records a late answer.
+func (l ledger) answered(v Verdict) ledger {
+	l.pending--
+	switch {
+	case v == Unclear:
+		return l
+	case v == Refused:
+	case l.found > 0:
+		l.found-- // that was the one
+	default:
+		l.present++
+	}
+	l.open--
+	return l
+}
+
+// executed records that an open send was found to have been executed, and that the hold that it
+// created is kept or was removed.
+func (l ledger) executed() ledger {
+	if l.present > 0 {
+		l.present--
+	} else {
+		l.found++
+	}
+	return l
+}
+
+// absent records that no hold was there when the ledger was l0.
+func (l ledger) absent(l0 ledger) ledger {
+	l.present = max(l.present-l0.present, 0)
+	return l
+}

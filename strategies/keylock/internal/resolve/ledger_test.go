@@ -1,0 +1,125 @@
+package resolve
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Each story is what happens to the sends of an acquire, in order: "send" without an answer that can still come, "wait" with
+// one; "late refused", "late won" and "late lost" answers; "found" executed by a later send or a try; a try that finds
+// nothing, "absent".
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		story   string
+		present int
+		settled bool
+	}{
+		{"", 0, true},
+		{"send", 0, false},
+		{"wait", 0, false},
+		{"wait, late refused", 0, true},
+		{"wait, late lost", 0, false},
+		{"wait, late won", 1, false},
+		{"wait, late won, found", 0, true},
+		{"wait, late won, absent", 0, true},
+		{"wait, found", 0, true},
+		{"wait, found, late won", 0, true},
+		{"wait, found, late refused", 0, true},
+		{"wait, found, late lost", 0, true},
+		{"wait, absent", 0, false},
+		{"send, wait, late refused", 0, false},
+		{"send, wait, late refused, found", 0, true},
+		{"send, wait, found", 0, false},
+		{"send, wait, found, late won", 0, false},
+		{"send, wait, found, late won, found", 0, true},
+		{"wait, wait, late won, late refused", 1, false},
+		{"wait, wait, late won, late refused, found", 0, true},
+		{"wait, wait, found, late refused, late won", 0, true},
+	} {
+		var l ledger
+		for event := range strings.SplitSeq(tt.story, ", ") {
+			switch event {
+			case "send":
+				l = l.unanswered(false)
+			case "wait":
+				l = l.unanswered(true)
+			case "late refused":
+				l = l.answered(Refused)
+			case "late won":
+				l = l.answered(Won)
+			case "late lost":
+				l = l.answered(Unclear)
+			case "found":
+				l = l.executed()
+			case "absent":
+				l = l.absent(l)
+			}
+		}
+		if l.present != tt.present || l.settled() != tt.settled {
+			t.Errorf("%s: %+v, settled: %v; want present %d, settled: %v", tt.story, l, l.settled(), tt.present, tt.settled)
+		}
+	}
+}
+
+// What came to be while a try was under way, its answer does not speak of.
+func TestLedgerAbsentOfATimeBefore(t *testing.T) {
+	t.Parallel()
+	before := ledger{}.unanswered(true)
+	if after := before.answered(Won).absent(before); after.present != 1 {
+		t.Errorf("%+v: a try that was asked before the hold was there has removed it from the ledger", after)
+	}
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		tries int
+		age   time.Duration
+		want  time.Duration
+	}{
+		{1, 0, 10 * time.Millisecond},
+		{2, 10 * time.Millisecond, 20 * time.Millisecond},
+		{7, 630 * time.Millisecond, 640 * time.Millisecond},
+		{8, 1270 * time.Millisecond, time.Second},
+		{12, 5 * time.Second, time.Second},
+		{37, 30 * time.Second, time.Second},
+		{38, time.Minute, 2 * time.Second},
+		{99, 10 * time.Minute, 20 * time.Second},
+		{99, time.Hour, 30 * time.Second},
+	} {
+		if got := pause(tt.tries, tt.age); got != tt.want {
+			t.Errorf("pause(%d, %v) is %v, want %v", tt.tries, tt.age, got, tt.want)
+		}
+	}
+}
+
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	var b budget
+	now := time.Now()
+	spend := func(price int) (n int) {
+		for b.spend(price, now) {
+			n++
+		}
+		return n
+	}
+	if n := spend(costAnswered); n != 100 {
+		t.Errorf("%d at once, want 100", n)
+	}
+	if !b.spend(0, now) {
+		t.Errorf("what is free is refused")
+	}
+	if wait := b.wait(costAnswered, now); wait != 10*time.Millisecond {
+		t.Errorf("the next in %v, want 10ms", wait)
+	}
+	now = now.Add(500 * time.Millisecond)
+	if n := spend(costAnswered); n != 50 {
+		t.Errorf("%d more after half a second, want 50", n)
+	}
+	now = now.Add(time.Hour)
+	if n := spend(costSilent); n != 1000 {
+		t.Errorf("%d at once where nothing answers, want 1000", n)
+	}
+}

@@ -1,0 +1,165 @@
+package resolve_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	errCut     = errors.New("EOF")
+	errRefused = driver.NotSent(errors.New("connection refused"))
+)
+
+func serverError(text string) error { return driver.NewServerError(text, errors.New(text)) }
+
+// script is a command that gets these answers in turn, the last one for ever. A nil answer ends it.
+type script struct {
+	answers []error
+	sentAt  []time.Time
+	hang    bool // every send hangs until its ctx ends
+}
+
+func (s *script) Send(ctx context.Context) error {
+	s.sentAt = append(s.sentAt, time.Now())
+	if s.hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	i := min(len(s.sentAt), len(s.answers)) - 1
+	return s.answers[i]
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	noperm, loading, again := serverError("NOPERM no"), serverError("LOADING wait"), serverError("TRYAGAIN moving")
+	odd := serverError("ERR odd")
+	halfway := serverError("ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command")
+	tests := []struct {
+		name     string
+		answers  []error
+		n, open  int
+		want     []error // what the error matches; none: nil
+		wantNot  []error
+		cancelIn time.Duration
+	}{
+		{name: "answered", answers: []error{nil}, n: 1},
+		{name: "cut once, then answered", answers: []error{errCut, nil}, n: 2, open: 1},
+		{name: "never sent is known", answers: []error{errRefused}, n: 1, want: []error{driver.ErrNotSent}, wantNot: []error{locker.ErrUnknownOutcome}},
+		{name: "refused by the server is known", answers: []error{loading}, n: 1, want: []error{loading}, wantNot: []error{locker.ErrUnknownOutcome}},
+		{name: "an unknown server error is open", answers: []error{odd, nil}, n: 2, open: 1},
+		{name: "a script stopped in its middle is not repeated", answers: []error{halfway}, n: 1, want: []error{locker.ErrUnknownOutcome, halfway}},
+		{name: "a slot on the move passes", answers: []error{again, again, nil}, n: 3},
+		{name: "open, then an outage, then answered", answers: []error{errCut, errRefused, loading, nil}, n: 4, open: 1},
+		{
+			name: "open, then what does not heal", answers: []error{errCut, noperm}, n: 2, open: 1,
+			want: []error{locker.ErrUnknownOutcome, noperm},
+		},
+		{
+			name: "open to the end of the limit", answers: []error{errCut}, n: -1, open: -1,
+			want: []error{locker.ErrUnknownOutcome, errCut}, wantNot: []error{context.Canceled},
+		},
+		{
+			name: "open when ctx ends", answers: []error{errCut}, n: -1, open: -1, cancelIn: 3 * time.Second,
+			want: []error{locker.ErrUnknownOutcome, errCut, context.Canceled},
+		},
+		{
+			name: "a slot that moves for ever, until ctx ends", answers: []error{again}, n: -1, cancelIn: 3 * time.Second,
+			want: []error{context.Canceled}, wantNot: []error{locker.ErrUnknownOutcome},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.cancelIn > 0 {
+					time.AfterFunc(tt.cancelIn, cancel)
+				}
+				sends := resolve.Sends{Timeout: time.Second, Limit: 20 * time.Second}
+				cmd := &script{answers: tt.answers}
+				start := time.Now()
+				err := sends.Resolve(ctx, cmd)
+				if len(tt.want) == 0 && err != nil {
+					t.Errorf("error %v, want none", err)
+				}
+				for _, want := range tt.want {
+					if !errors.Is(err, want) {
+						t.Errorf("error %v does not match %v", err, want)
+					}
+				}
+				for _, not := range tt.wantNot {
+					if errors.Is(err, not) {
+						t.Errorf("error %v matches %v", err, not)
+					}
+				}
+				if tt.n >= 0 && (sends.N != tt.n || sends.Open != tt.open) {
+					t.Errorf("%d sends, %d open; want %d, %d", sends.N, sends.Open, tt.n, tt.open)
+				}
+				if sends.N != len(cmd.sentAt) || !sends.First.Equal(cmd.sentAt[0]) || !sends.Last.Equal(cmd.sentAt[len(cmd.sentAt)-1]) {
+					t.Errorf("sends %d, first %v, last %v; want what was sent: %v", sends.N, sends.First, sends.Last, cmd.sentAt)
+				}
+				if took := time.Since(start); tt.cancelIn > 0 && took != tt.cancelIn {
+					t.Errorf("returned %v after the start, want when ctx ended, %v", took, tt.cancelIn)
+				}
+			})
+		})
+	}
+}
+
+// Contract 4: AttemptTimeout bounds each send, also under a context that never ends.
+func TestResolveBoundsEachSend(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sends := resolve.Sends{Timeout: time.Second, Limit: 3 * time.Second}
+		cmd := &script{hang: true}
+		err := sends.Resolve(context.Background(), cmd)
+		if !errors.Is(err, locker.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want an unknown outcome because of a deadline", err)
+		}
+		if sends.N != 3 || sends.Open != 3 {
+			t.Errorf("%d sends, %d open, want 3 and 3", sends.N, sends.Open)
+		}
+	})
+}
+
+// Contract 7: a cancelled context does not stop the first send, and there is no second.
+func TestResolvePatience(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, answer := range []error{nil, errCut} {
+		sends := resolve.Sends{Timeout: time.Second, Patience: over}
+		err := sends.Resolve(context.Background(), &script{answers: []error{answer}})
+		if sends.N != 1 || (err == nil) != (answer == nil) {
+			t.Errorf("%d sends, error %v after the answer %v", sends.N, err, answer)
+		}
+		if answer != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v does not tell that the context had ended", err)
+		}
+	}
+}
+
+func TestEndedTellsTheCause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 0, locker.ErrMaxWait)
+	defer cancel()
+	<-ctx.Done()
+	if err := resolve.Ended(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, locker.ErrMaxWait) {
+		t.Errorf("error %v, want ctx's error and its cause", err)
+	}
+	if err := resolve.Ended(t.Context()); err != nil {
+		t.Errorf("error %v of a context that lasts", err)
+	}
+}

@@ -1,0 +1,167 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const (
+	resendMin = 5 * time.Millisecond
+	resendMax = 500 * time.Millisecond
+)
+
+// Command sends one command once, within ctx, and keeps its answer. An error is what the driver returned. It must be safe
+// to repeat.
+type Command interface {
+	Send(ctx context.Context) error
+}
+
+// LateReader is implemented by a Command that makes a hold: answers that come too late for Send are read by it.
+type LateReader interface {
+	// ReadLate says what v, which the driver returned without an error, means. It may be called at any time, also after Resolve.
+	ReadLate(v any) Verdict
+}
+
+// Sends is the sending of one command until its outcome is known. The zero value with Timeout set is ready, for one
+// Resolve.
+type Sends struct {
+	// Timeout bounds each send.
+	Timeout time.Duration
+	// Limit bounds the sending as a whole: no send begins later than this after the first. Zero: ctx alone.
+	Limit time.Duration
+	// Urgent marks the sends as urgent for the driver ([driver.Bounded.Urgent]).
+	Urgent bool
+	// Patience, where it is not nil, ends the resending in place of ctx, which then bounds only each send.
+	Patience context.Context //nolint:containedctx // a second context, of the same call
+
+	// Drainer, where it is not nil, ends the resending once its Close has begun.
+	Drainer driver.Drainer
+
+	// N counts the sends, Open those of them whose answer did not come.
+	N, Open int
+	// Unanswered is what is known of the open ones, where the command is a LateReader; nil where there were none.
+	Unanswered *Unanswered
+	// First and Last are when the first and the last send began.
+	First, Last time.Time
+
+	bound driver.Bounded // of the first send, embedded to save an allocation
+}
+
+// Resolve sends cmd, and sends it again as long as a send is open and ctx and Limit allow: after 5 ms
+// doubling to 500 ms. TRYAGAIN (a slot on the move) is passing and is sent again too.
+//
+// The error is nil once a send was answered; the error of the last send, where no send is open; or else one that matches
+// locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it. What is driver.Interrupted matches
+// locker.ErrUnknownOutcome too, and is not sent again, as after a WAIT that the server will not hear of.
+func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
+	patience := s.Patience
+	if patience == nil {
+		patience = ctx
+	}
+	for delay := time.Duration(0); ; {
+		err := s.send(ctx, cmd)
+		switch {
+		case err == nil:
+			return nil
+		case driver.Interrupted(err): // half of it may be written; nothing more will be
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+		case !driver.NotExecuted(err):
+			s.open(cmd, err)
+			if driver.WaitRefused(err) {
+				return s.settle(err) // sent again it would only be executed again
+			}
+		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):
+			if errors.Is(err, driver.ErrNotSent) && patience.Err() != nil && errors.Is(err, patience.Err()) {
+				err = driver.NotSent(Ended(patience))
+			}
+			return s.settle(err)
+		}
+		delay = min(max(resendMin, 2*delay), resendMax)
+		if s.over(patience, delay) || !wait(patience, delay) || s.over(patience, 0) {
+			return s.giveUp(patience, err)
+		}
+	}
+}
+
+// over reports whether no send may begin after delay.
+func (s *Sends) over(patience context.Context, delay time.Duration) bool {
+	return s.Limit > 0 && time.Since(s.First)+delay >= s.Limit || patience.Err() != nil ||
+		s.Drainer != nil && s.Drainer.Closing()
+}
+
+// open counts a send whose answer did not come.
+func (s *Sends) open(cmd Command, err error) {
+	s.Open++
+	if late, ok := cmd.(LateReader); ok {
+		if s.Unanswered == nil {
+			s.Unanswered = new(Unanswered)
+		}
+		s.Unanswered.add(err, late.ReadLate)
+	}
+}
+
+func (s *Sends) send(ctx context.Context, cmd Command) error {
+	bound := &s.bound
+	if s.N > 0 {
+		bound = new(driver.Bounded)
+	}
+	s.Last = time.Now()
+	if s.N == 0 {
+		s.First = s.Last
+	}
+	s.N++
+	timeout := s.Timeout
+	if s.Limit > 0 {
+		timeout = min(timeout, s.Limit-s.Last.Sub(s.First))
+	}
+	bound.Urgent = s.Urgent
+	bound.Start(ctx, timeout)
+	defer bound.Stop()
+	return cmd.Send(bound)
+}
+
+// settle gives err its class: unknown where an earlier send is still open.
+func (s *Sends) settle(err error) error {
+	if s.Open == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+}
+
+// giveUp is settle for the end of patience or of the limit.
+func (s *Sends) giveUp(patience context.Context, err error) error {
+	switch ended := Ended(patience); {
+	case ended == nil:
+	case errors.Is(err, patience.Err()):
+		err = ended
+	default:
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return s.settle(err)
+}
+
+// Ended is ctx's error with its cause, or nil.
+func Ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// wait waits for d and tells whether ctx lasted.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,95 @@
+package resolve
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Unanswered tracks the sends of one acquire whose answers did not come in time, and their late
+// answers. The nil Unanswered has none.
+type Unanswered struct {
+	mu     sync.Mutex
+	ledger ledger
+	notify func() // after a late answer
+}
+
+// Settled reports whether the sends left no hold and can no longer create one.
+func (u *Unanswered) Settled() bool { return u == nil || u.state().settled() }
+
+func (u *Unanswered) state() ledger {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ledger
+}
+
+// Executed records that one of the sends was found to have been executed, and that its hold is
+// kept.
+func (u *Unanswered) Executed() {
+	if u != nil {
+		u.update(ledger.executed)
+	}
+}
+
+// Held records that there is a hold to remove, besides those that the sends may still create.
+func (u *Unanswered) Held() {
+	u.update(func(l ledger) ledger { l.present = max(l.present, 1); return l })
+}
+
+// Mark is what was known at a time.
+type Mark struct{ ledger ledger }
+
+// Mark returns what is known now.
+func (u *Unanswered) Mark() Mark {
+	if u == nil {
+		return Mark{}
+	}
+	return Mark{u.state()}
+}
+
+// RemovedSince records that a command sent at the mark left no hold. Holds that became known after
+// the mark may have been created after it ran, and still count.
+func (u *Unanswered) RemovedSince(m Mark) {
+	if u != nil {
+		u.update(func(l ledger) ledger { return l.absent(m.ledger) })
+	}
+}
+
+func (u *Unanswered) update(change func(ledger) ledger) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ledger = change(u.ledger)
+}
+
+// add counts a send that ended with err. If its answer can still come, read tells what it means.
+func (u *Unanswered) add(err error, read func(v any) Verdict) {
+	pending, late := errors.AsType[*driver.PendingError](err)
+	u.update(func(l ledger) ledger { return l.unanswered(late) })
+	if !late {
+		return
+	}
+	pending.OnAnswer(func(v any, err error) {
+		verdict := Unclear
+		switch {
+		case err == nil:
+			verdict = read(v)
+		case driver.NotExecuted(err):
+			verdict = Refused
+		}
+		u.mu.Lock()
+		u.ledger = u.ledger.answered(verdict)
+		notify := u.notify
+		u.mu.Unlock()
+		if notify != nil {
+			notify()
+		}
+	})
+}
+
+// onAnswer has f called after each late answer from now on. f must not block.
+func (u *Unanswered) onAnswer(f func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.notify = f
+}

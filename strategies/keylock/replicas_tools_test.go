@@ -1,0 +1,146 @@
+package keylock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// settings are what the Config of each strategy has.
+type settings struct {
+	attempt, within time.Duration
+	replicas        int
+}
+
+// strategies are those that wait for replicas.
+var strategies = []struct {
+	name string
+	new  func(driver.Driver, settings) (locker.Locker, error)
+}{
+	{"single", func(d driver.Driver, s settings) (locker.Locker, error) {
+		return single.New(d, single.Config{AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
+	}},
+	{"reentrant", func(d driver.Driver, s settings) (locker.Locker, error) {
+		return reentrant.New(d, reentrant.Config{AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
+	}},
+	{"rwhash", func(d driver.Driver, s settings) (locker.Locker, error) {
+		return rwhash.New(d, rwhash.Config{AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
+	}},
+}
+
+const name = "job"
+
+// bench is a server in memory whose time is the test's, and a Locker on it that wants one replica. There are replicas, which may
+// be frozen: then WAIT counts them for a script that wrote nothing, and for no other.
+type bench struct {
+	locker.Locker
+	drv    *faulty.Driver
+	m      *miniredis.Miniredis
+	frozen atomic.Bool
+}
+
+// eachStrategy runs f for each strategy, in fake time.
+func eachStrategy(t *testing.T, s settings, f func(t *testing.T, b *bench)) {
+	t.Parallel()
+	for _, strategy := range strategies {
+		t.Run(strategy.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.Locker = locker.Must(strategy.new(b.drv, s))
+				f(t, b)
+			})
+		})
+	}
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	client := redis.NewClient(&redis.Options{
+		Addr:   "127.0.0.1:6379", // never dialed
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	b := &bench{m: m}
+	b.drv = &faulty.Driver{Driver: locker.Must(goredis.New(client)), T: t, Acks: func(r driver.Reply) int {
+		const earlier = 2 // an earlier send did it
+		if status, err := r.Int(0); b.frozen.Load() && (err != nil || status != earlier) {
+			return 0
+		}
+		return 1
+	}}
+	t.Cleanup(func() {
+		b.drv.WaitLate()
+		if err := errors.Join(b.drv.Close(), client.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		m.Close()
+	})
+	return b
+}
+
+func (b *bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
+	t.Helper()
+	req.Name = name
+	lock, err := b.Acquire(t.Context(), req)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return lock
+}
+
+// wantFree waits in fake time until the key is gone.
+func (b *bench) wantFree(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(time.Second); b.m.Exists(name); time.Sleep(time.Millisecond) { //nolint:forbidigo // fake time
+		if time.Now().After(end) {
+			t.Fatal("the key is still there")
+		}
+	}
+}
+
+// wantShortfall demands the error of a grant that no replica acknowledged.
+func wantShortfall(t *testing.T, err error) {
+	t.Helper()
+	if short, ok := errors.AsType[*locker.ReplicaError](err); !ok || short.Acked != 0 || short.Wanted != 1 || short.Within <= 0 {
+		t.Errorf("got error %v, want a ReplicaError of 0 of 1", err)
+	}
+	for _, not := range []error{locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome} {
+		if errors.Is(err, not) {
+			t.Errorf("error %v matches %v", err, not)
+		}
+	}
+	if !errors.Is(err, locker.ErrNotReplicated) || !locker.Passing(err) {
+		t.Errorf("error %v does not match ErrNotReplicated, or does not pass", err)
+	}
+}
+
+func wantNone(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("error %v, want none", err)
+	}
+}
+
+func wantIs(t *testing.T, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("error %v does not match %v", err, target)
+	}
+}
