@@ -84,7 +84,7 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"strategies/keylock"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
+		with:    []string{"locker", "locker/driver", "strategies/keylock/..."},
 		why:     "whoever writes a strategy takes on no client",
 	},
 	{
@@ -99,7 +99,7 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"strategies/single"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
+		with:    []string{"locker", "locker/driver", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
@@ -139,8 +139,7 @@ var arrows = []arrow{
 	{
 		program: []string{"."},
 		with: []string{
-			"locker", "locker/driver", "middleware/retry", "strategies/internal/...", "strategies/keylock/...", "strategies/single",
-			"strategies/watchdog",
+			"locker", "locker/driver", "middleware/retry", "strategies/keylock/...", "strategies/single", "strategies/watchdog",
 		},
 		outside: []string{backoff},
 		why:     "the usual chain leaves the client to the program, and telemetry out",

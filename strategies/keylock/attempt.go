@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -52,7 +51,7 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
 	a.replicas, a.within = l.cfg.MinReplicas, l.cfg.replicaTimeout(a.timeout)
 	if req.Fenced || req.Resume.Fence() != 0 {
-		a.fenceKey = fencing.Key(key)
+		a.fenceKey = counterKey(key)
 	}
 	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.over != ""
 	return a
@@ -269,7 +268,7 @@ func readFence(reply driver.Reply) (int64, error) {
 	if err != nil {
 		return 0, Malformed(err)
 	}
-	fence, err := fencing.Parse(text)
+	fence, err := parseFence(text)
 	if err != nil {
 		return 0, Malformed(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
 // errForeign: the key holds data of another kind, which was left alone.
@@ -22,5 +21,5 @@ func Foreign(key string, reply driver.Reply) error {
 
 // inTheWay tells whether err is of a script that found data of others and so wrote nothing.
 func inTheWay(err error) bool {
-	return errors.Is(err, errForeign) || errors.Is(err, fencing.ErrCounter)
+	return errors.Is(err, errForeign) || errors.Is(err, errCounter)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -123,7 +122,7 @@ func (h *hold) kept(ttl time.Duration) string {
 	if !h.fenced() {
 		return "0"
 	}
-	return millis(fencing.KeptFor(ttl))
+	return millis(counterLife(ttl))
 }
 
 func (h *hold) fenced() bool { return h.fenceKey != "" }
@@ -167,7 +166,7 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 	if !h.fenced() {
 		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
-	if fence < 1 || fence > fencing.Max {
+	if fence < 1 || fence > maxFence {
 		return locker.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
 	}
 	cmd := h.command(h.layout.RaiseFence, true, h.value, strconv.FormatInt(fence, 10), h.kept(h.ttl))
@@ -206,7 +205,7 @@ func (h *hold) counterError(reply driver.Reply) error {
 	if err != nil {
 		return Malformed(err)
 	}
-	return fencing.CounterError(h.fenceKey, found)
+	return driver.Final(fmt.Errorf("%w: key %q holds %s; it was left alone", errCounter, h.fenceKey, found))
 }
 
 // counterInTheWay is the counterError of a command that changes what is held: an earlier send of it may yet be executed, once

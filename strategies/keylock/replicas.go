@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 )
 
 // What makes a hold, or makes it more, counts once enough replicas have it: acquire, resume, renew, upgrade. What makes it less
@@ -56,7 +55,7 @@ func (h *hold) acknowledged(ctx context.Context, cmd *command, earlier bool) err
 		return nil
 	}
 	if earlier {
-		cmd = h.replicated(h.layout.Renew, h.fenced(), h.value, millis(time.Millisecond), millis(fencing.KeptFor(h.ttl)))
+		cmd = h.replicated(h.layout.Renew, h.fenced(), h.value, millis(time.Millisecond), millis(counterLife(h.ttl)))
 		cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 		if err := cmd.Resolve(ctx, cmd); err != nil {
 			return gone(err)

@@ -29,7 +29,7 @@ func TestModel(t *testing.T) {
 	sources := map[string]string{}
 	for what, file := range map[string]string{
 		"acquire": "lua/acquire.lua", "resume": "lua/resume.lua", "undo": "lua/undo_resume.lua", "release": "lua/release.lua",
-		"convert": "lua/convert.lua", "inspect": "lua/inspect.lua", "renew": "../internal/holds/renew.lua",
+		"convert": "lua/convert.lua", "inspect": "lua/inspect.lua", "renew": "../internal/hashholds/renew.lua",
 	} {
 		source, err := os.ReadFile(file)
 		match(t, err)

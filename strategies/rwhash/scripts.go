@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/holds"
+	"github.com/holdfast-go/holdfast/strategies/internal/hashholds"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
@@ -45,7 +45,7 @@ var inspectLua string
 // form is the pattern of a hold's value.
 const form = "local form = '^(%d+) (%d+) (%d+):'\n"
 
-var common = form + holds.Lua + lockLua
+var common = form + hashholds.Lua + lockLua
 
 var inspectScript = driver.NewScript(common + inspectLua)
 
@@ -53,13 +53,13 @@ var layout = keylock.Layout{
 	Strategy:    "rwhash",
 	SendHolder:  true,
 	Shared:      true,
-	Acquire:     driver.NewScript(acquireFreeLua + common + holds.FenceLua + turnsLua + acquireLua),
-	Resume:      driver.NewScript(common + holds.FenceLua + resumeLua),
+	Acquire:     driver.NewScript(acquireFreeLua + common + keylock.FenceLua + turnsLua + acquireLua),
+	Resume:      driver.NewScript(common + keylock.FenceLua + resumeLua),
 	UndoResume:  driver.NewScript(common + undoResumeLua),
-	Renew:       driver.NewScript(common + holds.RenewLua),
+	Renew:       driver.NewScript(common + hashholds.RenewLua),
 	Release:     driver.NewScript(releaseOnlyLua + common + turnsLua + releaseLua),
-	Convert:     driver.NewScript(common + holds.FenceLua + turnsLua + convertLua),
-	RaiseFence:  driver.NewScript(common + holds.FenceLua + raiseFenceLua),
+	Convert:     driver.NewScript(common + keylock.FenceLua + turnsLua + convertLua),
+	RaiseFence:  driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
 	CheckResume: keylock.SameOwner("rwhash"),
 	Value:       func(string, string) string { return locker.NewToken() },
 	Holder:      keylock.ReadHolder,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/fencing"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
@@ -31,19 +30,19 @@ var raiseFenceLua string
 var inspectLua string
 
 // common is before every script. Its most is the length of the longest value of a hold, in bytes.
-var common = fmt.Sprintf("local most = %d\n", maxValue) + fencing.ReadLua
+var common = fmt.Sprintf("local most = %d\n", maxValue) + keylock.ReadLua
 
 var inspectScript = driver.NewScript(common + inspectLua)
 
 var layout = keylock.Layout{
 	Strategy:   "single",
 	SetNX:      true,
-	Acquire:    driver.NewScript(common + fencing.Lua + acquireLua),
-	Resume:     driver.NewScript(common + fencing.Lua + resumeLua),
+	Acquire:    driver.NewScript(common + keylock.FenceLua + acquireLua),
+	Resume:     driver.NewScript(common + keylock.FenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + renewLua),
 	Release:    driver.NewScript(common + releaseLua),
-	RaiseFence: driver.NewScript(common + fencing.Lua + raiseFenceLua),
+	RaiseFence: driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
 	Value:      newValue,
 	Parse:      parseValue,
 	Holder:     readHolder,

@@ -1,4 +1,4 @@
--- Acquires, enters again, or finds that an earlier send of the same acquire did. Needs next_fence, count, holds, open.
+-- Acquires, enters again, or finds that an earlier send of the same acquire did. Needs next_fence, store_fence, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the hold's token
@@ -39,7 +39,7 @@ if KEYS[2] then
     return {-1, last}
   end
   fence = tenure and lock.fence or fence
-  count(KEYS[2], fence, last, ARGV[3])
+  store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
 if tenure then

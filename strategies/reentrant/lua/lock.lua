@@ -1,4 +1,4 @@
--- What the scripts have in common. A lock is a hash, with holds (see strategies/internal/holds) and
+-- What the scripts have in common. A lock is a hash, with holds (see strategies/internal/hashholds) and
 --   kind     'reentrant'
 --   owner    who holds
 --   note     the note, where one was given

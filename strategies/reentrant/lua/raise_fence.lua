@@ -1,4 +1,4 @@
--- Raises the fencing token of the tenure to at least a given one, while a hold lasts. Needs next_fence, count, holds, open.
+-- Raises the fencing token of the tenure to at least a given one, while a hold lasts. Needs next_fence, store_fence, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  the hold's token
@@ -28,6 +28,6 @@ for _, other in ipairs({lock.fence or '0', last or '0'}) do -- the tenure may kn
     fence = other
   end
 end
-count(KEYS[2], fence, last, ARGV[3])
+store_fence(KEYS[2], fence, last, ARGV[3])
 redis.call('HSET', KEYS[1], 'fence', fence)
 return {1, fence}

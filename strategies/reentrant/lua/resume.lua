@@ -1,4 +1,4 @@
--- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, count, holds, open.
+-- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, store_fence, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the new token
@@ -32,7 +32,7 @@ if KEYS[2] then
   if not fence then
     return {-1, last}
   end
-  count(KEYS[2], fence, last, ARGV[3])
+  store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
 keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])))

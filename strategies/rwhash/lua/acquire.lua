@@ -1,4 +1,4 @@
--- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence, count, holds, lock, turns.
+-- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence, store_fence, holds, lock, turns.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the hold's token
@@ -100,7 +100,7 @@ if KEYS[2] then
   if shared and last and tonumber(last) > 0 then
     fence = last
   end
-  count(KEYS[2], fence, last, ARGV[3])
+  store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
 local hold = value('0', ARGV[4], ARGV[5])

@@ -1,5 +1,5 @@
 -- Turns a hold into one of the other mode. To shared always, and those who wait are told; to exclusive only where nobody else
--- holds. The lease stays as it is. Needs next_fence, count, holds, lock, turns.
+-- holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock, turns.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the hold's token
@@ -44,7 +44,7 @@ local function token(minted)
   if last and not minted then
     return last
   end
-  count(KEYS[2], fence, last, ARGV[5])
+  store_fence(KEYS[2], fence, last, ARGV[5])
   return fence
 end
 

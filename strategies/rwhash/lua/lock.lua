@@ -1,4 +1,4 @@
--- What the scripts have in common. A lock is a hash, with holds (see strategies/internal/holds) and
+-- What the scripts have in common. A lock is a hash, with holds (see strategies/internal/hashholds) and
 --   kind     'rwhash'
 --   writer   the token of the hold that is exclusive; no other is live beside it
 --   wwant    the intent of writers: until when it keeps new readers out, ms

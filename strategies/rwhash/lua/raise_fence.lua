@@ -1,4 +1,4 @@
--- Raises the fence counter to at least a given token, while a hold lasts, a reader's too. Needs next_fence, count, holds, lock.
+-- Raises the fence counter to at least a given token, while a hold lasts, a reader's too. Needs next_fence, store_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  the hold's token
@@ -19,5 +19,5 @@ local fence, last = next_fence(KEYS[2])
 if not fence then
   return {-1, last}
 end
-count(KEYS[2], ARGV[2], last, ARGV[3])
+store_fence(KEYS[2], ARGV[2], last, ARGV[3])
 return {1, current(KEYS[2])}

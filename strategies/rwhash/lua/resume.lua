@@ -1,4 +1,4 @@
--- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, count, holds, lock.
+-- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, store_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter; absent: not fenced
 -- ARGV[1]  the new token
@@ -41,7 +41,7 @@ if KEYS[2] then
   if shared and last and tonumber(last) > 0 then
     fence = last
   end
-  count(KEYS[2], fence, last, ARGV[3])
+  store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
 if ARGV[6] ~= '' then

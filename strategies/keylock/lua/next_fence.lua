@@ -1,6 +1,6 @@
--- next_fence(key) reads the fence counter at key and returns the next fencing token: max(last + 1, the server's time in
--- microseconds), in decimal. Where the key holds no such number it returns nil and what it holds instead. Writes nothing.
--- Needs read.
+-- next_fence(key) returns the next fencing token in decimal, max(last + 1, the server's time in
+-- microseconds), and the last one, nil if there is none. If the key holds no such number, it returns
+-- nil and a text that says what it holds. It writes nothing. It needs read.
 --
 -- Numbers are doubles in Lua: exact up to 2^53, which microseconds reach in the year 2255.
 local function next_fence(key)

@@ -1,0 +1,22 @@
+// Package hashholds is the Lua of the strategies that keep their holds as fields of one hash. Each
+// hold is a field, named by its token, with an expiry of its own by the server's clock.
+//
+// A strategy puts [Lua] before its scripts and, behind it, its own open(key), which reads the lock.
+package hashholds
+
+import (
+	_ "embed"
+
+	"github.com/holdfast-go/holdfast/strategies/keylock"
+)
+
+//go:embed holds.lua
+var holdsLua string
+
+// Lua finds, writes and removes holds.
+var Lua = keylock.ReadLua + holdsLua
+
+// RenewLua is the script that extends a hold. It goes behind Lua and open.
+//
+//go:embed renew.lua
+var RenewLua string
