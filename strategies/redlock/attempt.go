@@ -175,10 +175,10 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	var lock *locker.Lock
 	err := errStalled
 	if h.mayAsk(ctx, i) {
-		lock, err = h.nodes[i].call(ctx, req, h.timeout)
+		lock, err = h.nodes[i].acquire(ctx, req, h.timeout)
 	}
 	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) && h.mayAsk(ctx, i) {
-		lock, err = h.nodes[i].call(ctx, req, h.timeout) // what refused it is over
+		lock, err = h.nodes[i].acquire(ctx, req, h.timeout) // what refused it is over
 	}
 	p, err := h.nodes[i].partOf(ctx, req, h.timeout, lock, err)
 	if err == nil && h.fixed != nil && p.fence <= 0 {
@@ -232,8 +232,8 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 func (h *hold) mayAsk(ctx context.Context, i int) bool {
 	n := h.nodes[i]
 	for {
-		ends := n.callEnds()
-		if n.begin(ctx, h.timeout, h.short) {
+		ends := n.nextReturn()
+		if n.beginAcquire(ctx, h.timeout, h.short) {
 			return true
 		}
 		if !h.short && h.skip() {

@@ -31,7 +31,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer cancel()
 	type answer struct {
-		node  *node
+		node  *quorumNode
 		state locker.State
 		err   error
 	}
@@ -57,7 +57,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	for len(silent) > 0 {
 		select {
 		case a := <-answers:
-			silent = slices.DeleteFunc(silent, func(n *node) bool { return n == a.node })
+			silent = slices.DeleteFunc(silent, func(n *quorumNode) bool { return n == a.node })
 			if t.add(a.node, a.err, false); a.err == nil {
 				states = append(states, a.state)
 			}

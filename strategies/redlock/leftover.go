@@ -51,7 +51,7 @@ type leftover struct {
 // leftoversAt returns the leftovers of the holds at node i.
 func leftoversAt(holds []*hold, i int) (all []leftover) {
 	for _, h := range holds {
-		if gone := h.callInFlight(i); gone != nil {
+		if gone := h.callEnds(i); gone != nil {
 			all = append(all, leftover{h.owner, gone})
 		}
 	}
@@ -65,9 +65,9 @@ func mayHaveRefused(all []leftover, err error) bool {
 	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
 }
 
-// callInFlight returns a channel that is closed once the hold, which has ended, has no call in
+// callEnds returns a channel that is closed once the hold, which has ended, has no call in
 // flight at node i; nil if it has none now.
-func (h *hold) callInFlight(i int) <-chan struct{} {
+func (h *hold) callEnds(i int) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := &h.members[i]

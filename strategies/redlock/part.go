@@ -12,7 +12,7 @@ import (
 // part is what a hold has at one node. It wraps the lease of the node's lock.
 type part struct {
 	locker.Lease
-	node     *node
+	node     *quorumNode
 	patience time.Duration // the AttemptTimeout
 	lock     *locker.Lock
 	resumed  bool        // it was taken over
@@ -30,8 +30,8 @@ type part struct {
 
 // Do implements locker.Lease.
 func (p *part) Do(ctx context.Context, op locker.Op) (term locker.Term, err error) {
-	p.node.called(ctx, p.patience)
-	defer p.node.returned(ctx, &err, p.patience)
+	p.node.beginCall(ctx, p.patience)
+	defer p.node.endCall(ctx, &err, p.patience)
 	if op.Kind == locker.OpRelease && p.quiet.Load() {
 		term, err := p.Lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})
 		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {

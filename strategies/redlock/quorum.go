@@ -237,7 +237,7 @@ func (h *hold) loss() error {
 	for i, node := range h.nodes {
 		if h.counts(&h.members[i]) {
 			n++
-		} else if cause := node.fails(); cause != nil {
+		} else if cause := node.failure(); cause != nil {
 			failing = append(failing, node.error(cause))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Locker is a quorum over nodes. It implements locker.Locker and, where all its nodes do,
 // locker.Inspector.
 type Locker struct {
-	nodes  []*node
+	nodes  []*quorumNode
 	quorum int
 	cfg    Config
 
@@ -47,7 +47,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	l.cfg.WakeJitter = cmp.Or(cfg.WakeJitter, defaultWakeJitter)
 	shared := &quorumHealth{size: len(nodes)}
 	for i, inner := range nodes {
-		n := &node{inner: inner, index: i, quorum: shared}
+		n := &quorumNode{inner: inner, index: i, quorum: shared}
 		if s, ok := inner.(locker.Sourced); ok {
 			n.stated = s.Source()
 		}

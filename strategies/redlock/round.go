@@ -121,14 +121,14 @@ func (r *round) answeredBy(i int) bool {
 }
 
 // tally is what the nodes did so far.
-func (r *round) tally(nodes []*node) *tally {
+func (r *round) tally(nodes []*quorumNode) *tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := &tally{}
 	for i, err := range r.errs {
 		refused := errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld)
 		t.add(nodes[i], err, refused)
-		if cause := nodes[i].fails(); refused && cause != nil {
+		if cause := nodes[i].failure(); refused && cause != nil {
 			t.absent = append(t.absent, nodes[i].error(fmt.Errorf("it does not hold the lock any more: %w", cause)))
 		}
 	}

@@ -19,7 +19,7 @@ type tally struct {
 
 // add takes in what a node did; errUnanswered where it did nothing yet. refused: an error is an
 // answer, and no failure.
-func (t *tally) add(n *node, err error, refused bool) {
+func (t *tally) add(n *quorumNode, err error, refused bool) {
 	switch {
 	case err == nil:
 		t.done++

@@ -77,16 +77,16 @@ func TestNodeReportsArePaired(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &reported{t: t, failing: map[string]bool{}}
 				shared := &quorumHealth{size: 2}
-				nodes := []*node{{quorum: shared}, {quorum: shared, index: 1}}
+				nodes := []*quorumNode{{quorum: shared}, {quorum: shared, index: 1}}
 				for _, c := range tt.calls {
 					var err error
 					if c.fails {
 						err = errors.New("connection refused")
 					}
 					ctx := r.ctx(t.Context(), c.trace)
-					nodes[c.node].called(ctx, time.Second)
+					nodes[c.node].beginCall(ctx, time.Second)
 					time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-					nodes[c.node].returned(ctx, &err, time.Second)
+					nodes[c.node].endCall(ctx, &err, time.Second)
 					synctest.Wait()
 				}
 				if got := strings.Join(r.events, ", "); got != tt.want {
@@ -105,7 +105,7 @@ func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 	for seed := range 3 * 3 * 3 * 3 * 3 {
 		synctest.Test(t, func(t *testing.T) {
 			r := &reported{t: t, failing: map[string]bool{}}
-			n := &node{quorum: &quorumHealth{size: 1}}
+			n := &quorumNode{quorum: &quorumHealth{size: 1}}
 			blocked, first := make(chan struct{}), true
 			block := func(context.Context, locker.NodeInfo) {
 				if first {
@@ -121,9 +121,9 @@ func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 				}
 				calls = append(calls, traces[rest%3])
 				err := []error{errors.New("connection refused"), nil}[i%2]
-				n.called(ctx, time.Second)
+				n.beginCall(ctx, time.Second)
 				time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
-				n.returned(ctx, &err, time.Second)
+				n.endCall(ctx, &err, time.Second)
 				synctest.Wait()
 			}
 			close(blocked)
@@ -142,8 +142,8 @@ func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 				t.Errorf("told %q, want nothing", r.events)
 			}
 			err := error(nil)
-			n.called(t.Context(), time.Second)
-			n.returned(t.Context(), &err, time.Second)
+			n.beginCall(t.Context(), time.Second)
+			n.endCall(t.Context(), &err, time.Second)
 			synctest.Wait()
 			for key, fails := range r.failing {
 				if fails {

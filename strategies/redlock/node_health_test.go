@@ -36,7 +36,7 @@ func TestHealth(t *testing.T) {
 		"what the node has not":       {[]call{{0, errors.ErrUnsupported}}, false, 0},
 		"an answer that did not come": {[]call{{0, locker.ErrUnknownOutcome}}, true, 0},
 	} {
-		var h health
+		var h nodeHealth
 		for _, c := range tt.calls {
 			h = h.after(start.Add(c.at), c.err, patience)
 		}
@@ -68,12 +68,12 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 // later.
 func TestZeroSourceHidesNothing(t *testing.T) {
 	t.Parallel()
-	n := &node{stated: locker.Source{Address: "stated:1"}}
+	n := &quorumNode{stated: locker.Source{Address: "stated:1"}}
 	n.learn(locker.Source{})
 	if got := n.where().Address; got != "stated:1" {
 		t.Errorf("address %q, want the one stated", got)
 	}
-	partial := &node{stated: n.stated}
+	partial := &quorumNode{stated: n.stated}
 	partial.learn(locker.Source{Strategy: "single"})
 	if got := partial.where(); got.Address != "stated:1" || got.Strategy != "single" {
 		t.Errorf("source %+v, want the stated address and the strategy learned", got)

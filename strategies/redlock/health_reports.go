@@ -8,37 +8,37 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// report is what a Trace is told when a node begins to fail.
-type report struct {
+// failureReport is what a Trace is called with when a node begins to fail.
+type failureReport struct {
 	ctx   context.Context //nolint:containedctx // what the callback gets
 	trace *locker.Trace
 	info  locker.NodeInfo
 }
 
-// nodeReport is what is known and what was reported of one node.
+// nodeReport is what is known about one node, and what was reported.
 type nodeReport struct {
-	failing   *report         // the first traced call since the node fails; nil: it works, or no call was traced
+	failing   *failureReport  // the first traced call since the node fails; nil: it works, or no call was traced
 	recovered locker.NodeInfo // the node's last recovery
-	told      *report         // the failure that was reported, and whose end was not
+	reported  *failureReport  // the failure that was reported, and whose end was not
 }
 
-// next returns the callback that is due, or nil, and what it is called with. The Trace that is told
-// of a failure is also told of its end: what it shows must not stay behind.
+// next returns the callback that is due, or nil, and its arguments. The Trace that was told of a
+// failure is also told of its end, so that a gauge does not stay up.
 func (n *nodeReport) next() (f func(context.Context, locker.NodeInfo), ctx context.Context, info locker.NodeInfo) {
-	switch told := n.told; {
-	case told == nil && n.failing != nil:
-		n.told = n.failing
-		return n.told.trace.NodeFailing, n.told.ctx, n.told.info
-	case told != nil && n.failing == nil:
-		n.told = nil
-		return told.trace.NodeRecovered, told.ctx, n.recovered
+	switch reported := n.reported; {
+	case reported == nil && n.failing != nil:
+		n.reported = n.failing
+		return n.reported.trace.NodeFailing, n.reported.ctx, n.reported.info
+	case reported != nil && n.failing == nil:
+		n.reported = nil
+		return reported.trace.NodeRecovered, reported.ctx, n.recovered
 	}
 	return nil, nil, locker.NodeInfo{}
 }
 
-// reports calls the callbacks of nodes in order, in a goroutine of its own: one that blocks delays
-// no lock. What has changed and changed back meanwhile is not reported.
-type reports struct {
+// healthReports calls the callbacks of all nodes in order, in a goroutine of its own: a callback
+// that blocks delays no lock. What has changed and changed back meanwhile is not reported.
+type healthReports struct {
 	mu      sync.Mutex
 	nodes   map[int]*nodeReport
 	changed []int // the nodes that changed, in order
@@ -46,7 +46,7 @@ type reports struct {
 }
 
 // failing reports that a node fails, unless that was reported.
-func (q *reports) failing(r report) {
+func (q *healthReports) failing(r failureReport) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := q.node(r.info.Node); n.failing == nil {
@@ -56,7 +56,7 @@ func (q *reports) failing(r report) {
 }
 
 // recovered reports that a node works again, if its failure was reported.
-func (q *reports) recovered(info locker.NodeInfo) {
+func (q *healthReports) recovered(info locker.NodeInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := q.node(info.Node); n.failing != nil {
@@ -65,8 +65,8 @@ func (q *reports) recovered(info locker.NodeInfo) {
 	}
 }
 
-// node returns the state of a node. The mutex is held.
-func (q *reports) node(i int) *nodeReport {
+// node returns what is known about a node. The mutex is held.
+func (q *healthReports) node(i int) *nodeReport {
 	if q.nodes == nil {
 		q.nodes = map[int]*nodeReport{}
 	}
@@ -77,7 +77,7 @@ func (q *reports) node(i int) *nodeReport {
 }
 
 // wake has a node's change reported. The mutex is held.
-func (q *reports) wake(i int) {
+func (q *healthReports) wake(i int) {
 	if !slices.Contains(q.changed, i) {
 		q.changed = append(q.changed, i)
 	}
@@ -87,7 +87,7 @@ func (q *reports) wake(i int) {
 	}
 }
 
-func (q *reports) run() {
+func (q *healthReports) run() {
 	for {
 		q.mu.Lock()
 		if len(q.changed) == 0 {

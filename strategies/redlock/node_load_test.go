@@ -15,19 +15,19 @@ func TestLoadFull(t *testing.T) {
 	const patience = time.Second
 	for _, tt := range []struct {
 		name string
-		load load
+		load nodeLoad
 		want bool
 	}{
-		{"idle", load{}, false},
-		{"idle for long", load{silence: time.Hour}, false},
-		{"few calls, silent for long", load{calls: maxUnanswered - 1, behind: maxUnanswered - 1, silence: time.Hour}, false},
-		{"many callers wait, and answers come", load{calls: 1000, silence: patience}, false},
-		{"callers wait, and none comes", load{calls: maxUnanswered, silence: patience + 1}, true},
-		{"many are behind, and answers come", load{calls: maxBehind, behind: maxBehind, silence: patience / 40}, false},
-		{"more are behind, and answers come", load{calls: 320, behind: 10 * maxBehind, silence: patience / 400}, false},
-		{"more are behind, and none comes", load{calls: 320, behind: 10 * maxBehind, silence: patience/400 + 1}, true},
-		{"many are behind, and none comes", load{calls: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
-		{"some are behind, and none comes", load{calls: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
+		{"idle", nodeLoad{}, false},
+		{"idle for long", nodeLoad{silence: time.Hour}, false},
+		{"few calls, silent for long", nodeLoad{acquires: maxUnanswered - 1, behind: maxUnanswered - 1, silence: time.Hour}, false},
+		{"many callers wait, and answers come", nodeLoad{acquires: 1000, silence: patience}, false},
+		{"callers wait, and none comes", nodeLoad{acquires: maxUnanswered, silence: patience + 1}, true},
+		{"many are behind, and answers come", nodeLoad{acquires: maxBehind, behind: maxBehind, silence: patience / 40}, false},
+		{"more are behind, and answers come", nodeLoad{acquires: 320, behind: 10 * maxBehind, silence: patience / 400}, false},
+		{"more are behind, and none comes", nodeLoad{acquires: 320, behind: 10 * maxBehind, silence: patience/400 + 1}, true},
+		{"many are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind, silence: patience/40 + 1}, true},
+		{"some are behind, and none comes", nodeLoad{acquires: maxBehind, behind: maxBehind - 1, silence: patience/40 + 1}, false},
 	} {
 		if got := tt.load.full(patience); got != tt.want {
 			t.Errorf("%s: full is %v, want %v", tt.name, got, tt.want)

@@ -1,0 +1,158 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// nodeHealth is what the outcomes of a node's calls say about it.
+type nodeHealth struct {
+	good    time.Time // when a call last succeeded or was refused; zero: none was
+	cause   error     // why the node fails; nil: it works, as far as is known
+	failing time.Time // since when it fails
+
+	source locker.Source // when it began to fail: its recovery is reported under the same
+}
+
+// evidence is what an outcome says about the node.
+type evidence uint8
+
+const (
+	nothing evidence = iota // the outcome does not depend on the node
+	works
+	fails
+)
+
+func evidenceOf(err error) evidence {
+	switch {
+	case err == nil, errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld):
+		return works
+	case errors.Is(err, context.Canceled), errors.Is(err, errors.ErrUnsupported), errors.Is(err, locker.ErrInvalid):
+		return nothing
+	}
+	return fails
+}
+
+// after returns the health after a call that ended at now with err. A node that fails only some of
+// its calls works: it fails once no call has succeeded for patience.
+func (h nodeHealth) after(now time.Time, err error, patience time.Duration) nodeHealth {
+	switch evidenceOf(err) {
+	case works:
+		return nodeHealth{good: now}
+	case fails:
+		err = unwrapOp(err)
+		if h.cause != nil {
+			h.cause = err
+		} else if now.Sub(h.good) > patience {
+			h.cause, h.failing = err, now
+		}
+	case nothing:
+	}
+	return h
+}
+
+// quorumHealth is what the nodes of a quorum share.
+type quorumHealth struct {
+	size    int
+	failing atomic.Int64 // nodes
+	reports healthReports
+}
+
+// beginCall records that a call of the node begins that is not an acquire.
+func (n *quorumNode) beginCall(ctx context.Context, patience time.Duration) {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.callBegan(ctx, now, patience)
+}
+
+// endCall records the call's outcome. It is deferred, and turns a panic into an error.
+func (n *quorumNode) endCall(ctx context.Context, err *error, patience time.Duration) { //nolint:gocritic // it sets it
+	if v := recover(); v != nil {
+		*err = panicked(v)
+	}
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.callReturned(ctx, now, *err, patience)
+}
+
+// callBegan records that a call begins. The mutex is held.
+func (n *quorumNode) callBegan(ctx context.Context, now time.Time, patience time.Duration) {
+	n.failIfSilent(ctx, now, patience)
+	n.reportFailure(ctx)
+	if n.calls == 0 {
+		n.noAnswerFrom = now
+	}
+	n.calls++
+}
+
+// callReturned records the outcome of a call. The mutex is held.
+func (n *quorumNode) callReturned(ctx context.Context, now time.Time, err error, patience time.Duration) {
+	n.calls--
+	if n.setHealth(ctx, n.health.after(now, err, patience)); n.health.good.Equal(now) {
+		n.noAnswerFrom = now
+	}
+}
+
+// checkSilence marks the node as failing if calls are in flight and it has answered none for
+// patience.
+func (n *quorumNode) checkSilence(ctx context.Context, patience time.Duration) {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failIfSilent(ctx, now, patience)
+}
+
+// failIfSilent is checkSilence with the mutex held.
+func (n *quorumNode) failIfSilent(ctx context.Context, now time.Time, patience time.Duration) {
+	if silence := now.Sub(n.noAnswerFrom); n.calls > 0 && silence >= patience && n.health.cause == nil {
+		n.setHealth(ctx, nodeHealth{good: n.health.good, cause: &unansweredError{silence}, failing: now})
+	}
+}
+
+// setHealth records the node's health, and reports a change. The mutex is held.
+func (n *quorumNode) setHealth(ctx context.Context, to nodeHealth) {
+	before := n.health
+	n.health = to
+	switch {
+	case before.cause == nil && to.cause != nil:
+		n.health.source = n.where()
+		n.quorum.failing.Add(1)
+		n.reportFailure(ctx)
+	case before.cause != nil && to.cause == nil:
+		info := n.info(before)
+		info.Failing, info.For = int(n.quorum.failing.Add(-1)), time.Since(before.failing)
+		n.quorum.reports.recovered(info)
+	}
+}
+
+// reportFailure reports to the Trace in ctx that the node fails, if it does and if that was not
+// reported yet. The mutex is held.
+func (n *quorumNode) reportFailure(ctx context.Context) {
+	if n.health.cause == nil {
+		return
+	}
+	if t := locker.TraceFrom(ctx); t != nil && (t.NodeFailing != nil || t.NodeRecovered != nil) {
+		info := n.info(n.health)
+		info.Failing = int(n.quorum.failing.Load())
+		n.quorum.reports.failing(failureReport{context.WithoutCancel(ctx), t, info})
+	}
+}
+
+// info describes the node while it fails as h says.
+func (n *quorumNode) info(h nodeHealth) locker.NodeInfo {
+	source := locker.Source{Strategy: "redlock", Client: h.source.Client, Address: h.source.Address}
+	return locker.NodeInfo{Source: source, Node: n.index, Name: n.name, Nodes: n.quorum.size, Err: h.cause}
+}
+
+// failure returns why the node fails, or nil.
+func (n *quorumNode) failure() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.health.cause
+}
