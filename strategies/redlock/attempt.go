@@ -53,7 +53,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 			back = true
 		case <-over:
 			over = nil
-			timer.Reset(h.again())
+			timer.Reset(asLongAgain(time.Since(h.began), h.timeout))
 		}
 	}
 	if waits && errors.Is(err, locker.ErrNotAcquired) {
@@ -147,14 +147,14 @@ func (h *hold) start() {
 		if h.members[i].asking {
 			go func() {
 				h.ask(ctx, i, h.request(i), earlier)
-				h.through()
+				h.nodeAnswered()
 			}()
 		}
 	}
 }
 
-// through notes that a node of the attempt has answered.
-func (h *hold) through() {
+// nodeAnswered notes that a node of the attempt has answered.
+func (h *hold) nodeAnswered() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.asking--; h.asking == 0 {
@@ -163,14 +163,10 @@ func (h *hold) through() {
 	h.settle()
 }
 
-// again is as long again as the attempt took, but neither so short that answers on their way come
-// too late, nor longer than the nodes may take.
-func (h *hold) again() time.Duration { return min(max(time.Since(h.began), minGrace), h.timeout) }
-
 // ask asks one node for a part, and sees to it that it joins, or goes back. earlier are the
 // leftovers from before the request.
 func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
-	asked := time.Now().Add(req.TTL)
+	grantedUntil := time.Now().Add(req.TTL)
 	left := leftoversAt(earlier, i)
 	var lock *locker.Lock
 	err := errStalled
@@ -221,7 +217,7 @@ func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*ho
 	if joins {
 		h.mu.Lock()
 		h.comply(m, p)
-		h.catchUp(m, p, asked)
+		h.catchUp(m, p, grantedUntil)
 		h.mu.Unlock()
 	}
 }

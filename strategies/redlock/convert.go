@@ -53,7 +53,7 @@ func (h *hold) revert(mode locker.Mode) bool {
 	defer h.mu.Unlock()
 	now := h.mode
 	h.mode = mode
-	if _, ok := h.end(); !ok {
+	if _, ok := h.view().lossTime(); !ok {
 		h.mode = now
 		return false
 	}
@@ -150,8 +150,7 @@ func (h *hold) becomes(mode locker.Mode, fence int64, deadline time.Time) bool {
 	defer h.mu.Unlock()
 	modeBefore, fenceBefore := h.mode, h.fence
 	h.mode, h.fence = mode, max(h.fence, fence)
-	end, ok := h.until(false)
-	if h.phase == holding && ok && reaches(end, deadline) {
+	if h.phase == holding && h.view().lasts(deadline) {
 		return true
 	}
 	h.mode, h.fence = modeBefore, fenceBefore

@@ -15,15 +15,7 @@ func (h *hold) fixFence() {
 	if h.fixed == nil || h.fence > 0 || h.phase != gathering {
 		return
 	}
-	var won int
-	var highest int64
-	for i := range h.members {
-		if p := h.members[i].part; h.isLive(p) {
-			won++
-			highest = max(highest, p.fence)
-		}
-	}
-	if won >= h.quorum {
+	if highest, live := h.view().highestLive(); live >= h.quorum {
 		h.fence = highest
 		close(h.fixed)
 	}

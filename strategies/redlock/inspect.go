@@ -51,7 +51,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 			answers <- a
 		}()
 	}
-	t := &tally{}
+	t := &nodeAnswers{}
 	var states []locker.State
 	silent := slices.Clone(l.nodes)
 	for len(silent) > 0 {

@@ -4,88 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// isLive reports whether a part has not expired, and is as exclusive as the hold is. The mutex is
-// held.
-func (h *hold) isLive(p *part) bool {
-	if p == nil || h.mode == locker.Exclusive && !p.exclusive {
-		return false
+// view is what the rules look at. The mutex is held.
+func (h *hold) view() quorumView {
+	v := quorumView{
+		nodes: make([]nodeView, len(h.members)), needed: h.quorum, mode: h.mode,
+		fenced: h.fixed != nil, fence: h.fence, timeout: h.timeout, now: time.Now(),
 	}
-	d := p.lock.Deadline()
-	return d.IsZero() || left(d) > 0
-}
-
-// counts tells whether a member counts toward the quorum: its part is live, and its counter cannot
-// fall behind. The mutex is held.
-func (h *hold) counts(m *member) bool {
-	return h.isLive(m.part) && (h.fixed == nil || h.fence > 0 && m.part.fence >= h.fence)
-}
-
-// coming tells whether a member may soon count. The mutex is held.
-func (h *hold) coming(m *member) bool {
-	return m.asking || m.err == nil && h.isLive(m.part) && !h.counts(m)
-}
-
-// never stands for the Deadline of a lease that has no end, so that it can be compared.
-var never = time.Unix(1<<40, 0)
-
-// until is when the quorum ends: the Deadline of that many-th latest node that counts. Zero: never.
-// Those that are coming may be given the benefit of the doubt, for an AttemptTimeout. ok: there is
-// a quorum. The mutex is held.
-func (h *hold) until(coming bool) (end time.Time, ok bool) {
-	var buf [9]time.Time
-	all := buf[:0]
 	for i := range h.members {
-		switch m := &h.members[i]; {
-		case h.counts(m):
-			d := m.part.lock.Deadline()
-			if d.IsZero() {
-				d = never
-			}
-			all = append(all, d)
-		case coming && h.coming(m):
-			all = append(all, m.asked.Add(h.timeout))
-		}
+		v.nodes[i] = h.members[i].view()
 	}
-	if len(all) < h.quorum {
-		return time.Time{}, false
-	}
-	slices.SortFunc(all, func(a, b time.Time) int { return b.Compare(a) })
-	if end = all[h.quorum-1]; end.Equal(never) {
-		end = time.Time{}
-	}
-	return end, true
+	return v
 }
 
-// reaches tells whether a lease that ends at end lasts until deadline; zero is never.
-func reaches(end, deadline time.Time) bool {
-	return end.IsZero() || !deadline.IsZero() && !end.Before(deadline)
-}
-
-// left is the time until d, by the monotonic or the wall clock, whichever says less.
-func left(d time.Time) time.Duration {
-	now := time.Now()
-	return min(d.Sub(now), d.Round(0).Sub(now.Round(0)))
-}
-
-// lease returns the TTL to ask a node for, so that it holds for ttl, and until the Deadline by its
-// own reckoning: that is sooner by the drift that it allows for. It goes by the monotonic clock: by
-// a wall clock that was set forward, a node would be asked for less than it takes to reach the
-// Deadline. The mutex is held.
-func (h *hold) lease(ttl time.Duration) time.Duration {
-	if h.deadline.IsZero() {
-		return ttl
+// view is what the rules look at of one node. The hold's mutex is held.
+func (m *member) view() nodeView {
+	n := nodeView{
+		asking: m.asking, queued: m.queued, askedAt: m.asked, err: m.err, takenOver: m.taken, expired: m.lapsed,
 	}
-	const allowance = 10 * time.Millisecond
-	need := time.Until(h.deadline)
-	need += need/64 + allowance
-	return min(max(ttl, need), locker.MaxTTL)
+	if p := m.part; p != nil {
+		n.held, n.exclusive, n.named, n.fence = true, p.exclusive, p.named, p.fence
+		n.deadline, n.renewed = p.lock.Deadline(), p.renewed
+	}
+	return n
 }
+
+// lease returns the TTL to ask a node for, so that it holds for ttl, and until the Deadline. The
+// mutex is held.
+func (h *hold) lease(ttl time.Duration) time.Duration { return leaseToAsk(ttl, h.deadline, time.Now()) }
 
 // bound is the ctx of what is asked of a node: past the Deadline it is of no use.
 func (h *hold) bound() (ctx context.Context, stop func()) {
@@ -120,7 +70,7 @@ func (h *hold) dropIfEnded(m *member, p *part) {
 	p.lock.AfterDone(func(err error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if d := p.lock.Deadline(); d.IsZero() || left(d) > 0 {
+		if d := p.lock.Deadline(); d.IsZero() || remaining(d, time.Now()) > 0 {
 			h.note(m, p, err)
 			h.tryDecide()
 		}
@@ -135,7 +85,7 @@ func (h *hold) drop(m *member, p *part, err error) {
 	m.part, m.err = nil, err
 	switch d := p.lock.Deadline(); {
 	case !p.named:
-	case !d.IsZero() && left(d) <= 0: // that explains why it is not held, and may not be all
+	case !d.IsZero() && remaining(d, time.Now()) <= 0: // that explains why it is not held, and may not be all
 		m.lapsed = d
 	default:
 		m.taken = true
@@ -152,30 +102,16 @@ func (h *hold) watch() {
 	if h.phase != holding {
 		return
 	}
-	end, ok := h.end()
+	v := h.view()
+	end, ok := v.lossTime()
 	if ok && reaches(end, h.deadline) {
 		return
 	}
 	var wait time.Duration
 	if ok {
-		wait = max(left(end), 0)
+		wait = max(remaining(end, v.now), 0)
 	}
 	h.alarm = time.AfterFunc(wait, h.alarmed)
-}
-
-// end is until(true), unless the hold was taken over: then it may be another's, whatever was
-// restored. The mutex is held.
-func (h *hold) end() (end time.Time, ok bool) {
-	taken := 0
-	for i := range h.members {
-		if m := &h.members[i]; m.taken || !m.lapsed.IsZero() {
-			taken++
-		}
-	}
-	if taken >= h.quorum {
-		return time.Time{}, false
-	}
-	return h.until(true)
 }
 
 // confirm clears the expired marks (lapsed) once a renewal that began at began has succeeded, if
@@ -183,15 +119,11 @@ func (h *hold) end() (end time.Time, ok bool) {
 // A mark set less than an AttemptTimeout before began stays: a resume may have been in flight then.
 // The mutex is held.
 func (h *hold) confirm(began time.Time) {
-	doubtful := 0
-	for i := range h.members {
-		m := &h.members[i]
-		if m.taken || !m.lapsed.IsZero() || m.part != nil && m.part.named && m.part.renewed.Before(began) {
-			doubtful++
-		}
+	if !h.view().noneTookOver(began) {
+		return
 	}
 	for i := range h.members {
-		if m := &h.members[i]; doubtful < h.quorum && began.Sub(m.lapsed) >= h.timeout {
+		if m := &h.members[i]; began.Sub(m.lapsed) >= h.timeout {
 			m.lapsed = time.Time{}
 		}
 	}
@@ -199,10 +131,8 @@ func (h *hold) confirm(began time.Time) {
 
 // gone tells whether the hold is lost: its quorum has ended. The mutex is held.
 func (h *hold) gone() bool {
-	if h.phase == holding {
-		if end, ok := h.end(); !ok || !end.IsZero() && left(end) <= 0 {
-			h.phase = lost
-		}
+	if h.phase == holding && h.view().isLost() {
+		h.phase = lost
 	}
 	return h.phase == lost
 }
@@ -234,8 +164,9 @@ func (h *hold) attach(lock *locker.Lock) {
 func (h *hold) loss() error {
 	n := 0
 	var failing []*NodeError
+	v := h.view()
 	for i, node := range h.nodes {
-		if h.counts(&h.members[i]) {
+		if v.counts(v.nodes[i]) {
 			n++
 		} else if cause := node.failure(); cause != nil {
 			failing = append(failing, node.error(cause))

@@ -64,38 +64,16 @@ func (h *hold) term() locker.Term {
 func (h *hold) extend(aim time.Time, ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	renewed := 0
-	for i := range h.members {
-		if m := &h.members[i]; h.counts(m) && !m.part.renewed.Before(aim.Add(-ttl)) {
-			renewed++
-		}
-	}
-	end, ok := h.until(false)
-	if ok = ok && renewed >= h.quorum && h.phase == holding && h.live(); ok {
-		h.move(end, aim)
-		h.renewed = aim.Add(-ttl)
+	v, began := h.view(), aim.Add(-ttl)
+	end, ok := v.end()
+	if ok = ok && v.renewedSince(began) >= h.quorum && h.phase == holding && h.live(); ok {
+		h.deadline = movedDeadline(h.deadline, end, aim)
+		h.renewed = began
 		h.confirm(h.renewed)
 		h.restore(ttl, true)
 	}
 	h.watch()
 	return ok
-}
-
-// move moves the Deadline to when the quorum ends, but not past aim: a node is asked for more than
-// is promised. The mutex is held.
-func (h *hold) move(end, aim time.Time) {
-	switch {
-	case h.deadline.IsZero():
-	case end.IsZero():
-		h.deadline = end
-	default:
-		if end.After(aim) {
-			end = aim
-		}
-		if end.After(h.deadline) {
-			h.deadline = end
-		}
-	}
 }
 
 // flight is a renewal of one part. Those who ask for one meanwhile wait for it, and are sent
@@ -163,17 +141,17 @@ func (h *hold) fly(m *member, p *part, serves []renewal) {
 				w.answer(locker.ErrNotHeld)
 			}
 		}
-		if _, ok := h.until(false); ok && h.phase == holding && m.part == nil && left {
+		if _, ok := h.view().end(); ok && h.phase == holding && m.part == nil && left {
 			h.restore(ttl, won) // the renewal was done when it was found that there is nothing here
 		}
 	}()
 }
 
-// catchUp renews p in the background if it was granted until asked, and a renewal has moved the
+// catchUp renews p in the background if it was granted until grantedUntil, and a renewal has moved the
 // Deadline beyond that before p's answer came. Otherwise p would not count until the next renewal.
 // The mutex is held.
-func (h *hold) catchUp(m *member, p *part, asked time.Time) {
-	if h.phase != holding || m.part != p || p.flight != nil || !asked.Before(h.deadline) || reaches(p.lock.Deadline(), h.deadline) {
+func (h *hold) catchUp(m *member, p *part, grantedUntil time.Time) {
+	if h.phase != holding || m.part != p || p.flight != nil || !grantedUntil.Before(h.deadline) || reaches(p.lock.Deadline(), h.deadline) {
 		return
 	}
 	r := newRound(1, 1)

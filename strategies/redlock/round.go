@@ -121,10 +121,10 @@ func (r *round) answeredBy(i int) bool {
 }
 
 // tally is what the nodes did so far.
-func (r *round) tally(nodes []*quorumNode) *tally {
+func (r *round) tally(nodes []*quorumNode) *nodeAnswers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := &tally{}
+	t := &nodeAnswers{}
 	for i, err := range r.errs {
 		refused := errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld)
 		t.add(nodes[i], err, refused)
@@ -145,12 +145,12 @@ func (h *hold) apart(f func(m *member, p *part, r *round) error) func(*member, *
 // each calls f for each node that holds, and returns when a quorum has done it or cannot any more,
 // when ctx ended, or at AttemptTimeout. f returns at once, and answers when it is done. What is
 // under way then goes on. The error is ctx's.
-func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*tally, error) {
+func (h *hold) each(ctx context.Context, f func(m *member, p *part, r reply)) (*nodeAnswers, error) {
 	return h.eachFor(ctx, h.timeout, f)
 }
 
 // eachFor is each, for at most patience.
-func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *member, p *part, r reply)) (*tally, error) {
+func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *member, p *part, r reply)) (*nodeAnswers, error) {
 	h.mu.Lock()
 	r := newRound(len(h.members), h.quorum)
 	parts := make([]*part, len(h.members))
@@ -182,7 +182,7 @@ func (h *hold) eachFor(ctx context.Context, patience time.Duration, f func(m *me
 
 // missed is the error of an operation that did not reach the quorum; ended is ctx's. The hold is
 // lost where it is certain that its quorum has ended.
-func (h *hold) missed(t *tally, ended error) error {
+func (h *hold) missed(t *nodeAnswers, ended error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := error(t.quorumError(len(h.nodes), h.quorum))

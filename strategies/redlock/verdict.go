@@ -2,44 +2,32 @@ package redlock
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// minGrace is the least time that a verdict waits which the answers on their way may change: a node
-// in another zone, or whose connection has to be made, takes that much longer than the first.
-const minGrace = 20 * time.Millisecond
-
 // tryDecide decides the attempt as soon as the quorum is there or out of reach. The mutex is held.
 func (h *hold) tryDecide() {
 	if h.phase != gathering {
 		return
 	}
-	var there, coming int
-	for i := range h.members {
-		switch m := &h.members[i]; {
-		case h.counts(m):
-			there++
-		case h.coming(m):
-			coming++
-		}
-	}
+	v := h.view()
+	counting, soon := v.counting()
 	switch {
-	case there >= h.quorum && h.win():
-	case there >= h.quorum && coming > 0: // those that come may hold for longer
-	case there+coming < h.quorum, there >= h.quorum:
+	case counting >= h.quorum && h.win(v):
+	case counting >= h.quorum && soon > 0: // those may hold for longer
+	case counting+soon < h.quorum, counting >= h.quorum:
 		h.miss(false)
 	}
 }
 
 // win ends the attempt with the lock, if there is enough left of it. The mutex is held.
-func (h *hold) win() bool {
-	deadline, _ := h.until(false)
+func (h *hold) win(v quorumView) bool {
+	deadline, _ := v.end()
 	need := h.cfg.minValidity(h.req.TTL)
-	if left := left(deadline); !deadline.IsZero() && left < need {
+	if left := remaining(deadline, v.now); !deadline.IsZero() && left < need {
 		outcome := locker.ErrLost
 		if h.tokens != nil {
 			outcome = locker.ErrUnknownOutcome // the hold goes back to whom it was taken from
@@ -65,7 +53,7 @@ func (h *hold) miss(final bool) {
 	case !open || final:
 		h.fail(err)
 	case h.grace == nil:
-		h.grace = time.AfterFunc(h.again(), h.giveUp)
+		h.grace = time.AfterFunc(asLongAgain(time.Since(h.began), h.timeout), h.giveUp)
 	}
 }
 
@@ -114,82 +102,43 @@ func (h *hold) sent() bool {
 }
 
 // tally is what the nodes answered. The mutex is held.
-func (h *hold) tally() *tally {
-	t := &tally{}
-	for i := range h.members {
-		m := &h.members[i]
-		err := m.err
-		switch {
-		case m.queued:
-			err = errStalled
-		case m.asking:
-			err = errUnanswered
-		case m.part == nil || err != nil:
-		case !h.isLive(m.part):
-			err = errEnded
-		case h.fence > 0 && !h.counts(m):
-			err = errUnanswered // its counter is being raised
-		}
-		refused := errors.Is(err, locker.ErrNotAcquired)
-		if h.tokens != nil && !refused {
-			refused = errors.Is(err, locker.ErrNotHeld) && !errors.Is(err, locker.ErrLost) // which is of what it had taken over
-		}
-		t.add(h.nodes[i], err, refused)
+func (h *hold) tally() *nodeAnswers {
+	t, v := &nodeAnswers{}, h.view()
+	for i, n := range h.nodes {
+		err := v.outcome(v.nodes[i])
+		t.add(n, err, refuses(err, h.tokens != nil))
 	}
 	return t
 }
 
-// verdict says why the quorum was missed. open: answers that have not come might change it. The
-// mutex is held.
-func (h *hold) verdict(t *tally) (err error, open bool) { //nolint:revive // the error is what it returns
-	no, allowed := len(t.refused), len(h.nodes)-h.quorum
-	if h.tokens != nil {
-		if no > allowed && !h.took {
-			return locker.ErrNotHeld, false
-		}
-		err = t.quorumError(len(h.nodes), h.quorum)
-		if h.took || t.pending > 0 {
-			err = fmt.Errorf("%w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err)
-		}
-		return err, !h.took && no+t.pending > allowed
-	}
+// verdict says why the quorum was missed. mayChange: answers that have not come might change it.
+// The mutex is held.
+func (h *hold) verdict(t *nodeAnswers) (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	if err := h.oneServer(); err != nil {
 		return err, false
 	}
-	// Would the lock have been won, had others not held it? Where nothing has failed, it is they
-	// alone who are in the way.
-	outOfReach := t.done+t.pending < h.quorum
-	if no > 0 && (t.done+no >= h.quorum || outOfReach && len(t.failed) == t.pending) {
-		return t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter), false
-	}
-	return t.quorumError(len(h.nodes), h.quorum), no > 0 && t.done+no+t.pending >= h.quorum
+	return verdict(t, attemptFacts{
+		name: h.req.Name, nodes: len(h.nodes), quorum: h.quorum, resume: h.tokens != nil, tookOver: h.took, jitter: h.cfg.WakeJitter,
+	})
 }
 
-// oneServer returns an error if two nodes are one server: one refuses and names this attempt's
-// owner as the holder, although that owner was made for this attempt. An owner that the caller gave
-// may hold by another attempt, so it proves nothing. Nor do equal addresses: clients behind a
-// dialer or a tunnel may all report the same one. The mutex is held.
+// oneServer returns an error if two nodes are one server. Only an owner that was made for this
+// attempt proves that: one that the caller gave may hold by another attempt. The mutex is held.
 func (h *hold) oneServer() error {
 	if !h.fresh {
 		return nil
 	}
-	for i := range h.members {
-		held, refused := errors.AsType[*locker.ContentionError](h.members[i].err)
-		if !refused || held.Owner == "" || held.Owner != h.owner {
-			continue
-		}
-		other := "another of the nodes" // it has yet to answer
-		for j := range h.members {
-			if j != i && h.members[j].part != nil {
-				other = fmt.Sprintf("nodes[%d]", j)
-				break
-			}
-		}
-		address := cmp.Or(h.nodes[i].where().Address, "address unknown")
-		return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
-			"a Locker for another server: these nodes are one server, and a quorum's share nothing")
+	i, j, found := sameServer(h.view().nodes, h.owner)
+	if !found {
+		return nil
 	}
-	return nil
+	other := "another of the nodes"
+	if j >= 0 {
+		other = fmt.Sprintf("nodes[%d]", j)
+	}
+	address := cmp.Or(h.nodes[i].where().Address, "address unknown")
+	return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
+		"a Locker for another server: these nodes are one server, and a quorum's share nothing")
 }
 
 // fail ends the attempt with err, and gives back what it has. The mutex is held.
