@@ -2,34 +2,29 @@ package conformance
 
 import (
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// The table of docs/reliability.md names, for each contract, exactly the cases that there are.
-func TestReliabilityTable(t *testing.T) {
+// docs/reliability.md lists, under each contract, exactly the cases that prove it.
+func TestReliabilityCases(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/reliability.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	quoted, named := regexp.MustCompile("`([^`]+)`"), map[string]int{}
-	for line := range strings.Lines(string(doc)) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 6 {
-			continue
-		}
-		contract, err := strconv.Atoi(strings.TrimSpace(cells[1]))
-		if strings.TrimSpace(cells[1]) == "fencing tokens" {
-			contract, err = fencing, nil
-		}
-		if err != nil {
-			continue // not a row of that table
-		}
-		for _, name := range quoted.FindAllStringSubmatch(cells[3], -1) {
-			named[name[1]] = contract
+	_, lists, ok := strings.Cut(string(doc), "\n## Cases by contract\n")
+	if !ok {
+		t.Fatal("docs/reliability.md has no section on the cases")
+	}
+	contract, named := 0, map[string]int{}
+	for line := range strings.Lines(lists) {
+		line = strings.TrimSpace(line)
+		if heading, ok := strings.CutPrefix(line, "### Cases of "); ok {
+			contract = contractOf(t, heading)
+		} else if name, ok := strings.CutPrefix(line, "- "); ok {
+			named[name] = contract
 		}
 	}
 	for _, c := range cases {
@@ -37,13 +32,26 @@ func TestReliabilityTable(t *testing.T) {
 		switch {
 		case c.contract == 0: // of the driver's own contract, which package driver documents
 		case !there:
-			t.Errorf("contract %d: case %q is not named", c.contract, c.name)
+			t.Errorf("contract %d: case %q is not listed", c.contract, c.name)
 		case contract != c.contract:
-			t.Errorf("case %q stands at contract %d: want %d", c.name, contract, c.contract)
+			t.Errorf("case %q is listed under contract %d: want %d", c.name, contract, c.contract)
 		}
 		delete(named, c.name)
 	}
 	for name, contract := range named {
 		t.Errorf("contract %d: there is no case %q", contract, name)
 	}
+}
+
+// contractOf reads "contract 4" or "fencing tokens".
+func contractOf(t *testing.T, heading string) int {
+	t.Helper()
+	if heading == "fencing tokens" {
+		return fencing
+	}
+	contract, err := strconv.Atoi(strings.TrimPrefix(heading, "contract "))
+	if err != nil {
+		t.Fatalf("heading %q: %v", heading, err)
+	}
+	return contract
 }
