@@ -26,8 +26,8 @@ type series map[string][]string
 func exampleSeries(t *testing.T) series {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "observability")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/observability")
-	build.Dir = filepath.Join("..", "..")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Dir = filepath.Join("..", "..", "examples", "observability")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

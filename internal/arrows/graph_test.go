@@ -16,6 +16,8 @@ import (
 
 const module = "github.com/holdfast-go/holdfast"
 
+var root = filepath.Join("..", "..")
+
 // listed is what go list tells of one package.
 type listed struct {
 	ImportPath, Name  string
@@ -26,21 +28,10 @@ type listed struct {
 // graph has every package of this module and everything that they and the packages named beside them import.
 type graph map[string]listed
 
-// list asks the go command, whatever GOFLAGS and workspace the caller has.
+// list returns the graph of the root module and of the packages in beside.
 func list(t *testing.T, beside ...string) graph {
 	t.Helper()
-	root := filepath.Join("..", "..")
-	notice(t, root)
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps",
-		"-json=ImportPath,Name,Standard,DepOnly,Imports", "./..."}, beside...)...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &stderr)
-	}
+	out := goCommand(t, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,Imports", "./..."}, beside...)...)
 	g := graph{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
@@ -54,8 +45,24 @@ func list(t *testing.T, beside ...string) graph {
 	}
 }
 
-// notice reads the module's folders, so that go test's cache sees when a file in them changes.
-func notice(t *testing.T, root string) {
+// goCommand runs the go command in the root module, whatever GOFLAGS and workspace the caller has.
+func goCommand(t *testing.T, args ...string) []byte {
+	t.Helper()
+	noticeChanges(t)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", args[0], err, &stderr)
+	}
+	return out
+}
+
+// noticeChanges reads the module's folders, so that go test's cache sees when a file in them changes.
+func noticeChanges(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
