@@ -1,0 +1,104 @@
+package arrows_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// required are the modules in the root go.mod. All of them are in the module graph of whoever
+// imports a package of Holdfast, and so take part in the choice of versions. What needs another
+// module goes into a nested one, as examples/observability does.
+var required = map[string]string{
+	"github.com/FZambia/sentinel/v2":      "tests: redigo with Sentinel",
+	"github.com/alicebob/miniredis/v2":    "conformance and examples: a server in the process",
+	"github.com/cenkalti/backoff/v4":      "middleware/retry: backoff policies",
+	"github.com/cespare/xxhash/v2":        "go-redis",
+	"github.com/go-logr/logr":             "OpenTelemetry's API",
+	"github.com/go-logr/stdr":             "OpenTelemetry's API",
+	"github.com/gomodule/redigo":          "providers/redigo",
+	"github.com/google/uuid":              "OpenTelemetry's SDK",
+	"github.com/mna/redisc":               "tests: redigo with a Cluster",
+	"github.com/redis/go-redis/v9":        "providers/goredis",
+	"github.com/redis/rueidis":            "providers/rueidis",
+	"github.com/yuin/gopher-lua":          "miniredis",
+	"go.opentelemetry.io/auto/sdk":        "OpenTelemetry's API",
+	"go.opentelemetry.io/otel":            "middleware/tracing and metrics",
+	"go.opentelemetry.io/otel/log":        "OpenTelemetry's API",
+	"go.opentelemetry.io/otel/metric":     "middleware/metrics",
+	"go.opentelemetry.io/otel/sdk":        "tests: spans are recorded",
+	"go.opentelemetry.io/otel/sdk/metric": "tests: instruments are read",
+	"go.opentelemetry.io/otel/trace":      "middleware/tracing",
+	"go.uber.org/atomic":                  "go-redis",
+	"go.uber.org/goleak":                  "tests: no goroutine stays behind",
+	"golang.org/x/net":                    "rueidis' own tests",
+	"golang.org/x/sys":                    "go-redis and rueidis",
+}
+
+// downloaded are the modules that a program downloads and links for a set of packages.
+var downloaded = []struct {
+	packages []string
+	modules  []string
+}{
+	{packages: []string{"locker", "strategies/single"}},
+	{
+		packages: []string{"locker", "strategies/single", "providers/goredis"},
+		modules: []string{
+			"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sys",
+		},
+	},
+	{
+		packages: []string{"locker", "strategies/single", "providers/redigo"},
+		modules:  []string{"github.com/gomodule/redigo"},
+	},
+	{
+		packages: []string{"locker", "strategies/single", "providers/rueidis"},
+		modules:  []string{"github.com/redis/rueidis", "golang.org/x/sys"},
+	},
+	{
+		packages: []string{"."},
+		modules:  []string{"github.com/cenkalti/backoff/v4"},
+	},
+}
+
+// The module graph of a program that imports Holdfast grows only on purpose. A module of a test's
+// own would show the whole graph, but reads go.mod files that a machine without a network may not
+// have; what the root go.mod requires is what Holdfast adds to that graph.
+func TestRequiredModules(t *testing.T) {
+	t.Parallel()
+	var mod struct{ Require []struct{ Path string } }
+	if err := json.Unmarshal(goCommand(t, "mod", "edit", "-json"), &mod); err != nil {
+		t.Fatal(err)
+	}
+	surplus := maps.Clone(required)
+	for _, r := range mod.Require {
+		if _, ok := required[r.Path]; !ok {
+			t.Errorf("go.mod requires %s, which every user's module graph gets: move what needs it to a nested module, "+
+				"or add it here with the reason", r.Path)
+		}
+		delete(surplus, r.Path)
+	}
+	for path := range surplus {
+		t.Errorf("go.mod does not require %s: remove it here", path)
+	}
+}
+
+func TestDownloadedModules(t *testing.T) {
+	t.Parallel()
+	for _, d := range downloaded {
+		t.Run(strings.Join(d.packages, "+"), func(t *testing.T) {
+			t.Parallel()
+			args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
+			for _, p := range d.packages {
+				args = append(args, "./"+p)
+			}
+			got := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(goCommand(t, args...))))))
+			got = slices.DeleteFunc(got, func(path string) bool { return path == module })
+			if !slices.Equal(got, d.modules) {
+				t.Errorf("a program downloads\n%q, not\n%q", got, d.modules)
+			}
+		})
+	}
+}
