@@ -27,8 +27,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-
-	"github.com/holdfast-go/holdfast/examples/internal/clients"
 )
 
 // settings are the flags.
@@ -79,13 +77,13 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	if err := checkCollector(s.otlp); err != nil {
 		return err
 	}
-	server, err := clients.Open(s.redis)
+	server, err := openServer(s.redis)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
-	all, err := clients.Dial(ctx, server)
-	defer func() { err = errors.Join(err, all.Close()) }()
+	defer server.close()
+	all, err := dialClients(ctx, server)
+	defer func() { err = errors.Join(err, all.close()) }()
 	if err != nil {
 		return fmt.Errorf("cannot use %s: %w", server, err)
 	}

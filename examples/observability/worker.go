@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/holdfast-go/holdfast/examples/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
@@ -33,13 +32,13 @@ var deleteScript = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
 // worker is what would be a process of its own.
 type worker struct {
-	*clients.Client
+	*client
 	*telemetry
 	tracer trace.Tracer
 	locker locker.Locker
 }
 
-func newWorker(ctx context.Context, c *clients.Client, record *recorder, otlp string) (*worker, error) {
+func newWorker(ctx context.Context, c *client, record *recorder, otlp string) (*worker, error) {
 	t, err := newTelemetry(ctx, "worker-"+c.Name, record, otlp)
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func newWorker(ctx context.Context, c *clients.Client, record *recorder, otlp st
 		return nil, err
 	}
 	l, err := observed(strategy, t)
-	return &worker{Client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"), locker: l}, err
+	return &worker{client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"), locker: l}, err
 }
 
 // observed puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars in the metrics lead to the

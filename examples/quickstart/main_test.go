@@ -55,9 +55,9 @@ func TestWrongAddress(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"redis://127.0.0.1:1":            "connection refused",
-		"127.0.0.1:6379":                 "is not of the form",
+		"127.0.0.1:6379":                 "-redis takes redis://",
 		"redis://no-such-host.invalid:1": "no-such-host.invalid",
-		"http://127.0.0.1:1":             "is not of the form",
+		"http://127.0.0.1:1":             "-redis takes redis://",
 	} {
 		fails(t, want, "-redis", url)
 	}

@@ -1,4 +1,4 @@
-// Rwhash: pages read a catalogue together, and an import writes it alone.
+// Rwhash: pages read a catalogue together, and an import writes it alone. The client is redigo.
 //
 //	go run ./examples/rwhash                              an embedded server: nothing but Go is needed
 //	go run ./examples/rwhash -redis redis://host:6379     the same on a real server
@@ -7,52 +7,101 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"os/signal"
 	"time"
 
-	"github.com/holdfast-go/holdfast/examples/internal/clients"
-	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/providers/redigo"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-func main() { demo.Main("rwhash", run) }
-
-// try makes one attempt, and tells how it went.
-func try(ctx context.Context, c *clients.Client, who string, mode locker.Mode) (*locker.Lock, error) {
-	l, err := rwhash.New(c.Driver, rwhash.Config{Prefix: "example:"})
+func main() {
+	url := flag.String("redis", "", "`URL` of a server, redis://[user:password@]host:port[/db]; empty: an embedded one")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "rwhash: takes no arguments; see -help")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *url)
+	stop()
 	if err != nil {
-		return nil, err
+		fmt.Fprintln(os.Stderr, "rwhash:", err)
+		os.Exit(1)
 	}
-	lock, err := l.Acquire(ctx, locker.Request{Name: "catalogue", Owner: who, Mode: mode, TTL: 10 * time.Second})
-	switch {
-	case err == nil:
-		fmt.Println(who, "holds,", mode)
-	case errors.Is(err, locker.ErrNotAcquired): // an outage is another error
-		fmt.Println(who, "is refused")
-		return nil, nil
-	}
-	return lock, err
 }
 
-func run(ctx context.Context, all clients.All) error {
-	one, err1 := try(ctx, all[0], "page one", locker.Shared)
-	two, err2 := try(ctx, all[1], "page two", locker.Shared)
-	_, err3 := try(ctx, all[2], "import", locker.Exclusive)
+func run(ctx context.Context, url string) error {
+	if url == "" {
+		server, err := miniredis.Run()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		server.ClockTTL(true) // without it, keys do not expire by themselves
+		url = "redis://" + server.Addr()
+	}
+	pool := &redis.Pool{
+		MaxIdle: 4, // 0, the default, dials for each command
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialURLContext(ctx, url, redis.DialConnectTimeout(3*time.Second))
+		},
+	}
+	defer pool.Close()
+	conn, err := pool.GetContext(ctx) // fail here if the server cannot be used
+	if err != nil {
+		return err
+	}
+	conn.Close() // back into the pool
+	drv, err := redigo.New(pool)
+	if err != nil {
+		return err
+	}
+	defer drv.Close()
+	l, err := rwhash.New(drv, rwhash.Config{Prefix: "example:"})
+	if err != nil {
+		return err
+	}
+	return publish(ctx, l)
+}
+
+func publish(ctx context.Context, l locker.Locker) error {
+	one, err1 := try(ctx, l, "page one", locker.Shared)
+	two, err2 := try(ctx, l, "page two", locker.Shared)
+	_, err3 := try(ctx, l, "import", locker.Exclusive)
 	// The import was refused and will come again: for a while no further reader gets in before it.
-	_, err4 := try(ctx, all[0], "page three", locker.Shared)
+	_, err4 := try(ctx, l, "page three", locker.Shared)
 	if err := errors.Join(err1, err2, err3, err4, one.Release(ctx), two.Release(ctx)); err != nil {
 		return err
 	}
 
-	write, err := try(ctx, all[2], "import", locker.Exclusive)
+	write, err := try(ctx, l, "import", locker.Exclusive)
 	if err != nil {
 		return err
 	}
-	_, err1 = try(ctx, all[0], "page one", locker.Shared)
+	_, err1 = try(ctx, l, "page one", locker.Shared)
 	// It has written, and checks what it wrote: others may read with it, and nobody writes in between.
 	err2 = write.Downgrade(ctx)
 	fmt.Println("import goes on,", write.Mode())
-	one, err3 = try(ctx, all[0], "page one", locker.Shared)
+	one, err3 = try(ctx, l, "page one", locker.Shared)
 	return errors.Join(err1, err2, err3, one.Release(ctx), write.Release(ctx))
+}
+
+// try makes one attempt, and prints how it went. It returns nil if the lock was refused.
+func try(ctx context.Context, l locker.Locker, who string, mode locker.Mode) (*locker.Lock, error) {
+	lock, err := l.Acquire(ctx, locker.Request{Name: "catalogue", Owner: who, Mode: mode, TTL: 10 * time.Second})
+	switch {
+	case err == nil:
+		fmt.Println(who, "holds,", mode)
+	case errors.Is(err, locker.ErrNotAcquired): // a server that is down is another error
+		fmt.Println(who, "is refused")
+		return nil, nil
+	}
+	return lock, err
 }

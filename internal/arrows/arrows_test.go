@@ -202,6 +202,29 @@ func TestNoPackageLinksTheSDK(t *testing.T) {
 	}
 }
 
+// Each example of this module is one file, which a user can copy into a program.
+func TestExamplesStandAlone(t *testing.T) {
+	t.Parallel()
+	examples := 0
+	for path, p := range list(t) {
+		if name, ours := ourName(path); !ours || p.DepOnly || p.Name != "main" || !strings.HasPrefix(name, "examples/") {
+			continue
+		}
+		examples++
+		if !slices.Equal(p.GoFiles, []string{"main.go"}) || len(p.EmbedFiles) > 0 {
+			t.Errorf("%s consists of %q and embeds %q: want main.go alone", path, p.GoFiles, p.EmbedFiles)
+		}
+		for _, i := range p.Imports {
+			if match(module+"/internal/...", i) || match(module+"/examples/...", i) {
+				t.Errorf("%s imports %s, which a copy elsewhere cannot", path, i)
+			}
+		}
+	}
+	if examples < 6 {
+		t.Errorf("%d examples were found", examples)
+	}
+}
+
 // strays returns how each package that a does not allow comes into its program. What such a package brings is left out.
 func (a arrow) strays(t *testing.T, g graph) []string {
 	t.Helper()

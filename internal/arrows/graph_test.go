@@ -22,7 +22,8 @@ var root = filepath.Join("..", "..")
 type listed struct {
 	ImportPath, Name  string
 	Standard, DepOnly bool
-	Imports           []string
+	GoFiles, Imports  []string
+	EmbedFiles        []string
 }
 
 // graph has every package of this module and everything that they and the packages named beside them import.
@@ -31,7 +32,8 @@ type graph map[string]listed
 // list returns the graph of the root module and of the packages in beside.
 func list(t *testing.T, beside ...string) graph {
 	t.Helper()
-	out := goCommand(t, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,Imports", "./..."}, beside...)...)
+	out := goCommand(t, append([]string{"list", "-deps", "-json=ImportPath,Name,Standard,DepOnly,GoFiles,EmbedFiles,Imports",
+		"./..."}, beside...)...)
 	g := graph{}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed

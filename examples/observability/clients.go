@@ -1,5 +1,4 @@
-// Package clients connects the three clients of the examples, to an embedded server or to a real one.
-package clients
+package main
 
 import (
 	"context"
@@ -22,58 +21,58 @@ import (
 
 const dialTimeout = 3 * time.Second
 
-// Server is where the clients connect to.
-type Server struct {
+// server is where the clients connect to.
+type server struct {
 	url      *url.URL
 	embedded *miniredis.Miniredis // nil: a real one
 }
 
-// Open takes the URL of a server, or starts one in this process where that is empty.
-func Open(address string) (*Server, error) {
+// openServer takes the URL of a server, or starts one in this process where that is empty.
+func openServer(address string) (*server, error) {
 	if address != "" {
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || (u.Scheme != "redis" && u.Scheme != "rediss") {
 			return nil, fmt.Errorf("-redis %q is not of the form redis://[user:password@]host:port[/db]", address)
 		}
-		return &Server{url: u}, nil
+		return &server{url: u}, nil
 	}
 	m, err := miniredis.Run()
 	if err != nil {
 		return nil, err
 	}
 	m.ClockTTL(true)
-	return &Server{url: &url.URL{Scheme: "redis", Host: m.Addr()}, embedded: m}, nil
+	return &server{url: &url.URL{Scheme: "redis", Host: m.Addr()}, embedded: m}, nil
 }
 
 // String shows the address without the password.
-func (s *Server) String() string {
+func (s *server) String() string {
 	if s.embedded != nil {
 		return s.url.Host + " (embedded)"
 	}
 	return s.url.Redacted()
 }
 
-// Close stops an embedded server.
-func (s *Server) Close() {
+// close stops an embedded server.
+func (s *server) close() {
 	if s.embedded != nil {
 		s.embedded.Close()
 	}
 }
 
-// Client is one worker's way to the server.
-type Client struct {
+// client is one worker's way to the server.
+type client struct {
 	Name   string
 	Driver driver.Driver
 	closer func() error
 }
 
-// All are the clients that were connected.
-type All []*Client
+// allClients are the clients that were connected.
+type allClients []*client
 
-var dialers = []func(context.Context, *Server) (*Client, error){dialGoredis, dialRueidis, dialRedigo}
+var dialers = []func(context.Context, *server) (*client, error){dialGoredis, dialRueidis, dialRedigo}
 
-// Dial connects the three clients. What it returns is to be closed also where one of them fails.
-func Dial(ctx context.Context, s *Server) (all All, err error) {
+// dialClients connects the three clients. What it returns is to be closed also where one of them fails.
+func dialClients(ctx context.Context, s *server) (all allClients, err error) {
 	logging.Disable() // go-redis writes its own lines to standard error otherwise
 	for _, dial := range dialers {
 		c, err := dial(ctx, s)
@@ -87,8 +86,8 @@ func Dial(ctx context.Context, s *Server) (all All, err error) {
 	return all, nil
 }
 
-// Close closes the drivers and their clients.
-func (all All) Close() error {
+// close closes the drivers and their clients.
+func (all allClients) close() error {
 	var errs []error
 	for _, c := range all {
 		if c.Driver != nil {
@@ -99,14 +98,14 @@ func (all All) Close() error {
 	return errors.Join(errs...)
 }
 
-func dialGoredis(ctx context.Context, s *Server) (*Client, error) {
+func dialGoredis(ctx context.Context, s *server) (*client, error) {
 	opts, err := redis.ParseURL(s.url.String())
 	if err != nil {
 		return nil, err
 	}
 	opts.DialTimeout, opts.DialerRetries, opts.ContextTimeoutEnabled = dialTimeout, 1, true
 	c := redis.NewClient(opts)
-	self := &Client{Name: "go-redis", closer: c.Close}
+	self := &client{Name: "go-redis", closer: c.Close}
 	if err := c.Ping(ctx).Err(); err != nil {
 		return self, err
 	}
@@ -114,7 +113,7 @@ func dialGoredis(ctx context.Context, s *Server) (*Client, error) {
 	return self, err
 }
 
-func dialRueidis(_ context.Context, s *Server) (*Client, error) {
+func dialRueidis(_ context.Context, s *server) (*client, error) {
 	opts, err := rueidisclient.ParseURL(s.url.String())
 	if err != nil {
 		return nil, err
@@ -127,16 +126,16 @@ func dialRueidis(_ context.Context, s *Server) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	self := &Client{Name: "rueidis", closer: func() error { c.Close(); return nil }}
+	self := &client{Name: "rueidis", closer: func() error { c.Close(); return nil }}
 	self.Driver, err = rueidis.New(c)
 	return self, err
 }
 
-func dialRedigo(_ context.Context, s *Server) (*Client, error) {
+func dialRedigo(_ context.Context, s *server) (*client, error) {
 	pool := &redigoclient.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
 		return redigoclient.DialURLContext(ctx, s.url.String(), redigoclient.DialConnectTimeout(dialTimeout))
 	}}
-	self := &Client{Name: "redigo", closer: pool.Close}
+	self := &client{Name: "redigo", closer: pool.Close}
 	drv, err := redigo.New(pool)
 	self.Driver = drv
 	return self, err
