@@ -168,7 +168,7 @@ func refusalsAreTold(t *caseT) {
 			t.srv.mini.SetError(tc.text)
 			err := send(key)
 			t.srv.mini.SetError("")
-			what += " on " + driver.NewServerError(tc.text, nil).Code()
+			what += " on " + (&driver.ServerError{Text: tc.text}).Code()
 			t.refused(err, tc.text, what)
 			if driver.NotExecuted(err) != tc.notExecuted || driver.Passing(err) != tc.passing {
 				t.Errorf("%s: NotExecuted %v, Passing %v; want %v, %v", what, driver.NotExecuted(err), driver.Passing(err), tc.notExecuted, tc.passing)

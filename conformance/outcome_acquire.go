@@ -284,7 +284,7 @@ func refusalsAreNotOpen(t *caseT) {
 		"CROSSSLOT Keys in request don't hash to the same slot", "ERR unknown command 'EVALSHA'", "ERR max number of clients reached",
 	} {
 		for _, fenced := range []bool{false, true} {
-			code := driver.NewServerError(text, nil).Code()
+			code := (&driver.ServerError{Text: text}).Code()
 			t.eventually("one send of an acquire is answered "+code, func() bool {
 				name := t.key()
 				ctx, cancel := context.WithTimeout(t.ctx, 2*attemptTimeout)

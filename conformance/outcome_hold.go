@@ -255,7 +255,7 @@ func refusedRenewChangesNothing(t *caseT) {
 	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
 	before := lock.Deadline()
 	for _, text := range []string{"READONLY You can't write against a read only replica.", "LOADING Redis is loading the dataset in memory"} {
-		code := driver.NewServerError(text, nil).Code()
+		code := (&driver.ServerError{Text: text}).Code()
 		t.eventually("one send of a renewal is answered "+code, func() bool {
 			sent := p.Count(faultproxy.Contains(lock.Name()))
 			ctx, cancel := context.WithTimeout(t.ctx, 2*attemptTimeout)

@@ -34,7 +34,7 @@ func TestAttemptError(t *testing.T) {
 			"no answer from 127.0.0.1:6380 in 2.001s, the outcome is unknown: connection refused",
 		},
 		{
-			"not ready", "a:1", driver.NewServerError("LOADING it", errors.New("client's own")),
+			"not ready", "a:1", &driver.ServerError{Text: "LOADING it", Err: errors.New("client's own")},
 			"no lock from a:1 in 2.001s: server error: LOADING it",
 		},
 		{"own time-out", "a:1", driver.NotSent(syscall.ETIMEDOUT), "no answer from a:1 in 2.001s: connection timed out"},

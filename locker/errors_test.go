@@ -73,7 +73,7 @@ func TestOpError(t *testing.T) {
 // However many layers an error passes, one OpError wraps it, and the client's own is reachable.
 func TestErrorsAreWrappedOnce(t *testing.T) {
 	t.Parallel()
-	client := driver.NewServerError("READONLY no", io.EOF)
+	client := &driver.ServerError{Text: "READONLY no", Err: io.EOF}
 	inner := &locker.OpError{Op: "renew", Name: "node", Err: client}
 	for name, below := range map[string]error{"plain": client, "wrapped below": inner, "deep below": fmt.Errorf("quorum: %w", inner)} {
 		lock := hold(t, refusing(below), time.Minute)

@@ -29,7 +29,12 @@ type arrow struct {
 var arrows = []arrow{
 	{
 		program: []string{"locker/driver"},
-		why:     "whoever writes an adapter takes on the contract and nothing else",
+		why:     "a strategy, and whoever handles its errors, takes on the contract and nothing else",
+	},
+	{
+		program: []string{"locker/driver/adapter"},
+		with:    []string{"locker/driver"},
+		why:     "an adapter takes on the contract and the toolkit, and nothing else",
 	},
 	{
 		program: []string{"locker"},
@@ -43,37 +48,37 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"locker", "providers/goredis"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{goredis},
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
 		program: []string{"locker", "providers/redigo"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{redigo},
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
 		program: []string{"locker", "providers/rueidis"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{rueidis},
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
 		program: []string{"providers/goredis"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{goredis},
 		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{
 		program: []string{"providers/redigo"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{redigo},
 		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{
 		program: []string{"providers/rueidis"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{rueidis},
 		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
@@ -132,7 +137,7 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"locker", "providers/goredis", "middleware/logging", "middleware/metrics", "middleware/tracing"},
-		with:    []string{"locker/driver", "middleware/internal/..."},
+		with:    []string{"locker/driver", "locker/driver/adapter", "middleware/internal/..."},
 		outside: []string{goredis, otel, semconv},
 		why:     "a program that is observed links the exporters that it chose, and no other",
 	},

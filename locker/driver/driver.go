@@ -55,7 +55,7 @@ type Result struct {
 }
 
 // Backgrounder is implemented by drivers that look after work that outlives a call, such as the clean-up of an acquire of
-// unknown outcome. [Base] implements it. The ctx of f ends when the driver's Close begins; Close then waits for f, bounded.
+// unknown outcome. adapter.Base implements it. The ctx of f ends when the driver's Close begins; Close then waits for f, bounded.
 // false: the driver is closed and f does not run.
 type Backgrounder interface {
 	Background(f func(ctx context.Context)) bool
@@ -63,7 +63,7 @@ type Backgrounder interface {
 
 // Drainer is implemented by drivers whose Close waits for acquires in flight, as it does for
 // background work. Such an acquire fails with ErrClosed, and what it acquired is removed before
-// Close makes other calls fail. [Base] implements Drainer.
+// Close makes other calls fail. adapter.Base implements Drainer.
 type Drainer interface {
 	// BeginAcquire counts an acquire as in flight, or returns ErrClosed once Close has begun.
 	BeginAcquire() error

@@ -21,14 +21,3 @@ func (s *Script) Source() string { return s.source }
 
 // Digest is the SHA-1 of Source in lower-case hex.
 func (s *Script) Digest() string { return s.digest }
-
-// EvalOnce runs s by digest, and by source only where the server answers NOSCRIPT, so that the script executes at most
-// once. send sends one command, named command, with body as its first argument: EVALSHA with the digest, EVAL with the
-// source. Scripts are not replicated, so NOSCRIPT is expected after a failover.
-func EvalOnce(s *Script, send func(command, body string) (Reply, error)) (Reply, error) {
-	r, err := send("EVALSHA", s.digest)
-	if err != nil && CodeOf(err) == "NOSCRIPT" {
-		return send("EVAL", s.source)
-	}
-	return r, err
-}

@@ -144,7 +144,7 @@ func TestRecords(t *testing.T) {
 					`error="holdfast: acquire \"job\": EOF; gave up after 8s and 3 attempts: MaxWait passed"`,
 			},
 		},
-		{name: "an error is the caller's to log", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{""}},
+		{name: "an error is the caller's to log", before: fail(&driver.ServerError{Text: "WRONGTYPE x"}), want: []string{""}},
 		{
 			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) }, want: []string{
 				lost + `held=30s error_type=lost error="holdfast: lock \"job\" was lost: its Deadline passed before it was renewed"`,

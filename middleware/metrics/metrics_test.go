@@ -67,7 +67,7 @@ func TestAcquisitions(t *testing.T) {
 			},
 		},
 		{
-			name: "server error", before: fail(driver.NewServerError("WRONGTYPE x", nil)), want: []string{
+			name: "server error", before: fail(&driver.ServerError{Text: "WRONGTYPE x"}), want: []string{
 				"acquisitions 1 contended=false error.type=WRONGTYPE lock.mode=exclusive outcome=error",
 				"wait.duration 1 of 0 contended=false error.type=WRONGTYPE lock.mode=exclusive outcome=error",
 			},
@@ -190,7 +190,7 @@ func TestHolds(t *testing.T) {
 		},
 		{
 			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
-				server.FailRelease(driver.NewServerError("NOPERM x", nil))
+				server.FailRelease(&driver.ServerError{Text: "NOPERM x"})
 				_ = lock.Release(t.Context())
 			},
 			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=NOPERM lock.mode=exclusive outcome=error"},

@@ -21,7 +21,7 @@ var (
 	errUnknown = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, errCut)
 )
 
-func reply(text string) error { return driver.NewServerError(text, nil) }
+func reply(text string) error { return &driver.ServerError{Text: text} }
 
 // What is tried again after which error: by an acquire, with FailFast, and by a Resume.
 func TestWhatIsRetried(t *testing.T) {

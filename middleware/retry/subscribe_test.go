@@ -26,7 +26,7 @@ func late(d time.Duration) func(context.Context, int) error {
 // A queue asks for a subscription again, once a second at most, where the failure may pass, and never where it cannot.
 func TestSubscribingAgain(t *testing.T) {
 	t.Parallel()
-	refused := driver.NewServerError("NOPERM no channels for you", nil)
+	refused := &driver.ServerError{Text: "NOPERM no channels for you"}
 	tests := []struct {
 		name string
 		ask  func(ctx context.Context, asking int) error

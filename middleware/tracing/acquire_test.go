@@ -72,7 +72,7 @@ func TestOutcomes(t *testing.T) {
 			attrs: "attempts=2 contended=true holder.note=nightly lock.mode=exclusive lock.name=job outcome=cancelled waited=4", status: "Unset",
 		},
 		{
-			name: "server error", before: fail(driver.NewServerError("WRONGTYPE not a string", nil)), span: "acquire lock",
+			name: "server error", before: fail(&driver.ServerError{Text: "WRONGTYPE not a string"}), span: "acquire lock",
 			attrs:  "attempts=1 contended=false db.response.status_code=WRONGTYPE error.type=WRONGTYPE lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: acquire "job": server error: WRONGTYPE not a string`,
 		},
@@ -251,7 +251,7 @@ func TestAnyBytes(t *testing.T) {
 	if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Note != odd || held.Owner != odd {
 		t.Errorf("refused with %v, want the holder as it is", err)
 	}
-	server.FailAcquire(driver.NewServerError("ERR "+odd, nil))
+	server.FailAcquire(&driver.ServerError{Text: "ERR " + odd})
 	_, _ = l.Acquire(t.Context(), locker.Request{Name: "another"})
 	server.Expire(odd)
 	all := ""

@@ -54,7 +54,7 @@ func TestHolds(t *testing.T) {
 		{
 			name: "found gone by a renewal, then released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
 				elapse(time.Second)
-				server.FailRenew(driver.NewServerError("LOADING x", nil))
+				server.FailRenew(&driver.ServerError{Text: "LOADING x"})
 				server.FailRenew(locker.ErrNotHeld)
 				_, _ = lock.Renew(t.Context(), 0), lock.Renew(t.Context(), 0)
 				elapse(time.Second)
@@ -94,7 +94,7 @@ func TestHolds(t *testing.T) {
 		},
 		{
 			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
-				server.FailRelease(driver.NewServerError("NOPERM x", nil))
+				server.FailRelease(&driver.ServerError{Text: "NOPERM x"})
 				_ = lock.Release(t.Context())
 			},
 			events: []string{},

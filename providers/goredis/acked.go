@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // maxRedirects is how many redirections a script with a WAIT behind it follows.
@@ -27,17 +28,17 @@ type node interface{ Pipeline() redis.Pipeliner }
 // or a Ring (GetShardClientForKey), as one does that embeds the client; else the error matches
 // errors.ErrUnsupported. Of such a type that is one server, ReadTimeout must be more than timeout;
 // elsewhere it is prolonged.
-func (a *adapter) EvalAcked(
+func (d *goredisDriver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	words, key := scriptWords(keys, args), firstKey(keys)
-	return a.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
 		words[0], words[1] = command, body
 		w := acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, new(delivery)}
 		acked := 0 // read only by who gets the answer
-		reply, err := call(ctx, a, key, w.delivery, func(context.Context) (r driver.Reply, err error) {
-			r, acked, err = a.pair(ctx, key, w)
-			return r, a.unanswered(err)
+		reply, err := call(ctx, d, key, w.delivery, func(context.Context) (r driver.Reply, err error) {
+			r, acked, err = d.pair(ctx, key, w)
+			return r, d.unanswered(err)
 		})
 		if err != nil {
 			return driver.Reply{}, 0, err
@@ -61,8 +62,8 @@ type masters interface {
 
 // pair sends a script and a WAIT to the node of key. In a cluster it follows MOVED and ASK, which
 // prove that the script did not run; what WAIT said then is of no account.
-func (a *adapter) pair(ctx context.Context, key string, w acknowledged) (driver.Reply, int, error) {
-	switch c := a.client.(type) {
+func (d *goredisDriver) pair(ctx context.Context, key string, w acknowledged) (driver.Reply, int, error) {
+	switch c := d.client.(type) {
 	case masters:
 		n, err := c.MasterForKey(ctx, key)
 		if err != nil {
@@ -98,7 +99,7 @@ func (a *adapter) pair(ctx context.Context, key string, w acknowledged) (driver.
 		return exchange(ctx, c, false, w)
 	}
 	return driver.Reply{}, 0, driver.NotSent(fmt.Errorf("goredis: WAIT over a %T, of which it is not known where it sends: %w",
-		a.client, errors.ErrUnsupported))
+		d.client, errors.ErrUnsupported))
 }
 
 // redirect is the address in a MOVED or ASK, "" for any other err.
@@ -147,7 +148,7 @@ func exchange(ctx context.Context, n node, asking bool, w acknowledged) (driver.
 	_, err := pipe.Exec(ctx)
 	reply, err1 := first.reply(ctx, own(first, second, err))
 	acked, err2 := second.reply(ctx, own(second, first, err))
-	return driver.NewAcked(reply, err1, acked, err2)
+	return adapter.NewAcked(reply, err1, acked, err2)
 }
 
 // own is what became of a command of a pipeline whose other one is given. The pipeline's error is

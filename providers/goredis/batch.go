@@ -9,7 +9,7 @@ import (
 
 // EvalMany implements driver.Batcher: one pipeline by digest, and a second one by source for those
 // scripts that the server did not know. In a cluster the client makes one pipeline per node.
-func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+func (d *goredisDriver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
 	cmds := make([]*command, len(calls))
 	sources := make([]string, len(calls))
 	for i, c := range calls {
@@ -18,8 +18,8 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 		cmds[i], sources[i] = newCommand(ctx, words), c.Script.Source()
 		cmds[i].batched = true
 	}
-	results, err := together(ctx, a, func() ([]driver.Result, error) {
-		results := a.pipeline(ctx, cmds)
+	results, err := together(ctx, d, func() ([]driver.Result, error) {
+		results := d.pipeline(ctx, cmds)
 		var again []*command
 		var at []int
 		for i, r := range results {
@@ -29,7 +29,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 				again, at = append(again, newCommand(ctx, words)), append(at, i)
 			}
 		}
-		for i, r := range a.pipeline(ctx, again) {
+		for i, r := range d.pipeline(ctx, again) {
 			results[at[i]] = r
 		}
 		return results, nil
@@ -51,11 +51,11 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 }
 
 // pipeline sends cmds together.
-func (a *adapter) pipeline(ctx context.Context, cmds []*command) []driver.Result {
+func (d *goredisDriver) pipeline(ctx context.Context, cmds []*command) []driver.Result {
 	if len(cmds) == 0 {
 		return nil
 	}
-	pipe := a.client.Pipeline()
+	pipe := d.client.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, cmd) // only queues
 	}
@@ -72,7 +72,7 @@ func (a *adapter) pipeline(ctx context.Context, cmds []*command) []driver.Result
 		if reply, results[i].Err = cmd.reply(ctx, cmd.Err()); results[i].Err == nil {
 			results[i].Reply, results[i].Err = driver.NewReply(reply)
 		}
-		results[i].Err = a.unanswered(results[i].Err)
+		results[i].Err = d.unanswered(results[i].Err)
 	}
 	return results
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // command is a command that go-redis sends once, and that knows whether it did.
@@ -71,12 +72,12 @@ func (c *command) SetErr(err error) {
 
 // process sends cmd, whose caller's context is ctx, under the context sending. It returns what
 // NewReply understands.
-func (a *adapter) process(ctx, sending context.Context, cmd *command) (any, error) {
-	if _, single := a.client.(*redis.Client); !single { // that always obeys NoRetry
+func (d *goredisDriver) process(ctx, sending context.Context, cmd *command) (any, error) {
+	if _, single := d.client.(*redis.Client); !single { // that always obeys NoRetry
 		sending, cmd.stop = stoppable(sending)
 		defer cmd.stop()
 	}
-	err := a.client.Process(sending, cmd)
+	err := d.client.Process(sending, cmd)
 	if err == nil {
 		err = cmd.Err() // a redis.AutoPipeliner may tell it later
 	}
@@ -84,21 +85,21 @@ func (a *adapter) process(ctx, sending context.Context, cmd *command) (any, erro
 		err = cmd.refusal
 	}
 	v, err := cmd.reply(ctx, err)
-	return v, a.unanswered(err)
+	return v, d.unanswered(err)
 }
 
 // unanswered returns err, as final if the client is closed. If err is not the server's, it makes a
 // cluster client ask for the nodes anew in the background: after the death of a master it would
 // otherwise send what must not be repeated to the dead one, for its ClusterStateReloadInterval of a
 // minute.
-func (a *adapter) unanswered(err error) error {
+func (d *goredisDriver) unanswered(err error) error {
 	if err == nil || driver.CodeOf(err) != "" || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if errors.Is(err, redis.ErrClosed) && a.clientClosed() {
+	if errors.Is(err, redis.ErrClosed) && d.clientClosed() {
 		return driver.Final(err) // it stays closed
 	}
-	if cluster, ok := a.client.(interface{ ReloadState(ctx context.Context) }); ok {
+	if cluster, ok := d.client.(interface{ ReloadState(ctx context.Context) }); ok {
 		cluster.ReloadState(context.Background())
 	}
 	return err
@@ -107,8 +108,8 @@ func (a *adapter) unanswered(err error) error {
 // clientClosed reports whether the client is closed, given that a command has failed with
 // redis.ErrClosed. A Ring and a cluster client also close the clients of nodes that they no longer
 // need, under commands that are on their way there.
-func (a *adapter) clientClosed() bool {
-	switch c := a.client.(type) {
+func (d *goredisDriver) clientClosed() bool {
+	switch c := d.client.(type) {
 	case interface {
 		GetShardClientForKey(key string) (*redis.Client, error)
 	}:
@@ -156,14 +157,14 @@ func classify(ctx context.Context, err error, sent bool) error {
 	var slow interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &reply):
-		if short, cut := driver.WithoutArguments(reply.Error()); cut {
+		if short, cut := adapter.WithoutArguments(reply.Error()); cut {
 			err = sameType(redis.ErrNoScript, short)
 		}
-		err = driver.NewServerError(reply.Error(), err)
+		err = adapter.NewServerError(reply.Error(), err)
 	case late(ctx) && !errors.Is(err, context.DeadlineExceeded) && errors.As(err, &slow) && slow.Timeout():
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err) // the client's i/o timeout does not say whose it was
 	}
-	if !sent || driver.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
+	if !sent || adapter.DialFailed(err) || errors.Is(err, redis.ErrClosed) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
 		return driver.NotSent(err)
 	}

@@ -8,18 +8,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // call runs f at the gate of key's server, and returns soon after ctx ends. go-redis waits for a
 // connection until ctx ends, but for a reply until ctx's deadline at best: a call that can be
 // cancelled needs a goroutine. f sends under the context that it gets. What it sends is tracked by
-// d: if the caller leaves before it was sent, it is never executed.
+// sent: if the caller leaves before it was sent, it is never executed.
 func call[T any](
-	ctx context.Context, a *adapter, key string, d *delivery,
+	ctx context.Context, d *goredisDriver, key string, sent *delivery,
 	f func(sending context.Context) (T, error),
 ) (T, error) {
 	var zero T
-	if err := a.Guard(); err != nil {
+	if err := d.Guard(); err != nil {
 		return zero, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -28,8 +29,8 @@ func call[T any](
 	if endless(ctx) {
 		return f(ctx)
 	}
-	if !driver.Cancellable(ctx) && a.obeysDeadline {
-		g := a.servers.gate(ctx, key)
+	if !driver.Cancellable(ctx) && d.obeysDeadline {
+		g := d.servers.gate(ctx, key)
 		if err := g.Enter(ctx); err != nil {
 			return zero, err
 		}
@@ -37,16 +38,16 @@ func call[T any](
 		return f(ctx)
 	}
 	sending := ctx
-	if a.obeysDeadline {
+	if d.obeysDeadline {
 		sending = patient{ctx}
 	}
 	var v T
 	var err error
-	if g := a.servers.knownGate(key); g != nil {
-		v, err = driver.AwaitIn(ctx, g, func() (T, error) { return f(sending) })
+	if g := d.servers.knownGate(key); g != nil {
+		v, err = adapter.AwaitIn(ctx, g, func() (T, error) { return f(sending) })
 	} else {
-		v, err = driver.Await(ctx, func() (T, error) {
-			g := a.servers.gate(ctx, key) // asks the cluster for its nodes
+		v, err = adapter.Await(ctx, func() (T, error) {
+			g := d.servers.gate(ctx, key) // asks the cluster for its nodes
 			if err := g.Enter(ctx); err != nil {
 				return zero, err
 			}
@@ -54,7 +55,7 @@ func call[T any](
 			return f(sending)
 		})
 	}
-	if _, left := errors.AsType[*driver.PendingError](err); left && d.abandon() {
+	if _, left := errors.AsType[*driver.PendingError](err); left && sent.abandon() {
 		err = driver.NotSent(ctx.Err())
 	}
 	return v, err
@@ -68,9 +69,9 @@ func endless(ctx context.Context) bool {
 }
 
 // together is call for a batch, which may go to several nodes.
-func together[T any](ctx context.Context, a *adapter, f func() (T, error)) (T, error) {
+func together[T any](ctx context.Context, d *goredisDriver, f func() (T, error)) (T, error) {
 	var zero T
-	if err := a.Guard(); err != nil {
+	if err := d.Guard(); err != nil {
 		return zero, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -79,14 +80,14 @@ func together[T any](ctx context.Context, a *adapter, f func() (T, error)) (T, e
 	if endless(ctx) {
 		return f()
 	}
-	if !driver.Cancellable(ctx) && a.obeysDeadline {
-		if err := a.servers.batches.Enter(ctx); err != nil {
+	if !driver.Cancellable(ctx) && d.obeysDeadline {
+		if err := d.servers.batches.Enter(ctx); err != nil {
 			return zero, err
 		}
-		defer a.servers.batches.Leave()
+		defer d.servers.batches.Leave()
 		return f()
 	}
-	return driver.AwaitIn(ctx, a.servers.batches, f)
+	return adapter.AwaitIn(ctx, d.servers.batches, f)
 }
 
 // lag is how long a call waits for its reply after its caller's deadline. A late reply resolves the

@@ -11,23 +11,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-type adapter struct {
-	driver.Base
+type goredisDriver struct {
+	adapter.Base
 	client        redis.UniversalClient
 	obeysDeadline bool // client ends a call by its context's deadline
 	servers       servers
-	scripts       driver.Scripts
+	scripts       adapter.Scripts
 	info          driver.Info
-	hub           *driver.Hub
+	hub           *adapter.Hub
 }
 
 var (
-	_ driver.Driver       = (*adapter)(nil)
-	_ driver.Batcher      = (*adapter)(nil)
-	_ driver.Acknowledger = (*adapter)(nil)
-	_ driver.Backgrounder = (*adapter)(nil)
+	_ driver.Driver       = (*goredisDriver)(nil)
+	_ driver.Batcher      = (*goredisDriver)(nil)
+	_ driver.Acknowledger = (*goredisDriver)(nil)
+	_ driver.Backgrounder = (*goredisDriver)(nil)
 )
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
@@ -39,14 +40,14 @@ func New(client redis.UniversalClient) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client), "a client, such as redis.NewClient makes")
 	}
-	a := &adapter{
+	d := &goredisDriver{
 		client:        client,
 		obeysDeadline: obeysDeadline(client),
 		servers:       newServers(client),
 		info:          driver.Info{Client: "go-redis", Address: address(client)},
 	}
-	a.hub = driver.NewHub(a.open)
-	return a, nil
+	d.hub = adapter.NewHub(d.open)
+	return d, nil
 }
 
 func address(client redis.UniversalClient) string {
@@ -62,16 +63,16 @@ func address(client redis.UniversalClient) string {
 }
 
 // Info implements driver.Driver.
-func (a *adapter) Info() driver.Info { return a.info }
+func (d *goredisDriver) Info() driver.Info { return d.info }
 
 // Close implements driver.Driver.
-func (a *adapter) Close() error { return a.Shutdown(a.hub) }
+func (d *goredisDriver) Close() error { return d.Shutdown(d.hub) }
 
 // SetNX implements driver.Driver.
-func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+func (d *goredisDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	cmd := newCommand(ctx, []any{"SET", key, value, "NX", "PX", ttl.Milliseconds()})
-	return call(ctx, a, key, cmd.delivery, func(sending context.Context) (bool, error) {
-		reply, err := a.process(ctx, sending, cmd)
+	return call(ctx, d, key, cmd.delivery, func(sending context.Context) (bool, error) {
+		reply, err := d.process(ctx, sending, cmd)
 		if err != nil {
 			return false, err
 		}
@@ -86,15 +87,15 @@ func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duratio
 }
 
 // Eval implements driver.Driver.
-func (a *adapter) Eval(
+func (d *goredisDriver) Eval(
 	ctx context.Context, s *driver.Script, keys, args []string,
 ) (driver.Reply, error) {
 	words := scriptWords(keys, args) // copied: after an early return nothing may look at the caller's slices
-	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
+	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		words[0], words[1] = command, body
 		cmd := newCommand(ctx, words)
-		return call(ctx, a, firstKey(keys), cmd.delivery, func(sending context.Context) (driver.Reply, error) {
-			reply, err := a.process(ctx, sending, cmd)
+		return call(ctx, d, firstKey(keys), cmd.delivery, func(sending context.Context) (driver.Reply, error) {
+			reply, err := d.process(ctx, sending, cmd)
 			if err != nil {
 				return driver.Reply{}, err
 			}
@@ -125,12 +126,12 @@ func scriptWords(keys, args []string) []any {
 }
 
 // Subscribe implements driver.Driver.
-func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := a.Guard(); err != nil {
+func (d *goredisDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	if err := d.Guard(); err != nil {
 		return nil, err
 	}
-	if _, ring := a.client.(interface{ SetAddrs(map[string]string) }); ring { // a *redis.Ring, also one in another type
+	if _, ring := d.client.(interface{ SetAddrs(map[string]string) }); ring { // a *redis.Ring, also one in another type
 		return nil, errors.ErrUnsupported
 	}
-	return a.hub.Subscribe(ctx, channel)
+	return d.hub.Subscribe(ctx, channel)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 const (
@@ -22,20 +22,20 @@ const (
 // stay there when their callers give up.
 type servers struct {
 	find    func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
-	one     *driver.Gate                                                 // of the only server, nil where it is not known to be
-	some    *driver.Gates                                                // of what has no server of its own
-	batches *driver.Gate
+	one     *adapter.Gate                                                // of the only server, nil where it is not known to be
+	some    *adapter.Gates                                               // of what has no server of its own
+	batches *adapter.Gate
 
 	nodes *nodes
 }
 
 type nodes struct {
 	mu    sync.RWMutex
-	gates map[string]*driver.Gate // by address; empty while the client may have to ask for the nodes
+	gates map[string]*adapter.Gate // by address; empty while the client may have to ask for the nodes
 }
 
 func newServers(client redis.UniversalClient) servers {
-	s := servers{some: driver.NewGates(unknownPool), batches: driver.NewGate(maxBatches), nodes: &nodes{gates: map[string]*driver.Gate{}}}
+	s := servers{some: adapter.NewGates(unknownPool), batches: adapter.NewGate(maxBatches), nodes: &nodes{gates: map[string]*adapter.Gate{}}}
 	switch c := client.(type) {
 	case masters:
 		s.find = c.MasterForKey
@@ -44,7 +44,7 @@ func newServers(client redis.UniversalClient) servers {
 	}:
 		s.find = func(_ context.Context, key string) (*redis.Client, error) { return c.GetShardClientForKey(key) }
 	case interface{ Options() *redis.Options }:
-		s.one = driver.NewGate(connections(c.Options()))
+		s.one = adapter.NewGate(connections(c.Options()))
 	}
 	return s
 }
@@ -57,7 +57,7 @@ func connections(o *redis.Options) int {
 }
 
 // gate returns the gate of key's server. It may have to ask for the nodes of a cluster.
-func (s *servers) gate(ctx context.Context, key string) *driver.Gate {
+func (s *servers) gate(ctx context.Context, key string) *adapter.Gate {
 	if s.one != nil {
 		return s.one
 	}
@@ -78,7 +78,7 @@ func (s *servers) gate(ctx context.Context, key string) *driver.Gate {
 	s.nodes.mu.Lock()
 	defer s.nodes.mu.Unlock()
 	if g = s.nodes.gates[addr]; g == nil {
-		g = driver.NewGate(connections(client.Options()))
+		g = adapter.NewGate(connections(client.Options()))
 		s.nodes.gates[addr] = g
 	}
 	return g
@@ -86,7 +86,7 @@ func (s *servers) gate(ctx context.Context, key string) *driver.Gate {
 
 // knownGate returns what gate does, or nil if the client may have to ask the cluster for its nodes
 // first. Once it knows them it refreshes them in the background.
-func (s *servers) knownGate(key string) *driver.Gate {
+func (s *servers) knownGate(key string) *adapter.Gate {
 	if s.find != nil {
 		s.nodes.mu.RLock()
 		known := len(s.nodes.gates) > 0

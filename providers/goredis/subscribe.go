@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // ended is a context that has ended. A PubSub that gets it still reads and writes, but cannot dial:
@@ -27,18 +28,18 @@ type feed struct {
 	stop   context.CancelFunc
 }
 
-// open implements what driver.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now,
+// open implements what adapter.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now,
 // under ctx, and in a cluster to any node, since messages reach them all; its answer proves the
 // connection. Valkey 8.0 answers with the error NOSUB.
-func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
-	pubsub := a.client.Subscribe(ctx)
+func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
+	pubsub := d.client.Subscribe(ctx)
 	var over atomic.Bool // for the dialing, or for the one who waited for it: who comes second cleans up
 	finish := func() {
 		if over.Swap(true) {
 			_ = pubsub.Close()
 		}
 	}
-	_, err := driver.Await(ctx, func() (any, error) {
+	_, err := adapter.Await(ctx, func() (any, error) {
 		defer finish()
 		if err := pubsub.Unsubscribe(ctx); err != nil {
 			return nil, err
@@ -51,23 +52,23 @@ func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 	})
 	if err != nil {
 		finish()
-		return nil, a.unanswered(classify(ctx, err, false))
+		return nil, d.unanswered(classify(ctx, err, false))
 	}
 	f := &feed{pubsub: pubsub}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }
 
-// Subscribe implements driver.Feed.
+// Subscribe implements adapter.Feed.
 func (f *feed) Subscribe(channel string) error { return f.send(f.pubsub.Subscribe, channel) }
 
-// Unsubscribe implements driver.Feed.
+// Unsubscribe implements adapter.Feed.
 func (f *feed) Unsubscribe(channel string) error { return f.send(f.pubsub.Unsubscribe, channel) }
 
 // send writes a command. Where a PubSub has no connection any more and would dial, Next has found
 // it broken and says why.
 func (f *feed) send(command func(context.Context, ...string) error, channel string) error {
-	_, err := driver.Await(f.ctx, func() (struct{}, error) {
+	_, err := adapter.Await(f.ctx, func() (struct{}, error) {
 		err := command(ended, channel)
 		if errors.Is(err, ended.Err()) {
 			err = nil
@@ -77,35 +78,35 @@ func (f *feed) send(command func(context.Context, ...string) error, channel stri
 	return err
 }
 
-// Next implements driver.Feed. A PubSub keeps a connection on which an error reply came.
-func (f *feed) Next() (driver.Event, error) {
+// Next implements adapter.Feed. A PubSub keeps a connection on which an error reply came.
+func (f *feed) Next() (adapter.Event, error) {
 	for {
-		got, err := driver.Await(f.ctx, func() (any, error) { return f.pubsub.Receive(ended) })
+		got, err := adapter.Await(f.ctx, func() (any, error) { return f.pubsub.Receive(ended) })
 		if end := f.ctx.Err(); end != nil && errors.Is(err, redis.ErrClosed) {
 			err = end
 		}
 		if err != nil {
 			err = classify(f.ctx, err, true)
 			if driver.CodeOf(err) != "" {
-				return driver.Event{Kind: driver.Refused, Err: err}, nil
+				return adapter.Event{Kind: adapter.Refused, Err: err}, nil
 			}
-			return driver.Event{}, err
+			return adapter.Event{}, err
 		}
 		switch got := got.(type) {
 		case *redis.Message:
-			return driver.Event{Kind: driver.Message, Channel: got.Channel}, nil
+			return adapter.Event{Kind: adapter.Message, Channel: got.Channel}, nil
 		case *redis.Subscription:
 			switch got.Kind {
 			case "subscribe":
-				return driver.Event{Kind: driver.Subscribed, Channel: got.Channel}, nil
+				return adapter.Event{Kind: adapter.Subscribed, Channel: got.Channel}, nil
 			case "unsubscribe":
-				return driver.Event{Kind: driver.Unsubscribed, Channel: got.Channel}, nil
+				return adapter.Event{Kind: adapter.Unsubscribed, Channel: got.Channel}, nil
 			}
 		}
 	}
 }
 
-// Close implements driver.Feed.
+// Close implements adapter.Feed.
 func (f *feed) Close() error {
 	f.stop()
 	go func() { _ = f.pubsub.Close() }() // may have to wait for the mutex

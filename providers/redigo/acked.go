@@ -7,21 +7,22 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // EvalAcked implements [driver.Acknowledger]: both commands are sent together, on one connection.
-func (a *adapter) EvalAcked(
+func (d *redigoDriver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	body := scriptArgs(keys, args)
-	return a.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
 		body[0] = script
-		p, err := follow(ctx, a, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
-		err = driver.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {
-			r, _, err := driver.NewAcked(p.reply, err, p.acked, p.waitErr)
+		p, err := follow(ctx, d, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
+		err = adapter.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {
+			r, _, err := adapter.NewAcked(p.reply, err, p.acked, p.waitErr)
 			return r, err
 		})
-		return driver.NewAcked(p.reply, err, p.acked, p.waitErr)
+		return adapter.NewAcked(p.reply, err, p.acked, p.waitErr)
 	})
 }
 

@@ -12,15 +12,15 @@ import (
 
 // EvalMany implements [driver.Batcher]: all scripts in one round trip on one connection, those that
 // the server did not know in a second one. In a cluster each goes by itself, a few at once.
-func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	if a.cluster != nil {
-		return a.evalEach(ctx, calls)
+func (d *redigoDriver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	if d.cluster != nil {
+		return d.evalEach(ctx, calls)
 	}
 	b := &batch{scripts: make([]*driver.Script, len(calls)), args: make([][]any, len(calls)), all: make([]int, len(calls))}
 	for i, c := range calls {
 		b.scripts[i], b.args[i], b.all[i] = c.Script, scriptArgs(c.Keys, c.Args), i
 	}
-	results, err := call(ctx, a, "", func(conn redis.Conn) ([]driver.Result, error) { return b.send(ctx, conn), nil })
+	results, err := call(ctx, d, "", func(conn redis.Conn) ([]driver.Result, error) { return b.send(ctx, conn), nil })
 	if err != nil {
 		results = make([]driver.Result, len(calls))
 		for i := range results {
@@ -101,7 +101,7 @@ const (
 
 // evalEach keeps a few calls under way. Those that wait for a frozen node do not hold up the
 // others.
-func (a *adapter) evalEach(ctx context.Context, calls []driver.Call) []driver.Result {
+func (d *redigoDriver) evalEach(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := make([]driver.Result, len(calls))
 	running := make(chan struct{}, clusterCalls)
 	var wg sync.WaitGroup
@@ -110,7 +110,7 @@ func (a *adapter) evalEach(ctx context.Context, calls []driver.Call) []driver.Re
 		leave := sync.OnceFunc(func() { <-running })
 		stalled := time.AfterFunc(clusterStall, leave)
 		wg.Go(func() {
-			results[i].Reply, results[i].Err = a.Eval(ctx, c.Script, c.Keys, c.Args)
+			results[i].Reply, results[i].Err = d.Eval(ctx, c.Script, c.Keys, c.Args)
 			stalled.Stop()
 			leave()
 		})

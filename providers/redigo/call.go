@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one
@@ -20,10 +21,10 @@ import (
 // outlives ctx. So it does if calls wait at the gate: many callers may give up then, and their
 // connections are kept for a moment, for late replies.
 func call[T any](
-	ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error),
+	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
 ) (T, error) {
 	var zero T
-	if err := a.Guard(); err != nil {
+	if err := d.Guard(); err != nil {
 		return zero, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -31,10 +32,10 @@ func call[T any](
 	}
 	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake
 	// of ctx.
-	inline := a.inline.Load() && a.prompt.IdleCount() > 0
-	gate := a.gate
-	if a.gates != nil {
-		gate = a.gates.Of(key)
+	inline := d.inline.Load() && d.prompt.IdleCount() > 0
+	gate := d.gate
+	if d.gates != nil {
+		gate = d.gates.Of(key)
 	}
 	if endless(ctx) {
 		gate = nil
@@ -43,9 +44,9 @@ func call[T any](
 		if gate != nil {
 			defer gate.Leave()
 		}
-		return run(ctx, a, key, use, new(atomic.Bool), 0)
+		return run(ctx, d, key, use, new(atomic.Bool), 0)
 	}
-	return detach(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, a, key, use, begun, lag) })
+	return detach(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, d, key, use, begun, lag) })
 }
 
 // endless reports whether ctx never ends: its caller waits for a connection as long as the pool
@@ -58,13 +59,13 @@ func endless(ctx context.Context) bool {
 // detach runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one.
 // While f has not set begun and ctx has ended, nothing has been sent or ever will be.
 func detach[T any](
-	ctx context.Context, gate *driver.Gate, f func(begun *atomic.Bool) (T, error),
+	ctx context.Context, gate *adapter.Gate, f func(begun *atomic.Bool) (T, error),
 ) (v T, err error) {
 	var begun atomic.Bool
 	if gate == nil {
-		v, err = driver.Await(ctx, func() (T, error) { return f(&begun) })
+		v, err = adapter.Await(ctx, func() (T, error) { return f(&begun) })
 	} else {
-		v, err = driver.AwaitIn(ctx, gate, func() (T, error) { return f(&begun) })
+		v, err = adapter.AwaitIn(ctx, gate, func() (T, error) { return f(&begun) })
 	}
 	if !begun.Load() {
 		err = driver.NotSent(err)
@@ -73,10 +74,10 @@ func detach[T any](
 }
 
 func run[T any](
-	ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error),
+	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
 	begun *atomic.Bool, lag time.Duration,
 ) (T, error) {
-	conn, err := a.get(ctx, key)
+	conn, err := d.get(ctx, key)
 	if err != nil {
 		var zero T
 		return zero, unavailable(ctx, err)
@@ -115,17 +116,17 @@ func begin[T any](
 
 // get takes a connection from the pool; one of a cluster is bound to key's node, since by itself it
 // would take the digest of a script for the key. Nothing was sent if it fails.
-func (a *adapter) get(ctx context.Context, key string) (redis.Conn, error) {
-	if p, ok := a.pool.(interface {
+func (d *redigoDriver) get(ctx context.Context, key string) (redis.Conn, error) {
+	if p, ok := d.pool.(interface {
 		GetContext(context.Context) (redis.Conn, error)
 	}); ok {
 		conn, err := p.GetContext(ctx)
-		if err == nil && a.prompt != nil {
-			a.learn.Do(func() { a.inline.Store(closable(conn)) })
+		if err == nil && d.prompt != nil {
+			d.learn.Do(func() { d.inline.Store(closable(conn)) })
 		}
 		return conn, err
 	}
-	conn := a.pool.Get()
+	conn := d.pool.Get()
 	err := conn.Err()
 	if b, ok := conn.(binder); ok && err == nil {
 		err = bind(b, key)
@@ -149,7 +150,7 @@ func exec(ctx context.Context, conn redis.Conn, command string, args []any) (any
 // outcome.
 const lag = time.Second
 
-// grace is what a read may last longer than ctx. The watcher or driver.Await ends the call; this
+// grace is what a read may last longer than ctx. The watcher or adapter.Await ends the call; this
 // ends what goes on behind.
 const grace = lag + 100*time.Millisecond
 
@@ -165,10 +166,10 @@ func explain(ctx context.Context, err error) error {
 		return nil
 	}
 	if reply, ok := errors.AsType[redis.Error](err); ok {
-		if short, cut := driver.WithoutArguments(string(reply)); cut {
+		if short, cut := adapter.WithoutArguments(string(reply)); cut {
 			err = redis.Error(short)
 		}
-		return driver.NewServerError(string(reply), err)
+		return adapter.NewServerError(string(reply), err)
 	}
 	if end := ended(ctx); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("%w: %w", end, err)

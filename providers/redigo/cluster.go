@@ -34,25 +34,25 @@ func bind(b binder, key string) error {
 }
 
 // do sends one command.
-func (a *adapter) do(ctx context.Context, key, command string, args []any) (any, error) {
-	return follow(ctx, a, key, func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) })
+func (d *redigoDriver) do(ctx context.Context, key, command string, args []any) (any, error) {
+	return follow(ctx, d, key, func(conn redis.Conn) (any, error) { return exec(ctx, conn, command, args) })
 }
 
 // follow uses a connection to key's node. In a cluster it follows MOVED and ASK, which prove that
 // what use sent did not run.
 func follow[T any](
-	ctx context.Context, a *adapter, key string, use func(redis.Conn) (T, error),
+	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
 ) (T, error) {
-	v, err := call(ctx, a, key, use)
-	if a.cluster == nil {
+	v, err := call(ctx, d, key, use)
+	if d.cluster == nil {
 		return v, err
 	}
 	for range maxRedirects {
 		switch driver.CodeOf(err) {
 		case "MOVED": // the pool has noted the new node
-			v, err = call(ctx, a, key, use)
+			v, err = call(ctx, d, key, use)
 		case "ASK":
-			v, err = ask(ctx, a, err, use)
+			v, err = ask(ctx, d, err, use)
 		default:
 			return v, err
 		}
@@ -65,7 +65,7 @@ var errVisited = errors.New("visited")
 
 // ask uses a connection of the node that an ASK reply names.
 func ask[T any](
-	ctx context.Context, a *adapter, asked error, use func(redis.Conn) (T, error),
+	ctx context.Context, d *redigoDriver, asked error, use func(redis.Conn) (T, error),
 ) (T, error) {
 	reply, _ := errors.AsType[*driver.ServerError](asked)
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
@@ -88,9 +88,9 @@ func ask[T any](
 			}
 			return errVisited
 		}
-		walked := a.cluster.EachNode(false, visit)
-		if !errors.Is(walked, errVisited) && a.cluster.Refresh() == nil {
-			walked = a.cluster.EachNode(false, visit) // the node is new, or now known by its other name
+		walked := d.cluster.EachNode(false, visit)
+		if !errors.Is(walked, errVisited) && d.cluster.Refresh() == nil {
+			walked = d.cluster.EachNode(false, visit) // the node is new, or now known by its other name
 		}
 		if !errors.Is(walked, errVisited) {
 			err = fmt.Errorf("redigo: the pool does not know the node of %q", reply.Text)

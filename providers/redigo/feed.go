@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // feed is a connection of its own, not one of the pool: only such a connection can be closed while
@@ -14,14 +15,14 @@ import (
 type feed struct{ conn redis.PubSubConn }
 
 // open dials a feed, and closes one that comes too late for ctx.
-func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
+func (d *redigoDriver) open(ctx context.Context) (adapter.Feed, error) {
 	type dialed struct {
 		conn redis.Conn
 		err  error
 	}
 	ready := make(chan dialed)
 	go func() {
-		conn, err := a.dial(ctx)
+		conn, err := d.dial(ctx)
 		select {
 		case ready <- dialed{conn, err}:
 		case <-ctx.Done():
@@ -31,19 +32,19 @@ func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
 		}
 	}()
 	select {
-	case d := <-ready:
-		if d.err != nil {
-			return nil, explain(ctx, d.err)
+	case got := <-ready:
+		if got.err != nil {
+			return nil, explain(ctx, got.err)
 		}
-		return feed{redis.PubSubConn{Conn: d.conn}}, nil
+		return feed{redis.PubSubConn{Conn: got.conn}}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
 // dial opens a connection that no pool manages.
-func (a *adapter) dial(ctx context.Context) (redis.Conn, error) {
-	switch p := a.pool.(type) {
+func (d *redigoDriver) dial(ctx context.Context) (redis.Conn, error) {
+	switch p := d.pool.(type) {
 	case *redis.Pool:
 		if p.DialContext != nil {
 			return p.DialContext(ctx)
@@ -62,37 +63,37 @@ func (a *adapter) dial(ctx context.Context) (redis.Conn, error) {
 	}
 }
 
-// Subscribe implements [driver.Feed].
+// Subscribe implements [adapter.Feed].
 func (f feed) Subscribe(channel string) error { return f.conn.Subscribe(channel) }
 
-// Unsubscribe implements [driver.Feed].
+// Unsubscribe implements [adapter.Feed].
 func (f feed) Unsubscribe(channel string) error { return f.conn.Unsubscribe(channel) }
 
-// Next implements [driver.Feed]. No read timeout applies. redigo keeps a connection on which an
+// Next implements [adapter.Feed]. No read timeout applies. redigo keeps a connection on which an
 // error reply came.
-func (f feed) Next() (driver.Event, error) {
+func (f feed) Next() (adapter.Event, error) {
 	for {
 		switch v := f.conn.ReceiveWithTimeout(0).(type) {
 		case redis.Message:
-			return driver.Event{Kind: driver.Message, Channel: v.Channel}, nil
+			return adapter.Event{Kind: adapter.Message, Channel: v.Channel}, nil
 		case redis.Subscription:
 			switch v.Kind {
 			case "subscribe":
-				return driver.Event{Kind: driver.Subscribed, Channel: v.Channel}, nil
+				return adapter.Event{Kind: adapter.Subscribed, Channel: v.Channel}, nil
 			case "unsubscribe":
-				return driver.Event{Kind: driver.Unsubscribed, Channel: v.Channel}, nil
+				return adapter.Event{Kind: adapter.Unsubscribed, Channel: v.Channel}, nil
 			}
 		case error:
 			err := explain(context.Background(), v)
 			if driver.CodeOf(err) != "" {
-				return driver.Event{Kind: driver.Refused, Err: err}, nil
+				return adapter.Event{Kind: adapter.Refused, Err: err}, nil
 			}
-			return driver.Event{}, err
+			return adapter.Event{}, err
 		}
 	}
 }
 
-// Close implements [driver.Feed]. What redigo says of a connection that broke before, Next has
+// Close implements [adapter.Feed]. What redigo says of a connection that broke before, Next has
 // said.
 func (f feed) Close() error {
 	_ = f.conn.Close()

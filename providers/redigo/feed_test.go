@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 func wantWake(t *testing.T, what string, s driver.Subscription) {
@@ -96,7 +97,7 @@ func TestSubscribeFails(t *testing.T) {
 	refusing.Refuse()
 	_, err := open(t, clients.RedigoPool(refusing.Addr())).Subscribe(t.Context(), "c")
 	wantNotSent(t, err, driver.ErrNotSent)
-	if !driver.DialFailed(err) {
+	if !adapter.DialFailed(err) {
 		t.Errorf("error %v, want the dialer's", err)
 	}
 	_, err = open(t, onlyGet{clients.RedigoPool(m.Addr())}).Subscribe(t.Context(), "c")

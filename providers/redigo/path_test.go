@@ -42,7 +42,7 @@ func TestInline(t *testing.T) {
 		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := drv.(*adapter).inline.Load(); got != c.want {
+		if got := drv.(*redigoDriver).inline.Load(); got != c.want {
 			t.Errorf("%s: inline %v, want %v", name, got, c.want)
 		}
 		if err := drv.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // Pool is where connections come from. A *redis.Pool is one; so is a *redisc.Cluster of
@@ -24,15 +25,15 @@ type Pool interface {
 	Get() redis.Conn
 }
 
-type adapter struct {
-	driver.Base
+type redigoDriver struct {
+	adapter.Base
 
 	pool    Pool
 	cluster cluster // pool, if it is one
-	gate    *driver.Gate
-	gates   *driver.Gates // of a cluster, in place of gate
-	scripts driver.Scripts
-	hub     *driver.Hub
+	gate    *adapter.Gate
+	gates   *adapter.Gates // of a cluster, in place of gate
+	scripts adapter.Scripts
+	hub     *adapter.Hub
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
 	// says that a connection taken from it can be closed while in use.
@@ -42,10 +43,10 @@ type adapter struct {
 }
 
 var (
-	_ driver.Driver       = (*adapter)(nil)
-	_ driver.Batcher      = (*adapter)(nil)
-	_ driver.Acknowledger = (*adapter)(nil)
-	_ driver.Backgrounder = (*adapter)(nil)
+	_ driver.Driver       = (*redigoDriver)(nil)
+	_ driver.Batcher      = (*redigoDriver)(nil)
+	_ driver.Acknowledger = (*redigoDriver)(nil)
+	_ driver.Backgrounder = (*redigoDriver)(nil)
 )
 
 // New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes
@@ -57,10 +58,10 @@ func New(pool Pool) (driver.Driver, error) {
 	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
-	a := &adapter{pool: pool, gate: driver.NewGate(places(pool))}
-	a.hub = driver.NewHub(a.open)
-	if a.cluster, _ = pool.(cluster); a.cluster != nil {
-		a.gates = driver.NewGates(partPlaces)
+	d := &redigoDriver{pool: pool, gate: adapter.NewGate(places(pool))}
+	d.hub = adapter.NewHub(d.open)
+	if d.cluster, _ = pool.(cluster); d.cluster != nil {
+		d.gates = adapter.NewGates(partPlaces)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
 		if p.Dial == nil && p.DialContext == nil {
@@ -69,10 +70,10 @@ func New(pool Pool) (driver.Driver, error) {
 		// Taking an idle connection of such a pool neither tests it nor dials in place of one that
 		// is too old.
 		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 && p.MaxConnLifetime == 0 {
-			a.prompt = p
+			d.prompt = p
 		}
 	}
-	return a, nil
+	return d, nil
 }
 
 const (
@@ -81,7 +82,7 @@ const (
 	leastPlaces = 32
 	// unknownPlaces is how many are for a pool of another type.
 	unknownPlaces = 1024
-	// partPlaces is how many are for each part of a cluster (see [driver.Gates]).
+	// partPlaces is how many are for each part of a cluster (see [adapter.Gates]).
 	partPlaces = 64
 )
 
@@ -99,9 +100,9 @@ func places(pool Pool) int {
 }
 
 // SetNX implements [driver.Driver].
-func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	v, err := a.do(ctx, key, "SET", []any{key, value, "NX", "PX", ttl.Milliseconds()})
-	return isSet(v, driver.ConvertPending(err, isSet))
+func (d *redigoDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	v, err := d.do(ctx, key, "SET", []any{key, value, "NX", "PX", ttl.Milliseconds()})
+	return isSet(v, adapter.ConvertPending(err, isSet))
 }
 
 // isSet reads what SET NX was answered.
@@ -118,14 +119,14 @@ func isSet(v any, err error) (bool, error) {
 }
 
 // Eval implements [driver.Driver].
-func (a *adapter) Eval(
+func (d *redigoDriver) Eval(
 	ctx context.Context, s *driver.Script, keys, args []string,
 ) (driver.Reply, error) {
 	body := scriptArgs(keys, args)
-	return a.scripts.Eval(ctx, s, func(command, script string) (driver.Reply, error) {
+	return d.scripts.Eval(ctx, s, func(command, script string) (driver.Reply, error) {
 		body[0] = script
-		v, err := a.do(ctx, firstKey(keys), command, body)
-		return reply(v, driver.ConvertPending(err, reply))
+		v, err := d.do(ctx, firstKey(keys), command, body)
+		return reply(v, adapter.ConvertPending(err, reply))
 	})
 }
 
@@ -159,15 +160,15 @@ func firstKey(keys []string) string {
 }
 
 // Subscribe implements [driver.Driver].
-func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := a.Guard(); err != nil {
+func (d *redigoDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	if err := d.Guard(); err != nil {
 		return nil, err
 	}
-	return a.hub.Subscribe(ctx, channel)
+	return d.hub.Subscribe(ctx, channel)
 }
 
 // Info implements [driver.Driver]. A Pool does not tell where it dials, so Address is empty.
-func (a *adapter) Info() driver.Info { return driver.Info{Client: "redigo"} }
+func (d *redigoDriver) Info() driver.Info { return driver.Info{Client: "redigo"} }
 
 // Close implements [driver.Driver].
-func (a *adapter) Close() error { return a.Shutdown(a.hub) }
+func (d *redigoDriver) Close() error { return d.Shutdown(d.hub) }

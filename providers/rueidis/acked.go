@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // maxRedirects is how many redirections a script with a WAIT behind it follows.
@@ -16,25 +17,25 @@ const maxRedirects = 5
 
 // EvalAcked implements driver.Acknowledger. Both commands go over a connection that they have for
 // themselves: on a shared one WAIT would keep everybody else waiting.
-func (a *adapter) EvalAcked(
+func (d *rueidisDriver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	keys, args = slices.Clone(keys), slices.Clone(args) // after an early return nothing may look at the caller's
-	return a.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
-		if err := a.ready(ctx); err != nil {
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
+		if err := d.ready(ctx); err != nil {
 			return driver.Reply{}, 0, err
 		}
 		p := pair{keys: keys, args: args, words: []string{command, body, strconv.Itoa(len(keys))}, wait: wait}
-		cmds, err := a.commands(p, false)
+		cmds, err := d.commands(p, false)
 		if err != nil {
 			return driver.Reply{}, 0, err
 		}
-		n, closing := a.nodeOf(cmds[0]), a.closing.Load()
+		n, closing := d.nodeOf(cmds[0]), d.closing.Load()
 		var acked int
-		reply, err := detach(ctx, n, []*driver.Gate{n.acked}, func(*call) (reply driver.Reply, err error) {
+		reply, err := detach(ctx, n, []*adapter.Gate{n.acked}, func(*call) (reply driver.Reply, err error) {
 			sending, cancel := context.WithTimeout(ctx, pooledTimeout+timeout)
 			defer cancel()
-			reply, acked, err = a.acknowledgement(ctx, a.exchange(sending, p, cmds), closing)
+			reply, acked, err = d.acknowledgement(ctx, d.exchange(sending, p, cmds), closing)
 			return reply, err
 		})
 		if err != nil {
@@ -45,10 +46,10 @@ func (a *adapter) EvalAcked(
 }
 
 // acknowledgement converts what a pair was answered.
-func (a *adapter) acknowledgement(
+func (d *rueidisDriver) acknowledgement(
 	ctx context.Context, r answers, closing bool,
 ) (driver.Reply, int, error) {
-	if err := a.outcome(ctx, r.script, closing); err != nil {
+	if err := d.outcome(ctx, r.script, closing); err != nil {
 		return driver.Reply{}, 0, err
 	}
 	reply, err := r.script.ToAny()
@@ -57,9 +58,9 @@ func (a *adapter) acknowledgement(
 	}
 	acked, waitErr := r.wait.ToAny()
 	if waitErr != nil {
-		waitErr = a.outcome(ctx, r.wait, closing)
+		waitErr = d.outcome(ctx, r.wait, closing)
 	}
-	return driver.NewAcked(reply, err, acked, waitErr)
+	return adapter.NewAcked(reply, err, acked, waitErr)
 }
 
 // pair is a script and the WAIT behind it.
@@ -72,8 +73,8 @@ type pair struct {
 type answers struct{ script, wait rueidis.RedisResult }
 
 // commands are those of p, made anew: a client takes them back once it has sent them.
-func (a *adapter) commands(p pair, asking bool) (cmds rueidis.Commands, err error) {
-	script, err := a.build(true, p.keys, p.args, p.words...)
+func (d *rueidisDriver) commands(p pair, asking bool) (cmds rueidis.Commands, err error) {
+	script, err := d.build(true, p.keys, p.args, p.words...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +82,9 @@ func (a *adapter) commands(p pair, asking bool) (cmds rueidis.Commands, err erro
 	if len(p.keys) > 0 {
 		key = p.keys[0]
 	}
-	wait := a.client.B().Arbitrary("WAIT").Args(p.wait[:]...).Blocking().SetSlot(key) // the script's: to a cluster client it has none
+	wait := d.client.B().Arbitrary("WAIT").Args(p.wait[:]...).Blocking().SetSlot(key) // the script's: to a cluster client it has none
 	if asking {
-		return rueidis.Commands{a.client.B().Arbitrary("ASKING").Blocking().SetSlot(key), script, wait}, nil
+		return rueidis.Commands{d.client.B().Arbitrary("ASKING").Blocking().SetSlot(key), script, wait}, nil
 	}
 	return rueidis.Commands{script, wait}, nil
 }
@@ -91,12 +92,12 @@ func (a *adapter) commands(p pair, asking bool) (cmds rueidis.Commands, err erro
 // exchange sends p to the node of its key, and follows MOVED and ASK of a cluster, which prove that
 // the script did not run. A cluster client's own DoMulti would follow them with the script alone,
 // and take the WAIT's answer from the wrong node; a dedicated one follows nothing.
-func (a *adapter) exchange(ctx context.Context, p pair, cmds rueidis.Commands) answers {
-	if !a.node.cluster {
-		return last(a.client.DoMulti(ctx, cmds...))
+func (d *rueidisDriver) exchange(ctx context.Context, p pair, cmds rueidis.Commands) answers {
+	if !d.node.cluster {
+		return last(d.client.DoMulti(ctx, cmds...))
 	}
 	var r answers
-	_ = a.client.Dedicated(func(conn rueidis.DedicatedClient) error { // it returns what we do
+	_ = d.client.Dedicated(func(conn rueidis.DedicatedClient) error { // it returns what we do
 		if r = last(conn.DoMulti(ctx, cmds...)); r.script.NonRedisError() != nil || r.wait.NonRedisError() != nil {
 			conn.Close() // a late answer would be the next command's
 		}
@@ -114,11 +115,11 @@ func (a *adapter) exchange(ctx context.Context, p pair, cmds rueidis.Commands) a
 				return r
 			}
 		}
-		node := a.clientOf(ctx, addr, p)
+		node := d.clientOf(ctx, addr, p)
 		if node == nil {
 			return r
 		}
-		cmds, _ = a.commands(p, asking) // they were made before
+		cmds, _ = d.commands(p, asking) // they were made before
 		r = last(node.DoMulti(ctx, cmds...))
 	}
 	return r
@@ -126,15 +127,15 @@ func (a *adapter) exchange(ctx context.Context, p pair, cmds rueidis.Commands) a
 
 // clientOf is a client of the one node at addr; nil where the cluster client does not come to know
 // it.
-func (a *adapter) clientOf(ctx context.Context, addr string, p pair) rueidis.Client {
-	if n := a.client.Nodes()[addr]; n != nil {
+func (d *rueidisDriver) clientOf(ctx context.Context, addr string, p pair) rueidis.Client {
+	if n := d.client.Nodes()[addr]; n != nil {
 		return n
 	}
 	// A command with the same key is redirected too, and so makes the client look.
-	if cmd, err := a.build(true, p.keys[:min(len(p.keys), 1)], nil, "PTTL"); err == nil {
-		_ = a.client.Do(ctx, cmd).Error()
+	if cmd, err := d.build(true, p.keys[:min(len(p.keys), 1)], nil, "PTTL"); err == nil {
+		_ = d.client.Do(ctx, cmd).Error()
 	}
-	return a.client.Nodes()[addr]
+	return d.client.Nodes()[addr]
 }
 
 // last are the answers to the last two commands.

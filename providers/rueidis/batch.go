@@ -14,8 +14,8 @@ import (
 
 // EvalMany implements driver.Batcher: one round trip by digest, and a second one by source for
 // those scripts that the server did not know. In a cluster each node gets its part.
-func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
-	b := batch{a: a, ctx: ctx, calls: calls, results: make([]driver.Result, len(calls))}
+func (d *rueidisDriver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	b := batch{d: d, ctx: ctx, calls: calls, results: make([]driver.Result, len(calls))}
 	all := make([]int, len(calls))
 	for i := range all {
 		all[i] = i
@@ -27,7 +27,7 @@ func (a *adapter) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 
 // batch is one EvalMany.
 type batch struct {
-	a       *adapter
+	d       *rueidisDriver
 	ctx     context.Context //nolint:containedctx // of the one call
 	calls   []driver.Call
 	results []driver.Result
@@ -46,9 +46,9 @@ func (b *batch) send(
 ) (unknown []int) {
 	build := func(i int, blocking bool) (rueidis.Completed, error) {
 		c := b.calls[i]
-		return b.a.build(blocking, c.Keys, c.Args, command, body(c.Script), strconv.Itoa(len(c.Keys)))
+		return b.d.build(blocking, c.Keys, c.Args, command, body(c.Script), strconv.Itoa(len(c.Keys)))
 	}
-	notReady := b.a.ready(b.ctx)
+	notReady := b.d.ready(b.ctx)
 	var parts []*part
 	for _, i := range which {
 		cmd, err := build(i, false)
@@ -56,7 +56,7 @@ func (b *batch) send(
 			b.results[i].Err = err
 			continue
 		}
-		n := b.a.nodeOf(cmd)
+		n := b.d.nodeOf(cmd)
 		at := slices.IndexFunc(parts, func(p *part) bool { return p.node == n })
 		if at < 0 {
 			at, parts = len(parts), append(parts, &part{node: n})
@@ -67,7 +67,7 @@ func (b *batch) send(
 	var wg sync.WaitGroup
 	for i, p := range parts {
 		send := func() {
-			for j, r := range b.a.sendPart(b.ctx, p, build) {
+			for j, r := range b.d.sendPart(b.ctx, p, build) {
 				b.results[p.which[j]] = r
 			}
 		}
@@ -89,11 +89,11 @@ func (b *batch) send(
 }
 
 // sendPart sends what one node gets. rebuild makes the command of a call anew.
-func (a *adapter) sendPart(
+func (d *rueidisDriver) sendPart(
 	ctx context.Context, p *part, rebuild func(i int, blocking bool) (rueidis.Completed, error),
 ) []driver.Result {
-	n, closing := p.node, a.closing.Load()
-	read := func(res rueidis.RedisResult) (driver.Reply, error) { return convert(ctx, a, res, closing, reply) }
+	n, closing := p.node, d.closing.Load()
+	read := func(res rueidis.RedisResult) (driver.Reply, error) { return convert(ctx, d, res, closing, reply) }
 	readAll := func(all []rueidis.RedisResult) []driver.Result {
 		results := make([]driver.Result, len(all))
 		for i, res := range all {
@@ -105,9 +105,9 @@ func (a *adapter) sendPart(
 	if r == direct {
 		n.direct.Add(1)
 		sent := n.now()
-		all := a.client.DoMulti(pipelined(ctx), p.cmds...)
+		all := d.client.DoMulti(pipelined(ctx), p.cmds...)
 		n.direct.Add(-1)
-		a.observeDirect(ctx, n, sent, all[len(all)-1])
+		d.observeDirect(ctx, n, sent, all[len(all)-1])
 		return readAll(all)
 	}
 	var own rueidis.Commands // for connections of their own
@@ -117,16 +117,16 @@ func (a *adapter) sendPart(
 			own = append(own, cmd)
 		}
 		if n.cluster {
-			return a.eachPooled(ctx, n, own, read)
+			return d.eachPooled(ctx, n, own, read)
 		}
 	}
 	results, err := detach(ctx, n, n.gates(r), func(c *call) ([]driver.Result, error) {
 		if c.gate == n.shared {
-			all := a.client.DoMulti(n.lasting(ctx, c), p.cmds...)
+			all := d.client.DoMulti(n.lasting(ctx, c), p.cmds...)
 			n.observe(c.sent, all[len(all)-1].NonRedisError() == nil)
 			return readAll(all), nil
 		}
-		return readAll(a.client.DoMulti(n.patient(ctx, c), own...)), nil
+		return readAll(d.client.DoMulti(n.patient(ctx, c), own...)), nil
 	})
 	if err != nil {
 		return slices.Repeat([]driver.Result{{Err: err}}, len(p.cmds))
@@ -137,7 +137,7 @@ func (a *adapter) sendPart(
 // eachPooled sends commands one by one, several at once. A cluster client panics where it is to
 // follow ASK with a batch on a connection of the pool (v1.0.79: mux.DoMulti marks its ASKING as
 // blocking, and askingMulti does not know it again).
-func (a *adapter) eachPooled(
+func (d *rueidisDriver) eachPooled(
 	ctx context.Context, n *node, cmds rueidis.Commands,
 	read func(rueidis.RedisResult) (driver.Reply, error),
 ) []driver.Result {
@@ -152,7 +152,7 @@ func (a *adapter) eachPooled(
 		wg.Go(func() {
 			for i := range next {
 				results[i].Reply, results[i].Err = detach(ctx, n, n.gates(pooled), func(c *call) (driver.Reply, error) {
-					return read(a.client.Do(n.patient(ctx, c), cmds[i]))
+					return read(d.client.Do(n.patient(ctx, c), cmds[i]))
 				})
 			}
 		})

@@ -12,8 +12,8 @@ import (
 )
 
 // SetNX implements driver.Driver.
-func (a *adapter) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	return send(ctx, a, []string{key}, []string{value, "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, set, "SET")
+func (d *rueidisDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
+	return send(ctx, d, []string{key}, []string{value, "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, set, "SET")
 }
 
 // set converts what SET NX answered.
@@ -28,11 +28,11 @@ func set(res rueidis.RedisResult) (bool, error) {
 }
 
 // Eval implements driver.Driver.
-func (a *adapter) Eval(
+func (d *rueidisDriver) Eval(
 	ctx context.Context, s *driver.Script, keys, args []string,
 ) (driver.Reply, error) {
-	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
-		return send(ctx, a, keys, args, reply, command, body, strconv.Itoa(len(keys)))
+	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
+		return send(ctx, d, keys, args, reply, command, body, strconv.Itoa(len(keys)))
 	})
 }
 

@@ -10,23 +10,23 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-func openFeed(t *testing.T, opts rueidis.ClientOption) (*adapter, driver.Feed) {
+func openFeed(t *testing.T, opts rueidis.ClientOption) (*rueidisDriver, adapter.Feed) {
 	t.Helper()
 	client, err := rueidis.NewClient(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	a := &adapter{client: client}
-	f, err := a.open(t.Context())
+	d := &rueidisDriver{client: client}
+	f, err := d.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	return a, f
+	return d, f
 }
 
 func TestFeed(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, f := openFeed(t, options(t))
-			want := []driver.Event{{Kind: driver.Subscribed, Channel: "a"}, {Kind: driver.Subscribed, Channel: "b"}, {Kind: driver.Subscribed, Channel: "a"}}
+			want := []adapter.Event{{Kind: adapter.Subscribed, Channel: "a"}, {Kind: adapter.Subscribed, Channel: "b"}, {Kind: adapter.Subscribed, Channel: "a"}}
 			err := errors.Join(f.Subscribe("a"), f.Subscribe("b"), f.Unsubscribe("a"), f.Subscribe("a"))
 			for i, w := range want {
 				got, nextErr := f.Next()
@@ -54,7 +54,7 @@ func TestFeed(t *testing.T) {
 				if err := a.client.Do(t.Context(), a.client.B().Publish().Channel(channel).Message(fmt.Sprint(i)).Build()).Error(); err != nil {
 					t.Fatal(err)
 				}
-				if got, err := f.Next(); err != nil || got != (driver.Event{Kind: driver.Message, Channel: channel}) {
+				if got, err := f.Next(); err != nil || got != (adapter.Event{Kind: adapter.Message, Channel: channel}) {
 					t.Fatalf("message %d: %v, %v", i, got, err)
 				}
 			}
@@ -89,8 +89,8 @@ func TestOpenNeedsTheSecondConnection(t *testing.T) {
 	_, release := client.Dedicate() // a first connection is in the pool
 	p.Refuse()
 	release()
-	_, err = (&adapter{client: client}).open(t.Context())
-	if !driver.DialFailed(err) {
+	_, err = (&rueidisDriver{client: client}).open(t.Context())
+	if !adapter.DialFailed(err) {
 		t.Errorf("open: %v, want a failure to dial", err)
 	}
 }

@@ -79,7 +79,7 @@ func TestPooledCallsEndAfterTheirCallers(t *testing.T) {
 
 // withPoolUsedUp returns a driver that takes the shared connection for silent, and whose client has
 // no other one to give. It works in a bubble.
-func withPoolUsedUp(t *testing.T) *adapter {
+func withPoolUsedUp(t *testing.T) *rueidisDriver {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	t.Cleanup(m.Close)
@@ -99,7 +99,7 @@ func withPoolUsedUp(t *testing.T) *adapter {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = drv.Close() })
-	a := drv.(*adapter)
+	a := drv.(*rueidisDriver)
 	a.node.beginProbe(-silence)
 	return a
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // How many commands may be under way at one node. Direct and detached ones and a probe together
@@ -28,10 +29,10 @@ type node struct {
 	asks    bool      // the client asks for a context's Err before it sends
 	start   time.Time // all times below are since then
 
-	direct atomic.Int32 // direct commands under way
-	shared *driver.Gate // of detached commands
-	pool   *driver.Gate // of pooled commands
-	acked  *driver.Gate // of scripts with a WAIT behind them
+	direct atomic.Int32  // direct commands under way
+	shared *adapter.Gate // of detached commands
+	pool   *adapter.Gate // of pooled commands
+	acked  *adapter.Gate // of scripts with a WAIT behind them
 
 	replies         atomic.Int32 // in a row on shared connections, no more than warm
 	replied, newest atomic.Int64 // see overdue
@@ -47,7 +48,7 @@ type node struct {
 func newNode(cluster, asks bool) *node {
 	return &node{
 		cluster: cluster, asks: asks, start: time.Now(),
-		shared: driver.NewGate(maxDetached), pool: driver.NewGate(maxPooled), acked: driver.NewGate(maxAcked),
+		shared: adapter.NewGate(maxDetached), pool: adapter.NewGate(maxPooled), acked: adapter.NewGate(maxAcked),
 	}
 }
 
@@ -70,14 +71,14 @@ func (n *node) route(ctx context.Context) route {
 }
 
 // gates returns those of a route that is not direct, for detach.
-func (n *node) gates(r route) []*driver.Gate {
+func (n *node) gates(r route) []*adapter.Gate {
 	switch r {
 	case pooled:
-		return []*driver.Gate{n.pool}
+		return []*adapter.Gate{n.pool}
 	case spare:
-		return []*driver.Gate{n.pool, n.shared}
+		return []*adapter.Gate{n.pool, n.shared}
 	default:
-		return []*driver.Gate{n.shared}
+		return []*adapter.Gate{n.shared}
 	}
 }
 
@@ -99,7 +100,7 @@ func (n *node) observe(sent time.Duration, reply bool) {
 // call is what runs in a goroutine of its own: one command, or several sent together.
 type call struct {
 	sent    time.Duration // once it has begun
-	gate    *driver.Gate  // that it has entered then
+	gate    *adapter.Gate // that it has entered then
 	maySend bool          // the client has been allowed to send
 	ended   bool
 	left    bool          // by its caller
@@ -118,7 +119,7 @@ func (c *call) giveUp() {
 }
 
 // begin reports whether c, which has entered gate, may send: its caller has not left.
-func (n *node) begin(c *call, gate *driver.Gate) bool {
+func (n *node) begin(c *call, gate *adapter.Gate) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c.left {
@@ -240,12 +241,12 @@ func (n *node) endProbe(c *call) {
 // ends, while do is finished behind. After that do is not called: then the error matches
 // [driver.ErrNotSent]. It waits for the last of gates, if no other lets it in at once.
 func detach[T any](
-	ctx context.Context, n *node, gates []*driver.Gate, do func(c *call) (T, error),
+	ctx context.Context, n *node, gates []*adapter.Gate, do func(c *call) (T, error),
 ) (T, error) {
 	c := &call{over: make(chan struct{})}
-	v, err := driver.Await(ctx, func() (v T, err error) {
+	v, err := adapter.Await(ctx, func() (v T, err error) {
 		gate := gates[len(gates)-1]
-		if i := slices.IndexFunc(gates, func(g *driver.Gate) bool { return g != gate && g.TryEnter(ctx) }); i >= 0 {
+		if i := slices.IndexFunc(gates, func(g *adapter.Gate) bool { return g != gate && g.TryEnter(ctx) }); i >= 0 {
 			gate = gates[i]
 		} else if err = gate.Enter(ctx); err != nil {
 			return v, err

@@ -13,16 +13,17 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // outcome returns nil if a command was answered with anything but an error, otherwise an error as
 // package driver means it. closing is what a.closing was before the command was sent.
-func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
+func (d *rueidisDriver) outcome(ctx context.Context, res rueidis.RedisResult, closing bool) error {
 	if err := res.NonRedisError(); err != nil {
-		return a.unanswered(ctx, err, closing)
+		return d.unanswered(ctx, err, closing)
 	}
-	if a.closing.Load() {
-		a.closing.Store(false)
+	if d.closing.Load() {
+		d.closing.Store(false)
 	}
 	refusal, ok := rueidis.IsRedisErr(res.Error())
 	if !ok { // no error, or a nil reply
@@ -32,14 +33,14 @@ func (a *adapter) outcome(ctx context.Context, res rueidis.RedisResult, closing 
 	return serverError(text, refusal)
 }
 
-// serverError is driver.NewServerError, with an error of the client's own type below it also where
+// serverError is adapter.NewServerError, with an error of the client's own type below it also where
 // the text is cut.
 func serverError(text string, reply *rueidis.RedisError) error {
 	var err error = reply
-	if short, cut := driver.WithoutArguments(reply.Error()); cut {
+	if short, cut := adapter.WithoutArguments(reply.Error()); cut {
 		err = cmp.Or(withText(reply, short), err)
 	}
-	return driver.NewServerError(text, err)
+	return adapter.NewServerError(text, err)
 }
 
 // withText returns reply with another text, no longer than its own, or nil. Only what a client-side
@@ -59,11 +60,11 @@ func withText(reply *rueidis.RedisError, text string) error {
 	return nil
 }
 
-func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error {
+func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool) error {
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		return driver.NotSent(unsent.err)
 	}
-	notSent := driver.DialFailed(err) || errors.Is(err, rueidis.ErrNoSlot)
+	notSent := adapter.DialFailed(err) || errors.Is(err, rueidis.ErrNoSlot)
 	if refusal, ok := rueidis.IsRedisErr(err); ok { // no answer to the command, but to the client's introducing itself
 		notSent = true
 		err = serverError(refusal.Error(), refusal)
@@ -72,14 +73,14 @@ func (a *adapter) unanswered(ctx context.Context, err error, closing bool) error
 		// What is in flight when the client is closed, or leaves a server that is no longer the
 		// master, gets it too. So the first of them proves nothing; a command that is sent after it
 		// goes nowhere. In a cluster the next one may be of another node that the client leaves.
-		a.closing.Store(true)
-		notSent = closing && (!a.node.cluster || closed(a.client))
+		d.closing.Store(true)
+		notSent = closing && (!d.node.cluster || closed(d.client))
 	}
 	if ended(ctx) == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = &givenUpError{err}
 	}
 	switch {
-	case notSent && errors.Is(err, rueidis.ErrClosing) && closed(a.client):
+	case notSent && errors.Is(err, rueidis.ErrClosing) && closed(d.client):
 		return driver.Final(driver.NotSent(err))
 	case notSent:
 		return driver.NotSent(err)

@@ -26,7 +26,7 @@ func TestPooledBatchOfASlotOnTheMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = drv.Close() })
-	a := drv.(*adapter)
+	a := drv.(*rueidisDriver)
 	cmd, err := a.build(false, []string{"{batch}"}, nil, "GET")
 	if err != nil {
 		t.Fatal(err)

@@ -13,25 +13,26 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-type adapter struct {
-	driver.Base
+type rueidisDriver struct {
+	adapter.Base
 	client      rueidis.Client
-	hub         *driver.Hub
+	hub         *adapter.Hub
 	info        atomic.Pointer[info]
 	closing     atomic.Bool // the last error was ErrClosing
-	scripts     driver.Scripts
+	scripts     adapter.Scripts
 	node        *node // the only one; of a cluster, what is not known to be at another
 	topology    atomic.Pointer[topology]
 	topologyDue atomic.Int64 // when to ask for it again, in Unix nanoseconds
 }
 
 var (
-	_ driver.Driver       = (*adapter)(nil)
-	_ driver.Batcher      = (*adapter)(nil)
-	_ driver.Acknowledger = (*adapter)(nil)
-	_ driver.Backgrounder = (*adapter)(nil)
+	_ driver.Driver       = (*rueidisDriver)(nil)
+	_ driver.Batcher      = (*rueidisDriver)(nil)
+	_ driver.Acknowledger = (*rueidisDriver)(nil)
+	_ driver.Backgrounder = (*rueidisDriver)(nil)
 )
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
@@ -47,12 +48,12 @@ func New(client rueidis.Client) (driver.Driver, error) {
 		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
-	a := &adapter{client: client, node: newNode(client.Mode() == rueidis.ClientModeCluster, asks(client))}
-	a.hub = driver.NewHub(a.open)
-	if a.node.cluster {
-		a.learnTopology()
+	d := &rueidisDriver{client: client, node: newNode(client.Mode() == rueidis.ClientModeCluster, asks(client))}
+	d.hub = adapter.NewHub(d.open)
+	if d.node.cluster {
+		d.learnTopology()
 	}
-	return a, nil
+	return d, nil
 }
 
 // resends tells whether client was made with ConnLifetime. A command in flight when its connection
@@ -84,32 +85,32 @@ type info struct {
 }
 
 // Info implements driver.Driver. The servers may change; they are asked for every few seconds.
-func (a *adapter) Info() driver.Info {
+func (d *rueidisDriver) Info() driver.Info {
 	now := time.Now()
-	i := a.info.Load()
+	i := d.info.Load()
 	if i == nil || now.After(i.stale) {
-		addrs := slices.Sorted(maps.Keys(a.client.Nodes()))
+		addrs := slices.Sorted(maps.Keys(d.client.Nodes()))
 		i = &info{driver.Info{Client: "rueidis", Address: strings.Join(addrs, ",")}, now.Add(5 * time.Second)}
-		a.info.Store(i)
+		d.info.Store(i)
 	}
 	return i.Info
 }
 
 // Close implements driver.Driver.
-func (a *adapter) Close() error {
-	a.node.close()
-	if t := a.topology.Load(); t != nil {
+func (d *rueidisDriver) Close() error {
+	d.node.close()
+	if t := d.topology.Load(); t != nil {
 		for _, n := range t.nodes {
 			n.close()
 		}
 	}
-	return a.Shutdown(a.hub)
+	return d.Shutdown(d.hub)
 }
 
 // Subscribe implements driver.Driver.
-func (a *adapter) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := a.Guard(); err != nil {
+func (d *rueidisDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	if err := d.Guard(); err != nil {
 		return nil, err
 	}
-	return a.hub.Subscribe(ctx, channel)
+	return d.hub.Subscribe(ctx, channel)
 }

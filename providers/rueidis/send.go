@@ -19,69 +19,69 @@ const pooledTimeout = 10 * time.Second
 // send sends one command: words, then keys, then args. read converts its answer; a nil reply is no
 // error.
 func send[T any](
-	ctx context.Context, a *adapter, keys, args []string, read func(rueidis.RedisResult) (T, error),
+	ctx context.Context, d *rueidisDriver, keys, args []string, read func(rueidis.RedisResult) (T, error),
 	words ...string,
 ) (v T, err error) {
-	if err = a.ready(ctx); err != nil {
+	if err = d.ready(ctx); err != nil {
 		return v, err
 	}
-	cmd, err := a.build(false, keys, args, words...)
+	cmd, err := d.build(false, keys, args, words...)
 	if err != nil {
 		return v, err
 	}
-	n, closing := a.nodeOf(cmd), a.closing.Load()
+	n, closing := d.nodeOf(cmd), d.closing.Load()
 	r := n.route(ctx)
 	if r == direct {
 		n.direct.Add(1)
 		sent := n.now()
-		res := a.client.Do(pipelined(ctx), cmd)
+		res := d.client.Do(pipelined(ctx), cmd)
 		n.direct.Add(-1)
-		a.observeDirect(ctx, n, sent, res)
-		return convert(ctx, a, res, closing, read)
+		d.observeDirect(ctx, n, sent, res)
+		return convert(ctx, d, res, closing, read)
 	}
 	var own rueidis.Completed // for a connection of its own
 	if r != detached {
-		if own, err = a.build(true, keys, args, words...); err != nil {
+		if own, err = d.build(true, keys, args, words...); err != nil {
 			return v, err
 		}
 	}
-	return sendDetached(ctx, a, n, r, cmd, own, closing, read)
+	return sendDetached(ctx, d, n, r, cmd, own, closing, read)
 }
 
 // sendDetached sends cmd over a shared connection or own over one of its own.
 func sendDetached[T any](
-	ctx context.Context, a *adapter, n *node, r route, cmd, own rueidis.Completed, closing bool,
+	ctx context.Context, d *rueidisDriver, n *node, r route, cmd, own rueidis.Completed, closing bool,
 	read func(rueidis.RedisResult) (T, error),
 ) (T, error) {
 	return detach(ctx, n, n.gates(r), func(c *call) (T, error) {
 		if c.gate == n.shared {
-			res := a.client.Do(n.lasting(ctx, c), cmd)
+			res := d.client.Do(n.lasting(ctx, c), cmd)
 			n.observe(c.sent, res.NonRedisError() == nil)
-			return convert(ctx, a, res, closing, read)
+			return convert(ctx, d, res, closing, read)
 		}
-		return convert(ctx, a, a.client.Do(n.patient(ctx, c), own), closing, read)
+		return convert(ctx, d, d.client.Do(n.patient(ctx, c), own), closing, read)
 	})
 }
 
 // convert is read, or the error where there is no reply or the reply is one.
 func convert[T any](
-	ctx context.Context, a *adapter, res rueidis.RedisResult, closing bool,
+	ctx context.Context, d *rueidisDriver, res rueidis.RedisResult, closing bool,
 	read func(rueidis.RedisResult) (T, error),
 ) (v T, err error) {
-	if err = a.outcome(ctx, res, closing); err != nil {
+	if err = d.outcome(ctx, res, closing); err != nil {
 		return v, err
 	}
 	return read(res)
 }
 
 // observeDirect notes what came of one or more direct commands, of which res is one result.
-func (a *adapter) observeDirect(
+func (d *rueidisDriver) observeDirect(
 	ctx context.Context, n *node, sent time.Duration, res rueidis.RedisResult,
 ) {
 	replied := res.NonRedisError() == nil
 	n.observe(sent, replied)
 	if !replied && ended(ctx) != nil {
-		a.probe(n, sent)
+		d.probe(n, sent)
 	}
 }
 
@@ -92,17 +92,17 @@ const pings = 64
 // probe finds out whether the shared connections of n reply. It stands for a direct command that
 // was sent at sent and got no reply, since the client does not tell when it comes after all. A
 // connection replies in order.
-func (a *adapter) probe(n *node, sent time.Duration) {
+func (d *rueidisDriver) probe(n *node, sent time.Duration) {
 	c := n.beginProbe(sent)
 	if c == nil {
 		return
 	}
-	began := a.Background(func(ctx context.Context) {
+	began := d.Background(func(ctx context.Context) {
 		defer n.endProbe(c)
 		var wg sync.WaitGroup
 		for range pings {
-			ping := a.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe") // with a slot the client picks at random
-			wg.Go(func() { a.client.Do(context.WithoutCancel(ctx), ping) })
+			ping := d.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe") // with a slot the client picks at random
+			wg.Go(func() { d.client.Do(context.WithoutCancel(ctx), ping) })
 		}
 		over := make(chan struct{})
 		go func() {
@@ -120,8 +120,8 @@ func (a *adapter) probe(n *node, sent time.Duration) {
 }
 
 // ready is nil if a command may be sent.
-func (a *adapter) ready(ctx context.Context) error {
-	if err := a.Guard(); err != nil {
+func (d *rueidisDriver) ready(ctx context.Context) error {
+	if err := d.Guard(); err != nil {
 		return err
 	}
 	return driver.NotSent(ctx.Err())
@@ -129,7 +129,7 @@ func (a *adapter) ready(ctx context.Context) error {
 
 // build makes a command for a shared connection, or as blocking for one of the pool. A cluster
 // client's builder panics on keys of several slots.
-func (a *adapter) build(
+func (d *rueidisDriver) build(
 	blocking bool, keys, args []string, words ...string,
 ) (cmd rueidis.Completed, err error) {
 	defer func() {
@@ -138,7 +138,7 @@ func (a *adapter) build(
 			err = driver.NotSent(driver.Invalid("keys of a script", got, "keys of one cluster slot"))
 		}
 	}()
-	c := a.client.B().Arbitrary(words...).Keys(keys...).Args(args...)
+	c := d.client.B().Arbitrary(words...).Keys(keys...).Args(args...)
 	if blocking {
 		cmd = c.Blocking()
 	} else {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // feed is one dedicated connection in subscriber state. Only run sends on it, so that nobody else
@@ -17,7 +17,7 @@ type feed struct {
 	client rueidis.Client
 	ctx    context.Context // ends at Close
 	stop   context.CancelFunc
-	events chan driver.Event
+	events chan adapter.Event
 	gone   <-chan error // from the client: the connection is
 	failed chan error   // from run: a command did
 
@@ -29,12 +29,12 @@ type feed struct {
 // order is a command, and what reports its answer.
 type order struct {
 	cmd    rueidis.Completed
-	answer driver.Event
+	answer adapter.Event
 }
 
-// open implements what driver.NewHub wants.
-func (a *adapter) open(ctx context.Context) (driver.Feed, error) {
-	f := &feed{client: a.client, events: make(chan driver.Event), failed: make(chan error, 1), ordered: make(chan struct{}, 1)}
+// open implements what adapter.NewHub wants.
+func (d *rueidisDriver) open(ctx context.Context) (adapter.Feed, error) {
+	f := &feed{client: d.client, events: make(chan adapter.Event), failed: make(chan error, 1), ordered: make(chan struct{}, 1)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	connected := make(chan error, 1)
 	go f.run(connected)
@@ -57,10 +57,10 @@ func (f *feed) run(connected chan<- error) {
 	conn, _ := f.client.Dedicate() // dials, however long it takes; a cluster client waits for the first command
 	defer conn.Close()
 	f.gone = conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage: func(m rueidis.PubSubMessage) { f.tell(driver.Event{Kind: driver.Message, Channel: m.Channel}) },
+		OnMessage: func(m rueidis.PubSubMessage) { f.tell(adapter.Event{Kind: adapter.Message, Channel: m.Channel}) },
 		OnSubscription: func(s rueidis.PubSubSubscription) {
 			if s.Kind == "subscribe" {
-				f.tell(driver.Event{Kind: driver.Subscribed, Channel: s.Channel})
+				f.tell(adapter.Event{Kind: adapter.Subscribed, Channel: s.Channel})
 			}
 		},
 	})
@@ -101,16 +101,16 @@ func (f *feed) run(connected chan<- error) {
 }
 
 // tell hands an event to Next. The connection is read no further meanwhile.
-func (f *feed) tell(ev driver.Event) {
+func (f *feed) tell(ev adapter.Event) {
 	select {
 	case f.events <- ev:
 	case <-f.ctx.Done():
 	}
 }
 
-func (f *feed) order(cmd rueidis.Completed, answer driver.EventKind, channel string) error {
+func (f *feed) order(cmd rueidis.Completed, answer adapter.EventKind, channel string) error {
 	f.mu.Lock()
-	f.orders = append(f.orders, order{cmd, driver.Event{Kind: answer, Channel: channel}})
+	f.orders = append(f.orders, order{cmd, adapter.Event{Kind: answer, Channel: channel}})
 	f.mu.Unlock()
 	select {
 	case f.ordered <- struct{}{}:
@@ -119,18 +119,18 @@ func (f *feed) order(cmd rueidis.Completed, answer driver.EventKind, channel str
 	return nil
 }
 
-// Subscribe implements driver.Feed.
+// Subscribe implements adapter.Feed.
 func (f *feed) Subscribe(channel string) error {
-	return f.order(f.client.B().Subscribe().Channel(channel).Build(), driver.Subscribed, channel)
+	return f.order(f.client.B().Subscribe().Channel(channel).Build(), adapter.Subscribed, channel)
 }
 
-// Unsubscribe implements driver.Feed.
+// Unsubscribe implements adapter.Feed.
 func (f *feed) Unsubscribe(channel string) error {
-	return f.order(f.client.B().Unsubscribe().Channel(channel).Build(), driver.Unsubscribed, channel)
+	return f.order(f.client.B().Unsubscribe().Channel(channel).Build(), adapter.Unsubscribed, channel)
 }
 
-// Next implements driver.Feed.
-func (f *feed) Next() (driver.Event, error) {
+// Next implements adapter.Feed.
+func (f *feed) Next() (adapter.Event, error) {
 	var err error
 	select {
 	case ev := <-f.events:
@@ -140,12 +140,12 @@ func (f *feed) Next() (driver.Event, error) {
 	case <-f.ctx.Done():
 	}
 	if end := f.ctx.Err(); end != nil { // the client's own words for that are many
-		return driver.Event{}, end
+		return adapter.Event{}, end
 	}
-	return driver.Event{}, subscriberError(err)
+	return adapter.Event{}, subscriberError(err)
 }
 
-// Close implements driver.Feed. run gives the connection back behind.
+// Close implements adapter.Feed. run gives the connection back behind.
 func (f *feed) Close() error {
 	f.stop()
 	return nil

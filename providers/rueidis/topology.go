@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 const (
@@ -49,31 +49,31 @@ func (t *topology) find(slot uint16) *node {
 
 // nodeOf returns the node that cmd is for. In a cluster that is not known yet, all commands are for
 // the same.
-func (a *adapter) nodeOf(cmd rueidis.Completed) *node {
-	if !a.node.cluster {
-		return a.node
+func (d *rueidisDriver) nodeOf(cmd rueidis.Completed) *node {
+	if !d.node.cluster {
+		return d.node
 	}
-	a.learnTopology()
-	if t := a.topology.Load(); t != nil {
+	d.learnTopology()
+	if t := d.topology.Load(); t != nil {
 		if n := t.find(cmd.Slot()); n != nil {
 			return n
 		}
 	}
-	return a.node
+	return d.node
 }
 
 // learnTopology asks the cluster which node serves which slots, in the background and not too
 // often.
-func (a *adapter) learnTopology() {
-	due := a.topologyDue.Load()
+func (d *rueidisDriver) learnTopology() {
+	due := d.topologyDue.Load()
 	now := time.Now()
-	if now.UnixNano() < due || !a.topologyDue.CompareAndSwap(due, now.Add(topologyAge).UnixNano()) {
+	if now.UnixNano() < due || !d.topologyDue.CompareAndSwap(due, now.Add(topologyAge).UnixNano()) {
 		return
 	}
-	a.Background(func(ctx context.Context) {
-		for _, client := range a.client.Nodes() {
+	d.Background(func(ctx context.Context) {
+		for _, client := range d.client.Nodes() {
 			if ranges := askSlots(ctx, client); len(ranges) > 0 {
-				a.topology.Store(newTopology(a.topology.Load(), ranges, a.node.asks))
+				d.topology.Store(newTopology(d.topology.Load(), ranges, d.node.asks))
 				return
 			}
 			if ctx.Err() != nil {
@@ -105,7 +105,7 @@ func newTopology(before *topology, ranges []slots, asks bool) *topology {
 func askSlots(ctx context.Context, client rueidis.Client) []slots {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), topologyTimeout)
 	defer cancel()
-	reply, err := driver.Await(ctx, func() (any, error) {
+	reply, err := adapter.Await(ctx, func() (any, error) {
 		cmd := client.B().Arbitrary("CLUSTER", "SLOTS").Build().ToPipe()
 		return client.Do(context.WithoutCancel(ctx), cmd).ToAny()
 	})

@@ -138,7 +138,7 @@ func (f *faulty) next(ctx context.Context) (what fault) {
 	return what
 }
 
-// Background passes on what driver.Base of the real driver does.
+// Background passes on what adapter.Base of the real driver does.
 func (f *faulty) Background(run func(context.Context)) bool {
 	b, ok := f.Driver.(driver.Backgrounder)
 	return ok && b.Background(run)

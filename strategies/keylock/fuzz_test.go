@@ -37,7 +37,7 @@ func (d *hostile) next() (any, error) {
 	}
 	switch v := v.Any().(type) {
 	case resp.Error:
-		return nil, driver.NewServerError(string(v), v)
+		return nil, &driver.ServerError{Text: string(v), Err: v}
 	case float64:
 		return nil, errCut
 	default:

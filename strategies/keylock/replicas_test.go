@@ -154,7 +154,7 @@ func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 // A refused WAIT ends the attempt: sent again the script would run again, and the WAIT be refused again.
 func TestAcquireWhoseWaitIsRefused(t *testing.T) {
 	eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
-		refused := &driver.WaitError{Err: driver.NewServerError("NOPERM no WAIT for you", nil)}
+		refused := &driver.WaitError{Err: &driver.ServerError{Text: "NOPERM no WAIT for you"}}
 		b.drv.Driver = refuses{b.drv.Driver, refused}
 		b.drv.Acks = nil
 		start := time.Now()

@@ -45,7 +45,7 @@ func TestAnswered(t *testing.T) {
 		{&locker.OpError{Op: "acquire", Err: &locker.ContentionError{}}, true},
 		{locker.ErrNotHeld, true},
 		{locker.ErrLost, true}, // it was answered, too late
-		{driver.NewServerError("WRONGTYPE no string", nil), true},
+		{&driver.ServerError{Text: "WRONGTYPE no string"}, true},
 		{fmt.Errorf("%w: no answer", locker.ErrUnknownOutcome), false},
 		{driver.NotSent(errors.New("no connection was free")), false},
 		{errors.New("connection refused"), false},

@@ -184,7 +184,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 			want: []error{locker.ErrUnknownOutcome}, wantNot: []error{locker.ErrNotHeld}, sent: 2,
 		},
 		{
-			name: "a server that may not write", plan: []fault{{Err: driver.NewServerError("READONLY no", errCut)}},
+			name: "a server that may not write", plan: []fault{{Err: &driver.ServerError{Text: "READONLY no", Err: errCut}}},
 			want: []error{errCut}, wantNot: []error{locker.ErrNotHeld, locker.ErrUnknownOutcome}, sent: 1,
 		},
 	}

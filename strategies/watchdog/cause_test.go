@@ -22,7 +22,7 @@ import (
 func TestSaysWhyItRanOut(t *testing.T) {
 	t.Parallel()
 	for what, refused := range map[string]error{
-		"no permission": driver.NewServerError("NOPERM User locks has no permissions to run the 'evalsha' command", errors.New("the client's")),
+		"no permission": &driver.ServerError{Text: "NOPERM User locks has no permissions to run the 'evalsha' command", Err: errors.New("the client's")},
 		"no connection": fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF),
 		"closed":        locker.ErrClosed,
 		"unsupported":   errors.ErrUnsupported,

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // Config says where to connect.
@@ -31,11 +32,11 @@ type Config struct {
 
 // Driver is a driver.Driver, a driver.Batcher and a driver.Acknowledger.
 type Driver struct {
-	driver.Base
+	adapter.Base
 	cfg Config
-	hub *driver.Hub
+	hub *adapter.Hub
 
-	scripts driver.Scripts // of EvalAcked
+	scripts adapter.Scripts // of EvalAcked
 
 	mu    sync.Mutex
 	idle  map[string][]*resp.Conn // by address
@@ -46,7 +47,7 @@ type Driver struct {
 // New makes a Driver. It connects when it is used.
 func New(cfg Config) *Driver {
 	d := &Driver{cfg: cfg, idle: map[string][]*resp.Conn{}, slots: map[int]string{}}
-	d.hub = driver.NewHub(d.feed)
+	d.hub = adapter.NewHub(d.feed)
 	return d
 }
 
@@ -58,7 +59,7 @@ func (d *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration
 
 // Eval implements driver.Driver.
 func (d *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	return driver.EvalOnce(s, func(command, body string) (driver.Reply, error) {
+	return adapter.EvalOnce(s, func(command, body string) (driver.Reply, error) {
 		reply, err := d.do(ctx, keys, scriptWords(command, body, keys, args)...)
 		if err != nil {
 			return driver.Reply{}, err
@@ -87,9 +88,9 @@ func (d *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []s
 		}
 		var waitErr error
 		if text, refused := replies[1].(resp.Error); refused {
-			waitErr = driver.NewServerError(string(text), text)
+			waitErr = adapter.NewServerError(string(text), text)
 		}
-		return driver.NewAcked(replies[0], nil, replies[1], waitErr)
+		return adapter.NewAcked(replies[0], nil, replies[1], waitErr)
 	})
 }
 
@@ -173,7 +174,7 @@ func (d *Driver) follow(ctx context.Context, keys []string, commands ...[]any) (
 			d.slots[n] = to
 			d.mu.Unlock()
 		default:
-			return nil, driver.NewServerError(string(text), err)
+			return nil, adapter.NewServerError(string(text), err)
 		}
 	}
 }
@@ -340,7 +341,7 @@ func connect(ctx context.Context, addr string, cfg *tls.Config) (*resp.Conn, err
 }
 
 // feed opens a connection for the Hub.
-func (d *Driver) feed(ctx context.Context) (driver.Feed, error) {
+func (d *Driver) feed(ctx context.Context) (adapter.Feed, error) {
 	if d.cfg.MasterName != "" {
 		c, err := d.dialMaster(ctx)
 		return feed{c}, err
@@ -354,14 +355,14 @@ type feed struct{ *resp.Conn }
 func (f feed) Subscribe(channel string) error   { return f.Send("SUBSCRIBE", channel) }
 func (f feed) Unsubscribe(channel string) error { return f.Send("UNSUBSCRIBE", channel) }
 
-func (f feed) Next() (driver.Event, error) {
+func (f feed) Next() (adapter.Event, error) {
 	for {
 		v, err := f.Receive()
 		if err != nil {
-			return driver.Event{}, err
+			return adapter.Event{}, err
 		}
 		if text, failed := v.Any().(resp.Error); failed {
-			return driver.Event{Kind: driver.Refused, Err: driver.NewServerError(string(text), text)}, nil
+			return adapter.Event{Kind: adapter.Refused, Err: adapter.NewServerError(string(text), text)}, nil
 		}
 		words := v.Args()
 		if len(words) != 3 {
@@ -369,11 +370,11 @@ func (f feed) Next() (driver.Event, error) {
 		}
 		switch words[0] {
 		case "subscribe":
-			return driver.Event{Kind: driver.Subscribed, Channel: words[1]}, nil
+			return adapter.Event{Kind: adapter.Subscribed, Channel: words[1]}, nil
 		case "unsubscribe":
-			return driver.Event{Kind: driver.Unsubscribed, Channel: words[1]}, nil
+			return adapter.Event{Kind: adapter.Unsubscribed, Channel: words[1]}, nil
 		case "message":
-			return driver.Event{Kind: driver.Message, Channel: words[1]}, nil
+			return adapter.Event{Kind: adapter.Message, Channel: words[1]}, nil
 		}
 	}
 }

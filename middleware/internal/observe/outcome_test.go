@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -30,9 +31,9 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	held := &locker.ContentionError{Name: "a", Owner: "me"}
 	refused := op(fmt.Errorf("%w; one attempt was made", held))
-	loading := driver.NewServerError("LOADING Redis is loading", nil)
+	loading := &driver.ServerError{Text: "LOADING Redis is loading"}
 	dial := driver.NotSent(&net.OpError{Op: "dial", Net: "tcp", Err: io.ErrClosedPipe})
-	lost := fmt.Errorf("%w: %w", locker.ErrLost, driver.NewServerError("WRONGTYPE x", nil))
+	lost := fmt.Errorf("%w: %w", locker.ErrLost, &driver.ServerError{Text: "WRONGTYPE x"})
 	tests := []struct {
 		name      string
 		ctx       context.Context //nolint:containedctx // of the case
@@ -164,7 +165,7 @@ func TestTextOfArguments(t *testing.T) {
 		"ERR unknown command 'EVALSHA', with args beginning with: 'e0a9' '1' 'job' 'secret-token|me' ",
 		"ERR unknown command `EVALSHA`, with args beginning with: `e0a9`, `1`, `job`, `secret-token`, ",
 	} {
-		err := fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, op(driver.NewServerError(reply, errors.New(reply))))
+		err := fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, op(adapter.NewServerError(reply, errors.New(reply))))
 		text := observe.Text(errors.Join(err, io.EOF), true)
 		if strings.Contains(text, "secret") || !strings.Contains(text, "unknown command") || !strings.HasSuffix(text, "EOF") {
 			t.Errorf("text %q", text)

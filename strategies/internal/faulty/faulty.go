@@ -66,7 +66,7 @@ func (f *Driver) Sent() int {
 // WaitLate waits until what is executed late was executed.
 func (f *Driver) WaitLate() { f.late.Wait() }
 
-// Background passes on what driver.Base of the real driver does.
+// Background passes on what adapter.Base of the real driver does.
 func (f *Driver) Background(run func(context.Context)) bool {
 	b, ok := f.Driver.(driver.Backgrounder)
 	return ok && b.Background(run)

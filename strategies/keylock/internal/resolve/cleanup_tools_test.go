@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -16,7 +17,7 @@ var removal = driver.NewScript("remove")
 // server is a driver that answers the tries of clean-ups and notes when they came.
 type server struct {
 	driver.Driver
-	driver.Base
+	adapter.Base
 	reply func(ctx context.Context, key string, n int) (bool, error)
 	late  func() (bool, error) // what SetNX finds out after its ctx
 	start time.Time
@@ -35,7 +36,7 @@ func newServer(reply func(ctx context.Context, key string, n int) (bool, error))
 func (s *server) Close() error { return s.Shutdown(nil) }
 
 func (s *server) SetNX(ctx context.Context, _, _ string, _ time.Duration) (bool, error) {
-	return driver.Await(ctx, s.late)
+	return adapter.Await(ctx, s.late)
 }
 
 func (s *server) Eval(ctx context.Context, _ *driver.Script, keys, _ []string) (driver.Reply, error) {

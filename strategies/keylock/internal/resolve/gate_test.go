@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -39,7 +40,7 @@ func heldResidue(key string, timeout time.Duration, removed func()) resolve.Resi
 func TestCleanUpAtTheGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := driver.NewGate(10)
+		g := adapter.NewGate(10)
 		var stop atomic.Bool
 		s := newServer(func(ctx context.Context, _ string, _ int) (bool, error) {
 			if err := g.Enter(ctx); err != nil {

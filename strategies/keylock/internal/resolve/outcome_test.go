@@ -21,7 +21,7 @@ var (
 	errRefused = driver.NotSent(errors.New("connection refused"))
 )
 
-func serverError(text string) error { return driver.NewServerError(text, errors.New(text)) }
+func serverError(text string) error { return &driver.ServerError{Text: text, Err: errors.New(text)} }
 
 // script is a command that gets these answers in turn, the last one for ever. A nil answer ends it.
 type script struct {

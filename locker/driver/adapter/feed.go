@@ -1,4 +1,4 @@
-package driver
+package adapter
 
 // EventKind says what an [Event] reports.
 type EventKind uint8

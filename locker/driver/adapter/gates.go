@@ -1,4 +1,6 @@
-package driver
+package adapter
+
+import "strings"
 
 // Gates bound the calls of a client that may send to several servers without telling which: one
 // [Gate] for each 256 slots of a cluster. A frozen server delays calls to another one only if the
@@ -15,9 +17,14 @@ func NewGates(n int) *Gates {
 }
 
 // Of returns the gate of key.
-func (g *Gates) Of(key string) *Gate {
-	if tag, ok := hashTag(key); ok && tag != "" {
-		key = tag
+func (g *Gates) Of(key string) *Gate { return g[slot(key)/256] }
+
+// slot returns the slot of a cluster that key lives in.
+func slot(key string) uint16 {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			key = tag
+		}
 	}
 	crc := uint16(0) // CRC16, XMODEM
 	for i := range len(key) {
@@ -30,5 +37,5 @@ func (g *Gates) Of(key string) *Gate {
 			}
 		}
 	}
-	return g[crc%16384/256]
+	return crc % 16384
 }

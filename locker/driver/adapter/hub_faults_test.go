@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // scriptServer knows scripts, and takes a second for each command.
@@ -28,7 +29,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 	}
 	if !s.known {
 		s.refused++
-		return driver.Reply{}, driver.NewServerError("NOSCRIPT No matching script. Please use EVAL.", errors.New("NOSCRIPT"))
+		return driver.Reply{}, adapter.NewServerError("NOSCRIPT No matching script. Please use EVAL.", errors.New("NOSCRIPT"))
 	}
 	s.executed++
 	return driver.NewReply(1)
@@ -38,7 +39,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 func TestScriptsAreLoadedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var scripts driver.Scripts
+		var scripts adapter.Scripts
 		var server scriptServer
 		s := driver.NewScript("return 1")
 		const callers = 1000
@@ -63,7 +64,7 @@ func TestScriptsAreLoadedOnce(t *testing.T) {
 func TestScriptsWaitForTheFirstCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var scripts driver.Scripts
+		var scripts adapter.Scripts
 		s := driver.NewScript("return 1")
 		go func() {
 			_, _ = scripts.Eval(context.Background(), s, func(string, string) (driver.Reply, error) {

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"errors"
@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 func TestHubComesBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a, b := subscribe(t, hub, "a"), subscribe(t, hub, "b")
 		advance(time.Minute)
 		first := srv.newest()
@@ -57,7 +58,7 @@ func TestHubComesBack(t *testing.T) {
 
 // What could not be written before a connection broke is not written on the next, which is told what is wanted then.
 func TestHubForgetsBlockedWrites(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.stall = make(chan struct{}) })
 		for _, channel := range []string{"b", "c"} {
@@ -73,7 +74,7 @@ func TestHubForgetsBlockedWrites(t *testing.T) {
 
 // A subscription that stands is not confirmed on a new connection until the server says so.
 func TestHubConfirmsAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.silent = true })
 		srv.newest().hangUp()
@@ -90,7 +91,7 @@ func TestHubConfirmsAgain(t *testing.T) {
 
 // A server that takes connections and hangs up, as one with too many clients does, must not be dialed every 10 ms.
 func TestHubBacksOffFromAFragileServer(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
 		srv.set(func() { srv.fragile = true })
 		srv.newest().hangUp()
@@ -111,7 +112,7 @@ func TestHubBacksOffFromAFragileServer(t *testing.T) {
 
 // The same for a channel that was allowed once and is forbidden since.
 func TestHubBacksOffFromARevokedChannel(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
 		subscribe(t, hub, "b")
 		srv.set(func() { srv.forbid["b"] = errNoPerm })
@@ -123,10 +124,10 @@ func TestHubBacksOffFromARevokedChannel(t *testing.T) {
 	})
 }
 
-var errNoPerm error = driver.NewServerError("NOPERM this user has no permissions to access one of the channels", io.EOF)
+var errNoPerm error = adapter.NewServerError("NOPERM this user has no permissions to access one of the channels", io.EOF)
 
 func TestHubRefusedChannel(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.forbid["b"] = errNoPerm })
 		for range 3 {
@@ -147,7 +148,7 @@ func TestHubRefusedChannel(t *testing.T) {
 }
 
 func TestHubCannotConnect(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.refuse = io.ErrUnexpectedEOF
 		for range 2 {
 			_, err := hub.Subscribe(t.Context(), "a")
@@ -167,7 +168,7 @@ func TestHubCannotConnect(t *testing.T) {
 
 // While others wait for the connection to come back, a new Subscribe gets the error of the next attempt.
 func TestHubSubscribeWhileDown(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
 		srv.newest().hangUp()
@@ -188,7 +189,7 @@ func TestHubSubscribeWhileDown(t *testing.T) {
 }
 
 func TestHubIdleConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		_ = subscribe(t, hub, "a").Close()
 		advance(time.Hour)
 		srv.newest().hangUp()

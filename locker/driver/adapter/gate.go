@@ -1,16 +1,18 @@
-package driver
+package adapter
 
 import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Gate bounds how many calls of a driver are in flight at one server. Calls wait at the gate, not
 // in the client's own queue, so that a caller that gives up there knows that nothing was sent. A
 // call that its caller left keeps its place until the client has ended it.
 //
-// Some places are reserved for urgent calls ([Urgent]), which also enter before other waiting
+// Some places are reserved for urgent calls ([driver.Urgent]), which also enter before other waiting
 // calls.
 type Gate struct {
 	places, reserved int
@@ -27,9 +29,9 @@ func NewGate(n int) *Gate {
 	return &Gate{places: max(n, 1+reserved), reserved: reserved}
 }
 
-// Enter waits for a place. It returns ctx's error, marked with [NotSent], if ctx ends first. Call Leave when the call is over.
+// Enter waits for a place. It returns ctx's error, marked with [driver.NotSent], if ctx ends first. Call Leave when the call is over.
 func (g *Gate) Enter(ctx context.Context) error {
-	urgent := Urgent(ctx)
+	urgent := driver.Urgent(ctx)
 	g.mu.Lock()
 	waiting := &g.others
 	if urgent {
@@ -57,12 +59,12 @@ func (g *Gate) Enter(ctx context.Context) error {
 	default:
 		waiting.Remove(place)
 	}
-	return NotSent(ctx.Err())
+	return driver.NotSent(ctx.Err())
 }
 
 // TryEnter is Enter that does not wait. It reports whether there was a place.
 func (g *Gate) TryEnter(ctx context.Context) bool {
-	urgent := Urgent(ctx)
+	urgent := driver.Urgent(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if (g.urgent.Len() > 0 || !urgent && g.others.Len() > 0) || !mayEnter(g.inside, g.places, g.reserved, urgent) {

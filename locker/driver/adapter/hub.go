@@ -1,9 +1,11 @@
-package driver
+package adapter
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 const (
@@ -82,15 +84,15 @@ func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 
 // Subscribe implements Driver.Subscribe. A connection that cannot be opened, and a channel that the server refuses, is an
 // error for those who wait for it; subscriptions that were confirmed once are kept and restored. A refusal that does not pass
-// by itself ([Passing]) is returned at once for one minute.
-func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, error) {
+// by itself ([driver.Passing]) is returned at once for one minute.
+func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, NotSent(err)
+		return nil, driver.NotSent(err)
 	}
 	h.mu.Lock()
 	if h.ctx.Err() != nil {
 		h.mu.Unlock()
-		return nil, ErrClosed
+		return nil, driver.ErrClosed
 	}
 	if r, known := h.refused[channel]; known && time.Now().Before(r.until) {
 		h.mu.Unlock()
@@ -128,7 +130,7 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (Subscription, erro
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.stop()
-	h.fail(func(string, *topic) bool { return true }, ErrClosed)
+	h.fail(func(string, *topic) bool { return true }, driver.ErrClosed)
 	h.orders = nil
 	feed := h.feed
 	h.mu.Unlock()
@@ -175,7 +177,7 @@ func (l *listener) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := l.topic.listeners[l]; !ok {
-		return ErrClosed
+		return driver.ErrClosed
 	}
 	delete(l.topic.listeners, l)
 	if len(l.topic.listeners) > 0 || h.topics[l.channel] != l.topic {

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-var _ driver.Backgrounder = (*driver.Base)(nil)
+var _ driver.Backgrounder = (*adapter.Base)(nil)
 
 func TestBaseShutdown(t *testing.T) {
 	t.Parallel()
-	var b driver.Base
+	var b adapter.Base
 	if err := b.Guard(); err != nil {
 		t.Errorf("Guard of a fresh driver: %v", err)
 	}
@@ -33,9 +34,9 @@ func TestBaseShutdown(t *testing.T) {
 func TestBaseShutdownOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var b driver.Base
+		var b adapter.Base
 		srv := newServer(t)
-		hub := driver.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open)
 		sub := subscribe(t, hub, "a")
 		ended := make(chan time.Time, 2)
 		for _, extra := range []time.Duration{time.Second, 2 * time.Second} {
@@ -74,13 +75,13 @@ func TestBaseShutdownOrder(t *testing.T) {
 func TestBaseShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var b driver.Base
+		var b adapter.Base
 		free := make(chan struct{})
 		b.Background(func(context.Context) { <-free })
 		closeErr := errors.New("close failed")
 		srv := newServer(t)
 		srv.closeErr = closeErr
-		hub := driver.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open)
 		subscribe(t, hub, "a")
 		start := time.Now()
 		second := make(chan error, 1)
@@ -104,7 +105,7 @@ func TestBaseShutdownIsBounded(t *testing.T) {
 func TestBaseBackgroundEndsByGoexit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var b driver.Base
+		var b adapter.Base
 		b.Background(func(context.Context) { runtime.Goexit() })
 		synctest.Wait()
 		start := time.Now()

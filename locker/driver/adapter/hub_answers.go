@@ -1,16 +1,18 @@
-package driver
+package adapter
 
 import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // blame fails the channel whose SUBSCRIBE the server refused by an error reply that also ended the
 // connection. The mutex is held.
 func (h *Hub) blame(err error) {
 	i := slices.IndexFunc(h.asked, func(o order) bool { return !o.stop })
-	if CodeOf(err) != "" && i >= 0 {
+	if driver.CodeOf(err) != "" && i >= 0 {
 		h.fail(only(h.asked[i].channel), err)
 	}
 }
@@ -57,7 +59,7 @@ func (h *Hub) answered(o order, err error) error {
 	if waiting { // this was for an earlier SUBSCRIBE, cancelled since: it proves nothing
 		return nil
 	}
-	final := err != nil && !Passing(err)
+	final := err != nil && !driver.Passing(err)
 	if final {
 		h.remember(o.channel, err)
 	}

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // server is what a Hub connects to in these tests. It confirms and refuses as a Redis server does, unless it is silent.
@@ -44,8 +45,8 @@ const (
 func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]error{}} }
 
 // newHub makes a Hub on srv that is closed when the test ends.
-func newHub(t *testing.T, srv *server) *driver.Hub {
-	hub := driver.NewHub(srv.open)
+func newHub(t *testing.T, srv *server) *adapter.Hub {
+	hub := adapter.NewHub(srv.open)
 	t.Cleanup(func() {
 		if err := hub.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -54,7 +55,7 @@ func newHub(t *testing.T, srv *server) *driver.Hub {
 	return hub
 }
 
-func (s *server) open(ctx context.Context) (driver.Feed, error) {
+func (s *server) open(ctx context.Context) (adapter.Feed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dialed = append(s.dialed, time.Now())
@@ -97,7 +98,7 @@ func (s *server) newest() *feed {
 }
 
 type event struct {
-	driver.Event
+	adapter.Event
 	err error
 }
 
@@ -148,9 +149,9 @@ func (f *feed) write(command, channel string) error {
 		f.hangUp()
 	case silent:
 	case command == "-":
-		f.reply(client, driver.Event{Kind: driver.Unsubscribed, Channel: channel, Err: forbiddenUn})
+		f.reply(client, adapter.Event{Kind: adapter.Unsubscribed, Channel: channel, Err: forbiddenUn})
 	case forbidden != nil:
-		f.reply(client, driver.Event{Kind: driver.Subscribed, Channel: channel, Err: forbidden})
+		f.reply(client, adapter.Event{Kind: adapter.Subscribed, Channel: channel, Err: forbidden})
 	default:
 		f.confirm(channel)
 	}
@@ -158,24 +159,24 @@ func (f *feed) write(command, channel string) error {
 }
 
 // reply reports what a client of a kind tells of an answer.
-func (f *feed) reply(client clientKind, ev driver.Event) {
+func (f *feed) reply(client clientKind, ev adapter.Event) {
 	switch {
-	case ev.Err == nil && ev.Kind == driver.Unsubscribed && client != knowsOrder:
+	case ev.Err == nil && ev.Kind == adapter.Unsubscribed && client != knowsOrder:
 	case ev.Err == nil || client == knowsCommand:
 		f.events <- event{Event: ev}
 	case client == knowsOrder:
-		f.events <- event{Event: driver.Event{Kind: driver.Refused, Err: ev.Err}}
+		f.events <- event{Event: adapter.Event{Kind: adapter.Refused, Err: ev.Err}}
 	default:
 		f.events <- event{err: ev.Err}
 	}
 }
 
-func (f *feed) Next() (driver.Event, error) {
+func (f *feed) Next() (adapter.Event, error) {
 	select {
 	case ev := <-f.events:
 		return ev.Event, ev.err
 	case <-f.over:
-		return driver.Event{}, net.ErrClosed
+		return adapter.Event{}, net.ErrClosed
 	}
 }
 
@@ -189,11 +190,11 @@ func (f *feed) Close() error {
 func (f *feed) isClosed() bool { return closed(f.over) }
 
 func (f *feed) confirm(channel string) {
-	f.events <- event{Event: driver.Event{Kind: driver.Subscribed, Channel: channel}}
+	f.events <- event{Event: adapter.Event{Kind: adapter.Subscribed, Channel: channel}}
 }
 
 func (f *feed) publish(channel string) {
-	f.events <- event{Event: driver.Event{Kind: driver.Message, Channel: channel}}
+	f.events <- event{Event: adapter.Event{Kind: adapter.Message, Channel: channel}}
 }
 
 // hangUp ends the connection as the server's death does.
@@ -207,7 +208,7 @@ func (f *feed) sent() []string {
 }
 
 // subscribe subscribes, and takes the wake-up of the confirmation if there is one.
-func subscribe(t *testing.T, hub *driver.Hub, channel string) driver.Subscription {
+func subscribe(t *testing.T, hub *adapter.Hub, channel string) driver.Subscription {
 	t.Helper()
 	sub, err := hub.Subscribe(t.Context(), channel)
 	if err != nil {
@@ -219,7 +220,7 @@ func subscribe(t *testing.T, hub *driver.Hub, channel string) driver.Subscriptio
 }
 
 // ask subscribes in the background.
-func ask(ctx context.Context, hub *driver.Hub, channel string) <-chan asked {
+func ask(ctx context.Context, hub *adapter.Hub, channel string) <-chan asked {
 	answer := make(chan asked, 1)
 	go func() {
 		sub, err := hub.Subscribe(ctx, channel)

@@ -1,5 +1,5 @@
 //nolint:forbidigo // fake time
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // TestFirstCallerAtAFrozenNode checks that calls at other nodes of a cluster do not wait for it.
 func TestFirstCallerAtAFrozenNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c driver.Scripts
+		var c adapter.Scripts
 		s := driver.NewScript("return 1")
 		call := func(frozen bool, d time.Duration) error {
 			ctx := driver.Bound(context.Background(), d)

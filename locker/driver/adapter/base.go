@@ -1,10 +1,12 @@
-package driver
+package adapter
 
 import (
 	"context"
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // closeTimeout bounds how long Close waits for background work.
@@ -27,12 +29,12 @@ func (b *Base) Guard() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return ErrClosed
+		return driver.ErrClosed
 	}
 	return nil
 }
 
-// Background implements [Backgrounder].
+// Background implements [driver.Backgrounder].
 func (b *Base) Background(f func(ctx context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,21 +56,21 @@ func (b *Base) Background(f func(ctx context.Context)) bool {
 	return true
 }
 
-// BeginAcquire implements [Drainer].
+// BeginAcquire implements [driver.Drainer].
 func (b *Base) BeginAcquire() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closing {
-		return ErrClosed
+		return driver.ErrClosed
 	}
 	b.running++
 	return nil
 }
 
-// EndAcquire implements [Drainer].
+// EndAcquire implements [driver.Drainer].
 func (b *Base) EndAcquire() { b.leave() }
 
-// Closing implements [Drainer].
+// Closing implements [driver.Drainer].
 func (b *Base) Closing() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +93,7 @@ func (b *Base) Shutdown(hub *Hub) error {
 	b.mu.Lock()
 	if b.closing {
 		b.mu.Unlock()
-		return ErrClosed
+		return driver.ErrClosed
 	}
 	b.closing = true
 	idle := make(chan struct{})
@@ -111,7 +113,7 @@ func (b *Base) Shutdown(hub *Hub) error {
 	select {
 	case <-idle:
 	case <-timer.C:
-		err = ErrCleanUpUnfinished
+		err = driver.ErrCleanUpUnfinished
 	}
 	b.mu.Lock()
 	b.closed = true

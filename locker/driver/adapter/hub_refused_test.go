@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 var (
-	errNoUnsubscribe error = driver.NewServerError("NOPERM this user has no permissions to run the 'unsubscribe' command", errors.New("below"))
-	errBusy          error = driver.NewServerError("BUSY Redis is busy running a script.", errors.New("below"))
+	errNoUnsubscribe error = adapter.NewServerError("NOPERM this user has no permissions to run the 'unsubscribe' command", errors.New("below"))
+	errBusy          error = adapter.NewServerError("BUSY Redis is busy running a script.", errors.New("below"))
 )
 
 // eachKind runs a test of a Hub over a client of each kind that keeps the connection on which an error reply came.
-func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *driver.Hub)) {
+func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
 	for name, kind := range map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+			inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 				srv.client = kind
 				f(t, srv, hub)
 			})
@@ -31,7 +31,7 @@ func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *driver.Hub)) 
 
 // A refused channel costs one SUBSCRIBE a minute, and the others nothing.
 func TestHubRemembersRefusedChannels(t *testing.T) {
-	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		_ = subscribe(t, hub, "given up").Close() // its answer must not be taken for another's
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.forbid["bad"] = errNoPerm })
@@ -57,7 +57,7 @@ func TestHubRemembersRefusedChannels(t *testing.T) {
 
 // Of commands that are under way together, each gets its own answer.
 func TestHubTellsRefusalsApart(t *testing.T) {
-	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		sub := subscribe(t, hub, "left")
 		srv.set(func() {
 			srv.forbid["bad"], srv.forbid["worse"], srv.forbidUn = errNoPerm, errNoPerm, errNoUnsubscribe
@@ -85,7 +85,7 @@ func TestHubTellsRefusalsApart(t *testing.T) {
 
 // A caller who gave up is not in the way of what its SUBSCRIBE is answered with.
 func TestHubRefusesWhatWasGivenUp(t *testing.T) {
-	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
 		srv.set(func() { srv.forbid["bad"], srv.stall = errNoPerm, make(chan struct{}) })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestHubRefusesWhatWasGivenUp(t *testing.T) {
 
 // A refusal that passes by itself is not remembered. A subscription that was confirmed once is asked for again.
 func TestHubForgetsPassingRefusals(t *testing.T) {
-	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.forbid["b"] = errBusy })
 		for range 2 {
@@ -126,7 +126,7 @@ func TestHubForgetsPassingRefusals(t *testing.T) {
 
 // A server that refuses UNSUBSCRIBE keeps what nobody listens to any more; of that a connection bears a bounded number.
 func TestHubLeavesSubscriptionsBehind(t *testing.T) {
-	eachKind(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.set(func() { srv.forbidUn = errNoUnsubscribe })
 		a := subscribe(t, hub, "a")
 		for i := range 999 {

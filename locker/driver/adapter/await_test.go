@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 func TestAwaitAnswers(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
-	for name, ctx := range map[string]context.Context{"endless": endless(t), "cancellable": t.Context()} {
-		v, err := driver.Await(ctx, func() (int, error) { return 7, refused })
+	for name, ctx := range map[string]context.Context{"endless": context.WithoutCancel(t.Context()), "cancellable": t.Context()} {
+		v, err := adapter.Await(ctx, func() (int, error) { return 7, refused })
 		if v != 7 || !errors.Is(err, refused) || errors.Is(err, driver.ErrNotSent) {
 			t.Errorf("%s: %d, %v; want the call's 7, refused", name, v, err)
 		}
@@ -29,7 +30,7 @@ func TestAwaitOfAnEndedContextCallsNothing(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	v, err := driver.Await(ctx, func() (int, error) {
+	v, err := adapter.Await(ctx, func() (int, error) {
 		t.Error("called")
 		return 7, nil
 	})
@@ -47,7 +48,7 @@ func TestAwaitReturnsWithItsContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		finished := false
-		v, err := driver.Await(ctx, func() (int, error) {
+		v, err := adapter.Await(ctx, func() (int, error) {
 			advance(5 * time.Second)
 			finished = true
 			return 7, nil
@@ -74,7 +75,7 @@ func TestAwaitPrefersTheAnswer(t *testing.T) {
 	answered := 0
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		v, err := driver.Await(ctx, func() (int, error) {
+		v, err := adapter.Await(ctx, func() (int, error) {
 			cancel()
 			return 7, nil
 		})
@@ -93,7 +94,7 @@ func TestAwaitPrefersTheAnswer(t *testing.T) {
 func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	call := func() (int, error) { return 1, nil }
-	if got := testing.AllocsPerRun(100, func() { _, _ = driver.Await(ctx, call) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { _, _ = adapter.Await(ctx, call) }); got != 0 {
 		t.Errorf("%v allocations, want none", got)
 	}
 }
@@ -108,12 +109,12 @@ func TestAwaitTellsTheLateAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_, err := driver.Await(ctx, func() (int, error) {
+				_, err := adapter.Await(ctx, func() (int, error) {
 					<-time.After(5 * time.Second)
 					return 7, answer
 				})
 				wantError(t, "Await", err, context.DeadlineExceeded)
-				err = driver.ConvertPending(fmt.Errorf("wrapped: %w", err), func(n int, err error) (string, error) {
+				err = adapter.ConvertPending(fmt.Errorf("wrapped: %w", err), func(n int, err error) (string, error) {
 					return strconv.Itoa(n), err
 				})
 				wantError(t, "ConvertPending", err, context.DeadlineExceeded)
@@ -147,7 +148,7 @@ func TestAwaitTellsTheLateAnswer(t *testing.T) {
 func TestConvertPendingOfAnotherError(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
-	got := driver.ConvertPending(refused, func(n int, err error) (int, error) { return n, err })
+	got := adapter.ConvertPending(refused, func(n int, err error) (int, error) { return n, err })
 	if got != refused { //nolint:errorlint // the same
 		t.Errorf("got %v, want it as it was", got)
 	}

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // Everything at once, on the real clock, for the race detector: subscriptions come and go, contexts end, messages arrive,
@@ -18,7 +19,7 @@ func TestHubAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
 		srv := newServer(t)
-		hub := driver.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open)
 		var workers, noise sync.WaitGroup
 		quiet := make(chan struct{})
 		noise.Go(func() {
@@ -71,7 +72,7 @@ func disturb(srv *server) {
 	}
 }
 
-func comeAndGo(t *testing.T, hub *driver.Hub, channel string) {
+func comeAndGo(t *testing.T, hub *adapter.Hub, channel string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(3000))*time.Microsecond)
 	defer cancel()
 	sub, err := hub.Subscribe(ctx, channel)

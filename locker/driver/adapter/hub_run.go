@@ -1,4 +1,4 @@
-package driver
+package adapter
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // run owns the connection. It ends when the hub is closed, or when nobody is left to reconnect for.
@@ -17,8 +19,8 @@ func (h *Hub) run() {
 		if err == nil {
 			opened := time.Now()
 			err = h.receive(feed)
-			refused = CodeOf(err) != "" // one channel's, which has left the hub; the others are asked for again
-			_ = feed.Close()            // it is broken
+			refused = driver.CodeOf(err) != "" // one channel's, which has left the hub; the others are asked for again
+			_ = feed.Close()                   // it is broken
 			if time.Since(opened) > reopenMax {
 				delay = reopenMin // it lasted: a server that hangs up at once is not dialed at once again
 			}
@@ -54,7 +56,7 @@ func (h *Hub) drop(err error) error {
 	}
 	cause := h.broke
 	h.broke = nil
-	if cause == nil || saysClosed(cause) || CodeOf(err) != "" || !saysClosed(err) {
+	if cause == nil || saysClosed(cause) || driver.CodeOf(err) != "" || !saysClosed(err) {
 		return err
 	}
 	return cause
@@ -70,13 +72,13 @@ func (h *Hub) dial() (Feed, error) {
 	defer cancel()
 	feed, err := h.open(ctx)
 	if err != nil {
-		return nil, NotSent(err)
+		return nil, driver.NotSent(err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx.Err() != nil {
 		_ = feed.Close()
-		return nil, ErrClosed
+		return nil, driver.ErrClosed
 	}
 	h.feed = feed
 	for channel := range h.topics {

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // inBubble runs a test of a Hub with a clock of its own.
-func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *driver.Hub)) {
+func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -37,7 +38,7 @@ func wantWakeUps(t *testing.T, what string, sub driver.Subscription, want int) {
 }
 
 func TestHubFansOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a1, a2, b := subscribe(t, hub, "a"), subscribe(t, hub, "a"), subscribe(t, hub, "b")
 		f := srv.newest()
 		wantSent(t, f, "+a", "+b")
@@ -56,7 +57,7 @@ func TestHubFansOut(t *testing.T) {
 }
 
 func TestHubCoalescesWakeUps(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		idle, busy := subscribe(t, hub, "a"), subscribe(t, hub, "a")
 		for range 100 { // who does not look holds up nobody
 			srv.newest().publish("a")
@@ -67,7 +68,7 @@ func TestHubCoalescesWakeUps(t *testing.T) {
 }
 
 func TestHubWakesAtTheConfirmation(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.silent = true
 		first := ask(t.Context(), hub, "a")
 		second := ask(t.Context(), hub, "a")
@@ -94,7 +95,7 @@ func TestHubWakesAtTheConfirmation(t *testing.T) {
 }
 
 func TestHubCountsReferences(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		first, second := subscribe(t, hub, "a"), subscribe(t, hub, "a")
 		f := srv.newest()
 		for range 2 {
@@ -125,7 +126,7 @@ func TestHubCountsReferences(t *testing.T) {
 
 // A confirmation that was under way for a subscription given up since must not pass for that of the next one.
 func TestHubStaleConfirmation(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.silent = true
 		ctx, cancel := context.WithCancel(t.Context())
 		old := ask(ctx, hub, "a")
@@ -152,7 +153,7 @@ func TestHubStaleConfirmation(t *testing.T) {
 }
 
 func TestHubSubscribeObeysItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := hub.Subscribe(ctx, "a")

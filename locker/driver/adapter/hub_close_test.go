@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 func TestHubClose(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		srv.set(func() { srv.silent = true })
 		waiting := ask(t.Context(), hub, "b")
@@ -40,7 +41,7 @@ func TestHubClose(t *testing.T) {
 }
 
 func TestHubCloseUnused(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		if err := hub.Close(); err != nil || len(srv.dials()) != 0 {
 			t.Errorf("Close: %v, after %d connections", err, len(srv.dials()))
 		}
@@ -52,14 +53,14 @@ func TestHubCloseReportsTheConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		srv.closeErr = io.ErrClosedPipe
-		hub := driver.NewHub(srv.open)
+		hub := adapter.NewHub(srv.open)
 		subscribe(t, hub, "a")
 		wantError(t, "Close", hub.Close(), io.ErrClosedPipe)
 	})
 }
 
 func TestHubCloseWhileDown(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
 		srv.set(func() { srv.refuse = io.ErrUnexpectedEOF })
 		srv.newest().hangUp()
@@ -76,12 +77,12 @@ func TestHubCloseWhileDown(t *testing.T) {
 
 func TestHubCloseWhileDialing(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(ctx context.Context, srv *server) (driver.Feed, error){
-		"gives up": func(ctx context.Context, _ *server) (driver.Feed, error) {
+	for name, open := range map[string]func(ctx context.Context, srv *server) (adapter.Feed, error){
+		"gives up": func(ctx context.Context, _ *server) (adapter.Feed, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-		"comes too late": func(ctx context.Context, srv *server) (driver.Feed, error) {
+		"comes too late": func(ctx context.Context, srv *server) (adapter.Feed, error) {
 			<-ctx.Done()
 			return srv.open(context.WithoutCancel(ctx))
 		},
@@ -90,7 +91,7 @@ func TestHubCloseWhileDialing(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := newServer(t)
-				hub := driver.NewHub(func(ctx context.Context) (driver.Feed, error) { return open(ctx, srv) })
+				hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) { return open(ctx, srv) })
 				answer := ask(t.Context(), hub, "a")
 				if err := hub.Close(); err != nil {
 					t.Errorf("Close: %v", err)
@@ -109,7 +110,7 @@ func TestHubCloseWhileDialing(t *testing.T) {
 func TestHubDialIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hub := driver.NewHub(func(ctx context.Context) (driver.Feed, error) {
+		hub := adapter.NewHub(func(ctx context.Context) (adapter.Feed, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
@@ -127,7 +128,7 @@ func TestHubDialIsBounded(t *testing.T) {
 
 // A server that is frozen takes no more bytes at some time. That must hold up nobody but those who wait for its answer.
 func TestHubBlockedWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
 		stall := make(chan struct{})
 		srv.set(func() { srv.stall = stall })
@@ -173,7 +174,7 @@ func TestHubFailedWrite(t *testing.T) {
 	t.Parallel()
 	for name, closesItself := range map[string]bool{"the hub closes": false, "the client closes": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+			inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 				a := subscribe(t, hub, "a")
 				srv.set(func() { srv.writeErr, srv.hasty = io.ErrShortWrite, closesItself })
 				broken := srv.newest()
@@ -199,7 +200,7 @@ func TestHubFailedWrite(t *testing.T) {
 
 // A write that the hub's own closing has ended is no reason why the connection broke.
 func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *server, hub *driver.Hub) {
+	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
 		srv.set(func() { srv.stall = make(chan struct{}) })
 		waiting := ask(t.Context(), hub, "b")

@@ -1,4 +1,4 @@
-package driver_test
+package adapter_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // urgently is a context of a call that keeps or ends a hold.
@@ -26,7 +27,7 @@ func TestGatePlaces(t *testing.T) {
 	for _, tt := range []struct{ n, acquires, all int }{{0, 1, 2}, {1, 1, 2}, {2, 1, 2}, {8, 7, 8}, {16, 14, 16}, {128, 112, 128}} {
 		t.Run(fmt.Sprint(tt.n), func(t *testing.T) {
 			t.Parallel()
-			g := driver.NewGate(tt.n)
+			g := adapter.NewGate(tt.n)
 			enter := func(ctx context.Context) (n int) {
 				for g.TryEnter(ctx) {
 					n++
@@ -51,7 +52,7 @@ func TestGatePlaces(t *testing.T) {
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := driver.NewGate(1)
+		g := adapter.NewGate(1)
 		for range 2 {
 			if err := g.Enter(urgently(t)); err != nil {
 				t.Fatalf("Enter: %v", err)
@@ -84,7 +85,7 @@ func TestGateOrder(t *testing.T) {
 func TestGateGivingUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := driver.NewGate(1)
+		g := adapter.NewGate(1)
 		if err := g.Enter(t.Context()); err != nil {
 			t.Fatalf("Enter: %v", err)
 		}
@@ -110,7 +111,7 @@ func TestGateGivingUp(t *testing.T) {
 func TestGateUnderLoad(t *testing.T) {
 	t.Parallel()
 	const n = 8
-	g := driver.NewGate(n)
+	g := adapter.NewGate(n)
 	var inside, most int
 	var mu sync.Mutex
 	count := func(d int) {
@@ -148,7 +149,7 @@ func TestGateUnderLoad(t *testing.T) {
 }
 
 func BenchmarkGate(b *testing.B) {
-	g := driver.NewGate(64)
+	g := adapter.NewGate(64)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

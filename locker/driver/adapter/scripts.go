@@ -1,10 +1,12 @@
-package driver
+package adapter
 
 import (
 	"context"
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // loadPatience is how long a call waits for another one to load its script.
@@ -19,24 +21,24 @@ const loadPatience = 200 * time.Millisecond
 // round trip of the batch.
 type Scripts struct {
 	mu     sync.RWMutex
-	loaded map[*Script]bool          // answered by digest, or by source
-	first  map[*Script]chan struct{} // being called for the first time; closed when that is over
+	loaded map[*driver.Script]bool          // answered by digest, or by source
+	first  map[*driver.Script]chan struct{} // being called for the first time; closed when that is over
 }
 
 // Eval is [EvalOnce] for many callers. While one calls s for the first time, or for the first time
 // after the server forgot it, the others wait for up to 200 ms and then send the digest. If ctx ends
-// meanwhile, nothing was sent and the error matches [ErrNotSent].
-func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body string) (Reply, error)) (Reply, error) {
+// meanwhile, nothing was sent and the error matches [driver.ErrNotSent].
+func (c *Scripts) Eval(ctx context.Context, s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
 		if err != nil {
-			return Reply{}, err
+			return driver.Reply{}, err
 		}
 		if leads {
 			return c.load(s, send)
 		}
-		r, err := send("EVALSHA", s.digest)
-		if err == nil || CodeOf(err) != "NOSCRIPT" {
+		r, err := send("EVALSHA", s.Digest())
+		if err == nil || driver.CodeOf(err) != "NOSCRIPT" {
 			if executed(err) {
 				c.know(s) // even if the caller that loads it gets no answer
 			}
@@ -48,7 +50,7 @@ func (c *Scripts) Eval(ctx context.Context, s *Script, send func(command, body s
 }
 
 // enter waits while another caller loads s. leads reports that this caller is to load it.
-func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) {
+func (c *Scripts) enter(ctx context.Context, s *driver.Script) (leads bool, err error) {
 	c.mu.RLock()
 	loaded := c.loaded[s]
 	c.mu.RUnlock()
@@ -66,7 +68,7 @@ func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) 
 			return false, nil
 		case first == nil:
 			if c.first == nil {
-				c.first, c.loaded = map[*Script]chan struct{}{}, map[*Script]bool{}
+				c.first, c.loaded = map[*driver.Script]chan struct{}{}, map[*driver.Script]bool{}
 			}
 			c.first[s] = make(chan struct{})
 			c.mu.Unlock()
@@ -78,13 +80,13 @@ func (c *Scripts) enter(ctx context.Context, s *Script) (leads bool, err error) 
 		case <-timer.C: // its connection may be dead
 			return false, nil
 		case <-ctx.Done():
-			return false, NotSent(ctx.Err())
+			return false, driver.NotSent(ctx.Err())
 		}
 	}
 }
 
 // load calls s for the first time. It lets the others go on also where send panics.
-func (c *Scripts) load(s *Script, send func(command, body string) (Reply, error)) (r Reply, err error) {
+func (c *Scripts) load(s *driver.Script, send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
 	loaded := false
 	defer func() { c.leave(s, loaded) }()
 	r, err = EvalOnce(s, send)
@@ -94,12 +96,12 @@ func (c *Scripts) load(s *Script, send func(command, body string) (Reply, error)
 
 // executed reports whether a script that ended with err was executed, so that its server knows it.
 func executed(err error) bool {
-	_, waited := errors.AsType[*WaitError](err)
-	return err == nil || waited || CodeOf(err) != "" && !NotExecuted(err)
+	_, waited := errors.AsType[*driver.WaitError](err)
+	return err == nil || waited || driver.CodeOf(err) != "" && !driver.NotExecuted(err)
 }
 
 // leave ends the first call of s.
-func (c *Scripts) leave(s *Script, loaded bool) {
+func (c *Scripts) leave(s *driver.Script, loaded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if loaded {
@@ -110,7 +112,7 @@ func (c *Scripts) leave(s *Script, loaded bool) {
 }
 
 // know records that a server knows s.
-func (c *Scripts) know(s *Script) {
+func (c *Scripts) know(s *driver.Script) {
 	c.mu.RLock()
 	known := c.loaded[s]
 	c.mu.RUnlock()
@@ -122,8 +124,19 @@ func (c *Scripts) know(s *Script) {
 }
 
 // forget records that the server no longer knows s.
-func (c *Scripts) forget(s *Script) {
+func (c *Scripts) forget(s *driver.Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.loaded, s)
+}
+
+// EvalOnce runs s by digest, and by source only where the server answers NOSCRIPT, so that the script executes at most
+// once. send sends one command, named command, with body as its first argument: EVALSHA with the digest, EVAL with the
+// source. Scripts are not replicated, so NOSCRIPT is expected after a failover.
+func EvalOnce(s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
+	r, err := send("EVALSHA", s.Digest())
+	if err != nil && driver.CodeOf(err) == "NOSCRIPT" {
+		return send("EVAL", s.Source())
+	}
+	return r, err
 }

@@ -1,0 +1,98 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Await returns what call returns, or ctx's error soon after ctx ends; then call goes on in the
+// background, and the error is a [*driver.PendingError]. It is for clients whose calls ignore their
+// context. It starts a goroutine unless ctx can never end.
+func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	done := ctx.Done()
+	if done == nil {
+		return call()
+	}
+	if err := ctx.Err(); err != nil {
+		var zero T
+		return zero, driver.NotSent(err)
+	}
+	return await(ctx, done, call)
+}
+
+// AwaitIn is [Await] for a call that needs a place at g. The call keeps the place until it returns,
+// even if its caller has left. If ctx ends while waiting for a place, nothing was sent and the
+// error matches [driver.ErrNotSent].
+func AwaitIn[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
+	var zero T
+	if err := g.Enter(ctx); err != nil {
+		return zero, err
+	}
+	if err := ctx.Err(); err != nil {
+		g.Leave()
+		return zero, driver.NotSent(err)
+	}
+	within := func() (T, error) {
+		defer g.Leave()
+		return call()
+	}
+	if done := ctx.Done(); done != nil {
+		return await(ctx, done, within)
+	}
+	return within()
+}
+
+func await[T any](ctx context.Context, done <-chan struct{}, call func() (T, error)) (T, error) {
+	f := &awaited[T]{answered: make(chan struct{})}
+	go f.run(call)
+	select {
+	case <-f.answered:
+		return f.v, f.err
+	case <-done:
+	}
+	f.pending, f.answer = driver.NewPendingError(ctx.Err())
+	if f.decided.Swap(true) { // both were ready: an answer is worth more
+		return f.v, f.err
+	}
+	var zero T
+	return zero, f.pending
+}
+
+// awaited is a call that its caller may leave.
+type awaited[T any] struct {
+	v        T
+	err      error
+	pending  *driver.PendingError // set before the caller leaves, with answer
+	answer   func(v any, err error)
+	decided  atomic.Bool // set by whichever comes first: the call returns, or its caller leaves
+	answered chan struct{}
+}
+
+func (f *awaited[T]) run(call func() (T, error)) {
+	f.v, f.err = call()
+	if f.decided.Swap(true) {
+		f.answer(f.v, f.err)
+		return
+	}
+	close(f.answered)
+}
+
+// ConvertPending converts the late answer of err, which is or wraps a [*driver.PendingError] of an [Await]
+// of T. It returns any other err unchanged. It is for adapters that await the client's own type and
+// convert it afterwards.
+func ConvertPending[T, U any](err error, convert func(T, error) (U, error)) error {
+	p, ok := errors.AsType[*driver.PendingError](err)
+	if !ok {
+		return err
+	}
+	converted, answer := driver.NewPendingError(err)
+	p.OnAnswer(func(v any, err error) {
+		t, _ := v.(T)
+		u, err := convert(t, err)
+		answer(u, err)
+	})
+	return converted
+}
