@@ -263,7 +263,7 @@ func refusedWaitIsTold(t *caseT) {
 	drv, key := t.dial(target), t.key()
 	for range 2 {
 		_, _, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{key}, nil, 1, time.Millisecond)
-		if !driver.WaitRefused(err) || driver.NotExecuted(err) || driver.Passing(err) {
+		if !driver.WaitRefused(err) || driver.NotExecuted(err) || driver.Transient(err) {
 			t.Errorf("got error %v, want one that says that WAIT is refused for good, and nothing of the script", err)
 		}
 	}

@@ -79,7 +79,7 @@ func twoSlotsAreAnError(t *caseT) {
 	if err == nil {
 		t.Errorf("a script over two slots gave no error")
 	}
-	if !driver.NotExecuted(err) || driver.Passing(err) {
+	if !driver.NotExecuted(err) || driver.Transient(err) {
 		t.Errorf("a script over two slots: %v; want an error that says that nothing ran, and that trying again is in vain", err)
 	}
 	if t.exists(a) || t.exists(b) {

@@ -353,7 +353,7 @@ func forbiddenChannelIsAnError(t *caseT) {
 	if code := driver.CodeOf(err); code != "NOPERM" {
 		t.Errorf("Subscribe to a forbidden channel: %v, want a *driver.ServerError NOPERM", err)
 	}
-	if !driver.NotExecuted(err) || driver.Passing(err) {
+	if !driver.NotExecuted(err) || driver.Transient(err) {
 		t.Errorf("%v must say that it will not heal", err)
 	}
 	t.eventually("the allowed channel is heard", func() bool {

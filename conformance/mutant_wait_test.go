@@ -68,7 +68,7 @@ func TestMutantsThatWait(t *testing.T) { //nolint:tparallel // the cases ran at 
 			sound: attempts(anonymous),
 			waits: attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
 				lock, err := anonymous(ctx, req, l)
-				if early(req) && err != nil && !errors.Is(err, locker.ErrNotAcquired) && driver.Passing(err) {
+				if early(req) && err != nil && !errors.Is(err, locker.ErrNotAcquired) && driver.Transient(err) {
 					return refuse(req)
 				}
 				return lock, err

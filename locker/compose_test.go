@@ -71,7 +71,7 @@ func TestPassing(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
 		errors.New("connection refused"): true, locker.ErrUnknownOutcome: true, locker.ErrClosed: false, locker.ErrInvalid: false,
-		errors.ErrUnsupported: false, driver.ErrFinal: false,
+		errors.ErrUnsupported: false, driver.ErrPermanent: false,
 	} {
 		if locker.Passing(err) != want {
 			t.Errorf("%v passes: %v, want %v", err, !want, want)

@@ -17,4 +17,4 @@ func Detach(ctx context.Context, d time.Duration) (detached context.Context, sto
 
 // Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the server
 // errors of a failover, a slot on the move, or a busy or full server. It is for strategies and middleware.
-func Passing(err error) bool { return driver.Passing(err) }
+func Passing(err error) bool { return driver.Transient(err) }

@@ -14,5 +14,5 @@
 //   - After any other error the outcome is unknown: the command may have run, be running, or run
 //     later.
 //
-// [Passing] reports whether trying again later can help.
+// [Transient] reports whether trying again later can help.
 package driver

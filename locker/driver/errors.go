@@ -38,23 +38,23 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// ErrFinal marks an error that is not an error reply and that another attempt would only repeat: a
+// ErrPermanent marks an error that is not an error reply and that another attempt would only repeat: a
 // script found a foreign value, a reply was malformed, or the client was closed.
-var ErrFinal = errors.New("another attempt would be answered the same")
+var ErrPermanent = errors.New("another attempt would be answered the same")
 
-// Final marks err so that it matches ErrFinal, with the same text; nil stays nil.
-func Final(err error) error {
+// Permanent marks err so that it matches ErrPermanent, with the same text; nil stays nil.
+func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &finalError{err}
+	return &permanentError{err}
 }
 
-type finalError struct{ err error }
+type permanentError struct{ err error }
 
-func (e *finalError) Error() string        { return e.err.Error() }
-func (e *finalError) Unwrap() error        { return e.err }
-func (e *finalError) Is(target error) bool { return target == ErrFinal }
+func (e *permanentError) Error() string        { return e.err.Error() }
+func (e *permanentError) Unwrap() error        { return e.err }
+func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 
 // ServerError is an error reply. It shows no argument of a command, since one of them may be the token of a hold.
 type ServerError struct {
@@ -107,7 +107,7 @@ func CodeOf(err error) string {
 
 // refusal describes an error reply which proves that the command was not executed.
 type refusal struct {
-	passing bool // trying again later can help
+	transient bool // trying again later can help
 }
 
 // refusalCodes are the codes of such replies. Only AUTH is answered with WRONGPASS. MISCONF comes
@@ -194,12 +194,12 @@ func NotExecuted(err error) bool {
 	return proven
 }
 
-// Passing tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
+// Transient tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
 // server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM, CROSSSLOT and unknown
-// server errors do not pass, nor does a certificate that is not trusted, nor what matches ErrFinal; a closed driver does not
+// server errors do not pass, nor does a certificate that is not trusted, nor what matches ErrPermanent; a closed driver does not
 // reopen. Of WAIT, any other error may pass.
-func Passing(err error) bool {
-	if err == nil || errors.Is(err, ErrFinal) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
+func Transient(err error) bool {
+	if err == nil || errors.Is(err, ErrPermanent) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
 		untrusted(err) {
 		return false
 	}
@@ -210,5 +210,5 @@ func Passing(err error) bool {
 		return true
 	}
 	r, _ := refusalOf(err)
-	return r.passing
+	return r.transient
 }

@@ -56,8 +56,8 @@ func TestOutcomeOfErrors(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	tests := []struct {
-		err                  error
-		notExecuted, passing bool
+		err                    error
+		notExecuted, transient bool
 	}{
 		{nil, false, false},
 
@@ -150,8 +150,8 @@ func TestOutcomeOfErrors(t *testing.T) {
 			if got := driver.NotExecuted(err); got != tt.notExecuted {
 				t.Errorf("NotExecuted(%v) = %v, want %v", err, got, tt.notExecuted)
 			}
-			if got := driver.Passing(err); got != tt.passing {
-				t.Errorf("Passing(%v) = %v, want %v", err, got, tt.passing)
+			if got := driver.Transient(err); got != tt.transient {
+				t.Errorf("Transient(%v) = %v, want %v", err, got, tt.transient)
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func (a *acquisition) once() (*locker.Lock, error) {
 	switch {
 	case err == nil:
 		return lock, nil
-	case a.ctx.Err() == nil || contention(a.req.Name, err) != nil || !driver.Passing(err):
+	case a.ctx.Err() == nil || contention(a.req.Name, err) != nil || !driver.Transient(err):
 		return nil, wrap(a.req, err)
 	}
 	a.history, a.last = a.history.add(err, false), outcome{err: bare(err), at: time.Now()}
@@ -216,9 +216,9 @@ func (a *acquisition) over(now time.Time) bool {
 func (a *acquisition) lasting(err error, refused bool) bool {
 	notHeld := errors.Is(err, locker.ErrNotHeld)
 	if a.resuming() {
-		return refused || notHeld || !driver.Passing(err)
+		return refused || notHeld || !driver.Transient(err)
 	}
-	return !refused && !notHeld && !driver.Passing(err)
+	return !refused && !notHeld && !driver.Transient(err)
 }
 
 // markWaiting tells the strategy, from the next attempt on, that this acquisition goes on waiting.

@@ -73,7 +73,7 @@ func (q *queue) subscribe(ctx context.Context, channel driver.Channel) {
 	case err == nil:
 		h.sub, h.wake = sub, wake
 		q.wakeLeaders(locker.BySubscription, nil)
-	case !driver.Passing(err):
+	case !driver.Transient(err):
 		h.refused = channel
 	}
 	q.all.mu.Unlock()

@@ -148,7 +148,7 @@ func exchange(ctx context.Context, n node, asking bool, w acknowledged) (driver.
 	_, err := pipe.Exec(ctx)
 	reply, err1 := first.reply(ctx, own(first, second, err))
 	acked, err2 := second.reply(ctx, own(second, first, err))
-	return adapter.NewAcked(reply, err1, acked, err2)
+	return adapter.AckedReply(reply, err1, acked, err2)
 }
 
 // own is what became of a command of a pipeline whose other one is given. The pipeline's error is

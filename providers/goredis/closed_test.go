@@ -51,8 +51,8 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 					ctx := driver.Bound(t.Context(), time.Minute)
 					err := operation(ctx, drv)
 					ctx.Stop()
-					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Passing(err) != passing {
-						t.Errorf("%s, %s: %v, passing: %t, want %t", what, name, err, driver.Passing(err), passing)
+					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != passing {
+						t.Errorf("%s, %s: %v, passing: %t, want %t", what, name, err, driver.Transient(err), passing)
 					}
 				}
 			}

@@ -97,7 +97,7 @@ func (d *goredisDriver) unanswered(err error) error {
 		return err
 	}
 	if errors.Is(err, redis.ErrClosed) && d.clientClosed() {
-		return driver.Final(err) // it stays closed
+		return driver.Permanent(err) // it stays closed
 	}
 	if cluster, ok := d.client.(interface{ ReloadState(ctx context.Context) }); ok {
 		cluster.ReloadState(context.Background())

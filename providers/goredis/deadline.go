@@ -20,7 +20,7 @@ func call[T any](
 	f func(sending context.Context) (T, error),
 ) (T, error) {
 	var zero T
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return zero, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -44,7 +44,7 @@ func call[T any](
 	var v T
 	var err error
 	if g := d.servers.knownGate(key); g != nil {
-		v, err = adapter.AwaitIn(ctx, g, func() (T, error) { return f(sending) })
+		v, err = adapter.AwaitGated(ctx, g, func() (T, error) { return f(sending) })
 	} else {
 		v, err = adapter.Await(ctx, func() (T, error) {
 			g := d.servers.gate(ctx, key) // asks the cluster for its nodes
@@ -71,7 +71,7 @@ func endless(ctx context.Context) bool {
 // together is call for a batch, which may go to several nodes.
 func together[T any](ctx context.Context, d *goredisDriver, f func() (T, error)) (T, error) {
 	var zero T
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return zero, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -87,7 +87,7 @@ func together[T any](ctx context.Context, d *goredisDriver, f func() (T, error))
 		defer d.servers.batches.Leave()
 		return f()
 	}
-	return adapter.AwaitIn(ctx, d.servers.batches, f)
+	return adapter.AwaitGated(ctx, d.servers.batches, f)
 }
 
 // lag is how long a call waits for its reply after its caller's deadline. A late reply resolves the

@@ -19,7 +19,7 @@ type goredisDriver struct {
 	client        redis.UniversalClient
 	obeysDeadline bool // client ends a call by its context's deadline
 	servers       servers
-	scripts       adapter.Scripts
+	scripts       adapter.ScriptCache
 	info          driver.Info
 	hub           *adapter.Hub
 }
@@ -127,7 +127,7 @@ func scriptWords(keys, args []string) []any {
 
 // Subscribe implements driver.Driver.
 func (d *goredisDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return nil, err
 	}
 	if _, ring := d.client.(interface{ SetAddrs(map[string]string) }); ring { // a *redis.Ring, also one in another type

@@ -204,7 +204,7 @@ func TestNotSent(t *testing.T) {
 						if !errors.Is(err, driver.ErrNotSent) || tt.want != nil && !errors.Is(err, tt.want) {
 							t.Errorf("error %v, want ErrNotSent and %v", err, tt.want)
 						}
-						if tt.closed && driver.Passing(err) {
+						if tt.closed && driver.Transient(err) {
 							t.Errorf("error %v of a closed client may pass", err)
 						}
 						var reply *driver.ServerError

@@ -23,7 +23,7 @@ const (
 type servers struct {
 	find    func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
 	one     *adapter.Gate                                                // of the only server, nil where it is not known to be
-	some    *adapter.Gates                                               // of what has no server of its own
+	some    *adapter.SlotGates                                           // of what has no server of its own
 	batches *adapter.Gate
 
 	nodes *nodes
@@ -35,7 +35,7 @@ type nodes struct {
 }
 
 func newServers(client redis.UniversalClient) servers {
-	s := servers{some: adapter.NewGates(unknownPool), batches: adapter.NewGate(maxBatches), nodes: &nodes{gates: map[string]*adapter.Gate{}}}
+	s := servers{some: adapter.NewSlotGates(unknownPool), batches: adapter.NewGate(maxBatches), nodes: &nodes{gates: map[string]*adapter.Gate{}}}
 	switch c := client.(type) {
 	case masters:
 		s.find = c.MasterForKey

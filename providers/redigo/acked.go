@@ -19,10 +19,10 @@ func (d *redigoDriver) EvalAcked(
 		body[0] = script
 		p, err := follow(ctx, d, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
 		err = adapter.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {
-			r, _, err := adapter.NewAcked(p.reply, err, p.acked, p.waitErr)
+			r, _, err := adapter.AckedReply(p.reply, err, p.acked, p.waitErr)
 			return r, err
 		})
-		return adapter.NewAcked(p.reply, err, p.acked, p.waitErr)
+		return adapter.AckedReply(p.reply, err, p.acked, p.waitErr)
 	})
 }
 

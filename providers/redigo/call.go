@@ -24,7 +24,7 @@ func call[T any](
 	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
 ) (T, error) {
 	var zero T
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return zero, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -65,7 +65,7 @@ func detach[T any](
 	if gate == nil {
 		v, err = adapter.Await(ctx, func() (T, error) { return f(&begun) })
 	} else {
-		v, err = adapter.AwaitIn(ctx, gate, func() (T, error) { return f(&begun) })
+		v, err = adapter.AwaitGated(ctx, gate, func() (T, error) { return f(&begun) })
 	}
 	if !begun.Load() {
 		err = driver.NotSent(err)
@@ -92,7 +92,7 @@ func unavailable(ctx context.Context, err error) error {
 	text := err.Error()
 	err = driver.NotSent(explain(ctx, err))
 	if text == "redigo: get on closed pool" || text == "redisc: closed" {
-		err = driver.Final(err)
+		err = driver.Permanent(err)
 	}
 	return err
 }

@@ -147,8 +147,8 @@ func TestClusterSlotMoves(t *testing.T) {
 		wantInt(t, driver.Result{Reply: r, Err: err}, 0)
 		_, err = drv.Eval(t.Context(), incr, []string{keys[0], keys[2]}, nil)
 		wantServerError(t, err, "TRYAGAIN ")
-		if !driver.NotExecuted(err) || !driver.Passing(err) {
-			t.Errorf("TRYAGAIN: not executed %v, passing %v", driver.NotExecuted(err), driver.Passing(err))
+		if !driver.NotExecuted(err) || !driver.Transient(err) {
+			t.Errorf("TRYAGAIN: not executed %v, passing %v", driver.NotExecuted(err), driver.Transient(err))
 		}
 		fresh := open(t, newClient(move.From().Addr())) // knows the importing node only if it asks
 		if set, err := fresh.SetNX(t.Context(), keys[2], "v", time.Minute); set || err != nil {
@@ -199,8 +199,8 @@ func TestClusterAsksUnknownNode(t *testing.T) {
 	drv := open(t, c)
 	_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
 	wantNotSent(t, err, driver.ErrNotSent)
-	if !driver.Passing(err) || c.visited != 2 || c.refreshed != 1 {
-		t.Errorf("passing %v, %d walks, %d refreshes", driver.Passing(err), c.visited, c.refreshed)
+	if !driver.Transient(err) || c.visited != 2 || c.refreshed != 1 {
+		t.Errorf("passing %v, %d walks, %d refreshes", driver.Transient(err), c.visited, c.refreshed)
 	}
 	must(t, c.Pool.(*redis.Pool).Close())
 }

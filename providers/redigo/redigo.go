@@ -31,8 +31,8 @@ type redigoDriver struct {
 	pool    Pool
 	cluster cluster // pool, if it is one
 	gate    *adapter.Gate
-	gates   *adapter.Gates // of a cluster, in place of gate
-	scripts adapter.Scripts
+	gates   *adapter.SlotGates // of a cluster, in place of gate
+	scripts adapter.ScriptCache
 	hub     *adapter.Hub
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
@@ -61,7 +61,7 @@ func New(pool Pool) (driver.Driver, error) {
 	d := &redigoDriver{pool: pool, gate: adapter.NewGate(places(pool))}
 	d.hub = adapter.NewHub(d.open)
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
-		d.gates = adapter.NewGates(partPlaces)
+		d.gates = adapter.NewSlotGates(partPlaces)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
 		if p.Dial == nil && p.DialContext == nil {
@@ -82,7 +82,7 @@ const (
 	leastPlaces = 32
 	// unknownPlaces is how many are for a pool of another type.
 	unknownPlaces = 1024
-	// partPlaces is how many are for each part of a cluster (see [adapter.Gates]).
+	// partPlaces is how many are for each part of a cluster (see [adapter.SlotGates]).
 	partPlaces = 64
 )
 
@@ -161,7 +161,7 @@ func firstKey(keys []string) string {
 
 // Subscribe implements [driver.Driver].
 func (d *redigoDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return nil, err
 	}
 	return d.hub.Subscribe(ctx, channel)

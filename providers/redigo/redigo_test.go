@@ -168,8 +168,8 @@ func TestNotSent(t *testing.T) {
 		"refused":           {clients.RedigoPool(refusing.Addr()), patience, driver.ErrNotSent},
 		"exhausted":         {full(false), patience, redis.ErrPoolExhausted},
 		"waits for its ctx": {full(true), soon, context.DeadlineExceeded},
-		"closed":            {closed, patience, driver.ErrFinal},
-		"closed cluster":    {onlyGet{closedCluster}, patience, driver.ErrFinal},
+		"closed":            {closed, patience, driver.ErrPermanent},
+		"closed cluster":    {onlyGet{closedCluster}, patience, driver.ErrPermanent},
 		"refused cluster":   {&redisc.Cluster{StartupNodes: []string{refusing.Addr()}}, patience, driver.ErrNotSent},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -278,8 +278,8 @@ func TestLogin(t *testing.T) {
 			continue
 		}
 		wantServerError(t, err, c.want)
-		if !driver.NotExecuted(err) || errors.Is(err, driver.ErrNotSent) == c.sent || driver.Passing(err) {
-			t.Errorf("%s: %v, not executed %v, passing %v", name, err, driver.NotExecuted(err), driver.Passing(err))
+		if !driver.NotExecuted(err) || errors.Is(err, driver.ErrNotSent) == c.sent || driver.Transient(err) {
+			t.Errorf("%s: %v, not executed %v, passing %v", name, err, driver.NotExecuted(err), driver.Transient(err))
 		}
 	}
 }

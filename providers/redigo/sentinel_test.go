@@ -35,7 +35,7 @@ func TestSentinelFailover(t *testing.T) {
 	eventually(t, "SetNX at the new master", func() bool {
 		tries++
 		set, err := drv.SetNX(t.Context(), after(), "v", time.Minute)
-		if err != nil && !driver.Passing(err) {
+		if err != nil && !driver.Transient(err) {
 			t.Errorf("error %v is said not to pass", err)
 		}
 		return set

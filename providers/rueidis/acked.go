@@ -60,7 +60,7 @@ func (d *rueidisDriver) acknowledgement(
 	if waitErr != nil {
 		waitErr = d.outcome(ctx, r.wait, closing)
 	}
-	return adapter.NewAcked(reply, err, acked, waitErr)
+	return adapter.AckedReply(reply, err, acked, waitErr)
 }
 
 // pair is a script and the WAIT behind it.

@@ -81,7 +81,7 @@ func (d *rueidisDriver) unanswered(ctx context.Context, err error, closing bool)
 	}
 	switch {
 	case notSent && errors.Is(err, rueidis.ErrClosing) && closed(d.client):
-		return driver.Final(driver.NotSent(err))
+		return driver.Permanent(driver.NotSent(err))
 	case notSent:
 		return driver.NotSent(err)
 	}

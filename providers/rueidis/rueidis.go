@@ -22,7 +22,7 @@ type rueidisDriver struct {
 	hub         *adapter.Hub
 	info        atomic.Pointer[info]
 	closing     atomic.Bool // the last error was ErrClosing
-	scripts     adapter.Scripts
+	scripts     adapter.ScriptCache
 	node        *node // the only one; of a cluster, what is not known to be at another
 	topology    atomic.Pointer[topology]
 	topologyDue atomic.Int64 // when to ask for it again, in Unix nanoseconds
@@ -109,7 +109,7 @@ func (d *rueidisDriver) Close() error {
 
 // Subscribe implements driver.Driver.
 func (d *rueidisDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return nil, err
 	}
 	return d.hub.Subscribe(ctx, channel)

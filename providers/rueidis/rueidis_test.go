@@ -314,8 +314,8 @@ func TestClosedClientIsFinal(t *testing.T) {
 		for range 3 { // the first to fail so proves nothing
 			_, err = drv.SetNX(t.Context(), "k", "v", time.Second)
 		}
-		if driver.Passing(err) || !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, redis.ErrClosing) {
-			t.Errorf("%s: SetNX through a closed client: %v, passing: %v", name, err, driver.Passing(err))
+		if driver.Transient(err) || !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, redis.ErrClosing) {
+			t.Errorf("%s: SetNX through a closed client: %v, passing: %v", name, err, driver.Transient(err))
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (d *rueidisDriver) probe(n *node, sent time.Duration) {
 
 // ready is nil if a command may be sent.
 func (d *rueidisDriver) ready(ctx context.Context) error {
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return err
 	}
 	return driver.NotSent(ctx.Err())

@@ -87,7 +87,7 @@ func (m *machine) acquire(t *rapid.T) {
 	case s.faulted():
 	case !blocked:
 		m.Fatalf("nothing failed, and yet: %v", s.err)
-	case driver.Passing(s.err) || errors.Is(s.err, locker.ErrUnknownOutcome):
+	case driver.Transient(s.err) || errors.Is(s.err, locker.ErrUnknownOutcome):
 		m.Fatalf("a key of another type is an error that lasts: %v", s.err)
 	}
 }

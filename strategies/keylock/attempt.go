@@ -112,7 +112,7 @@ func (a *attempt) failed(err error) error {
 	switch {
 	case driver.CodeOf(err) == "WRONGTYPE":
 		return fmt.Errorf("key %.64q is of another type, as of another strategy's lock; it was left alone: %w", a.key, err)
-	case a.sends.N == 0, !driver.Passing(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
+	case a.sends.N == 0, !driver.Transient(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
 		errors.Is(err, locker.ErrNotReplicated):
 		return err
 	}

@@ -52,7 +52,7 @@ func (h *hold) convert(ctx context.Context, mode locker.Mode) (locker.Term, erro
 		}
 		return locker.Term{}, held
 	case replyLate:
-		return locker.Term{}, driver.Final(errOvertaken)
+		return locker.Term{}, driver.Permanent(errOvertaken)
 	case replyCounter:
 		return locker.Term{}, h.counterInTheWay(cmd)
 	case replyForeign:

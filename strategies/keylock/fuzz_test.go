@@ -270,7 +270,7 @@ func (v *victim) known(what string, err error) {
 	}
 	_, served := errors.AsType[*driver.ServerError](err)
 	for _, class := range []error{
-		locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome, driver.ErrFinal, driver.ErrNotSent, errors.ErrUnsupported,
+		locker.ErrNotAcquired, locker.ErrNotHeld, locker.ErrUnknownOutcome, driver.ErrPermanent, driver.ErrNotSent, errors.ErrUnsupported,
 	} {
 		served = served || errors.Is(err, class)
 	}

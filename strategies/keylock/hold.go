@@ -205,7 +205,7 @@ func (h *hold) counterError(reply driver.Reply) error {
 	if err != nil {
 		return Malformed(err)
 	}
-	return driver.Final(fmt.Errorf("%w: key %q holds %s; it was left alone", errCounter, h.fenceKey, found))
+	return driver.Permanent(fmt.Errorf("%w: key %q holds %s; it was left alone", errCounter, h.fenceKey, found))
 }
 
 // counterInTheWay is the counterError of a command that changes what is held: an earlier send of it may yet be executed, once

@@ -88,7 +88,7 @@ func answer(reply driver.Reply) (yes bool, err error) {
 
 // Malformed is the error of a reply that no script of ours gives.
 func Malformed(err error) error {
-	return driver.Final(fmt.Errorf("unexpected reply of a script: %w", err))
+	return driver.Permanent(fmt.Errorf("unexpected reply of a script: %w", err))
 }
 
 // Millis clamps what a foreign key may live for.

@@ -68,7 +68,7 @@ func TestRepliesThatMakeNoSense(t *testing.T) {
 							t.Error("the Deadline was moved")
 						}
 					}
-					if !errors.Is(err, driver.ErrFinal) || errors.Is(err, locker.ErrNotHeld) {
+					if !errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrNotHeld) {
 						t.Errorf("error %v; want one of a reply that makes no sense", err)
 					}
 				})

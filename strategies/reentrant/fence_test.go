@@ -82,7 +82,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 					before := b.m.Dump()
 					start := time.Now()
 					_, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me", Fenced: true})
-					if !errors.Is(err, driver.ErrFinal) || errors.Is(err, locker.ErrNotAcquired) || time.Since(start) > 0 {
+					if !errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrNotAcquired) || time.Since(start) > 0 {
 						t.Errorf("%v after %v; want an error that does not pass, at once", err, time.Since(start))
 					}
 					if after := b.m.Dump(); after != before {
@@ -101,9 +101,9 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 				refused()
 				before := b.m.Dump()
 				_, err := locker.Resume(t.Context(), b, outer.Handle())
-				match(t, err, driver.ErrFinal)
+				match(t, err, driver.ErrPermanent)
 				_, err = leaseOf(outer).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: 1})
-				match(t, err, driver.ErrFinal)
+				match(t, err, driver.ErrPermanent)
 				if after := b.m.Dump(); after != before {
 					t.Errorf("it wrote\n%s, and now there is\n%s", before, after)
 				}

@@ -303,7 +303,7 @@ func TestOvertakenConversion(t *testing.T) {
 		sleep(time.Millisecond)
 		match(t, convert(t, lock, locker.Shared))
 		err := <-first
-		if !errors.Is(err, driver.ErrFinal) || errors.Is(err, locker.ErrNotHeld) || errors.Is(err, locker.ErrNotAcquired) {
+		if !errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrNotHeld) || errors.Is(err, locker.ErrNotAcquired) {
 			t.Errorf("the first one: %v", err)
 		}
 		b.holds(t, 1, locker.Shared)
@@ -384,7 +384,7 @@ func TestLateSendOfAFailedUpgrade(t *testing.T) {
 			t.Errorf("upgrade: %v, want an error of the counter", err)
 		}
 		b.drv.Then(fault{Late: 10 * time.Second})
-		match(t, lock.Upgrade(t.Context()), locker.ErrUnknownOutcome, driver.ErrFinal)
+		match(t, lock.Upgrade(t.Context()), locker.ErrUnknownOutcome, driver.ErrPermanent)
 		b.m.Del(counter)
 		b.drv.WaitLate()
 		b.holds(t, 1, locker.Exclusive)

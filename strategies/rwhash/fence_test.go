@@ -134,7 +134,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 				unwritten := func(what string, do func() error) {
 					t.Helper()
 					before, start := b.m.Dump(), time.Now()
-					if err := do(); !errors.Is(err, driver.ErrFinal) || errors.Is(err, locker.ErrNotAcquired) || time.Since(start) > 0 {
+					if err := do(); !errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrNotAcquired) || time.Since(start) > 0 {
 						t.Errorf("%s: %v after %v; want an error that does not pass, at once", what, err, time.Since(start))
 					}
 					if after := b.m.Dump(); after != before {
@@ -178,11 +178,11 @@ func TestRaiseFenceBesideACounterThatIsNoNumber(t *testing.T) {
 					return err
 				}
 				match(t, b.m.Set(counter, "soon"))
-				if err := raise(); !errors.Is(err, driver.ErrFinal) || errors.Is(err, locker.ErrUnknownOutcome) {
+				if err := raise(); !errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrUnknownOutcome) {
 					t.Errorf("%v, want an error that is sure and does not pass", err)
 				}
 				b.drv.Then(fault{Late: time.Second})
-				match(t, raise(), locker.ErrUnknownOutcome, driver.ErrFinal)
+				match(t, raise(), locker.ErrUnknownOutcome, driver.ErrPermanent)
 				b.m.Del(counter)
 				if gone {
 					release(t, lock)

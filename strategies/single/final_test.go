@@ -40,10 +40,10 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 				l := locker.Chain(b.Locker, locker.Must(retry.New(retry.Config{})))
 				start := time.Now()
 				_, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})
-				if !errors.Is(err, driver.ErrFinal) || driver.Passing(err) || time.Since(start) > 0 {
+				if !errors.Is(err, driver.ErrPermanent) || driver.Transient(err) || time.Since(start) > 0 {
 					t.Errorf("%v after %v; want an error that does not pass, at once", err, time.Since(start))
 				}
-				match(t, err, []error{driver.ErrFinal}, []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome})
+				match(t, err, []error{driver.ErrPermanent}, []error{locker.ErrNotAcquired, locker.ErrUnknownOutcome})
 				if b.m.Exists(name) {
 					t.Error("the lock was written all the same")
 				}

@@ -36,7 +36,7 @@ type Driver struct {
 	cfg Config
 	hub *adapter.Hub
 
-	scripts adapter.Scripts // of EvalAcked
+	scripts adapter.ScriptCache
 
 	mu    sync.Mutex
 	idle  map[string][]*resp.Conn // by address
@@ -59,7 +59,7 @@ func (d *Driver) SetNX(ctx context.Context, key, value string, ttl time.Duration
 
 // Eval implements driver.Driver.
 func (d *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	return adapter.EvalOnce(s, func(command, body string) (driver.Reply, error) {
+	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		reply, err := d.do(ctx, keys, scriptWords(command, body, keys, args)...)
 		if err != nil {
 			return driver.Reply{}, err
@@ -90,7 +90,7 @@ func (d *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []s
 		if text, refused := replies[1].(resp.Error); refused {
 			waitErr = adapter.NewServerError(string(text), text)
 		}
-		return adapter.NewAcked(replies[0], nil, replies[1], waitErr)
+		return adapter.AckedReply(replies[0], nil, replies[1], waitErr)
 	})
 }
 
@@ -107,7 +107,7 @@ func (d *Driver) EvalMany(ctx context.Context, calls []driver.Call) []driver.Res
 
 // Subscribe implements driver.Driver.
 func (d *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return nil, err
 	}
 	return d.hub.Subscribe(ctx, channel)
@@ -144,7 +144,7 @@ func (d *Driver) do(ctx context.Context, keys []string, words ...any) (any, erro
 // follow is do for several commands, sent together on one connection, of which the first decides. The others' error replies are
 // among the replies.
 func (d *Driver) follow(ctx context.Context, keys []string, commands ...[]any) ([]any, error) {
-	if err := d.Guard(); err != nil {
+	if err := d.CheckOpen(); err != nil {
 		return nil, err
 	}
 	addr := d.home(keys)
@@ -230,7 +230,7 @@ func (d *Driver) send(ctx context.Context, addr string, asking bool, commands []
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.Guard() != nil {
+	if d.CheckOpen() != nil {
 		return replies, errors.Join(err, c.Close())
 	}
 	d.idle[addr] = append(d.idle[addr], c)

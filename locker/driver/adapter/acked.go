@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// WaitArgs are the arguments of WAIT.
-func WaitArgs(replicas int, timeout time.Duration) [2]string {
+// waitArgs are the arguments of WAIT.
+func waitArgs(replicas int, timeout time.Duration) [2]string {
 	return [2]string{strconv.Itoa(replicas), strconv.FormatInt(max(timeout.Milliseconds(), 1), 10)}
 }
 
-// NewAcked makes of what a client says of a script and of the WAIT behind it what EvalAcked returns.
-func NewAcked(reply any, err error, acked any, waitErr error) (driver.Reply, int, error) {
+// AckedReply makes of what a client says of a script and of the WAIT behind it what EvalAcked returns.
+func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, int, error) {
 	if err != nil {
 		return driver.Reply{}, 0, err
 	}
@@ -33,16 +33,16 @@ func NewAcked(reply any, err error, acked any, waitErr error) (driver.Reply, int
 	return r, int(n), nil
 }
 
-// EvalAcked is [Scripts.Eval] for a script followed by WAIT; send gets WAIT's arguments as wait.
+// EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; send gets WAIT's arguments as wait.
 // WAIT takes time even behind a NOSCRIPT, since it waits for the writes of other clients. The WAIT
 // of the second try gets what is left of timeout.
-func (c *Scripts) EvalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
+func (c *ScriptCache) EvalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (driver.Reply, int, error),
 ) (r driver.Reply, acked int, err error) {
 	left := timeout
 	r, err = c.Eval(ctx, s, func(command, body string) (r driver.Reply, err error) {
 		sent := time.Now()
-		r, acked, err = send(command, body, WaitArgs(replicas, left))
+		r, acked, err = send(command, body, waitArgs(replicas, left))
 		left -= time.Since(sent)
 		return r, err
 	})

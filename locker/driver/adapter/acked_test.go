@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-func TestNewAcked(t *testing.T) {
+func TestAckedReply(t *testing.T) {
 	t.Parallel()
 	refused := serverError("NOPERM no WAIT")
 	for what, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestNewAcked(t *testing.T) {
 		"the WAIT lost":         {reply: "yes", waitErr: io.EOF, behind: true, is: io.EOF},
 		"the WAIT not answered": {reply: "yes", acked: "OK", behind: true, is: errors.New("")},
 	} {
-		reply, acked, err := adapter.NewAcked(tt.reply, tt.err, tt.acked, tt.waitErr)
+		reply, acked, err := adapter.AckedReply(tt.reply, tt.err, tt.acked, tt.waitErr)
 		if (err == nil) != (tt.is == nil) || tt.is != nil && tt.is.Error() != "" && !errors.Is(err, tt.is) {
 			t.Errorf("%s: error %v, want %v", what, err, tt.is)
 		}
@@ -52,8 +52,16 @@ func TestNewAcked(t *testing.T) {
 func TestWaitArgs(t *testing.T) {
 	t.Parallel()
 	for within, want := range map[time.Duration]string{0: "1", time.Microsecond: "1", 1500 * time.Microsecond: "1", 2 * time.Second: "2000"} {
-		if got := adapter.WaitArgs(3, within); got != [2]string{"3", want} {
-			t.Errorf("WaitArgs(3, %v) = %v, want 3 %s", within, got, want)
+		var scripts adapter.ScriptCache
+		_, _, err := scripts.EvalAcked(t.Context(), driver.NewScript("return 1"), 3, within,
+			func(_, _ string, wait [2]string) (driver.Reply, int, error) {
+				if wait != [2]string{"3", want} {
+					t.Errorf("WAIT of %v got %v, want 3 %s", within, wait, want)
+				}
+				return driver.Reply{}, 3, nil
+			})
+		if err != nil {
+			t.Errorf("EvalAcked: %v", err)
 		}
 	}
 }
@@ -64,7 +72,7 @@ func TestScriptsEvalAckedWaitsNoLonger(t *testing.T) {
 	for _, took := range []time.Duration{0, 1200 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			var waits []string
-			var scripts adapter.Scripts
+			var scripts adapter.ScriptCache
 			_, acked, err := scripts.EvalAcked(t.Context(), driver.NewScript("return 1"), 2, 1500*time.Millisecond,
 				func(command, _ string, wait [2]string) (driver.Reply, int, error) {
 					waits = append(waits, command+" "+wait[0]+" "+wait[1])

@@ -23,10 +23,10 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	return await(ctx, done, call)
 }
 
-// AwaitIn is [Await] for a call that needs a place at g. The call keeps the place until it returns,
+// AwaitGated is [Await] for a call that needs a place at g. The call keeps the place until it returns,
 // even if its caller has left. If ctx ends while waiting for a place, nothing was sent and the
 // error matches [driver.ErrNotSent].
-func AwaitIn[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
+func AwaitGated[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
 	var zero T
 	if err := g.Enter(ctx); err != nil {
 		return zero, err

@@ -24,8 +24,8 @@ type Base struct {
 	idle    chan struct{} // made by Shutdown, closed when running falls to zero
 }
 
-// Guard returns ErrClosed once the driver is closed.
-func (b *Base) Guard() error {
+// CheckOpen returns ErrClosed once the driver is closed.
+func (b *Base) CheckOpen() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {

@@ -17,13 +17,13 @@ var _ driver.Backgrounder = (*adapter.Base)(nil)
 func TestBaseShutdown(t *testing.T) {
 	t.Parallel()
 	var b adapter.Base
-	if err := b.Guard(); err != nil {
-		t.Errorf("Guard of a fresh driver: %v", err)
+	if err := b.CheckOpen(); err != nil {
+		t.Errorf("CheckOpen of a fresh driver: %v", err)
 	}
 	if err := b.Shutdown(nil); err != nil {
 		t.Errorf("Shutdown of an idle driver: %v", err)
 	}
-	wantError(t, "Guard", b.Guard(), driver.ErrClosed)
+	wantError(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
 	wantError(t, "second Shutdown", b.Shutdown(nil), driver.ErrClosed)
 	if b.Background(func(context.Context) { t.Error("ran on a closed driver") }) {
 		t.Error("Background on a closed driver says that it runs")
@@ -42,7 +42,7 @@ func TestBaseShutdownOrder(t *testing.T) {
 		for _, extra := range []time.Duration{time.Second, 2 * time.Second} {
 			if !b.Background(func(ctx context.Context) {
 				<-ctx.Done()
-				if err := b.Guard(); err != nil {
+				if err := b.CheckOpen(); err != nil {
 					t.Errorf("background work can send no more: %v", err)
 				}
 				advance(extra)
@@ -62,7 +62,7 @@ func TestBaseShutdownOrder(t *testing.T) {
 		if got := time.Since(start); got != 2*time.Second || len(ended) != 2 {
 			t.Errorf("Shutdown took %v with %d ended, want 2s and both", got, len(ended))
 		}
-		wantError(t, "Guard", b.Guard(), driver.ErrClosed)
+		wantError(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
 		if !srv.newest().isClosed() {
 			t.Error("the hub is open")
 		}
@@ -96,7 +96,7 @@ func TestBaseShutdownIsBounded(t *testing.T) {
 		wantError(t, "Shutdown", err, driver.ErrCleanUpUnfinished)
 		wantError(t, "Shutdown", err, closeErr)
 		wantError(t, "Shutdown during Shutdown", <-second, driver.ErrClosed)
-		wantError(t, "Guard", b.Guard(), driver.ErrClosed)
+		wantError(t, "CheckOpen", b.CheckOpen(), driver.ErrClosed)
 		close(free) // what ends later must not panic
 	})
 }

@@ -25,8 +25,9 @@ func (e replyError) Error() string { return string(e) }
 // toyDriver is a Driver over a client.
 type toyDriver struct {
 	adapter.Base
-	client client
-	hub    *adapter.Hub
+	client  client
+	scripts adapter.ScriptCache
+	hub     *adapter.Hub
 }
 
 // New returns a Driver that talks through c.
@@ -38,7 +39,7 @@ func New(c client) (driver.Driver, error) {
 }
 
 func (a *toyDriver) do(ctx context.Context, args ...string) (driver.Reply, error) {
-	if err := a.Guard(); err != nil {
+	if err := a.CheckOpen(); err != nil {
 		return driver.Reply{}, err
 	}
 	v, err := adapter.Await(ctx, func() (any, error) { return a.client.Do(args...) })
@@ -61,7 +62,7 @@ func (a *toyDriver) SetNX(ctx context.Context, key, value string, ttl time.Durat
 }
 
 func (a *toyDriver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	return adapter.EvalOnce(s, func(command, body string) (driver.Reply, error) {
+	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
 		line := append([]string{command, body, strconv.Itoa(len(keys))}, keys...)
 		return a.do(ctx, append(line, args...)...)
 	})
@@ -90,7 +91,7 @@ func Example() {
 	reply, err := drv.Eval(ctx, driver.NewScript("return 1"), []string{"job"}, nil)
 	fmt.Println(reply.Len(), err)
 	_, err = drv.Eval(ctx, driver.NewScript("return redis.call('INCR', KEYS[1])"), []string{"job"}, nil)
-	fmt.Println(driver.CodeOf(err), driver.NotExecuted(err), driver.Passing(err))
+	fmt.Println(driver.CodeOf(err), driver.NotExecuted(err), driver.Transient(err))
 	_, err = drv.Subscribe(ctx, "{job}:wake")
 	fmt.Println(errors.Is(err, errors.ErrUnsupported))
 	fmt.Println(drv.Close())

@@ -2,14 +2,14 @@ package adapter
 
 import "strings"
 
-// Gates bound the calls of a client that may send to several servers without telling which: one
+// SlotGates bound the calls of a client that may send to several servers without telling which: one
 // [Gate] for each 256 slots of a cluster. A frozen server delays calls to another one only if the
 // two share a gate.
-type Gates [64]*Gate
+type SlotGates [64]*Gate
 
-// NewGates returns Gates for n calls at once each.
-func NewGates(n int) *Gates {
-	g := new(Gates)
+// NewSlotGates returns SlotGates for n calls at once each.
+func NewSlotGates(n int) *SlotGates {
+	g := new(SlotGates)
 	for i := range g {
 		g[i] = NewGate(n)
 	}
@@ -17,7 +17,7 @@ func NewGates(n int) *Gates {
 }
 
 // Of returns the gate of key.
-func (g *Gates) Of(key string) *Gate { return g[slot(key)/256] }
+func (g *SlotGates) Of(key string) *Gate { return g[slot(key)/256] }
 
 // slot returns the slot of a cluster that key lives in.
 func slot(key string) uint16 {

@@ -84,7 +84,7 @@ func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 
 // Subscribe implements Driver.Subscribe. A connection that cannot be opened, and a channel that the server refuses, is an
 // error for those who wait for it; subscriptions that were confirmed once are kept and restored. A refusal that does not pass
-// by itself ([driver.Passing]) is returned at once for one minute.
+// by itself ([driver.Transient]) is returned at once for one minute.
 func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, driver.NotSent(err)

@@ -59,7 +59,7 @@ func (h *Hub) answered(o order, err error) error {
 	if waiting { // this was for an earlier SUBSCRIBE, cancelled since: it proves nothing
 		return nil
 	}
-	final := err != nil && !driver.Passing(err)
+	final := err != nil && !driver.Transient(err)
 	if final {
 		h.remember(o.channel, err)
 	}

@@ -12,23 +12,23 @@ import (
 // loadPatience is how long a call waits for another one to load its script.
 const loadPatience = 200 * time.Millisecond
 
-// Scripts remembers which scripts the server of a driver knows, so that only one of many concurrent
-// callers sends the source of a script. The zero Scripts is ready to use. With several servers,
+// ScriptCache remembers which scripts the server of a driver knows, so that only one of many concurrent
+// callers sends the source of a script. The zero ScriptCache is ready to use. With several servers,
 // which it does not tell apart, more callers may send the source.
 //
 // It does not serve batches. Of 3,000 calls that are sent in six concurrent batches to a server that
 // does not know their script, 2,000 to 2,300 get NOSCRIPT and are sent again by source, in one more
 // round trip of the batch.
-type Scripts struct {
+type ScriptCache struct {
 	mu     sync.RWMutex
 	loaded map[*driver.Script]bool          // answered by digest, or by source
 	first  map[*driver.Script]chan struct{} // being called for the first time; closed when that is over
 }
 
-// Eval is [EvalOnce] for many callers. While one calls s for the first time, or for the first time
+// Eval runs s by digest, and by source only after NOSCRIPT. While one caller calls s for the first time, or for the first time
 // after the server forgot it, the others wait for up to 200 ms and then send the digest. If ctx ends
 // meanwhile, nothing was sent and the error matches [driver.ErrNotSent].
-func (c *Scripts) Eval(ctx context.Context, s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
+func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
 		if err != nil {
@@ -46,11 +46,11 @@ func (c *Scripts) Eval(ctx context.Context, s *driver.Script, send func(command,
 		}
 		c.forget(s)
 	}
-	return EvalOnce(s, send)
+	return evalOnce(s, send)
 }
 
 // enter waits while another caller loads s. leads reports that this caller is to load it.
-func (c *Scripts) enter(ctx context.Context, s *driver.Script) (leads bool, err error) {
+func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, err error) {
 	c.mu.RLock()
 	loaded := c.loaded[s]
 	c.mu.RUnlock()
@@ -86,10 +86,10 @@ func (c *Scripts) enter(ctx context.Context, s *driver.Script) (leads bool, err 
 }
 
 // load calls s for the first time. It lets the others go on also where send panics.
-func (c *Scripts) load(s *driver.Script, send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
+func (c *ScriptCache) load(s *driver.Script, send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
 	loaded := false
 	defer func() { c.leave(s, loaded) }()
-	r, err = EvalOnce(s, send)
+	r, err = evalOnce(s, send)
 	loaded = executed(err)
 	return r, err
 }
@@ -101,7 +101,7 @@ func executed(err error) bool {
 }
 
 // leave ends the first call of s.
-func (c *Scripts) leave(s *driver.Script, loaded bool) {
+func (c *ScriptCache) leave(s *driver.Script, loaded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if loaded {
@@ -112,7 +112,7 @@ func (c *Scripts) leave(s *driver.Script, loaded bool) {
 }
 
 // know records that a server knows s.
-func (c *Scripts) know(s *driver.Script) {
+func (c *ScriptCache) know(s *driver.Script) {
 	c.mu.RLock()
 	known := c.loaded[s]
 	c.mu.RUnlock()
@@ -124,16 +124,16 @@ func (c *Scripts) know(s *driver.Script) {
 }
 
 // forget records that the server no longer knows s.
-func (c *Scripts) forget(s *driver.Script) {
+func (c *ScriptCache) forget(s *driver.Script) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.loaded, s)
 }
 
-// EvalOnce runs s by digest, and by source only where the server answers NOSCRIPT, so that the script executes at most
+// evalOnce runs s by digest, and by source only where the server answers NOSCRIPT, so that the script executes at most
 // once. send sends one command, named command, with body as its first argument: EVALSHA with the digest, EVAL with the
-// source. Scripts are not replicated, so NOSCRIPT is expected after a failover.
-func EvalOnce(s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
+// source. ScriptCache are not replicated, so NOSCRIPT is expected after a failover.
+func evalOnce(s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	r, err := send("EVALSHA", s.Digest())
 	if err != nil && driver.CodeOf(err) == "NOSCRIPT" {
 		return send("EVAL", s.Source())

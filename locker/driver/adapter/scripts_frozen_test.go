@@ -15,7 +15,7 @@ import (
 func TestFirstCallerAtAFrozenNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c adapter.Scripts
+		var c adapter.ScriptCache
 		s := driver.NewScript("return 1")
 		call := func(frozen bool, d time.Duration) error {
 			ctx := driver.Bound(context.Background(), d)

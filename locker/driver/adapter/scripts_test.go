@@ -39,7 +39,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 func TestScriptsAreLoadedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var scripts adapter.Scripts
+		var scripts adapter.ScriptCache
 		var server scriptServer
 		s := driver.NewScript("return 1")
 		const callers = 1000
@@ -64,7 +64,7 @@ func TestScriptsAreLoadedOnce(t *testing.T) {
 func TestScriptsWaitForTheFirstCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var scripts adapter.Scripts
+		var scripts adapter.ScriptCache
 		s := driver.NewScript("return 1")
 		go func() {
 			_, _ = scripts.Eval(context.Background(), s, func(string, string) (driver.Reply, error) {

@@ -264,7 +264,7 @@ func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
 // more.
 func gone(err error) bool {
 	return errors.Is(err, driver.ErrClosed) ||
-		errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrFinal)
+		errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrPermanent)
 }
 
 // add takes a residue in. The mutex is held.

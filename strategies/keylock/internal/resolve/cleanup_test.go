@@ -39,7 +39,7 @@ func TestCleanUp(t *testing.T) {
 		{name: "one open beside a hold, removed twice", open: 1, held: true, reply: func(n int) (bool, error) { return n == 1 || n == 3, nil }, tries: 3, last: 30 * time.Millisecond},
 		{name: "open to the end", open: 1, reply: never, tries: 37, last: 30 * time.Second},
 		{name: "closed driver", open: 1, reply: func(int) (bool, error) { return false, driver.ErrClosed }, tries: 1},
-		{name: "closed client", open: 1, reply: func(int) (bool, error) { return false, driver.Final(errRefused) }, tries: 1},
+		{name: "closed client", open: 1, reply: func(int) (bool, error) { return false, driver.Permanent(errRefused) }, tries: 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (s *server) SetNX(ctx context.Context, _, _ string, _ time.Duration) (bool,
 }
 
 func (s *server) Eval(ctx context.Context, _ *driver.Script, keys, _ []string) (driver.Reply, error) {
-	if err := s.Guard(); err != nil {
+	if err := s.CheckOpen(); err != nil {
 		return driver.Reply{}, err
 	}
 	s.mu.Lock()

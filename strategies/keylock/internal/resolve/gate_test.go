@@ -96,7 +96,7 @@ type batcher struct{ *server }
 
 func (b batcher) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := make([]driver.Result, len(calls))
-	if err := b.Guard(); err != nil {
+	if err := b.CheckOpen(); err != nil {
 		for i := range results {
 			results[i].Err = err
 		}

@@ -75,7 +75,7 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			if driver.WaitRefused(err) {
 				return s.settle(err) // sent again it would only be executed again
 			}
-		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Passing(err):
+		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Transient(err):
 			if errors.Is(err, driver.ErrNotSent) && patience.Err() != nil && errors.Is(err, patience.Err()) {
 				err = driver.NotSent(Ended(patience))
 			}

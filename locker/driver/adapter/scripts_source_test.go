@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-func TestEvalOnce(t *testing.T) {
+// A script that the server does not know is sent by source, once.
+func TestScriptCacheSendsSource(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("EOF")
 	noscript := adapter.NewServerError("NOSCRIPT No matching script. Please use EVAL.", cut)
@@ -34,7 +35,8 @@ func TestEvalOnce(t *testing.T) {
 			t.Parallel()
 			s := driver.NewScript("return 2")
 			var sent []string
-			r, err := adapter.EvalOnce(s, func(command, body string) (driver.Reply, error) {
+			var scripts adapter.ScriptCache
+			r, err := scripts.Eval(t.Context(), s, func(command, body string) (driver.Reply, error) {
 				if want := map[string]string{"EVALSHA": s.Digest(), "EVAL": s.Source()}[command]; body != want {
 					t.Errorf("%s with %q, want %q", command, body, want)
 				}
