@@ -1,0 +1,70 @@
+package holdfast_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// docs/errors.md has a section for every exported error of these packages.
+func TestErrorsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("docs", "errors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headings := strings.Join(regexp.MustCompile(`(?m)^### .*$`).FindAllString(string(page), -1), "\n")
+	for _, pkg := range []string{"locker", "strategies/redlock", "strategies/watchdog"} {
+		names := exportedErrors(t, pkg)
+		if len(names) == 0 {
+			t.Errorf("package %s has no exported errors", pkg)
+		}
+		for _, name := range names {
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(headings) {
+				t.Errorf("no section of docs/errors.md has %s of package %s in its heading", name, pkg)
+			}
+		}
+	}
+}
+
+// exportedErrors returns the variables named Err... and the types named ...Error that the package
+// in dir exports.
+func exportedErrors(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				return false
+			case *ast.ValueSpec:
+				for _, name := range n.Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						names = append(names, name.Name)
+					}
+				}
+			case *ast.TypeSpec:
+				if n.Name.IsExported() && strings.HasSuffix(n.Name.Name, "Error") {
+					names = append(names, n.Name.Name)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
