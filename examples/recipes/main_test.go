@@ -1,0 +1,43 @@
+package recipes_test
+
+import (
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // the examples stop servers, which go-redis would log
+	goleak.VerifyTestMain(m)
+}
+
+// backend is what a program connects to once: here an embedded server, and go-redis.
+type backend struct {
+	server *miniredis.Miniredis
+	client *redis.Client
+	driver driver.Driver
+}
+
+func connect() *backend {
+	b := &backend{server: miniredis.NewMiniRedis()}
+	if err := b.server.Start(); err != nil {
+		panic(err)
+	}
+	b.server.ClockTTL(true) // without it, keys do not expire by themselves
+	b.client = redis.NewClient(&redis.Options{Addr: b.server.Addr(), ContextTimeoutEnabled: true})
+	b.driver = locker.Must(goredis.New(b.client))
+	return b
+}
+
+func (b *backend) close() {
+	_ = b.driver.Close()
+	_ = b.client.Close()
+	b.server.Close()
+}
