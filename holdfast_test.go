@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -58,7 +59,7 @@ func TestNewWaits(t *testing.T) {
 	}
 	second := make(chan error, 1)
 	waiting := make(chan struct{})
-	ctx := locker.WithTrace(t.Context(), onWaiting(waiting))
+	ctx := locktrace.With(t.Context(), onWaiting(waiting))
 	go func() {
 		lock, err := l.Acquire(ctx, locker.Request{Name: "n"})
 		if err == nil {
@@ -101,7 +102,7 @@ func TestNewRenews(t *testing.T) {
 }
 
 // onWaiting closes waiting at the first wait.
-func onWaiting(waiting chan struct{}) *locker.Trace {
+func onWaiting(waiting chan struct{}) *locktrace.Trace {
 	var once sync.Once
-	return &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { once.Do(func() { close(waiting) }) }}
+	return &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { once.Do(func() { close(waiting) }) }}
 }

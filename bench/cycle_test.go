@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -73,6 +74,6 @@ func compare(
 			}
 			return lock.Release(ctx)
 		},
-		func(g int) error { return bare(ctx, keys[g], locker.NewToken()) },
+		func(g int) error { return bare(ctx, keys[g], lease.NewToken()) },
 	)
 }

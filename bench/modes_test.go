@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -40,7 +41,7 @@ func BenchmarkModes(b *testing.B) {
 						return lock.Release(ctx)
 					},
 					func(int) error {
-						keys, token := []string{"bench:modes:bare"}, locker.NewToken()
+						keys, token := []string{"bench:modes:bare"}, lease.NewToken()
 						if _, err := drv.Eval(ctx, bareEnter, keys, []string{token, "30000"}); err != nil {
 							return err
 						}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -92,7 +93,7 @@ func BenchmarkQuorumFloor(b *testing.B) {
 			}
 			l := locker.Must(redlock.New(nodes, redlock.Config{}))
 			pair(b, 1, cycleOf(l, "bench:quorum", false), func(int) error {
-				token := locker.NewToken()
+				token := lease.NewToken()
 				errs := make(chan error, masters)
 				for _, cycle := range bare {
 					go func() { errs <- cycle(context.Background(), "bench:beside", token) }()

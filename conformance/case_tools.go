@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 const (
@@ -54,7 +54,7 @@ func newCaseT(tb TB, h *Harness, srv *server) *caseT {
 
 // key returns a key that no other case uses, with a form that clusters spread.
 func (t *caseT) key() string {
-	key := "conformance." + locker.NewToken()
+	key := "conformance." + lease.NewToken()
 	t.made.made(key)
 	return key
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // fencing is the Contract of the paragraph on fencing tokens, which has no number of its own.
@@ -111,13 +112,13 @@ func refusedMintsNothing(t *caseT) {
 func tokenIsRaised(t *caseT) {
 	l, name := t.direct(), t.key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
-	var lease locker.Lease
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
-		lease = inner
+	var bare lease.Lease
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		bare = inner
 		return inner
 	})
-	raise := func(to int64) (locker.Term, error) {
-		return lease.Do(t.ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: to})
+	raise := func(to int64) (lease.Term, error) {
+		return bare.Do(t.ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 	}
 	high := lock.Fence() + time.Hour.Microseconds()
 	for _, to := range []int64{high, high, lock.Fence()} { // up, again, and no way down

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var holdCases = []testCase{
@@ -149,7 +150,7 @@ func everyHoldHasItsToken(t *caseT) {
 		if seen[token] {
 			t.Fatalf("two holds have the same token")
 		}
-		if len(token) < locker.TokenLen {
+		if len(token) < lease.TokenLen {
 			t.Errorf("the token has %d characters, too few for 128 random bits", len(token))
 		}
 		seen[token] = true
@@ -251,7 +252,7 @@ func (t *caseT) endedBy(use string, lock *locker.Lock) {
 func foreignHolderContends(t *caseT) {
 	l, name := t.direct(), t.key()
 	for _, value := range []string{
-		"bm90IG91cnM=", "", "7", "a|b|c", locker.NewToken() + "|", locker.NewToken() + "|a", locker.NewToken() + "|a|b|c", strings.Repeat("x", 5000),
+		"bm90IG91cnM=", "", "7", "a|b|c", lease.NewToken() + "|", lease.NewToken() + "|a", lease.NewToken() + "|a|b|c", strings.Repeat("x", 5000),
 	} {
 		t.do(name, "SET", name, value, "PX", 20_000)
 		for _, fenced := range []bool{false, true} {

@@ -223,7 +223,7 @@ func lossIsForGood(t *caseT) {
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(late.Name()), Fault: faultproxy.Stall, Every: true})
 	renewed := background(func() error { return late.Renew(t.ctx, long) })
 	t.event(trap.Hit(), "the renewal's answer is withheld")
-	locker.MarkLost(late, errors.New("found out otherwise"))
+	late.Hold().MarkLost(errors.New("found out otherwise"))
 	trap.Release()
 	t.is(t.result(renewed, "Renew"), locker.ErrLost, "Renew whose answer came after the loss")
 	t.lost(late)

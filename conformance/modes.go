@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -261,7 +262,7 @@ func nestedOutlivesAnOutage(t *caseT) {
 				defer cancel()
 			}
 			failed := make(chan struct{}, 1)
-			ctx = locker.WithTrace(ctx, &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+			ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
 				select {
 				case failed <- struct{}{}:
 				default:

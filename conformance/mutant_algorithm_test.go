@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // algorithm is a way to lock. The sound ones pass the cases that the mutants fail; a mutant differs from a sound one in the
@@ -73,9 +74,9 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	}
 	owner := req.Owner
 	if owner == "" {
-		owner, _ = locker.OwnerFrom(ctx, req.Name)
+		owner, _ = lease.OwnerFrom(ctx, req.Name)
 	}
-	h := &mutableHold{mutable: m, key: req.Name, ttl: req.TTL, token: locker.NewToken()}
+	h := &mutableHold{mutable: m, key: req.Name, ttl: req.TTL, token: lease.NewToken()}
 	if m.alg.token != nil {
 		h.token = m.alg.token(req)
 	}
@@ -132,7 +133,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if err != nil {
 		return nil, err
 	}
-	g := locker.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: h.deadline(won, h.ttl), Fence: fence}
+	g := lease.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: h.deadline(won, h.ttl), Fence: fence}
 	return locker.NewLock(ctx, g, h), nil
 }
 
@@ -200,30 +201,30 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 	}
 }
 
-func (h *mutableHold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		return h.renew(ctx, op.TTL)
-	case locker.OpRelease:
+	case lease.OpRelease:
 		err := h.release(ctx)
 		if h.alg.carelessly {
 			err = nil
 		}
-		return locker.Term{}, err
-	case locker.OpGiveBack:
+		return lease.Term{}, err
+	case lease.OpGiveBack:
 		quiet := *h.mutable
 		if !h.alg.aloud {
 			quiet.alg.release = luaSilently
 		}
 		back := *h
 		back.mutable = &quiet
-		return locker.Term{}, back.release(ctx)
+		return lease.Term{}, back.release(ctx)
 	default:
-		return locker.Term{}, errors.ErrUnsupported
+		return lease.Term{}, errors.ErrUnsupported
 	}
 }
 
-func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
+func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
 	var reply driver.Reply
 	var sent time.Time
 	err := h.resolve(ctx, ctx, func(ctx context.Context) (err error) {
@@ -232,12 +233,12 @@ func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (locker.Term
 		return err
 	})
 	if err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	if n, err := reply.Int(0); n == 0 {
-		return locker.Term{}, errors.Join(err, locker.ErrLost)
+		return lease.Term{}, errors.Join(err, locker.ErrLost)
 	}
-	return locker.Term{Deadline: h.deadline(sent, ttl)}, nil
+	return lease.Term{Deadline: h.deadline(sent, ttl)}, nil
 }
 
 func (h *mutableHold) release(ctx context.Context) error {

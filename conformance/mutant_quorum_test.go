@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // smallQuorum is a quorum in few lines. Without a flaw it is sound, as far as the cases go that catch the flaws.
@@ -71,14 +72,14 @@ type smallHold struct {
 
 // smallPart is what is held at a node.
 type smallPart struct {
-	locker.Lease
+	lease.Lease
 	lock        *locker.Lock
 	late, quiet bool
 }
 
-func (p *smallPart) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRelease && p.quiet {
-		op.Kind = locker.OpGiveBack
+func (p *smallPart) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRelease && p.quiet {
+		op.Kind = lease.OpGiveBack
 	}
 	return p.Lease.Do(ctx, op)
 }
@@ -115,7 +116,7 @@ func (q smallQuorum) Acquire(ctx context.Context, req locker.Request) (*locker.L
 		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: err}
 	}
 	h.won = true
-	return locker.NewLock(ctx, locker.Grant{Name: req.Name, Token: locker.NewToken(), TTL: req.TTL, Deadline: deadline, Fence: h.fence}, h), nil
+	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: lease.NewToken(), TTL: req.TTL, Deadline: deadline, Fence: h.fence}, h), nil
 }
 
 // each calls f for each node at once, and counts what came of it until need did it, or cannot any more. To refuse is to say no.
@@ -174,7 +175,7 @@ func (h *smallHold) askOnce(ctx context.Context, i int) error {
 		return err
 	}
 	p := &smallPart{lock: lock}
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		p.Lease = inner
 		return p
 	})
@@ -222,25 +223,25 @@ func (h *smallHold) writeBack() error {
 		if p == nil || h.noWriteBack {
 			continue
 		}
-		if _, err := p.Do(context.Background(), locker.Op{Kind: locker.OpRaiseFence, Fence: h.fence}); err != nil {
+		if _, err := p.Do(context.Background(), lease.Op{Kind: lease.OpRaiseFence, Fence: h.fence}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h *smallHold) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+func (h *smallHold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		return h.renew(op.TTL)
-	case locker.OpRelease:
-		return locker.Term{}, h.release()
+	case lease.OpRelease:
+		return lease.Term{}, h.release()
 	default:
-		return locker.Term{}, errors.ErrUnsupported
+		return lease.Term{}, errors.ErrUnsupported
 	}
 }
 
-func (h *smallHold) renew(ttl time.Duration) (locker.Term, error) {
+func (h *smallHold) renew(ttl time.Duration) (lease.Term, error) {
 	need := h.need
 	if h.oneRenews {
 		need = 1
@@ -254,9 +255,9 @@ func (h *smallHold) renew(ttl time.Duration) (locker.Term, error) {
 	})
 	switch {
 	case gone > len(h.nodes)-need:
-		return locker.Term{}, locker.ErrLost
+		return lease.Term{}, locker.ErrLost
 	case done < need:
-		return locker.Term{}, errors.Join(fmt.Errorf("%d of %d nodes renewed", done, len(h.nodes)), failed)
+		return lease.Term{}, errors.Join(fmt.Errorf("%d of %d nodes renewed", done, len(h.nodes)), failed)
 	}
 	h.mu.Lock()
 	h.renewed = ttl
@@ -272,7 +273,7 @@ func (h *smallHold) renew(ttl time.Duration) (locker.Term, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return locker.Term{Deadline: h.deadline()}, nil
+	return lease.Term{Deadline: h.deadline()}, nil
 }
 
 func (h *smallHold) part(i int) *smallPart {

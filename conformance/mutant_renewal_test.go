@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -22,12 +23,12 @@ type flawedDog struct {
 }
 
 type flawedDogLease struct {
-	locker.Lease
+	lease.Lease
 	released context.CancelFunc
 }
 
-func (l flawedDogLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRelease {
+func (l flawedDogLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRelease {
 		l.released()
 	}
 	return l.Lease.Do(ctx, op)
@@ -42,18 +43,18 @@ func (d flawedDog) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	if d.goesOn {
 		release = func() {}
 	}
-	var lease locker.Lease
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
-		lease = inner
+	var unwatched lease.Lease
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		unwatched = inner
 		return flawedDogLease{inner, release}
 	})
 	d.drv.(driver.Backgrounder).Background(func(closing context.Context) {
-		d.renew(closing, released, lock, lease)
+		d.renew(closing, released, lock, unwatched)
 	})
 	return lock, nil
 }
 
-func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, lease locker.Lease) {
+func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, unwatched lease.Lease) {
 	pause := lock.TTL() / 3
 	for tick := time.NewTicker(pause); ; {
 		select {
@@ -67,7 +68,7 @@ func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, l
 		var err error
 		switch {
 		case d.silent || lock.Err() != nil && (d.goesOn || d.revives):
-			_, err = lease.Do(ctx, locker.Op{Kind: locker.OpRenew, TTL: lock.TTL()})
+			_, err = unwatched.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: lock.TTL()})
 		default:
 			err = lock.Renew(ctx, 0)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // The sound algorithms: what a mutant fails, the one that it was made of passes.
@@ -94,7 +95,7 @@ var mutants = []struct {
 		func(a *algorithm) {
 			a.token = func(req locker.Request) string {
 				if req.Owner == "" {
-					return locker.NewToken()
+					return lease.NewToken()
 				}
 				return req.Owner
 			}
@@ -118,7 +119,7 @@ var mutants = []struct {
 		"an acquire sent again with another token", oneKey,
 		func(a *algorithm) {
 			a.take = func(ctx context.Context, h *mutableHold) (driver.Reply, error) {
-				h.token = locker.NewToken()
+				h.token = lease.NewToken()
 				h.args[0] = h.token
 				return h.eval(ctx, h.alg.acquire, h.ttl)
 			}

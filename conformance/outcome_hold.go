@@ -196,7 +196,7 @@ func releaseAfterLossIsSent(t *caseT) {
 	l := t.direct()
 	cause := errors.New("the network said so")
 	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	locker.MarkLost(lock, cause)
+	lock.Hold().MarkLost(cause)
 	t.lost(lock)
 	t.is(lock.Err(), cause, "Err of a lock marked as lost")
 	err := lock.Release(t.ctx)

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 var openOutcomeCases = []testCase{
@@ -285,12 +286,12 @@ func closeDuringCallback(t *caseT) {
 	t.warmLocker(l)
 	name := t.key()
 	inside, leave := make(chan struct{}), make(chan struct{})
-	trace := &locker.Trace{Attempt: func(context.Context, locker.AttemptInfo) {
+	trace := &locktrace.Trace{Attempt: func(context.Context, locktrace.AttemptInfo) {
 		close(inside)
 		<-leave
 	}}
 	result := background(func() error {
-		_, err := l.Acquire(locker.WithTrace(t.ctx, trace), locker.Request{Name: name, TTL: long})
+		_, err := l.Acquire(locktrace.With(t.ctx, trace), locker.Request{Name: name, TTL: long})
 		return err
 	})
 	t.event(inside, "Trace.Attempt is called")

@@ -6,6 +6,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -100,8 +102,8 @@ func giveBackIsQuiet(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		var err error
-		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
-			_, err = inner.Do(t.ctx, locker.Op{Kind: locker.OpGiveBack})
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+			_, err = inner.Do(t.ctx, lease.Op{Kind: lease.OpGiveBack})
 			return inner
 		})
 		if errors.Is(err, errors.ErrUnsupported) {
@@ -141,7 +143,7 @@ func unpublishedReleaseReleases(t *caseT) {
 	}
 }
 
-func subscribed(info locker.WaitingInfo) bool { return info.Subscribed }
+func subscribed(info locktrace.WaitingInfo) bool { return info.Subscribed }
 
 func releaseWakesWaiter(t *caseT) {
 	name := t.key()

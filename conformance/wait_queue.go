@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -58,7 +59,7 @@ func waitersQueueInOrder(t *caseT) {
 				err = lock.Release(ctx)
 			}
 			return lock, err
-		}), req, func(info locker.WaitingInfo) bool { return info.Queued == i }))
+		}), req, func(info locktrace.WaitingInfo) bool { return info.Queued == i }))
 	}
 	t.ok(first.Release(t.ctx), "Release")
 	for i, ch := range waiters {
@@ -74,7 +75,7 @@ func leaverPassesItsTurnOn(t *caseT) {
 	for range 3 {
 		lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 		waits := make(chan struct{}, 1)
-		ctx, cancel := context.WithCancel(locker.WithTrace(t.ctx, &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+		ctx, cancel := context.WithCancel(locktrace.With(t.ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
 			select {
 			case waits <- struct{}{}:
 			default:
@@ -88,7 +89,7 @@ func leaverPassesItsTurnOn(t *caseT) {
 			return err
 		})
 		t.event(waits, "the head waits")
-		behind := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(info locker.WaitingInfo) bool { return info.Queued == 1 })
+		behind := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(info locktrace.WaitingInfo) bool { return info.Queued == 1 })
 		released := background(func() error { return lock.Release(t.ctx) })
 		cancel() // as the wake-up comes
 		if err := t.result(head, "the head, cancelled"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -31,14 +32,14 @@ func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 // wait acquires in the background, and returns when it waits for the holder; then where the lock arrives.
 func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 	t.Helper()
-	return t.waitAs(l, req, func(locker.WaitingInfo) bool { return true })
+	return t.waitAs(l, req, func(locktrace.WaitingInfo) bool { return true })
 }
 
 // waitAs is wait that returns when a wait that matches has begun.
-func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locker.WaitingInfo) bool) <-chan *locker.Lock {
+func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
 	t.Helper()
 	waiting, got := make(chan struct{}, 1), make(chan *locker.Lock, 1)
-	ctx := locker.WithTrace(t.ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+	ctx := locktrace.With(t.ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 		if match(info) {
 			select {
 			case waiting <- struct{}{}:

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // member is a lease whose renewals travel together.
@@ -19,14 +21,14 @@ type member struct {
 	alone int
 }
 
-func (m *member) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+func (m *member) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	m.alone++
-	return locker.Term{Deadline: time.Now().Add(op.TTL)}, m.err
+	return lease.Term{Deadline: time.Now().Add(op.TTL)}, m.err
 }
 
 func (m *member) Batch() any { return m.batch }
 
-func (m *member) RenewBatch(_ context.Context, renewals []locker.Renewal) {
+func (m *member) RenewBatch(_ context.Context, renewals []lease.Renewal) {
 	*m.sizes = append(*m.sizes, len(renewals))
 	for i := range renewals {
 		of, ok := renewals[i].Lease.(*member)
@@ -40,11 +42,11 @@ func (m *member) RenewBatch(_ context.Context, renewals []locker.Renewal) {
 
 // transparent is a wrapper that leaves renewals alone; opaque is one that may not.
 type (
-	transparent struct{ locker.Lease }
-	opaque      struct{ locker.Lease }
+	transparent struct{ lease.Lease }
+	opaque      struct{ lease.Lease }
 )
 
-func (t transparent) Unwrap() locker.Lease { return t.Lease }
+func (t transparent) Unwrap() lease.Lease { return t.Lease }
 
 func TestRenewBatch(t *testing.T) {
 	t.Parallel()
@@ -55,12 +57,12 @@ func renewBatch(t *testing.T) {
 	down := errors.New("connection refused")
 	var sizes []int
 	var renewed atomic.Int32
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { renewed.Add(1) }})
-	lock := func(m *member, wrap func(locker.Lease) locker.Lease) *locker.Lock {
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { renewed.Add(1) }})
+	lock := func(m *member, wrap func(lease.Lease) lease.Lease) *locker.Lock {
 		m.sizes = &sizes
-		l := locker.NewLock(ctx, locker.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Minute)}, m)
+		l := locker.NewLock(ctx, lease.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Minute)}, m)
 		if wrap != nil {
-			locker.WrapLease(l, wrap)
+			l.Hold().Wrap(wrap)
 		}
 		return l
 	}
@@ -76,23 +78,23 @@ func renewBatch(t *testing.T) {
 		ends  bool
 	}{
 		{"first", lock(&member{batch: 1}, nil), 1, nil, false},
-		{"wrapped", lock(&member{batch: 1}, func(l locker.Lease) locker.Lease { return transparent{transparent{l}} }), 1, nil, false},
+		{"wrapped", lock(&member{batch: 1}, func(l lease.Lease) lease.Lease { return transparent{transparent{l}} }), 1, nil, false},
 		{"gone", lock(&member{batch: 1, err: locker.ErrNotHeld}, nil), 1, locker.ErrLost, true},
 		{"down", lock(&member{batch: 1, err: down}, nil), 1, down, false},
 		{"of another server", lock(&member{batch: 2}, nil), 2, nil, false},
 		{"alone", lock(&member{}, nil), nil, nil, false},
-		{"behind a wrapper", lock(&member{batch: 1}, func(l locker.Lease) locker.Lease { return opaque{l} }), nil, nil, false},
+		{"behind a wrapper", lock(&member{batch: 1}, func(l lease.Lease) lease.Lease { return opaque{l} }), nil, nil, false},
 		{"released", released, 1, locker.ErrReleased, true},
 		{"nil", nil, nil, locker.ErrNotHeld, true},
 	}
-	locks := make([]*locker.Lock, len(tests))
+	holds := make([]lease.Hold, len(tests))
 	for i, tt := range tests {
-		locks[i] = tt.lock
-		if got := locker.BatchOf(tt.lock); got != tt.batch {
+		holds[i] = tt.lock.Hold()
+		if got := tt.lock.Hold().Batch(); got != tt.batch {
 			t.Errorf("%s: BatchOf = %v, want %v", tt.what, got, tt.batch)
 		}
 	}
-	for i, err := range locker.RenewBatch(t.Context(), locks) {
+	for i, err := range lease.RenewBatch(t.Context(), holds) {
 		tt := tests[i]
 		if !errors.Is(err, tt.err) {
 			t.Errorf("%s: error %v, want %v", tt.what, err, tt.err)
@@ -118,20 +120,20 @@ func renewBatch(t *testing.T) {
 }
 
 // A lock that nothing extends says why it ended; one that was released does not.
-func TestExplainEnd(t *testing.T) {
+func TestExplainExpiry(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, explainEnd)
+	synctest.Test(t, explainExpiry)
 }
 
-func explainEnd(t *testing.T) {
+func explainExpiry(t *testing.T) {
 	why := errors.New("enough")
-	locker.ExplainEnd(nil, why)
-	grant := locker.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}
+	(*locker.Lock)(nil).Hold().ExplainExpiry(why)
+	grant := lease.Grant{Name: "n", Token: "t", TTL: time.Hour, Deadline: time.Now().Add(time.Hour)}
 	released := locker.NewLock(t.Context(), grant, &member{})
 	grant.Deadline = time.Now().Add(10 * time.Millisecond)
 	over := locker.NewLock(t.Context(), grant, &member{})
 	for _, l := range []*locker.Lock{released, over} {
-		locker.ExplainEnd(l, why)
+		l.Hold().ExplainExpiry(why)
 		if err := l.Err(); err != nil {
 			t.Fatal(err)
 		}

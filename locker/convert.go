@@ -1,6 +1,10 @@
 package locker
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
 
 // Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
 //
@@ -29,7 +33,7 @@ func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 		}
 		defer done()
 	}
-	ended, err := l.do(ctx, name, Op{Kind: OpConvert, Mode: to}, nil)
+	ended, err := l.do(ctx, name, lease.Op{Kind: lease.OpConvert, Mode: to}, nil)
 	l.report(ended)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // slow is a Lease whose operations take so long, and which notes how many are under way.
@@ -17,19 +18,19 @@ type slow struct {
 	now, most int
 }
 
-func (s *slow) Do(context.Context, locker.Op) (locker.Term, error) {
+func (s *slow) Do(context.Context, lease.Op) (lease.Term, error) {
 	s.now++
 	s.most = max(s.most, s.now)
 	<-time.After(s.takes)
 	s.now--
-	return locker.Term{}, nil
+	return lease.Term{}, nil
 }
 
 func TestConversionsOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lease := &slow{takes: time.Second}
-		lock := hold(t, lease, time.Minute)
+		l := &slow{takes: time.Second}
+		lock := hold(t, l, time.Minute)
 		start := time.Now()
 		results := make(chan error)
 		go func() { results <- lock.Downgrade(t.Context()) }()
@@ -48,8 +49,8 @@ func TestConversionsOneAtATime(t *testing.T) {
 		for range 2 {
 			wantError(t, "a conversion", <-results)
 		}
-		if got := time.Since(start); got != 2*time.Second || lease.most != 1 || lock.Mode() != locker.Exclusive {
-			t.Errorf("two conversions took %v, %d at once, and left the Lock %v", got, lease.most, lock.Mode())
+		if got := time.Since(start); got != 2*time.Second || l.most != 1 || lock.Mode() != locker.Exclusive {
+			t.Errorf("two conversions took %v, %d at once, and left the Lock %v", got, l.most, lock.Mode())
 		}
 	})
 }
@@ -70,14 +71,14 @@ func TestModeAfterConversionsThatFail(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			l := &lease{}
+			l := &fakeLease{}
 			lock := hold(t, l, time.Minute)
 			convert := lock.Downgrade
 			if tt.to == locker.Exclusive {
 				wantError(t, "downgrade", lock.Downgrade(t.Context()))
 				convert = lock.Upgrade
 			}
-			l.answer = func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, tt.fails }
+			l.answer = func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, tt.fails }
 			wantError(t, tt.name, convert(t.Context()), tt.fails)
 			if lock.Mode() != tt.want || lock.Err() != nil {
 				t.Errorf("%v after it, want it held and %v", lock, tt.want)

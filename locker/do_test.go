@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
 var errWork = errors.New("work failed")
 
-var released = []locker.Op{{Kind: locker.OpRelease}}
+var released = []lease.Op{{Kind: lease.OpRelease}}
 
 // How a piece of work ends, what became of the lock, and what Do makes of both.
 func TestDo(t *testing.T) {
@@ -38,7 +39,7 @@ func TestDo(t *testing.T) {
 		{
 			name: "lost meanwhile",
 			fn: func(ctx context.Context, lock *locker.Lock) error {
-				locker.MarkLost(lock, io.EOF)
+				lock.Hold().MarkLost(io.EOF)
 				<-ctx.Done()
 				return errors.Join(errWork, context.Cause(ctx))
 			},
@@ -46,7 +47,7 @@ func TestDo(t *testing.T) {
 		},
 		{
 			name: "lost meanwhile, unheeded",
-			fn:   func(_ context.Context, lock *locker.Lock) error { locker.MarkLost(lock, nil); return nil },
+			fn:   func(_ context.Context, lock *locker.Lock) error { lock.Hold().MarkLost(nil); return nil },
 			want: []error{locker.ErrLost},
 		},
 		{
@@ -92,7 +93,7 @@ func TestDo(t *testing.T) {
 		{
 			name: "released by fn after the loss",
 			fn: func(ctx context.Context, lock *locker.Lock) error {
-				locker.MarkLost(lock, nil)
+				lock.Hold().MarkLost(nil)
 				_ = lock.Release(ctx)
 				return nil
 			},
@@ -144,8 +145,8 @@ func TestDoRunsInTheLocksContext(t *testing.T) {
 	var cause func() error
 	err := locker.Do(ctx, l, locker.Request{Name: "a", Owner: "me"}, func(ctx context.Context, lock *locker.Lock) error {
 		cause = func() error { return context.Cause(ctx) }
-		owner, _ := locker.OwnerFrom(ctx, "a")
-		_, other := locker.OwnerFrom(ctx, "b")
+		owner, _ := lease.OwnerFrom(ctx, "a")
+		_, other := lease.OwnerFrom(ctx, "b")
 		if ctx.Value(key{}) != "v" || ctx.Err() != nil || owner != "me" || other {
 			t.Errorf("value %v, Err %v, owner %q, another name's: %v", ctx.Value(key{}), ctx.Err(), owner, other)
 		}
@@ -165,7 +166,7 @@ func TestDoRunsInTheLocksContext(t *testing.T) {
 func TestDoCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &lease{}
+	l := &fakeLease{}
 	err := locker.Do(ctx, grants(l), locker.Request{Name: "a"}, func(ctx context.Context, _ *locker.Lock) error {
 		cancel()
 		<-ctx.Done()
@@ -219,7 +220,7 @@ func TestDoReleasesOnPanic(t *testing.T) {
 
 func TestDoReleasesOnGoexit(t *testing.T) {
 	t.Parallel()
-	l := &lease{}
+	l := &fakeLease{}
 	var cause func() error
 	gone := make(chan struct{})
 	go func() {
@@ -297,7 +298,7 @@ func TestTry(t *testing.T) {
 				if tt.acquire != nil {
 					return nil, tt.acquire
 				}
-				return grants(&lease{}).Acquire(ctx, req)
+				return grants(&fakeLease{}).Acquire(ctx, req)
 			})
 			ran, err := locker.Try(tt.ctx, l, locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return tt.fn })
 			if ran != tt.ran {
@@ -333,7 +334,7 @@ func TestTryAsks(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	t.Parallel()
-	h := locker.NewHandle(locker.Grant{Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Hour, Fence: 7})
+	h := locker.NewHandle(lease.Grant{Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Hour, Fence: 7})
 	var got locker.Request
 	l := locker.Func(func(_ context.Context, req locker.Request) (*locker.Lock, error) {
 		got = req

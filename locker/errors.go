@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
 // The errors to test for with errors.Is.
@@ -53,7 +54,7 @@ type LostError struct {
 
 // Error implements error.
 func (e *LostError) Error() string {
-	return "holdfast: lock " + quote(e.Name) + strings.TrimPrefix(e.text(), "lock")
+	return "holdfast: lock " + text.Quote(e.Name) + strings.TrimPrefix(e.text(), "lock")
 }
 
 // Unwrap returns Err.
@@ -118,7 +119,7 @@ type OpError struct {
 
 // Error implements error.
 func (e *OpError) Error() string {
-	return "holdfast: " + e.Op + " " + quote(e.Name) + ": " + textOf(e.Err)
+	return "holdfast: " + e.Op + " " + text.Quote(e.Name) + ": " + textOf(e.Err)
 }
 
 // textOf returns err's text for use in an OpError, which names the lock itself.
@@ -166,10 +167,10 @@ func (e *ContentionError) Error() string {
 	var b strings.Builder
 	b.WriteString(ErrNotAcquired.Error())
 	if e.Owner != "" {
-		fmt.Fprintf(&b, ", owner %s", quote(e.Owner))
+		fmt.Fprintf(&b, ", owner %s", text.Quote(e.Owner))
 	}
 	if e.Note != "" {
-		fmt.Fprintf(&b, ", note %s", quote(e.Note))
+		fmt.Fprintf(&b, ", note %s", text.Quote(e.Note))
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, ", for %v at most unless renewed", e.Left)

@@ -118,21 +118,6 @@ func ExampleChain() {
 	// <nil>
 }
 
-// WithTrace reports what happens to the locks that are acquired under a ctx.
-func ExampleWithTrace() {
-	ctx := locker.WithTrace(context.Background(), &locker.Trace{
-		Acquired: func(_ context.Context, i locker.AcquiredInfo) { fmt.Println("acquired", i.Name, "from", i.Strategy) },
-		Lost:     func(_ context.Context, i locker.LostInfo) { fmt.Println("lost", i.Name) },
-		Released: func(_ context.Context, i locker.ReleasedInfo) { fmt.Println("released", i.Name, i.Err) },
-	})
-	err := locker.Do(ctx, locks(), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
-	fmt.Println(err)
-	// Output:
-	// acquired a from lockertest
-	// released a <nil>
-	// <nil>
-}
-
 // One process acquires, another goes on: the Handle is handed over as text. Keep it as secret as a password.
 func ExampleResume() {
 	ctx, l := context.Background(), locks()

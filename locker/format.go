@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 )
 
 // Format implements fmt.Formatter for every verb, as String does.
@@ -19,7 +18,7 @@ func (l *Lock) String() string {
 	if err := l.peek(); err != nil {
 		state = textOf(err)
 	}
-	return "lock " + describe(l.facts()) + " (" + state + ")"
+	return "lock " + l.facts().String() + " (" + state + ")"
 }
 
 // LogValue implements slog.LogValuer, without the token.
@@ -27,7 +26,7 @@ func (l *Lock) LogValue() slog.Value {
 	if !l.valid() {
 		return slog.GroupValue(slog.Bool("held", false))
 	}
-	return slog.GroupValue(append(attrs(l.facts()), slog.Bool("held", l.peek() == nil))...)
+	return slog.GroupValue(append(l.facts().LogValue().Group(), slog.Bool("held", l.peek() == nil))...)
 }
 
 // Format implements fmt.Formatter for every verb, without the token.
@@ -38,28 +37,8 @@ func (h Handle) String() string {
 	if h.IsZero() {
 		return "handle (zero)"
 	}
-	return "handle " + describe(h.facts)
+	return "handle " + h.facts.String()
 }
 
 // LogValue implements slog.LogValuer, without the token.
-func (h Handle) LogValue() slog.Value { return slog.GroupValue(attrs(h.facts)...) }
-
-// Format implements fmt.Formatter for every verb, without the token.
-func (g Grant) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "grant "+describe(g)) }
-
-// LogValue implements slog.LogValuer, without the token.
-func (g Grant) LogValue() slog.Value { return slog.GroupValue(attrs(g)...) }
-
-func describe(g Grant) string {
-	s := quote(g.Name) + " " + g.Mode.String() + " owner " + quote(g.Owner)
-	if g.Fence != 0 {
-		s += " fence " + strconv.FormatInt(g.Fence, 10)
-	}
-	return s
-}
-
-func attrs(g Grant) []slog.Attr {
-	return []slog.Attr{
-		slog.String("name", g.Name), slog.String("mode", g.Mode.String()), slog.String("owner", g.Owner), slog.Int64("fence", g.Fence),
-	}
-}
+func (h Handle) LogValue() slog.Value { return h.facts.LogValue() }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // What a program may print, log or marshal by accident.
@@ -22,7 +23,7 @@ type (
 	exported struct {
 		Lock   *locker.Lock
 		Handle locker.Handle
-		Grant  locker.Grant
+		Grant  lease.Grant
 		Req    locker.Request
 	}
 	unexported struct {
@@ -35,14 +36,14 @@ type (
 )
 
 func printables(t *testing.T) map[string]any {
-	grant := locker.Grant{
+	grant := lease.Grant{
 		Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: time.Now().Add(time.Hour), Fence: 7,
 	}
-	lock := locker.NewLock(t.Context(), grant, &lease{})
+	lock := locker.NewLock(t.Context(), grant, &fakeLease{})
 	handle := lock.Handle()
 	req := locker.Request{Name: "a", Mode: locker.Shared, Resume: handle}
-	lost := hold(t, &lease{}, time.Minute)
-	locker.MarkLost(lost, errors.New("gone"))
+	lost := hold(t, &fakeLease{}, time.Minute)
+	lost.Hold().MarkLost(errors.New("gone"))
 	return map[string]any{
 		"lock":               lock,
 		"lost lock":          lost,
@@ -119,10 +120,10 @@ func TestLoggingNeverShowsTheToken(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	t.Parallel()
-	lock := locker.NewLock(t.Context(), locker.Grant{Name: "a\nb", Owner: "me", Token: secret, Mode: locker.Shared, Fence: 7}, &lease{})
-	plain := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret}, &lease{})
-	lost := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret}, &lease{})
-	locker.MarkLost(lost, errors.New("EOF"))
+	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a\nb", Owner: "me", Token: secret, Mode: locker.Shared, Fence: 7}, &fakeLease{})
+	plain := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
+	lost := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
+	lost.Hold().MarkLost(errors.New("EOF"))
 	for _, tt := range []struct {
 		v    any
 		want string
@@ -134,7 +135,7 @@ func TestFormat(t *testing.T) {
 		{new(locker.Lock), "lock (not held)"},
 		{lock.Handle(), `handle "a\nb" shared owner "me" fence 7`},
 		{locker.Handle{}, "handle (zero)"},
-		{lock.Handle().Grant(), `grant "a\nb" shared owner "me" fence 7`},
+		{lock.Handle().Grant(), `"a\nb" shared owner "me" fence 7`},
 	} {
 		if got := fmt.Sprint(tt.v); got != tt.want {
 			t.Errorf("printed %q, want %q", got, tt.want)
@@ -153,7 +154,7 @@ func TestLogValue(t *testing.T) {
 		_, got, _ := strings.Cut(strings.TrimSpace(out.String()), "msg=m ")
 		return got
 	}
-	lock := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret, Fence: 7}, &lease{})
+	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret, Fence: 7}, &fakeLease{})
 	facts := "v.name=a v.mode=exclusive v.owner=me v.fence=7"
 	for _, tt := range []struct {
 		v    any
@@ -165,7 +166,7 @@ func TestLogValue(t *testing.T) {
 			t.Errorf("logged %q, want %q", got, tt.want)
 		}
 	}
-	locker.MarkLost(lock, nil)
+	lock.Hold().MarkLost(nil)
 	if got := log(lock); got != facts+" v.held=false" {
 		t.Errorf("logged %q of a lost lock", got)
 	}
@@ -177,7 +178,7 @@ func TestPrintingRunsNoCallback(t *testing.T) {
 	t.Parallel()
 	for range 50 { // the lock's timer may be first to notice
 		synctest.Test(t, func(t *testing.T) {
-			lock := hold(t, &lease{}, time.Second)
+			lock := hold(t, &fakeLease{}, time.Second)
 			mutex := make(chan struct{}, 1)
 			ended := false
 			lock.AfterDone(func(error) {
@@ -235,15 +236,15 @@ func reflected(out *strings.Builder, v reflect.Value, depth int) {
 
 // knowing is a lease that knows the token, as those of the strategies do.
 type knowing struct {
-	lease
+	fakeLease
 	token string
 }
 
 func TestReflectionNeverShowsTheToken(t *testing.T) {
 	t.Parallel()
 	all := printables(t)
-	lock := locker.NewLock(t.Context(), locker.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, &knowing{token: secret})
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return transparent{inner} })
+	lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute)}, &knowing{token: secret})
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return transparent{inner} })
 	all["lock of a lease that knows it"] = lock
 	for name, v := range all {
 		if strings.Contains(name, "grant") || name == "struct" || name == "pointer to struct" || name == "list" || name == "map" {

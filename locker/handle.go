@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // handleForm marks an encoded Handle and its version.
@@ -15,12 +16,12 @@ const handleForm = "holdfast1."
 // Handle names a hold so that another process can take it over. Who has it can release the lock: Encode is explicit, and
 // no printing or logging shows the token.
 type Handle struct {
-	facts Grant                   // without the token
+	facts lease.Grant             // without the token
 	token *atomic.Pointer[string] // nil: this is the zero Handle; atomic for the reason that hidden gives
 }
 
 // NewHandle makes the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
-func NewHandle(g Grant) Handle {
+func NewHandle(g lease.Grant) Handle {
 	if g.Token == "" {
 		return Handle{}
 	}
@@ -35,7 +36,7 @@ func NewHandle(g Grant) Handle {
 
 // Grant returns the facts of the hold, token included. It is for strategies. The Deadline does not travel: it is zero
 // after ParseHandle.
-func (h Handle) Grant() Grant {
+func (h Handle) Grant() lease.Grant {
 	g := h.facts
 	if h.token != nil {
 		g.Token = *h.token.Load()
@@ -97,7 +98,7 @@ func ParseHandle(s string) (Handle, error) {
 	if validateName(string(w.Name)) != nil || validateTTL("", w.TTL) != nil || len(w.Owner) > MaxNameLen {
 		return Handle{}, bad
 	}
-	h := NewHandle(Grant{
+	h := NewHandle(lease.Grant{
 		Name: string(w.Name), Owner: string(w.Owner), Token: string(w.Token), Mode: w.Mode, TTL: w.TTL, Fence: w.Fence,
 	})
 	if h.Encode() != s { // the decoders skip line breaks, unknown fields and more

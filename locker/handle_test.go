@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
@@ -16,10 +17,10 @@ var handleForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 func TestHandleRoundTrip(t *testing.T) {
 	t.Parallel()
 	kib := strings.Repeat("k", 1024)
-	for name, g := range map[string]locker.Grant{
+	for name, g := range map[string]lease.Grant{
 		"least":   {Name: "a", Token: "t"},
 		"most":    {Name: kib, Owner: kib, Token: strings.Repeat("t", 1<<20), Mode: locker.Shared, TTL: locker.MaxTTL, Fence: math.MaxInt64},
-		"usual":   {Name: "job", Owner: "worker-1", Token: locker.NewToken(), TTL: 30 * time.Second, Fence: 1},
+		"usual":   {Name: "job", Owner: "worker-1", Token: lease.NewToken(), TTL: 30 * time.Second, Fence: 1},
 		"no text": {Name: "\xff\xfe\x00\n\"\\", Owner: "\x80", Token: "\xc3(\x00|", TTL: time.Millisecond},
 		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
 	} {
@@ -51,8 +52,8 @@ func TestHandleRoundTrip(t *testing.T) {
 func TestHandleOfALock(t *testing.T) {
 	t.Parallel()
 	deadline := time.Now().Add(time.Minute)
-	g := locker.Grant{Name: "a", Owner: "o", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7}
-	lock := locker.NewLock(t.Context(), g, &lease{})
+	g := lease.Grant{Name: "a", Owner: "o", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7}
+	lock := locker.NewLock(t.Context(), g, &fakeLease{})
 	if got := lock.Handle().Grant(); got != g {
 		t.Errorf("%v, want %v", got, g)
 	}
@@ -67,7 +68,7 @@ func TestHandleOfALock(t *testing.T) {
 func TestZeroHandle(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]locker.Handle{
-		"zero": {}, "no token": locker.NewHandle(locker.Grant{Name: "a"}), "of no lock": (*locker.Lock)(nil).Handle(), "of the zero Lock": new(locker.Lock).Handle(),
+		"zero": {}, "no token": locker.NewHandle(lease.Grant{Name: "a"}), "of no lock": (*locker.Lock)(nil).Handle(), "of the zero Lock": new(locker.Lock).Handle(),
 	} {
 		if !h.IsZero() || h.Encode() != "" || h.Fence() != 0 || h.Grant().Token != "" {
 			t.Errorf("%s: %v, encoded %q", name, h, h.Encode())
@@ -84,7 +85,7 @@ func encoded(json string) string {
 
 func TestParseHandleRefuses(t *testing.T) {
 	t.Parallel()
-	valid := locker.NewHandle(locker.Grant{Name: "a", Token: secret, TTL: time.Second}).Encode()
+	valid := locker.NewHandle(lease.Grant{Name: "a", Token: secret, TTL: time.Second}).Encode()
 	body := strings.TrimPrefix(valid, "holdfast1.")
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	a, tok := b64("a"), b64(secret)
@@ -153,8 +154,8 @@ func TestParseHandleRefuses(t *testing.T) {
 func FuzzParseHandle(f *testing.F) {
 	f.Add("")
 	f.Add("holdfast1.e30")
-	f.Add(locker.NewHandle(locker.Grant{Name: "a", Token: "t"}).Encode())
-	f.Add(locker.NewHandle(locker.Grant{Name: "\xff", Owner: "o", Token: "t", Mode: locker.Shared, TTL: time.Hour, Fence: 1}).Encode())
+	f.Add(locker.NewHandle(lease.Grant{Name: "a", Token: "t"}).Encode())
+	f.Add(locker.NewHandle(lease.Grant{Name: "\xff", Owner: "o", Token: "t", Mode: locker.Shared, TTL: time.Hour, Fence: 1}).Encode())
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := locker.ParseHandle(text)
 		if err != nil {

@@ -34,7 +34,7 @@ func (l *Lock) Done() <-chan struct{} {
 	l.watch()
 	done := l.done
 	l.mu.Unlock()
-	l.reportApart(ended)
+	l.reportInBackground(ended)
 	return done
 }
 
@@ -47,7 +47,7 @@ func (l *Lock) Err() error {
 	ended := l.expire()
 	err := l.err
 	l.mu.Unlock()
-	l.reportApart(ended)
+	l.reportInBackground(ended)
 	return err
 }
 
@@ -94,7 +94,7 @@ func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
 		l.watch()
 	}
 	l.mu.Unlock()
-	l.reportApart(ended)
+	l.reportInBackground(ended)
 	if err != nil {
 		entry.f(err)
 		return func() bool { return false }

@@ -12,6 +12,7 @@ import (
 	"weak"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // No packet comes, and none is asked for: the end is known by the clock alone.
@@ -23,7 +24,7 @@ func TestDoneClosesAtTheDeadline(t *testing.T) {
 		t.Run(ttl.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &lease{}
+				l := &fakeLease{}
 				start := time.Now()
 				lock := hold(t, l, ttl)
 				done := lock.Done()
@@ -47,7 +48,7 @@ func TestDoneClosesAtTheDeadline(t *testing.T) {
 func TestDoneOfAnEndlessLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lock := hold(t, &lease{}, 0)
+		lock := hold(t, &fakeLease{}, 0)
 		done := lock.Done()
 		advance(100 * 365 * 24 * time.Hour)
 		if closed(done) || lock.Err() != nil {
@@ -64,7 +65,7 @@ func TestDoneMovesWithRenewals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		lock := hold(t, &lease{}, 3*time.Second)
+		lock := hold(t, &fakeLease{}, 3*time.Second)
 		done := lock.Done()
 		for range 10 {
 			advance(2 * time.Second)
@@ -92,7 +93,7 @@ func TestDoneOfALeaseThatBecameEndless(t *testing.T) {
 
 func TestDoneOfAGrantThatIsOver(t *testing.T) {
 	t.Parallel()
-	lock := hold(t, &lease{}, -time.Second)
+	lock := hold(t, &fakeLease{}, -time.Second)
 	if !closed(lock.Done()) {
 		t.Error("Done is open past the Deadline")
 	}
@@ -107,7 +108,7 @@ func TestAfterDone(t *testing.T) {
 	}{
 		"release":         {func(t *testing.T, lock *locker.Lock) { _ = lock.Release(t.Context()) }, []error{locker.ErrReleased}},
 		"failed release":  {func(t *testing.T, lock *locker.Lock) { wantError(t, "", lock.Release(t.Context()), io.EOF) }, []error{locker.ErrReleased}},
-		"loss":            {func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, io.EOF) }, []error{locker.ErrLost, io.EOF}},
+		"loss":            {func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }, []error{locker.ErrLost, io.EOF}},
 		"lease end":       {func(*testing.T, *locker.Lock) { advance(time.Minute) }, []error{locker.ErrLost}},
 		"lost in renewal": {func(t *testing.T, lock *locker.Lock) { _ = lock.Renew(t.Context(), 0) }, []error{locker.ErrLost}},
 	} {
@@ -163,13 +164,13 @@ func TestWhoeverFindsTheEndTells(t *testing.T) {
 		"Context":   func(ctx context.Context, lock *locker.Lock) { _, cancel := lock.Context(ctx); cancel() },
 		"Renew":     func(ctx context.Context, lock *locker.Lock) { _ = lock.Renew(ctx, 0) },
 		"Release":   func(ctx context.Context, lock *locker.Lock) { _ = lock.Release(ctx) },
-		"MarkLost":  func(_ context.Context, lock *locker.Lock) { locker.MarkLost(lock, nil) },
+		"MarkLost":  func(_ context.Context, lock *locker.Lock) { lock.Hold().MarkLost(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 50 {
 				synctest.Test(t, func(t *testing.T) {
-					lock := hold(t, &lease{}, time.Second)
+					lock := hold(t, &fakeLease{}, time.Second)
 					told := make(chan error, 2)
 					lock.AfterDone(func(err error) { told <- err })
 					timer := time.NewTimer(time.Second) // the same instant as the lock's
@@ -196,7 +197,7 @@ func TestContext(t *testing.T) {
 	}{
 		"lives":    {func(*locker.Lock, func(), func()) {}, nil, nil},
 		"release":  {func(lock *locker.Lock, _, _ func()) { _ = lock.Release(context.Background()) }, context.Canceled, []error{locker.ErrReleased}},
-		"loss":     {func(lock *locker.Lock, _, _ func()) { locker.MarkLost(lock, io.EOF) }, context.Canceled, []error{locker.ErrLost, io.EOF}},
+		"loss":     {func(lock *locker.Lock, _, _ func()) { lock.Hold().MarkLost(io.EOF) }, context.Canceled, []error{locker.ErrLost, io.EOF}},
 		"deadline": {func(*locker.Lock, func(), func()) { advance(time.Minute) }, context.Canceled, []error{locker.ErrLost}},
 		"parent":   {func(_ *locker.Lock, parent, _ func()) { parent() }, context.Canceled, []error{io.ErrClosedPipe}},
 		"cancel":   {func(_ *locker.Lock, _, cancel func()) { cancel() }, context.Canceled, []error{context.Canceled}},
@@ -204,7 +205,7 @@ func TestContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				lock := hold(t, &lease{}, time.Minute)
+				lock := hold(t, &fakeLease{}, time.Minute)
 				parent, endParent := context.WithCancelCause(context.WithValue(t.Context(), key{}, "v"))
 				defer endParent(nil)
 				ctx, cancel := lock.Context(parent)
@@ -215,8 +216,8 @@ func TestContext(t *testing.T) {
 					t.Errorf("Err %v, want %v", ctx.Err(), tt.err)
 				}
 				wantError(t, "Cause", context.Cause(ctx), tt.cause...)
-				owner, _ := locker.OwnerFrom(ctx, "a")
-				_, other := locker.OwnerFrom(ctx, "b")
+				owner, _ := lease.OwnerFrom(ctx, "a")
+				_, other := lease.OwnerFrom(ctx, "b")
 				if ctx.Value(key{}) != "v" || owner != lock.Owner() || other {
 					t.Errorf("value %v, owner %q, another name's: %v; want the parent's values and the owner for this name", ctx.Value(key{}), owner, other)
 				}
@@ -227,8 +228,8 @@ func TestContext(t *testing.T) {
 
 func TestContextOfAnEndedLock(t *testing.T) {
 	t.Parallel()
-	lock := hold(t, &lease{}, time.Minute)
-	locker.MarkLost(lock, nil)
+	lock := hold(t, &fakeLease{}, time.Minute)
+	lock.Hold().MarkLost(nil)
 	ctx, cancel := lock.Context(t.Context())
 	defer cancel()
 	wantError(t, "Cause", context.Cause(ctx), locker.ErrLost)
@@ -239,7 +240,7 @@ func TestNothingIsKept(t *testing.T) {
 	t.Parallel()
 	t.Run("of a stopped callback", func(t *testing.T) {
 		t.Parallel()
-		lock := hold(t, &lease{}, time.Hour)
+		lock := hold(t, &fakeLease{}, time.Hour)
 		last := func() weak.Pointer[[64]byte] {
 			var p weak.Pointer[[64]byte]
 			for range 3 {
@@ -255,7 +256,7 @@ func TestNothingIsKept(t *testing.T) {
 	t.Run("of a cancelled context", func(t *testing.T) {
 		t.Parallel()
 		type key struct{}
-		lock := hold(t, &lease{}, time.Hour)
+		lock := hold(t, &fakeLease{}, time.Hour)
 		p := func() weak.Pointer[[64]byte] {
 			big := new([64]byte)
 			_, cancel := lock.Context(context.WithValue(t.Context(), key{}, big))
@@ -268,7 +269,7 @@ func TestNothingIsKept(t *testing.T) {
 	t.Run("of a released lock", func(t *testing.T) {
 		t.Parallel()
 		p := func() weak.Pointer[locker.Lock] {
-			lock := hold(t, &lease{}, time.Hour)
+			lock := hold(t, &fakeLease{}, time.Hour)
 			lock.Done() // starts the timer
 			wantError(t, "Release", lock.Release(t.Context()))
 			return weak.Make(lock)
@@ -278,7 +279,7 @@ func TestNothingIsKept(t *testing.T) {
 	t.Run("of a lock that was dropped", func(t *testing.T) {
 		t.Parallel()
 		p := func() weak.Pointer[locker.Lock] {
-			lock := hold(t, &lease{}, time.Hour)
+			lock := hold(t, &fakeLease{}, time.Hour)
 			_, _ = lock.Err(), lock.Owner()
 			return weak.Make(lock)
 		}()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Lock is one hold. The nil and the zero Lock are not held: their methods return ErrNotHeld. A Lock
@@ -18,7 +19,7 @@ type Lock struct {
 	hidden atomic.Pointer[hidden]
 
 	mu       sync.Mutex
-	grant    Grant // without the token
+	grant    lease.Grant // without the token
 	deadline time.Time
 	err      error       // why it is no longer held; set once
 	cause    error       // why the lease will run out, where that is known
@@ -39,21 +40,21 @@ type Lock struct {
 // interfaces too: a Lease may know the token.
 type hidden struct {
 	token string
-	lease Lease // guarded by Lock.mu
-	first Lease // the strategy's, before any wrapper
+	lease lease.Lease // guarded by Lock.mu
+	first lease.Lease // the strategy's, before any wrapper
 }
 
 func (l *Lock) valid() bool { return l != nil && l.hidden.Load() != nil }
 
 // facts returns the grant as it stands, filling in the owner.
-func (l *Lock) facts() Grant {
+func (l *Lock) facts() lease.Grant {
 	if !l.valid() {
-		return Grant{}
+		return lease.Grant{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.grant.Owner == "" {
-		l.grant.Owner = NewToken()
+		l.grant.Owner = lease.NewToken()
 	}
 	g := l.grant
 	g.Token, g.Deadline = l.hidden.Load().token, l.deadline
@@ -95,9 +96,9 @@ func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
 		l.handed.Store(true)
-		t, ok := behind[Tokened](l.current())
+		t, ok := lease.Find[lease.Tokened](l.current())
 		if !ok { // a wrapper hides it
-			t, ok = l.hidden.Load().first.(Tokened)
+			t, ok = l.hidden.Load().first.(lease.Tokened)
 		}
 		if ok {
 			g.Token = t.Token()
@@ -134,7 +135,7 @@ func (l *Lock) Deadline() time.Time {
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
 // client's.
 func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
-	op := Op{Kind: OpRenew, TTL: ttl}
+	op := lease.Op{Kind: lease.OpRenew, TTL: ttl}
 	if ttl == 0 && l != nil {
 		op.TTL = l.grant.TTL
 	}
@@ -146,7 +147,7 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 
 // do runs an operation that keeps the hold. invalid is what was found wrong with its arguments.
 // Where the lock has ended meanwhile, ended is whom to tell.
-func (l *Lock) do(ctx context.Context, name string, op Op, invalid error) (ended *ending, err error) {
+func (l *Lock) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
 	if ctx == nil {
 		invalid = driver.Invalid("Lock."+name+" ctx", "nil", "a context; context.Background() where there is none")
 	}
@@ -180,14 +181,28 @@ func (w whileHeld) Err() error {
 	return nil
 }
 
+// noun returns the operation as errors name it: "the renewal".
+func noun(o lease.Op) string {
+	switch {
+	case o.Kind == lease.OpRenew:
+		return "renewal"
+	case o.Kind == lease.OpConvert && o.Mode == Shared:
+		return "downgrade"
+	case o.Kind == lease.OpConvert:
+		return "upgrade"
+	default:
+		return o.Kind.String()
+	}
+}
+
 // apply records what an operation brought about. What ended while it was under way stays ended.
 // ended is whom to tell.
-func (l *Lock) apply(op Op, term Term, err error) (ended *ending, _ error) {
+func (l *Lock) apply(op lease.Op, term lease.Term, err error) (ended *ending, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ended = l.expire()
 	if l.err == nil && errors.Is(err, ErrNotHeld) {
-		ended = l.lose(l.gone(op.noun(), err))
+		ended = l.lose(l.gone(noun(op), err))
 	}
 	if l.err != nil {
 		return ended, l.err
@@ -196,17 +211,17 @@ func (l *Lock) apply(op Op, term Term, err error) (ended *ending, _ error) {
 }
 
 // keep records the answer to an operation on a lock that is held. The mutex is held.
-func (l *Lock) keep(op Op, term Term, err error) error {
+func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
 	if err != nil {
-		if op.Kind == OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
+		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
 			l.grant.Mode = Shared // it may be: nobody may rely on more
 		}
 		return err
 	}
 	switch op.Kind {
-	case OpConvert:
+	case lease.OpConvert:
 		l.grant.Mode = op.Mode
-	case OpRenew:
+	case lease.OpRenew:
 		if term.Deadline.IsZero() {
 			l.deadline = time.Time{}
 		}
@@ -243,25 +258,25 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		return opError("release", l.Name(), ErrReleased)
 	}
 	l.released = true
-	lease := l.hidden.Load().lease
+	sender := l.hidden.Load().lease
 	ended := l.expire()
 	before := l.err
 	if before == nil {
 		ended = l.end(ErrReleased)
 	}
 	l.mu.Unlock()
-	defer func() { err = l.release(ctx, lease, before) }() // also where a callback panics
+	defer func() { err = l.release(ctx, sender, before) }() // also where a callback panics
 	if before == nil {
 		ended.run()
 	} else {
-		l.reportApart(ended)
+		l.reportInBackground(ended)
 	}
 	return nil
 }
 
 // release sends the release of a lock that had ended with before, nil where the release ended it.
-func (l *Lock) release(ctx context.Context, lease Lease, before error) error {
-	_, err := lease.Do(ctx, Op{Kind: OpRelease})
+func (l *Lock) release(ctx context.Context, sender lease.Lease, before error) error {
+	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease})
 	switch {
 	case errors.Is(err, ErrNotHeld) && before == nil:
 		err = l.gone("release", err)

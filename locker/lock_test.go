@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 func TestLockOfNothing(t *testing.T) {
@@ -45,7 +46,7 @@ func TestLockOfNothing(t *testing.T) {
 			ctx, cancel := lock.Context(t.Context())
 			defer cancel()
 			wantError(t, "the cause of its ctx", context.Cause(ctx), locker.ErrNotHeld)
-			locker.MarkLost(lock, io.EOF)
+			lock.Hold().MarkLost(io.EOF)
 			wantNotError(t, "Err after MarkLost", lock.Err(), locker.ErrLost)
 		})
 	}
@@ -54,9 +55,9 @@ func TestLockOfNothing(t *testing.T) {
 func TestLockFacts(t *testing.T) {
 	t.Parallel()
 	deadline := time.Now().Add(time.Hour)
-	lock := locker.NewLock(t.Context(), locker.Grant{
+	lock := locker.NewLock(t.Context(), lease.Grant{
 		Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
-	}, &lease{})
+	}, &fakeLease{})
 	if lock.Name() != "a" || lock.Owner() != "me" || lock.Mode() != locker.Shared || lock.TTL() != time.Minute || lock.Fence() != 7 ||
 		!lock.Deadline().Equal(deadline) || lock.Err() != nil || closed(lock.Done()) {
 		t.Errorf("%v, TTL %v, until %v, Err %v; not what was granted", lock, lock.TTL(), lock.Deadline(), lock.Err())
@@ -65,7 +66,7 @@ func TestLockFacts(t *testing.T) {
 
 func TestNilCtx(t *testing.T) {
 	t.Parallel()
-	l := &lease{}
+	l := &fakeLease{}
 	lock := hold(t, l, time.Minute)
 	for what, err := range map[string]error{
 		"renew": lock.Renew(nil, 0), "downgrade": lock.Downgrade(nil), "upgrade": lock.Upgrade(nil), //nolint:staticcheck // nil on purpose
@@ -79,7 +80,7 @@ func TestNilCtx(t *testing.T) {
 	err := lock.Release(nil) //nolint:staticcheck // nil on purpose
 	wantInvalid(t, "release", err)
 	wantOp(t, err, "release")
-	if asked := l.asked(); len(asked) != 1 || asked[0].Kind != locker.OpRelease {
+	if asked := l.asked(); len(asked) != 1 || asked[0].Kind != lease.OpRelease {
 		t.Errorf("asked %v; want the release, which is terminal", asked)
 	}
 	wantError(t, "Err", lock.Err(), locker.ErrReleased)
@@ -89,13 +90,13 @@ func TestNilCtx(t *testing.T) {
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Minute
-	in := func(d time.Duration) func() locker.Term {
-		return func() locker.Term { return locker.Term{Deadline: time.Now().Add(d)} }
+	in := func(d time.Duration) func() lease.Term {
+		return func() lease.Term { return lease.Term{Deadline: time.Now().Add(d)} }
 	}
-	never := func() locker.Term { return locker.Term{} }
+	never := func() lease.Term { return lease.Term{} }
 	tests := []struct {
 		name   string
-		term   func() locker.Term
+		term   func() lease.Term
 		err    error
 		want   []error       // what Renew's error matches
 		left   time.Duration // until Deadline, a second after the acquire; negative: for ever
@@ -123,15 +124,15 @@ func TestRenew(t *testing.T) {
 			name: "not held, and why", term: in(ttl), err: errors.Join(locker.ErrNotHeld, io.EOF), left: ttl - time.Second,
 			want: []error{locker.ErrLost, io.EOF}, ended: []error{locker.ErrLost, io.EOF},
 		},
-		{name: "fence raised", term: func() locker.Term { return locker.Term{Fence: 9} }, left: -1, fenced: 9},
-		{name: "fence never lowered", term: func() locker.Term { return locker.Term{Fence: 2} }, left: -1, fenced: 5},
+		{name: "fence raised", term: func() lease.Term { return lease.Term{Fence: 9} }, left: -1, fenced: 9},
+		{name: "fence never lowered", term: func() lease.Term { return lease.Term{Fence: 2} }, left: -1, fenced: 5},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &lease{answer: func(context.Context, locker.Op) (locker.Term, error) { return tt.term(), tt.err }}
-				lock := locker.NewLock(t.Context(), locker.Grant{
+				l := &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) { return tt.term(), tt.err }}
+				lock := locker.NewLock(t.Context(), lease.Grant{
 					Name: "a", Token: secret, TTL: ttl, Deadline: time.Now().Add(ttl), Fence: min(tt.fenced, 5),
 				}, l)
 				advance(time.Second)
@@ -140,7 +141,7 @@ func TestRenew(t *testing.T) {
 				if err != nil {
 					wantOp(t, err, "renew")
 				}
-				if got := l.asked(); !slices.Equal(got, []locker.Op{{Kind: locker.OpRenew, TTL: ttl}}) {
+				if got := l.asked(); !slices.Equal(got, []lease.Op{{Kind: lease.OpRenew, TTL: ttl}}) {
 					t.Errorf("asked %v, want one renewal for the TTL of the acquire", got)
 				}
 				if left := time.Until(lock.Deadline()); left != tt.left && (tt.left >= 0 || !lock.Deadline().IsZero()) {
@@ -161,11 +162,11 @@ func TestRenew(t *testing.T) {
 func TestRenewPassesOn(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	l := &lease{answer: func(ctx context.Context, op locker.Op) (locker.Term, error) {
-		if ctx.Value(key{}) != "v" || op != (locker.Op{Kind: locker.OpRenew, TTL: time.Hour}) {
-			return locker.Term{}, errors.New("not what was asked")
+	l := &fakeLease{answer: func(ctx context.Context, op lease.Op) (lease.Term, error) {
+		if ctx.Value(key{}) != "v" || op != (lease.Op{Kind: lease.OpRenew, TTL: time.Hour}) {
+			return lease.Term{}, errors.New("not what was asked")
 		}
-		return locker.Term{}, nil
+		return lease.Term{}, nil
 	}}
 	wantError(t, "Renew", hold(t, l, time.Minute).Renew(context.WithValue(t.Context(), key{}, "v"), time.Hour))
 }
@@ -173,7 +174,7 @@ func TestRenewPassesOn(t *testing.T) {
 // A lease without end has none, whatever a later answer says.
 func TestRenewOfAnEndlessLease(t *testing.T) {
 	t.Parallel()
-	lock := hold(t, &lease{}, 0)
+	lock := hold(t, &fakeLease{}, 0)
 	wantError(t, "Renew", lock.Renew(t.Context(), time.Millisecond))
 	if !lock.Deadline().IsZero() || lock.Err() != nil {
 		t.Errorf("Deadline %v, Err %v; want none", lock.Deadline(), lock.Err())
@@ -188,13 +189,13 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 		want error
 	}{
 		"released":          {func(t *testing.T, lock *locker.Lock) { wantError(t, "Release", lock.Release(t.Context())) }, locker.ErrReleased},
-		"marked lost":       {func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, io.EOF) }, locker.ErrLost},
+		"marked lost":       {func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }, locker.ErrLost},
 		"past the Deadline": {func(*testing.T, *locker.Lock) { advance(time.Minute) }, locker.ErrLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &lease{}
+				l := &fakeLease{}
 				lock := hold(t, l, time.Minute)
 				tt.end(t, lock)
 				sent := len(l.asked())
@@ -206,7 +207,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 						wantOp(t, err, what)
 					}
 				}
-				locker.MarkLost(lock, errors.New("another cause"))
+				lock.Hold().MarkLost(errors.New("another cause"))
 				wantError(t, "Err", lock.Err(), tt.want)
 				if len(l.asked()) != sent || !closed(lock.Done()) {
 					t.Errorf("sent %v after the end; Done closed: %v", l.asked()[sent:], closed(lock.Done()))
@@ -219,7 +220,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 // An answer that comes after the end changes nothing: neither a good one nor a bad one.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
-	good := locker.Term{Deadline: time.Now().Add(1000 * time.Hour), Fence: 9}
+	good := lease.Term{Deadline: time.Now().Add(1000 * time.Hour), Fence: 9}
 	ops := map[string]func(context.Context, *locker.Lock) error{
 		"renew":     func(ctx context.Context, lock *locker.Lock) error { return lock.Renew(ctx, time.Hour) },
 		"downgrade": func(ctx context.Context, lock *locker.Lock) error { return lock.Downgrade(ctx) },
@@ -231,7 +232,7 @@ func TestLateAnswers(t *testing.T) {
 	}{
 		"deadline": {func(*testing.T, *locker.Lock) { advance(time.Minute) }, locker.ErrLost, false},
 		"unseen":   {func(*testing.T, *locker.Lock) { advance(time.Minute) }, locker.ErrLost, true},
-		"loss":     {func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, io.EOF) }, locker.ErrLost, false},
+		"loss":     {func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }, locker.ErrLost, false},
 		"release":  {func(t *testing.T, lock *locker.Lock) { go func() { _ = lock.Release(t.Context()) }() }, locker.ErrReleased, false},
 	}
 	for op, run := range ops {
@@ -269,14 +270,14 @@ func TestLateAnswers(t *testing.T) {
 
 func TestConvert(t *testing.T) {
 	t.Parallel()
-	l := &lease{}
+	l := &fakeLease{}
 	lock := hold(t, l, time.Minute)
 	wantError(t, "Downgrade", lock.Downgrade(t.Context()))
 	if lock.Mode() != locker.Shared {
 		t.Errorf("mode %v after Downgrade", lock.Mode())
 	}
-	l.answer = func(context.Context, locker.Op) (locker.Term, error) {
-		return locker.Term{}, &locker.ContentionError{Name: "a"}
+	l.answer = func(context.Context, lease.Op) (lease.Term, error) {
+		return lease.Term{}, &locker.ContentionError{Name: "a"}
 	}
 	err := lock.Upgrade(t.Context())
 	wantError(t, "Upgrade", err, locker.ErrNotAcquired)
@@ -286,8 +287,8 @@ func TestConvert(t *testing.T) {
 	}
 	l.answer = nil
 	wantError(t, "Upgrade", lock.Upgrade(t.Context()))
-	want := []locker.Op{
-		{Kind: locker.OpConvert, Mode: locker.Shared}, {Kind: locker.OpConvert, Mode: locker.Exclusive}, {Kind: locker.OpConvert, Mode: locker.Exclusive},
+	want := []lease.Op{
+		{Kind: lease.OpConvert, Mode: locker.Shared}, {Kind: lease.OpConvert, Mode: locker.Exclusive}, {Kind: lease.OpConvert, Mode: locker.Exclusive},
 	}
 	if got := l.asked(); lock.Mode() != locker.Exclusive || !slices.Equal(got, want) {
 		t.Errorf("mode %v, asked %v; want %v", lock.Mode(), got, want)
@@ -307,9 +308,9 @@ func TestMarkLost(t *testing.T) {
 		"loss itself":           {locker.ErrLost, []error{locker.ErrLost}, ""},
 		"a cause that is ended": {locker.ErrNotHeld, []error{locker.ErrLost}, ""},
 	} {
-		l := &lease{}
+		l := &fakeLease{}
 		lock := hold(t, l, time.Minute)
-		locker.MarkLost(lock, tt.cause)
+		lock.Hold().MarkLost(tt.cause)
 		wantError(t, name, lock.Err(), append(tt.want, locker.ErrNotHeld)...)
 		tt.text = `holdfast: lock "a" was lost` + tt.text
 		if lock.Err().Error() != tt.text || len(l.asked()) != 0 {
@@ -321,23 +322,23 @@ func TestMarkLost(t *testing.T) {
 func TestWrapLease(t *testing.T) {
 	t.Parallel()
 	for _, none := range []*locker.Lock{nil, {}} { // as a test double may return
-		locker.WrapLease(none, func(inner locker.Lease) locker.Lease {
+		none.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 			if inner != nil {
 				t.Errorf("the lease of no lock is %v", inner)
 			}
 			return inner
 		})
 	}
-	inner := &lease{}
+	inner := &fakeLease{}
 	lock := hold(t, inner, time.Minute)
 	var seen []string
 	for _, name := range []string{"inner", "outer"} {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			locker.WrapLease(lock, func(next locker.Lease) locker.Lease {
+			lock.Hold().Wrap(func(next lease.Lease) lease.Lease {
 				_, _, _ = lock.Owner(), lock.Deadline(), lock.Err() // a wrapper may ask the lock
-				return leaseFunc(func(ctx context.Context, op locker.Op) (locker.Term, error) {
+				return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Term, error) {
 					seen = append(seen, name)
 					return next.Do(ctx, op)
 				})
@@ -356,6 +357,6 @@ func TestWrapLease(t *testing.T) {
 	}
 }
 
-type leaseFunc func(context.Context, locker.Op) (locker.Term, error)
+type leaseFunc func(context.Context, lease.Op) (lease.Term, error)
 
-func (f leaseFunc) Do(ctx context.Context, op locker.Op) (locker.Term, error) { return f(ctx, op) }
+func (f leaseFunc) Do(ctx context.Context, op lease.Op) (lease.Term, error) { return f(ctx, op) }

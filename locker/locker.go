@@ -6,29 +6,18 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Mode says how a lock is held.
-type Mode uint8
+// Mode says how a lock is held. Its String is "exclusive" or "shared".
+type Mode = lease.Mode
 
 const (
 	// Exclusive: one holder. The zero Mode.
-	Exclusive Mode = iota
+	Exclusive = lease.Exclusive
 	// Shared: any number of shared holders and no exclusive one. Strategies without it answer errors.ErrUnsupported.
-	Shared
+	Shared = lease.Shared
 )
-
-// String returns "exclusive" or "shared".
-func (m Mode) String() string {
-	switch m {
-	case Exclusive:
-		return "exclusive"
-	case Shared:
-		return "shared"
-	default:
-		return fmt.Sprintf("Mode(%d)", uint8(m))
-	}
-}
 
 // Locker acquires locks. It is safe for concurrent use. The interface is frozen: it will not grow.
 type Locker interface {

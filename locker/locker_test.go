@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 func TestChain(t *testing.T) {
@@ -68,8 +69,8 @@ func TestStrings(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[fmt.Stringer]string{
 		locker.Exclusive: "exclusive", locker.Shared: "shared", locker.Mode(7): "Mode(7)",
-		locker.OpRenew: "renew", locker.OpRelease: "release", locker.OpConvert: "convert", locker.OpRaiseFence: "raise fence",
-		locker.OpKind(0): "unknown operation", locker.OpKind(9): "unknown operation",
+		lease.OpRenew: "renew", lease.OpRelease: "release", lease.OpConvert: "convert", lease.OpRaiseFence: "raise fence",
+		lease.OpKind(0): "unknown operation", lease.OpKind(9): "unknown operation",
 	} {
 		if got := value.String(); got != want {
 			t.Errorf("%T: %q, want %q", value, got, want)
@@ -82,19 +83,19 @@ func TestNewToken(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
 	seen := map[string]bool{}
 	for range 1000 {
-		token := locker.NewToken()
-		if !form.MatchString(token) || len(token) != locker.TokenLen || seen[token] {
+		token := lease.NewToken()
+		if !form.MatchString(token) || len(token) != lease.TokenLen || seen[token] {
 			t.Fatalf("token %q, want 22 fresh letters, digits, - or _", token)
 		}
 		seen[token] = true
 	}
 	// Every place takes many values: nothing of the 128 bits is fixed but two in the last place.
-	for place := range locker.TokenLen {
+	for place := range lease.TokenLen {
 		values := map[byte]bool{}
 		for token := range seen {
 			values[token[place]] = true
 		}
-		if most := 64; place == locker.TokenLen-1 && len(values) != 4 || place < locker.TokenLen-1 && len(values) < most-8 {
+		if most := 64; place == lease.TokenLen-1 && len(values) != 4 || place < lease.TokenLen-1 && len(values) < most-8 {
 			t.Errorf("place %d takes %d values", place, len(values))
 		}
 	}

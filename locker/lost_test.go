@@ -31,10 +31,10 @@ func TestLostError(t *testing.T) {
 		"another's key": {fmt.Errorf("%w: %w", locker.ErrLost, io.ErrNoProgress), renew, "it was gone at the renewal: " + io.ErrNoProgress.Error(), []error{io.ErrNoProgress}},
 		"never renewed": {nil, func(*locker.Lock) { advance(time.Hour) }, "its Deadline passed before it was renewed", nil},
 		"not renewed": {nil, func(l *locker.Lock) {
-			locker.ExplainEnd(l, fmt.Errorf("it was not renewed by 127.0.0.1:6379: %w", io.EOF))
+			l.Hold().ExplainExpiry(fmt.Errorf("it was not renewed by 127.0.0.1:6379: %w", io.EOF))
 			advance(time.Hour)
 		}, "its Deadline passed: it was not renewed by 127.0.0.1:6379: EOF", []error{io.EOF}},
-		"marked": {nil, func(l *locker.Lock) { locker.MarkLost(l, io.EOF) }, "EOF", []error{io.EOF}},
+		"marked": {nil, func(l *locker.Lock) { l.Hold().MarkLost(io.EOF) }, "EOF", []error{io.EOF}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +70,7 @@ func TestLostError(t *testing.T) {
 func TestReleaseThatFailsAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	lock := hold(t, refusing(io.EOF), time.Minute)
-	locker.MarkLost(lock, io.ErrNoProgress)
+	lock.Hold().MarkLost(io.ErrNoProgress)
 	err := lock.Release(t.Context())
 	wantError(t, "Release", err, locker.ErrLost, io.EOF, io.ErrNoProgress)
 	want := `holdfast: release "a": holdfast: lock "a" was lost: ` + io.ErrNoProgress.Error() + "; the release of what may be left failed: EOF"

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -19,52 +21,52 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // secret is the token of the locks in these tests.
 const secret = "s3cr3t-t0ken-0123456789"
 
-// lease is a strategy's side of a hold: it writes down what it is asked, and answers as the test says.
-type lease struct {
-	answer func(ctx context.Context, op locker.Op) (locker.Term, error) // nil: yes to everything
+// fakeLease is a strategy's side of a hold: it writes down what it is asked, and answers as the test says.
+type fakeLease struct {
+	answer func(ctx context.Context, op lease.Op) (lease.Term, error) // nil: yes to everything
 
 	mu   sync.Mutex
-	asks []locker.Op
+	asks []lease.Op
 }
 
-func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+func (l *fakeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	l.mu.Lock()
 	l.asks = append(l.asks, op)
 	l.mu.Unlock()
 	if l.answer != nil {
 		return l.answer(ctx, op)
 	}
-	return locker.Term{Deadline: time.Now().Add(op.TTL)}, nil
+	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
-func (l *lease) Source() locker.Source {
-	return locker.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
+func (l *fakeLease) Source() locktrace.Source {
+	return locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
 }
 
 // asked is what was asked so far.
-func (l *lease) asked() []locker.Op {
+func (l *fakeLease) asked() []lease.Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.asks)
 }
 
 // refusing is a lease that answers every operation with err.
-func refusing(err error) *lease {
-	return &lease{answer: func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, err }}
+func refusing(err error) *fakeLease {
+	return &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, err }}
 }
 
 // silent is a lease that answers once free is closed.
-func silent(free <-chan struct{}, term locker.Term, err error) *lease {
-	return &lease{answer: func(context.Context, locker.Op) (locker.Term, error) {
+func silent(free <-chan struct{}, term lease.Term, err error) *fakeLease {
+	return &fakeLease{answer: func(context.Context, lease.Op) (lease.Term, error) {
 		<-free
 		return term, err
 	}}
 }
 
 // hold makes a Lock on "a" that lasts for ttl; zero: for ever.
-func hold(t *testing.T, l locker.Lease, ttl time.Duration) *locker.Lock {
+func hold(t *testing.T, l lease.Lease, ttl time.Duration) *locker.Lock {
 	t.Helper()
-	g := locker.Grant{Name: "a", Token: secret, TTL: ttl}
+	g := lease.Grant{Name: "a", Token: secret, TTL: ttl}
 	if ttl != 0 {
 		g.Deadline = time.Now().Add(ttl)
 	}
@@ -72,9 +74,9 @@ func hold(t *testing.T, l locker.Lease, ttl time.Duration) *locker.Lock {
 }
 
 // grants is a Locker that makes every Lock with l, for a minute.
-func grants(l locker.Lease) locker.Locker {
+func grants(l lease.Lease) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		return locker.NewLock(ctx, locker.Grant{
+		return locker.NewLock(ctx, lease.Grant{
 			Name: req.Name, Owner: req.Owner, Mode: req.Mode, Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 		}, l), nil
 	})

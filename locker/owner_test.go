@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // What was said last wins, and a Lock's ctx speaks for its own name only.
@@ -16,7 +17,7 @@ func TestOwnerFrom(t *testing.T) {
 	}
 	under := func(name, owner string) func(context.Context) context.Context {
 		return func(ctx context.Context) context.Context {
-			lock := locker.NewLock(ctx, locker.Grant{Name: name, Owner: owner, Token: secret}, &lease{})
+			lock := locker.NewLock(ctx, lease.Grant{Name: name, Owner: owner, Token: secret}, &fakeLease{})
 			ctx, cancel := lock.Context(ctx)
 			t.Cleanup(cancel)
 			return ctx
@@ -49,7 +50,7 @@ func TestOwnerFrom(t *testing.T) {
 				ctx = say(ctx) //nolint:fatcontext // how deep it goes is the point
 			}
 			for name, want := range map[string]string{"a": tt.a, "b": tt.b} {
-				if got, ok := locker.OwnerFrom(ctx, name); got != want || ok != (want != "") {
+				if got, ok := lease.OwnerFrom(ctx, name); got != want || ok != (want != "") {
 					t.Errorf("OwnerFrom(%q) = %q, %v; want %q", name, got, ok, want)
 				}
 			}
@@ -59,18 +60,18 @@ func TestOwnerFrom(t *testing.T) {
 
 func TestOwnerOfALock(t *testing.T) {
 	t.Parallel()
-	given := locker.NewLock(t.Context(), locker.Grant{Name: "a", Owner: "me", Token: secret}, &lease{})
+	given := locker.NewLock(t.Context(), lease.Grant{Name: "a", Owner: "me", Token: secret}, &fakeLease{})
 	if got := given.Owner(); got != "me" {
 		t.Errorf("Owner %q, want me", got)
 	}
-	one, other := hold(t, &lease{}, time.Minute), hold(t, &lease{}, time.Minute)
+	one, other := hold(t, &fakeLease{}, time.Minute), hold(t, &fakeLease{}, time.Minute)
 	owner := one.Owner()
 	if owner == "" || owner == secret || owner == other.Owner() {
 		t.Errorf("owners %q and %q where none is given, want two random ones that are no tokens", owner, other.Owner())
 	}
 	ctx, cancel := one.Context(t.Context())
 	defer cancel()
-	carried, _ := locker.OwnerFrom(ctx, "a")
+	carried, _ := lease.OwnerFrom(ctx, "a")
 	if one.Owner() != owner || one.Handle().Owner() != owner || carried != owner {
 		t.Errorf("owner %q, then %q, %q in its handle, %q in its ctx; want one", owner, one.Owner(), one.Handle().Owner(), carried)
 	}

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func TestOneReleaseOfMany(t *testing.T) {
 	t.Parallel()
 	for range 200 {
-		l := &lease{}
+		l := &fakeLease{}
 		lock := hold(t, l, time.Minute)
 		var done, again atomic.Int32
 		var wg sync.WaitGroup
@@ -43,9 +45,9 @@ func TestLockAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		var lost atomic.Int32
-		ctx := locker.WithTrace(t.Context(), &locker.Trace{Lost: func(context.Context, locker.LostInfo) { lost.Add(1) }})
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) { lost.Add(1) }})
 		ttl := time.Duration(rand.IntN(2000)) * time.Microsecond
-		lock := locker.NewLock(ctx, locker.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, &lease{})
+		lock := locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, &fakeLease{})
 		var told, taken atomic.Int32
 		var reasons sync.Map
 		work := []func(){
@@ -53,7 +55,7 @@ func TestLockAllAtOnce(t *testing.T) {
 			func() { _ = lock.Renew(ctx, 2*time.Millisecond) },
 			func() { _ = lock.Downgrade(ctx) },
 			func() { _ = lock.Release(ctx) },
-			func() { locker.MarkLost(lock, nil) },
+			func() { lock.Hold().MarkLost(nil) },
 			func() { <-lock.Done() },
 			func() {
 				_ = fmt.Sprint(lock, lock.LogValue(), lock.Handle(), lock.Owner(), lock.Fence(), lock.Mode(), lock.Deadline())
@@ -97,15 +99,15 @@ func TestWrapLeaseBesideATimer(t *testing.T) {
 	t.Parallel()
 	var lock *locker.Lock
 	over := make(chan struct{})
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{Lost: func(context.Context, locker.LostInfo) {
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) {
 		defer close(over)
 		for range 1000 {
 			_ = lock.Mode()
 		}
 	}})
-	lock = locker.NewLock(ctx, locker.Grant{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &lease{})
+	lock = locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, Deadline: time.Now().Add(time.Millisecond)}, &fakeLease{})
 	lock.AfterDone(func(error) {})
 	for !closed(over) {
-		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return l })
+		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return l })
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	lost := func(lock *locker.Lock) { locker.MarkLost(lock, io.ErrClosedPipe) }
+	lost := func(lock *locker.Lock) { lock.Hold().MarkLost(io.ErrClosedPipe) }
 	expired := func(*locker.Lock) { advance(time.Minute) }
 	tests := []struct {
 		name    string
@@ -54,7 +55,7 @@ func TestRelease(t *testing.T) {
 				again := lock.Release(t.Context())
 				wantError(t, "second Release", again, locker.ErrReleased)
 				wantOp(t, again, "release")
-				if got := l.asked(); !slices.Equal(got, []locker.Op{{Kind: locker.OpRelease}}) {
+				if got := l.asked(); !slices.Equal(got, []lease.Op{{Kind: lease.OpRelease}}) {
 					t.Errorf("asked %v, want one release, after a loss too", got)
 				}
 				wantError(t, "Err", lock.Err(), tt.ended)
@@ -71,7 +72,7 @@ func TestReleaseEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		l := silent(free, locker.Term{}, nil)
+		l := silent(free, lease.Term{}, nil)
 		lock := hold(t, l, time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // The events of a lock are reported in order, however slow the callback of one is. Release does not
@@ -23,10 +25,10 @@ func TestReportsInOrder(t *testing.T) {
 	}{
 		{"a slow Lost, found by Err", "lost", func(lock *locker.Lock) { advance(time.Hour); _ = lock.Err() }, []string{"lost", "done", "released"}},
 		{"a slow Lost, found by Done", "lost", func(lock *locker.Lock) { advance(time.Hour); <-lock.Done() }, []string{"lost", "done", "released"}},
-		{"a slow Lost, marked", "lost", func(lock *locker.Lock) { locker.MarkLost(lock, nil) }, []string{"lost", "done", "released"}},
+		{"a slow Lost, marked", "lost", func(lock *locker.Lock) { lock.Hold().MarkLost(nil) }, []string{"lost", "done", "released"}},
 		{"a slow Lost, found by Renew", "lost", renew, []string{"lost", "done", "renewed", "released"}},
 		{
-			"a slow Lost, found by a batch", "lost", func(lock *locker.Lock) { locker.RenewBatch(context.Background(), []*locker.Lock{lock}) },
+			"a slow Lost, found by a batch", "lost", func(lock *locker.Lock) { lease.RenewBatch(context.Background(), []lease.Hold{lock.Hold()}) },
 			[]string{"lost", "done", "renewed", "released"},
 		},
 		{"a slow AfterDone", "done", renew, []string{"lost", "done", "renewed", "released"}},
@@ -44,12 +46,12 @@ func TestReportsInOrder(t *testing.T) {
 					}
 					events.notef("%s", name)
 				}
-				ctx := locker.WithTrace(t.Context(), &locker.Trace{
-					Renewed:  func(context.Context, locker.RenewedInfo) { event("renewed") },
-					Released: func(context.Context, locker.ReleasedInfo) { event("released") },
-					Lost:     func(context.Context, locker.LostInfo) { event("lost") },
+				ctx := locktrace.With(t.Context(), &locktrace.Trace{
+					Renewed:  func(context.Context, locktrace.RenewedInfo) { event("renewed") },
+					Released: func(context.Context, locktrace.ReleasedInfo) { event("released") },
+					Lost:     func(context.Context, locktrace.LostInfo) { event("lost") },
 				})
-				lock := locker.NewLock(ctx, locker.Grant{
+				lock := locker.NewLock(ctx, lease.Grant{
 					Name: "a", Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 				}, refusing(locker.ErrNotHeld))
 				lock.AfterDone(func(error) { event("done") })
@@ -77,15 +79,15 @@ func TestReleaseInLost(t *testing.T) {
 	t.Parallel()
 	var events diary
 	var lock *locker.Lock
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{
-		Lost: func(context.Context, locker.LostInfo) {
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{
+		Lost: func(context.Context, locktrace.LostInfo) {
 			_ = lock.Release(context.Background())
 			events.notef("lost")
 		},
-		Released: func(context.Context, locker.ReleasedInfo) { events.notef("released") },
+		Released: func(context.Context, locktrace.ReleasedInfo) { events.notef("released") },
 	})
-	lock = locker.NewLock(ctx, locker.Grant{Name: "a", Token: "t"}, &lease{})
-	locker.MarkLost(lock, nil)
+	lock = locker.NewLock(ctx, lease.Grant{Name: "a", Token: "t"}, &fakeLease{})
+	lock.Hold().MarkLost(nil)
 	if got, want := events.read(), []string{"lost", "released"}; !slices.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // diary keeps what is reported, in order.
@@ -45,21 +47,21 @@ func TestBlockedReports(t *testing.T) {
 func blockedReports(t *testing.T, batch any) {
 	var told diary
 	free := make(chan struct{})
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{
-		Renewed: func(_ context.Context, info locker.RenewedInfo) {
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{
+		Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
 			if info.Name == "blocked" {
 				<-free
 			}
 			told.notef("%s renewed %v", info.Name, info.Err == nil)
 		},
-		Lost: func(_ context.Context, info locker.LostInfo) { told.notef("%s lost", info.Name) },
+		Lost: func(_ context.Context, info locktrace.LostInfo) { told.notef("%s lost", info.Name) },
 	})
 	var sizes []int
 	leases := map[string]*member{}
 	var locks []*locker.Lock
 	for _, name := range []string{"blocked", "gone", "well"} {
 		leases[name] = &member{batch: batch, sizes: &sizes}
-		locks = append(locks, locker.NewLock(ctx, locker.Grant{
+		locks = append(locks, locker.NewLock(ctx, lease.Grant{
 			Name: name, Token: "t", TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 		}, leases[name]))
 	}
@@ -77,7 +79,8 @@ func blockedReports(t *testing.T, batch any) {
 		ends = append(ends, work)
 	}
 	leases["gone"].err = locker.ErrNotHeld
-	renew := func() { locker.RenewBatch(t.Context(), locks); synctest.Wait() }
+	holds := []lease.Hold{blocked.Hold(), gone.Hold(), well.Hold()}
+	renew := func() { lease.RenewBatch(t.Context(), holds); synctest.Wait() }
 	renew()
 	wantEnded := func(which string, ctx context.Context, want bool) {
 		t.Helper()
@@ -140,7 +143,7 @@ func TestPanicInAfterDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var told diary
-			l := &lease{}
+			l := &fakeLease{}
 			if name == "Renew" {
 				l = refusing(locker.ErrNotHeld)
 			}
@@ -152,9 +155,9 @@ func TestPanicInAfterDone(t *testing.T) {
 				t.Cleanup(cancel)
 				return work
 			}
-			ctx := locker.WithTrace(t.Context(), &locker.Trace{
-				Renewed:  func(context.Context, locker.RenewedInfo) { told.notef("renewed") },
-				Released: func(context.Context, locker.ReleasedInfo) { told.notef("released") },
+			ctx := locktrace.With(t.Context(), &locktrace.Trace{
+				Renewed:  func(context.Context, locktrace.RenewedInfo) { told.notef("renewed") },
+				Released: func(context.Context, locktrace.ReleasedInfo) { told.notef("released") },
 			})
 			var work context.Context
 			panicked := func() (v any) {
@@ -178,9 +181,9 @@ func TestPanicInAfterDone(t *testing.T) {
 			if work.Err() == nil {
 				t.Error("the context has not ended")
 			}
-			want, op := []string{"first", "last", "released"}, locker.OpRelease
+			want, op := []string{"first", "last", "released"}, lease.OpRelease
 			if name == "Renew" {
-				want[2], op = "renewed", locker.OpRenew
+				want[2], op = "renewed", lease.OpRenew
 			}
 			if got := told.read(); !slices.Equal(got, want) {
 				t.Errorf("told %v, want %v", got, want)

@@ -66,8 +66,8 @@ func (l *Lock) report(ended *ending) {
 	}
 }
 
-// reportApart is report in a goroutine of its own.
-func (l *Lock) reportApart(ended *ending) {
+// reportInBackground is report in a goroutine of its own.
+func (l *Lock) reportInBackground(ended *ending) {
 	ended.signal()
 	switch {
 	case l.startReports():

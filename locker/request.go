@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
 // The limits of a Request.
@@ -79,7 +80,7 @@ func (r Request) validateResume() error {
 	case h.IsZero():
 		return nil
 	case h.Name() != r.Name:
-		return driver.Invalid("Request.Resume", "a handle of "+quote(h.Name()), "a handle of "+quote(r.Name))
+		return driver.Invalid("Request.Resume", "a handle of "+text.Quote(h.Name()), "a handle of "+text.Quote(r.Name))
 	case h.Mode() != r.Mode:
 		return driver.Invalid("Request.Resume", "a handle of mode "+h.Mode().String(), "a handle of mode "+r.Mode.String())
 	}
@@ -91,15 +92,15 @@ func validateName(name string) error {
 	case name == "":
 		return driver.Invalid("Request.Name", "an empty string", "1 to 1024 bytes")
 	case len(name) > MaxNameLen:
-		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), quote(name)), "1 to 1024 bytes")
+		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)), "1 to 1024 bytes")
 	}
 	for _, suffix := range [...]string{driver.FenceSuffix, driver.WakeSuffix} {
 		if strings.HasSuffix(name, suffix) {
-			return driver.Invalid("Request.Name", quote(name), "a name that does not end in "+suffix+", which is kept for the lock's own keys")
+			return driver.Invalid("Request.Name", text.Quote(name), "a name that does not end in "+suffix+", which is kept for the lock's own keys")
 		}
 	}
 	if !driver.HasSibling(name) {
-		return driver.Invalid("Request.Name", quote(name),
+		return driver.Invalid("Request.Name", text.Quote(name),
 			`a name whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
 	}
 	return nil
@@ -110,13 +111,4 @@ func validateTTL(what string, ttl time.Duration) error {
 		return driver.Invalid(what, ttl.String(), "1ms to 576h (24 days), or 0 for the default")
 	}
 	return nil
-}
-
-// quote shows a name in an error, shortened.
-func quote(name string) string {
-	const most = 64
-	if len(name) > most {
-		return fmt.Sprintf("%q...", name[:most])
-	}
-	return fmt.Sprintf("%q", name)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 func TestValidateName(t *testing.T) {
@@ -67,7 +68,7 @@ func TestValidateTTL(t *testing.T) {
 		{time.Millisecond + 1, true}, {30 * time.Second, true}, {24 * day, true}, {24*day + 1, false}, {365 * day, false},
 		{math.MaxInt64, false}, {math.MinInt64, false},
 	} {
-		l := &lease{}
+		l := &fakeLease{}
 		lock := hold(t, l, time.Minute)
 		errs := map[string]error{
 			"Request.Validate": locker.Request{Name: "a", TTL: tt.ttl}.Validate(),
@@ -92,7 +93,7 @@ func TestValidateTTL(t *testing.T) {
 func TestValidateRest(t *testing.T) {
 	t.Parallel()
 	handle := func(name string, mode locker.Mode) locker.Handle {
-		return locker.NewHandle(locker.Grant{Name: name, Mode: mode, Token: secret})
+		return locker.NewHandle(lease.Grant{Name: name, Mode: mode, Token: secret})
 	}
 	kib := strings.Repeat("o", 1024)
 	tests := []struct {
@@ -111,7 +112,7 @@ func TestValidateRest(t *testing.T) {
 		{"resume of another name", locker.Request{Resume: handle("b", locker.Exclusive)}, "Request.Resume"},
 		{"resume of another mode", locker.Request{Resume: handle("a", locker.Shared)}, "Request.Resume"},
 		{"resume of nothing", locker.Request{Resume: handle("b", locker.Shared), Mode: locker.Shared}, "Request.Resume"},
-		{"zero handle", locker.Request{Resume: locker.NewHandle(locker.Grant{Name: "b"})}, ""},
+		{"zero handle", locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "b"})}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

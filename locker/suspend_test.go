@@ -5,11 +5,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 type noLease struct{}
 
-func (noLease) Do(context.Context, Op) (Term, error) { return Term{}, nil }
+func (noLease) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
 
 // Timers stand still while a machine is suspended. So the wait for the end looks at the wall clock again and again: each
 // eighth of the TTL, but at least each 10 s and not more often than each second. A suspension is a Deadline that is suddenly nearer.
@@ -29,7 +31,7 @@ func TestSuspensionIsNoticed(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			lock := NewLock(t.Context(), Grant{Name: "a", Token: "t", TTL: tt.ttl, Deadline: start.Add(tt.ttl)}, noLease{})
+			lock := NewLock(t.Context(), lease.Grant{Name: "a", Token: "t", TTL: tt.ttl, Deadline: start.Add(tt.ttl)}, noLease{})
 			done := lock.Done()
 			<-time.After(tt.at)
 			lock.mu.Lock()

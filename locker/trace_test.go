@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // recorder writes down what a Trace reports.
@@ -26,54 +28,54 @@ func record[T any](r *recorder, name string) func(context.Context, T) {
 }
 
 // trace is a Trace of r whose events have a prefix.
-func (r *recorder) trace(prefix string) *locker.Trace {
-	return &locker.Trace{
-		Attempt:  record[locker.AttemptInfo](r, prefix+"attempt"),
-		Waiting:  record[locker.WaitingInfo](r, prefix+"waiting"),
-		Woken:    record[locker.WokenInfo](r, prefix+"woken"),
-		Acquired: record[locker.AcquiredInfo](r, prefix+"acquired"),
-		Renewed:  record[locker.RenewedInfo](r, prefix+"renewed"),
-		Released: record[locker.ReleasedInfo](r, prefix+"released"),
-		Lost:     record[locker.LostInfo](r, prefix+"lost"),
+func (r *recorder) trace(prefix string) *locktrace.Trace {
+	return &locktrace.Trace{
+		Attempt:  record[locktrace.AttemptInfo](r, prefix+"attempt"),
+		Waiting:  record[locktrace.WaitingInfo](r, prefix+"waiting"),
+		Woken:    record[locktrace.WokenInfo](r, prefix+"woken"),
+		Acquired: record[locktrace.AcquiredInfo](r, prefix+"acquired"),
+		Renewed:  record[locktrace.RenewedInfo](r, prefix+"renewed"),
+		Released: record[locktrace.ReleasedInfo](r, prefix+"released"),
+		Lost:     record[locktrace.LostInfo](r, prefix+"lost"),
 
-		NodeFailing:   record[locker.NodeInfo](r, prefix+"node failing"),
-		NodeRecovered: record[locker.NodeInfo](r, prefix+"node recovered"),
+		NodeFailing:   record[locktrace.NodeInfo](r, prefix+"node failing"),
+		NodeRecovered: record[locktrace.NodeInfo](r, prefix+"node recovered"),
 	}
 }
 
 // fire reports one of each event to t.
-func fire(ctx context.Context, t *locker.Trace) {
-	t.Attempt(ctx, locker.AttemptInfo{})
-	t.Waiting(ctx, locker.WaitingInfo{})
-	t.Woken(ctx, locker.WokenInfo{})
-	t.Acquired(ctx, locker.AcquiredInfo{})
-	t.Renewed(ctx, locker.RenewedInfo{})
-	t.Released(ctx, locker.ReleasedInfo{})
-	t.Lost(ctx, locker.LostInfo{})
-	t.NodeFailing(ctx, locker.NodeInfo{})
-	t.NodeRecovered(ctx, locker.NodeInfo{})
+func fire(ctx context.Context, t *locktrace.Trace) {
+	t.Attempt(ctx, locktrace.AttemptInfo{})
+	t.Waiting(ctx, locktrace.WaitingInfo{})
+	t.Woken(ctx, locktrace.WokenInfo{})
+	t.Acquired(ctx, locktrace.AcquiredInfo{})
+	t.Renewed(ctx, locktrace.RenewedInfo{})
+	t.Released(ctx, locktrace.ReleasedInfo{})
+	t.Lost(ctx, locktrace.LostInfo{})
+	t.NodeFailing(ctx, locktrace.NodeInfo{})
+	t.NodeRecovered(ctx, locktrace.NodeInfo{})
 }
 
 func TestWithTrace(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	if locker.TraceFrom(ctx) != nil {
+	if locktrace.From(ctx) != nil {
 		t.Error("a Trace in a ctx without")
 	}
-	if locker.WithTrace(ctx, nil) != ctx {
+	if locktrace.With(ctx, nil) != ctx {
 		t.Error("WithTrace of nil makes another ctx")
 	}
 	var r recorder
-	one := locker.WithTrace(ctx, r.trace("1 "))
-	both := locker.WithTrace(locker.WithTrace(one, nil), r.trace("2 "))
-	three := locker.WithTrace(both, r.trace("3 "))
+	one := locktrace.With(ctx, r.trace("1 "))
+	both := locktrace.With(locktrace.With(one, nil), r.trace("2 "))
+	three := locktrace.With(both, r.trace("3 "))
 	names := []string{"attempt", "waiting", "woken", "acquired", "renewed", "released", "lost", "node failing", "node recovered"}
 	for _, tt := range []struct {
 		ctx   context.Context
 		order []string // the newest first
 	}{{one, []string{"1 "}}, {both, []string{"2 ", "1 "}}, {three, []string{"3 ", "2 ", "1 "}}} {
 		r.events = nil
-		fire(tt.ctx, locker.TraceFrom(tt.ctx))
+		fire(tt.ctx, locktrace.From(tt.ctx))
 		var want []string
 		for _, name := range names {
 			for _, prefix := range tt.order {
@@ -92,9 +94,9 @@ func TestWithTraceOfParts(t *testing.T) {
 	var r recorder
 	outer, inner := r.trace("o "), r.trace("i ")
 	outer.Acquired, outer.Lost, inner.Released, inner.Lost = nil, nil, nil, nil
-	got := locker.TraceFrom(locker.WithTrace(locker.WithTrace(t.Context(), outer), inner))
-	got.Acquired(t.Context(), locker.AcquiredInfo{})
-	got.Released(t.Context(), locker.ReleasedInfo{})
+	got := locktrace.From(locktrace.With(locktrace.With(t.Context(), outer), inner))
+	got.Acquired(t.Context(), locktrace.AcquiredInfo{})
+	got.Released(t.Context(), locktrace.ReleasedInfo{})
 	if want := []string{"i acquired", "o released"}; !slices.Equal(r.events, want) || got.Lost != nil {
 		t.Errorf("events %v, Lost is there: %v; want %v and none", r.events, got.Lost != nil, want)
 	}
@@ -105,15 +107,15 @@ func TestWithTraceOfParts(t *testing.T) {
 
 func TestLockIsTraced(t *testing.T) {
 	t.Parallel()
-	source := locker.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
+	source := locktrace.Source{Strategy: "test", Client: "none", Address: "nowhere:0"}
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		var r recorder
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
 		start := time.Now()
 		deadline := start.Add(time.Minute)
-		l := &lease{}
-		lock := locker.NewLock(locker.WithTrace(ctx, r.trace("")), locker.Grant{
+		l := &fakeLease{}
+		lock := locker.NewLock(locktrace.With(ctx, r.trace("")), lease.Grant{
 			Name: "a", Owner: "me", Token: secret, Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
 		}, l)
 		cancel()
@@ -126,19 +128,19 @@ func TestLockIsTraced(t *testing.T) {
 				t.Errorf("%s with a ctx of value %v, Err %v; want the values of the acquire's, and no end", event, r.ctx.Value(key{}), r.ctx.Err())
 			}
 		}
-		want("acquired", locker.AcquiredInfo{
-			Source: source, Name: "a", Owner: "me", Mode: locker.Shared, TTL: time.Minute, Deadline: deadline, Fence: 7,
+		want("acquired", locktrace.AcquiredInfo{
+			Source: source, Name: "a", Owner: "me", Mode: "shared", TTL: time.Minute, Deadline: deadline, Fence: 7,
 		})
 		advance(time.Second)
 		wantError(t, "Renew", lock.Renew(t.Context(), time.Hour))
-		want("renewed", locker.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: start.Add(time.Second + time.Hour)})
+		want("renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Hour, Deadline: start.Add(time.Second + time.Hour)})
 		l.answer = refusing(io.EOF).answer
 		err := lock.Renew(t.Context(), 0)
-		want("renewed", locker.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: start.Add(time.Second + time.Hour), Err: err})
+		want("renewed", locktrace.RenewedInfo{Source: source, Name: "a", TTL: time.Minute, Deadline: start.Add(time.Second + time.Hour), Err: err})
 		wantError(t, "Renew", err, io.EOF)
 		l.answer = nil
 		wantError(t, "Release", lock.Release(t.Context()))
-		want("released", locker.ReleasedInfo{Source: source, Name: "a", Mode: locker.Shared, Held: time.Second})
+		want("released", locktrace.ReleasedInfo{Source: source, Name: "a", Mode: "shared", Held: time.Second})
 		if want := []string{"acquired", "renewed", "renewed", "released"}; !slices.Equal(r.events, want) {
 			t.Errorf("events %v, want %v: a released lock is not lost", r.events, want)
 		}
@@ -153,7 +155,7 @@ func TestLossIsTraced(t *testing.T) {
 		want []error
 		held time.Duration
 	}{
-		"marked":               {func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, io.EOF) }, []error{locker.ErrLost, io.EOF}, 0},
+		"marked":               {func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(io.EOF) }, []error{locker.ErrLost, io.EOF}, 0},
 		"found out by Renew":   {func(t *testing.T, lock *locker.Lock) { _ = lock.Renew(t.Context(), 0) }, []error{locker.ErrLost}, 0},
 		"nobody looks":         {func(*testing.T, *locker.Lock) { advance(time.Hour) }, []error{locker.ErrLost}, time.Minute},
 		"somebody waits":       {func(_ *testing.T, lock *locker.Lock) { <-lock.Done(); advance(1) }, []error{locker.ErrLost}, time.Minute},
@@ -162,9 +164,9 @@ func TestLossIsTraced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var lost []locker.LostInfo
-				ctx := locker.WithTrace(t.Context(), &locker.Trace{Lost: func(_ context.Context, info locker.LostInfo) { lost = append(lost, info) }})
-				lock := locker.NewLock(ctx, locker.Grant{
+				var lost []locktrace.LostInfo
+				ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info) }})
+				lock := locker.NewLock(ctx, lease.Grant{
 					Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Minute),
 				}, refusing(locker.ErrNotHeld))
 				tt.end(t, lock)
@@ -184,11 +186,11 @@ func TestTraceWithoutSource(t *testing.T) {
 	t.Parallel()
 	var r recorder
 	failed := errors.New("failed")
-	lock := locker.NewLock(locker.WithTrace(t.Context(), r.trace("")), locker.Grant{Name: "a", Token: secret},
-		leaseFunc(func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, failed }))
+	lock := locker.NewLock(locktrace.With(t.Context(), r.trace("")), lease.Grant{Name: "a", Token: secret},
+		leaseFunc(func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, failed }))
 	err := lock.Release(t.Context())
 	wantError(t, "Release", err, failed)
-	if info, ok := r.last.(locker.ReleasedInfo); !ok || info.Source != (locker.Source{}) || !errors.Is(info.Err, failed) {
+	if info, ok := r.last.(locktrace.ReleasedInfo); !ok || info.Source != (locktrace.Source{}) || !errors.Is(info.Err, failed) {
 		t.Errorf("reported %+v", r.last)
 	}
 }
@@ -196,14 +198,14 @@ func TestTraceWithoutSource(t *testing.T) {
 // Who does not trace pays nothing: a Lock is one allocation, and the ctx of an operation another.
 func TestTraceCostsNothingWhenAbsent(t *testing.T) {
 	ctx := context.Background()
-	var l locker.Lease = leaseFunc(func(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, nil })
-	g := locker.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}
+	var l lease.Lease = leaseFunc(func(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil })
+	g := lease.Grant{Name: "a", Token: secret, TTL: time.Minute, Deadline: time.Now().Add(time.Hour)}
 	lock := locker.NewLock(ctx, g, l)
 	for name, tt := range map[string]struct {
 		want float64
 		f    func()
 	}{
-		"TraceFrom":                  {0, func() { _ = locker.TraceFrom(ctx) }},
+		"TraceFrom":                  {0, func() { _ = locktrace.From(ctx) }},
 		"Renew":                      {1, func() { _ = lock.Renew(ctx, 0) }},
 		"Err, Deadline, Fence, Mode": {0, func() { _, _, _, _ = lock.Err(), lock.Deadline(), lock.Fence(), lock.Mode() }},
 		"NewLock and Release":        {1, func() { _ = locker.NewLock(ctx, g, l).Release(ctx) }},

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // skewed is a time whose clocks disagree: it is at wall by the wall clock and at mono by the monotonic one. So is a Deadline
@@ -45,8 +46,8 @@ func TestDeadlineByBothClocks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			l := &lease{}
-			lock := locker.NewLock(t.Context(), locker.Grant{
+			l := &fakeLease{}
+			lock := locker.NewLock(t.Context(), lease.Grant{
 				Name: "a", Token: secret, TTL: hour, Deadline: skewed(in(tt.wall), in(tt.mono)),
 			}, l)
 			if got := closed(lock.Done()); got != tt.ended {
@@ -73,7 +74,7 @@ func TestDoneByBothClocks(t *testing.T) {
 		"monotonic clock sooner": skewed(in(time.Hour), in(20*time.Millisecond)),
 		"no monotonic clock":     in(20 * time.Millisecond).Round(0),
 	} {
-		lock := locker.NewLock(t.Context(), locker.Grant{Name: "a", Token: secret, TTL: time.Hour, Deadline: deadline}, &lease{})
+		lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: secret, TTL: time.Hour, Deadline: deadline}, &fakeLease{})
 		select {
 		case <-lock.Done():
 		case <-time.After(10 * time.Second):

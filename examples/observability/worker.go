@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
@@ -89,7 +90,7 @@ func (w *worker) report(ctx context.Context, others team) (err error) {
 	ctx, end := w.span(ctx, "daily report")
 	defer func() { end(err) }()
 	renewed := make(chan struct{}, 1)
-	traced := locker.WithTrace(ctx, &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) {
+	traced := locktrace.With(ctx, &locktrace.Trace{Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
 		if info.Err == nil {
 			select {
 			case renewed <- struct{}{}:

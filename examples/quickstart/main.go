@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/providers/redigo"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
@@ -203,8 +204,8 @@ func (w *worker) work(ctx context.Context, rounds int) error {
 // traced returns a context whose acquisitions are logged: each holder that is waited for, once.
 func (w *worker) traced(ctx context.Context) context.Context {
 	var last string
-	return locker.WithTrace(ctx, &locker.Trace{
-		Waiting: func(_ context.Context, info locker.WaitingInfo) {
+	return locktrace.With(ctx, &locktrace.Trace{
+		Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 			var held *locker.ContentionError
 			if !errors.As(info.Err, &held) {
 				return
@@ -214,7 +215,7 @@ func (w *worker) traced(ctx context.Context) context.Context {
 				w.log.printf(w.name, "waits", "for %s", holder)
 			}
 		},
-		Lost: func(_ context.Context, info locker.LostInfo) { w.log.printf(w.name, "LOST", "%v", info.Err) },
+		Lost: func(_ context.Context, info locktrace.LostInfo) { w.log.printf(w.name, "LOST", "%v", info.Err) },
 	})
 }
 

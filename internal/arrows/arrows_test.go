@@ -18,6 +18,13 @@ const (
 	rueidis   = "github.com/redis/rueidis"
 )
 
+// Packages that come with locker.
+const (
+	lease = "locker/lease"
+	trace = "locker/locktrace"
+	text  = "locker/internal/text"
+)
+
 // An arrow says what may come into a program with the packages that it imports; the standard library always may.
 type arrow struct {
 	program []string // what the program imports; "." is the module's own package
@@ -37,30 +44,39 @@ var arrows = []arrow{
 		why:     "an adapter takes on the contract and the toolkit, and nothing else",
 	},
 	{
+		program: []string{"locker/locktrace"},
+		why:     "callbacks for events bring nothing with them",
+	},
+	{
+		program: []string{"locker/lease"},
+		with:    []string{"locker/locktrace", "locker/internal/..."},
+		why:     "what strategies and middleware work with knows neither a Lock nor a driver",
+	},
+	{
 		program: []string{"locker"},
-		with:    []string{"locker/driver"},
+		with:    []string{"locker/driver", "locker/lease", "locker/locktrace", "locker/internal/..."},
 		why:     "code that is given a Locker gets no dependency with it",
 	},
 	{
 		program: []string{"locker/lockertest"},
-		with:    []string{"locker", "locker/driver"},
+		with:    []string{"locker", "locker/driver", lease, trace, text},
 		why:     "a unit test with the double needs neither a client nor a server",
 	},
 	{
 		program: []string{"locker", "providers/goredis"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
+		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
 		outside: []string{goredis},
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
 		program: []string{"locker", "providers/redigo"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
+		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
 		outside: []string{redigo},
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
 		program: []string{"locker", "providers/rueidis"},
-		with:    []string{"locker/driver", "locker/driver/adapter"},
+		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
 		outside: []string{rueidis},
 		why:     "a program links the client that it chose, and no other",
 	},
@@ -84,67 +100,67 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"strategies/reentrant"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/internal/...", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
 		program: []string{"strategies/keylock"},
-		with:    []string{"locker", "locker/driver", "strategies/keylock/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/keylock/..."},
 		why:     "whoever writes a strategy takes on no client",
 	},
 	{
 		program: []string{"strategies/redlock"},
-		with:    []string{"locker", "locker/driver"},
+		with:    []string{"locker", "locker/driver", lease, trace, text},
 		why:     "a quorum composes over any Locker, so it knows no strategy and no client",
 	},
 	{
 		program: []string{"strategies/rwhash"},
-		with:    []string{"locker", "locker/driver", "strategies/internal/...", "strategies/keylock/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/internal/...", "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
 		program: []string{"strategies/single"},
-		with:    []string{"locker", "locker/driver", "strategies/keylock/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
 		program: []string{"strategies/watchdog"},
-		with:    []string{"locker", "locker/driver"},
+		with:    []string{"locker", "locker/driver", lease, trace, text},
 		why:     "it renews over any Locker, so it does not know that there is a Redis",
 	},
 	{
 		program: []string{"middleware/retry"},
-		with:    []string{"locker", "locker/driver"},
+		with:    []string{"locker", "locker/driver", lease, trace, text},
 		outside: []string{backoff},
 		why:     "waiting takes backoff policies and nothing more",
 	},
 	{
 		program: []string{"middleware/logging"},
-		with:    []string{"locker", "locker/driver", "middleware/internal/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "middleware/internal/..."},
 		why:     "log/slog is in the standard library",
 	},
 	{
 		program: []string{"middleware/metrics"},
-		with:    []string{"locker", "locker/driver", "middleware/internal/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "middleware/internal/..."},
 		outside: []string{otel, semconv},
 		why:     "a library needs OpenTelemetry's API; the SDK is the program's choice",
 	},
 	{
 		program: []string{"middleware/tracing"},
-		with:    []string{"locker", "locker/driver", "middleware/internal/..."},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "middleware/internal/..."},
 		outside: []string{otel, semconv},
 		why:     "a library needs OpenTelemetry's API; the SDK is the program's choice",
 	},
 	{
 		program: []string{"locker", "providers/goredis", "middleware/logging", "middleware/metrics", "middleware/tracing"},
-		with:    []string{"locker/driver", "locker/driver/adapter", "middleware/internal/..."},
+		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text, "middleware/internal/..."},
 		outside: []string{goredis, otel, semconv},
 		why:     "a program that is observed links the exporters that it chose, and no other",
 	},
 	{
 		program: []string{"."},
 		with: []string{
-			"locker", "locker/driver", "middleware/retry", "strategies/keylock/...", "strategies/single", "strategies/watchdog",
+			"locker", "locker/driver", lease, trace, text, "middleware/retry", "strategies/keylock/...", "strategies/single", "strategies/watchdog",
 		},
 		outside: []string{backoff},
 		why:     "the usual chain leaves the client to the program, and telemetry out",

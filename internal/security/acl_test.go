@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 const document = "../../SECURITY.md"
@@ -221,7 +222,7 @@ func TestACLThatAllowsLess(t *testing.T) {
 					t.Fatal(err)
 				}
 				waiting, waited := make(chan struct{}, 1000), make(chan error, 1)
-				ctx := locker.WithTrace(t.Context(), &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { waiting <- struct{}{} }})
+				ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { waiting <- struct{}{} }})
 				go func() {
 					second, err := l.Acquire(ctx, locker.Request{Name: name, MaxWait: patience})
 					waited <- errors.Join(err, second.Release(ctx))

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -41,7 +42,7 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 				Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
 			})))
 			subscribed := make(chan struct{}, others)
-			ctx := locker.WithTrace(t.Context(), &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+			ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 				if info.Subscribed {
 					select {
 					case subscribed <- struct{}{}:

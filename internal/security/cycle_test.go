@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
@@ -166,14 +168,14 @@ func (c *cycle) takeOver(req locker.Request) {
 		if !c.check(err, "resume") {
 			return
 		}
-		var lease locker.Lease
-		locker.WrapLease(resumed, func(l locker.Lease) locker.Lease { lease = l; return l })
+		var inner lease.Lease
+		resumed.Hold().Wrap(func(l lease.Lease) lease.Lease { inner = l; return l })
 		if !last {
-			_, err = lease.Do(c.ctx, locker.Op{Kind: locker.OpGiveBack})
+			_, err = inner.Do(c.ctx, lease.Op{Kind: lease.OpGiveBack})
 			c.check(err, "give back")
 			continue
 		}
-		_, err = lease.Do(c.ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: resumed.Fence() + 1})
+		_, err = inner.Do(c.ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
 		c.check(err, "raise fence")
 		c.check(resumed.Release(c.ctx), "release")
 	}
@@ -193,7 +195,7 @@ func (c *cycle) wait(req locker.Request) {
 		return
 	}
 	subscribed := make(chan struct{}, 1)
-	ctx := locker.WithTrace(c.ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+	ctx := locktrace.With(c.ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 		if info.Subscribed {
 			select {
 			case subscribed <- struct{}{}:
@@ -222,7 +224,7 @@ func (c *cycle) wait(req locker.Request) {
 // watch holds under the watchdog until that has renewed.
 func (c *cycle) watch(req locker.Request) {
 	renewed := make(chan error, 1)
-	ctx := locker.WithTrace(c.ctx, &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) {
+	ctx := locktrace.With(c.ctx, &locktrace.Trace{Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
 		select {
 		case renewed <- info.Err:
 		default:

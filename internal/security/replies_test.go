@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -48,7 +49,7 @@ func TestRepliesThatRepeatArguments(t *testing.T) {
 					t.Errorf("%d tokens were sent, want one for each hold", len(drv.tokens))
 				}
 				for _, token := range drv.tokens {
-					if i := strings.Index(printed, token[:locker.TokenLen/2]); i >= 0 {
+					if i := strings.Index(printed, token[:lease.TokenLen/2]); i >= 0 {
 						t.Fatalf("a token is printed: %q", printed[max(i-300, 0):min(i+100, len(printed))])
 					}
 				}
@@ -144,7 +145,7 @@ func (r *tokenRecorder) record(args ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, arg := range args {
-		if token, _, _ := strings.Cut(arg, "|"); len(token) == locker.TokenLen && !slices.Contains(r.tokens, token) {
+		if token, _, _ := strings.Cut(arg, "|"); len(token) == lease.TokenLen && !slices.Contains(r.tokens, token) {
 			r.tokens = append(r.tokens, token)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // A token is 128 bits as crypto/rand gave them.
@@ -16,7 +16,7 @@ func TestTokens(t *testing.T) { //nolint:paralleltest // it replaces the process
 	defer func() { rand.Reader = source }()
 	raw := []byte("sixteen bytes !!")
 	rand.Reader = bytes.NewReader(raw)
-	if got, want := locker.NewToken(), base64.RawURLEncoding.EncodeToString(raw); got != want || len(got) != locker.TokenLen {
+	if got, want := lease.NewToken(), base64.RawURLEncoding.EncodeToString(raw); got != want || len(got) != lease.TokenLen {
 		t.Errorf("the token %q is not made of what crypto/rand gave, which would be %q", got, want)
 	}
 	rand.Reader = source
@@ -24,7 +24,7 @@ func TestTokens(t *testing.T) { //nolint:paralleltest // it replaces the process
 	var ones, zeros [16]byte
 	seen := map[string]bool{}
 	for range 1000 {
-		text := locker.NewToken()
+		text := lease.NewToken()
 		bits, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || len(bits) != len(ones) || seen[text] {
 			t.Fatalf("the token %q: %v; it was seen before: %v", text, err, seen[text])

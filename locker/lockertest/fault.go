@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // errExpired is what ends the Locks of Expire.
@@ -14,11 +15,11 @@ var errExpired = errors.New("expired by the test")
 type faults struct{ acquire, renew, release []error }
 
 // of takes the error that is due for an operation on a hold, or nil.
-func (f *faults) of(kind locker.OpKind) error {
+func (f *faults) of(kind lease.OpKind) error {
 	switch kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		return next(&f.renew)
-	case locker.OpRelease, locker.OpGiveBack:
+	case lease.OpRelease, lease.OpGiveBack:
 		return next(&f.release)
 	default:
 		return nil
@@ -84,7 +85,7 @@ func (l *Locker) Expire(name string) bool {
 		lock := h.lock
 		l.mu.Unlock()
 		if lock != nil {
-			locker.MarkLost(lock, errExpired)
+			lock.Hold().MarkLost(errExpired)
 		}
 	}
 	return len(dropped) > 0

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 var errFirst, errSecond = errors.New("first failure"), errors.New("second failure")
@@ -118,8 +120,8 @@ func TestExpire(t *testing.T) {
 func TestExpireDuringAcquire(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{
-		Acquired: func(context.Context, locker.AcquiredInfo) { l.Expire("a") },
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{
+		Acquired: func(context.Context, locktrace.AcquiredInfo) { l.Expire("a") },
 	})
 	lock, err := l.Acquire(ctx, locker.Request{Name: "a"})
 	if err != nil {
@@ -180,9 +182,9 @@ func panics(t *testing.T, f func()) {
 
 // giveBack undoes an attempt as a quorum does whose other nodes failed.
 func giveBack(lock *locker.Lock) (err error) {
-	locker.WrapLease(lock, func(lease locker.Lease) locker.Lease {
-		_, err = lease.Do(context.Background(), locker.Op{Kind: locker.OpGiveBack})
-		return lease
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		_, err = inner.Do(context.Background(), lease.Op{Kind: lease.OpGiveBack})
+		return inner
 	})
 	return err
 }

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // source is what traces name.
-var source = locker.Source{Strategy: "lockertest", Client: "memory"}
+var source = locktrace.Source{Strategy: "lockertest", Client: "memory"}
 
 // hold is one hold and its lease. Locker.mu guards it.
 type hold struct {
@@ -30,7 +32,7 @@ type hold struct {
 
 // begin gives the hold its token, its lease, and its fencing token if it is to have one.
 func (h *hold) begin(ttl time.Duration, fenced bool) {
-	h.token, h.ttl = locker.NewToken(), ttl.Truncate(time.Millisecond)
+	h.token, h.ttl = lease.NewToken(), ttl.Truncate(time.Millisecond)
 	h.end = time.Now().Add(h.ttl)
 	if fenced {
 		h.tenures.fence++
@@ -45,53 +47,53 @@ func (h *hold) extend(end time.Time) {
 	}
 }
 
-func (h *hold) grant() locker.Grant {
+func (h *hold) grant() lease.Grant {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
-	return locker.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.end, Fence: h.fence}
+	return lease.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.end, Fence: h.fence}
 }
 
-// Source implements locker.Sourced.
-func (h *hold) Source() locker.Source { return source }
+// Source implements lease.Sourced.
+func (h *hold) Source() locktrace.Source { return source }
 
-// Do implements locker.Lease.
-func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if err := ended(ctx); err != nil && op.Kind != locker.OpRelease && op.Kind != locker.OpGiveBack {
-		return locker.Term{}, err
+// Do implements lease.Lease.
+func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if err := ended(ctx); err != nil && op.Kind != lease.OpRelease && op.Kind != lease.OpGiveBack {
+		return lease.Term{}, err
 	}
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
 	if err := h.locks.faults.of(op.Kind); err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	holds := h.tenures.live()
 	if !slices.Contains(holds, h) {
-		return locker.Term{}, locker.ErrLost
+		return lease.Term{}, locker.ErrLost
 	}
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
-	case locker.OpRelease, locker.OpGiveBack:
-		if op.Kind == locker.OpGiveBack && h.over != nil {
+	case lease.OpRelease, lease.OpGiveBack:
+		if op.Kind == lease.OpGiveBack && h.over != nil {
 			h.over.extend(h.end)
 			h.tenures.holds[slices.Index(holds, h)] = h.over
 			break
 		}
 		h.tenures.holds = slices.DeleteFunc(holds, func(other *hold) bool { return other == h })
-	case locker.OpConvert:
+	case lease.OpConvert:
 		if op.Mode == locker.Exclusive && len(holds) > 1 {
 			others := slices.DeleteFunc(slices.Clone(holds), func(other *hold) bool { return other == h })
-			return locker.Term{}, refusal(h.name, others)
+			return lease.Term{}, refusal(h.name, others)
 		}
 		h.mode = op.Mode
-	case locker.OpRaiseFence:
+	case lease.OpRaiseFence:
 		if h.fence == 0 {
-			return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
+			return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 		}
 		h.fence = max(h.fence, op.Fence)
 		h.tenures.fence = max(h.tenures.fence, op.Fence)
 	default:
-		return locker.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
-	return locker.Term{Deadline: h.end, Fence: h.fence}, nil
+	return lease.Term{Deadline: h.end, Fence: h.fence}, nil
 }

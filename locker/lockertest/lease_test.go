@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
@@ -125,14 +126,14 @@ func TestFences(t *testing.T) {
 func TestRaiseFence(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	var lease locker.Lease
+	var inner lease.Lease
 	grab := func(lock *locker.Lock) *locker.Lock {
-		locker.WrapLease(lock, func(in locker.Lease) locker.Lease { lease = in; return in })
+		lock.Hold().Wrap(func(in lease.Lease) lease.Lease { inner = in; return in })
 		return lock
 	}
 	lock := grab(acquire(t, l, locker.Request{Name: "a", Fenced: true}))
 	raise := func(to int64) (int64, error) {
-		term, err := lease.Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: to})
+		term, err := inner.Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 		return term.Fence, err
 	}
 	for _, tt := range []struct{ to, want int64 }{{7, 7}, {5, 7}} {
@@ -151,7 +152,7 @@ func TestRaiseFence(t *testing.T) {
 	if _, err := raise(2); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("raise where there is no fence: %v, want ErrUnsupported", err)
 	}
-	if _, err := lease.Do(t.Context(), locker.Op{Kind: 99}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := inner.Do(t.Context(), lease.Op{Kind: 99}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("unknown operation: %v, want ErrUnsupported", err)
 	}
 }

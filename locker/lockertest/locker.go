@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // Locker is a locker.Locker and a locker.Inspector in memory. The zero Locker is ready. It is safe for concurrent use.
@@ -33,14 +35,14 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		op = "resume"
 	}
 	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
-		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
+		req.Owner, _ = lease.OwnerFrom(ctx, req.Name)
 	}
 	if err := check(ctx, req); err != nil {
 		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
 	}
 	h, err := l.attempt(req)
-	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locker.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode, Sends: 1, Err: err})
+	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
+		t.Attempt(ctx, locktrace.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode.String(), Sends: 1, Err: err})
 	}
 	if err != nil {
 		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
@@ -107,7 +109,7 @@ func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 	expired := h.expired
 	l.mu.Unlock()
 	if expired {
-		locker.MarkLost(lock, errExpired)
+		lock.Hold().MarkLost(errExpired)
 	}
 	return lock
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func acquire(t *testing.T, l locker.Locker, req locker.Request) *locker.Lock {
@@ -269,14 +270,14 @@ func TestCancelledCtx(t *testing.T) {
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
-	var attempts []locker.AttemptInfo
-	var acquired []locker.AcquiredInfo
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{
-		Attempt: func(_ context.Context, info locker.AttemptInfo) {
+	var attempts []locktrace.AttemptInfo
+	var acquired []locktrace.AcquiredInfo
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{
+		Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
 			inspect(t, l, info.Name) // a callback may use the Locker
 			attempts = append(attempts, info)
 		},
-		Acquired: func(_ context.Context, info locker.AcquiredInfo) {
+		Acquired: func(_ context.Context, info locktrace.AcquiredInfo) {
 			inspect(t, l, info.Name)
 			acquired = append(acquired, info)
 		},

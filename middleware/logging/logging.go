@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -16,7 +17,7 @@ import (
 type log struct {
 	cfg      Config
 	observer *observe.Observer[state]
-	trace    *locker.Trace // of holds
+	trace    *locktrace.Trace // of holds
 }
 
 // state is what is remembered of an acquisition, and of the hold that comes of it.
@@ -38,7 +39,7 @@ func newLog(cfg Config) *log {
 	l.observer = observe.NewObserver(observe.Hooks[state]{
 		Contended: l.contended, Waiting: l.waiting, NodeFailing: l.nodeFailing, NodeRecovered: l.nodeRecovered,
 	})
-	l.trace = &locker.Trace{Renewed: l.renewed, Released: l.released, Lost: l.lost}
+	l.trace = &locktrace.Trace{Renewed: l.renewed, Released: l.released, Lost: l.lost}
 	return l
 }
 
@@ -62,7 +63,7 @@ func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.
 }
 
 // waiting sets the alarm for a slow wait, at the first one.
-func (l *log) waiting(a *acquisition, _ locker.WaitingInfo) {
+func (l *log) waiting(a *acquisition, _ locktrace.WaitingInfo) {
 	if a.Data.slow != nil {
 		return
 	}
@@ -130,29 +131,29 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 		}
 	}
 	if r.Outcome == observe.Acquired {
-		locker.TraceLock(a, lock, l.trace)
+		lock.Hold().Trace(a, l.trace)
 	}
 }
 
-func (l *log) lost(ctx context.Context, info locker.LostInfo) {
+func (l *log) lost(ctx context.Context, info locktrace.LostInfo) {
 	if !l.observer.Of(ctx).Data.lost.Swap(true) {
 		l.logEnd(ctx, "lock lost", info.Source, info.Name, info.Mode, info.Held, observe.Lost, info.Err)
 	}
 }
 
 // released tells of a release that did not do what it should; of a loss only if nobody did.
-func (l *log) released(ctx context.Context, info locker.ReleasedInfo) {
+func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
 	switch outcome := observe.OfRelease(info.Err); outcome {
 	case observe.Released:
 	case observe.Lost:
-		l.lost(ctx, locker.LostInfo(info))
+		l.lost(ctx, locktrace.LostInfo(info))
 	default:
 		l.logEnd(ctx, "lock release failed", info.Source, info.Name, info.Mode, info.Held, outcome, info.Err)
 	}
 }
 
 func (l *log) logEnd(
-	ctx context.Context, message string, source locker.Source, name string, mode locker.Mode, held time.Duration, outcome observe.Outcome, err error,
+	ctx context.Context, message string, source locktrace.Source, name, mode string, held time.Duration, outcome observe.Outcome, err error,
 ) {
 	attrs := append(holdAttrs(source, name, mode), slog.String("outcome", string(outcome)), slog.Duration("held", held))
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
@@ -160,13 +161,13 @@ func (l *log) logEnd(
 
 // renewed logs that renewals of a lock begin to fail, and that they work again. A loss has a record
 // of its own.
-func (l *log) renewed(ctx context.Context, info locker.RenewedInfo) {
+func (l *log) renewed(ctx context.Context, info locktrace.RenewedInfo) {
 	if errors.Is(info.Err, locker.ErrNotHeld) || errors.Is(info.Err, locker.ErrInvalid) {
 		return
 	}
 	a := l.observer.Of(ctx)
 	failures, lasted := a.Data.count(info.Err != nil)
-	attrs := holdAttrs(info.Source, info.Name, a.Data.mode)
+	attrs := holdAttrs(info.Source, info.Name, a.Data.mode.String())
 	switch {
 	case info.Err != nil && failures == 1:
 		attrs = append(attrs, slog.Duration("left", time.Until(info.Deadline)))
@@ -197,17 +198,17 @@ func (s *state) count(failed bool) (failures int, lasted time.Duration) {
 }
 
 // nodeFailing reports that a node of a quorum began to fail.
-func (l *log) nodeFailing(ctx context.Context, info locker.NodeInfo) {
+func (l *log) nodeFailing(ctx context.Context, info locktrace.NodeInfo) {
 	l.log(ctx, l.cfg.FailingLevel, "redlock node fails", l.failure(nodeAttrs(info), info.Err)...)
 }
 
 // nodeRecovered reports that it answers again.
-func (l *log) nodeRecovered(ctx context.Context, info locker.NodeInfo) {
+func (l *log) nodeRecovered(ctx context.Context, info locktrace.NodeInfo) {
 	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered", append(nodeAttrs(info), slog.Duration("failed_for", info.For))...)
 }
 
 // nodeAttrs returns which node of a quorum changed, and how many fail now.
-func nodeAttrs(info locker.NodeInfo) []slog.Attr {
+func nodeAttrs(info locktrace.NodeInfo) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.Int("node", info.Node))
 	if info.Name != "" {
@@ -218,9 +219,9 @@ func nodeAttrs(info locker.NodeInfo) []slog.Attr {
 }
 
 // holdAttrs returns which lock is held, and where.
-func holdAttrs(source locker.Source, name string, mode locker.Mode) []slog.Attr {
+func holdAttrs(source locktrace.Source, name, mode string) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 9)
-	return append(attrs, printable("lock", name), slog.String("mode", mode.String()), slog.String("strategy", source.Strategy),
+	return append(attrs, printable("lock", name), slog.String("mode", mode), slog.String("strategy", source.Strategy),
 		slog.String("provider", source.Client), slog.String("address", source.Address))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/logging"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -332,15 +333,15 @@ func TestNodes(t *testing.T) {
 	t.Parallel()
 	b := &book{}
 	mw := locker.Must(logging.New(logging.Config{Logger: b.logger()}))
-	source := locker.Source{Strategy: "redlock", Client: "go-redis", Address: "10.0.0.1:6379"}
-	var trace *locker.Trace
+	source := locktrace.Source{Strategy: "redlock", Client: "go-redis", Address: "10.0.0.1:6379"}
+	var trace *locktrace.Trace
 	var inside context.Context
 	_, _ = mw(mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-		inside, trace = ctx, locker.TraceFrom(ctx) //nolint:fatcontext // for what comes after the acquisition
-		trace.NodeFailing(ctx, locker.NodeInfo{Source: source, Node: 1, Name: "north", Nodes: 3, Failing: 1, Err: io.EOF})
+		inside, trace = ctx, locktrace.From(ctx) //nolint:fatcontext // for what comes after the acquisition
+		trace.NodeFailing(ctx, locktrace.NodeInfo{Source: source, Node: 1, Name: "north", Nodes: 3, Failing: 1, Err: io.EOF})
 		return nil, io.EOF
 	}))).Acquire(t.Context(), locker.Request{Name: "job"})
-	trace.NodeRecovered(inside, locker.NodeInfo{Source: source, Node: 1, Nodes: 3, For: time.Minute, Err: io.EOF})
+	trace.NodeRecovered(inside, locktrace.NodeInfo{Source: source, Node: 1, Nodes: 3, For: time.Minute, Err: io.EOF})
 	want := []string{
 		`level=WARN msg="redlock node fails" node=1 name=north provider=go-redis address=10.0.0.1:6379 nodes=3 failing=1 error_type=eof error=EOF`,
 		`level=INFO msg="redlock node recovered" node=1 provider=go-redis address=10.0.0.1:6379 nodes=3 failing=0 failed_for=1m0s`,

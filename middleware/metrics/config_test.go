@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
@@ -31,7 +32,7 @@ func TestInstruments(t *testing.T) {
 		_ = lock.Renew(t.Context(), 0)
 		server.Expire("job")
 		_, _ = m.middleware(t, metrics.Config{})(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locker.TraceFrom(ctx).NodeFailing(ctx, locker.NodeInfo{Err: io.EOF})
+			locktrace.From(ctx).NodeFailing(ctx, locktrace.NodeInfo{Err: io.EOF})
 			return nil, io.EOF
 		})).Acquire(t.Context(), locker.Request{Name: "job"})
 		data := m.data(t)
@@ -90,7 +91,7 @@ func TestNoSDK(t *testing.T) {
 	plain := testing.AllocsPerRun(200, func() { cycle(t, l, locker.Request{Name: "a"}) })
 	for name, cfg := range map[string]metrics.Config{"global": {}, "noop": {MeterProvider: noop.NewMeterProvider()}, "placeholder": {MeterProvider: otel.GetMeterProvider()}} {
 		m := locker.Must(metrics.New(cfg))(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			if locker.TraceFrom(ctx) != nil {
+			if locktrace.From(ctx) != nil {
 				t.Errorf("%s: a Trace is installed", name)
 			}
 			return l.Acquire(ctx, req)

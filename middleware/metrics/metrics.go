@@ -12,6 +12,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -39,14 +40,14 @@ func newMeter(cfg Config, in *instruments) *meter {
 		Waiters: func(a *observe.Acquisition[metric.MeasurementOption], change int64) {
 			in.waiting.Add(a, change, a.Data)
 		},
-		NodeFailing:   func(ctx context.Context, info locker.NodeInfo) { m.node(ctx, info, 1) },
-		NodeRecovered: func(ctx context.Context, info locker.NodeInfo) { m.node(ctx, info, 0) },
+		NodeFailing:   func(ctx context.Context, info locktrace.NodeInfo) { m.node(ctx, info, 1) },
+		NodeRecovered: func(ctx context.Context, info locktrace.NodeInfo) { m.node(ctx, info, 0) },
 	})
 	return m
 }
 
 // node records whether a node of a quorum fails. It is named as in the quorum's Config, by its address, or by its index.
-func (m *meter) node(ctx context.Context, info locker.NodeInfo, failing int64) {
+func (m *meter) node(ctx context.Context, info locktrace.NodeInfo, failing int64) {
 	m.nodesFailing.Record(ctx, failing, set(m.cfg.Attributes,
 		keyStrategy.String(info.Strategy), keyNode.String(observe.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
 }
@@ -119,7 +120,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	m.held.Add(ctx, 1, h.plain)
 	m.losses.Add(ctx, 0, h.plain) // a series that begins at one shows no increase
 	m.renewalFailures.Add(ctx, 0, h.plain)
-	locker.TraceLock(ctx, lock, &locker.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
+	lock.Hold().Trace(ctx, &locktrace.Trace{Renewed: h.renewed, Released: h.released, Lost: h.lost})
 }
 
 // hold is what is measured of one hold, from any goroutine.
@@ -131,7 +132,7 @@ type hold struct {
 	over  atomic.Bool
 }
 
-func (h *hold) renewed(ctx context.Context, info locker.RenewedInfo) {
+func (h *hold) renewed(ctx context.Context, info locktrace.RenewedInfo) {
 	if observe.Overtaken(info.Err) {
 		return
 	}
@@ -141,11 +142,11 @@ func (h *hold) renewed(ctx context.Context, info locker.RenewedInfo) {
 	}
 }
 
-func (h *hold) released(ctx context.Context, info locker.ReleasedInfo) {
+func (h *hold) released(ctx context.Context, info locktrace.ReleasedInfo) {
 	h.end(ctx, observe.OfRelease(info.Err), info.Err)
 }
 
-func (h *hold) lost(ctx context.Context, info locker.LostInfo) { h.end(ctx, observe.Lost, info.Err) }
+func (h *hold) lost(ctx context.Context, info locktrace.LostInfo) { h.end(ctx, observe.Lost, info.Err) }
 
 // end records the end of the hold, once: a lock that was lost may be released after that.
 func (h *hold) end(ctx context.Context, outcome observe.Outcome, err error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -346,7 +347,7 @@ func TestMisuse(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = mw(locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{Err: io.EOF})
+			locktrace.From(ctx).Waiting(ctx, locktrace.WaitingInfo{Err: io.EOF})
 			panic("x")
 		})).Acquire(t.Context(), locker.Request{Name: "a"})
 	}()
@@ -365,18 +366,18 @@ func TestNodes(t *testing.T) {
 	t.Parallel()
 	m := measure()
 	mw := m.middleware(t, metrics.Config{Attributes: []attribute.KeyValue{attribute.String("service", "billing")}})
-	source := locker.Source{Strategy: "redlock", Address: "10.0.0.1:6379"}
-	var trace *locker.Trace
+	source := locktrace.Source{Strategy: "redlock", Address: "10.0.0.1:6379"}
+	var trace *locktrace.Trace
 	var inside context.Context
 	quorum := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		inside, trace = ctx, locker.TraceFrom(ctx) //nolint:fatcontext // for what comes after the acquisition
-		trace.NodeFailing(ctx, locker.NodeInfo{Source: source, Node: 1, Name: "north", Err: io.EOF})
+		inside, trace = ctx, locktrace.From(ctx) //nolint:fatcontext // for what comes after the acquisition
+		trace.NodeFailing(ctx, locktrace.NodeInfo{Source: source, Node: 1, Name: "north", Err: io.EOF})
 		return lockertest.New().Acquire(ctx, req)
 	})
 	cycle(t, mw(mw(quorum)), locker.Request{Name: "job"})
-	trace.NodeFailing(inside, locker.NodeInfo{Source: source, Node: 2, Err: io.EOF})
-	trace.NodeFailing(inside, locker.NodeInfo{Source: locker.Source{Strategy: "redlock"}, Node: 3, Err: io.EOF})
-	trace.NodeRecovered(inside, locker.NodeInfo{Source: source, Node: 1, Name: "north"})
+	trace.NodeFailing(inside, locktrace.NodeInfo{Source: source, Node: 2, Err: io.EOF})
+	trace.NodeFailing(inside, locktrace.NodeInfo{Source: locktrace.Source{Strategy: "redlock"}, Node: 3, Err: io.EOF})
+	trace.NodeRecovered(inside, locktrace.NodeInfo{Source: source, Node: 1, Name: "north"})
 	equal(t, "nodes", slices.DeleteFunc(m.lines(t), func(line string) bool { return !strings.Contains(line, "nodes.failing") }), []string{
 		"holdfast.redlock.nodes.failing 0 node=north service=billing strategy=redlock",
 		"holdfast.redlock.nodes.failing 1 node=10.0.0.1:6379 service=billing strategy=redlock",

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // timing records how long attempts take. The first one may have dialed, so tooLate waits for a
@@ -162,7 +163,7 @@ func (qs *queues) released(name string) {
 	if q.known.here != nil {
 		q.known.here, q.known.at = nil, time.Now() // until now
 	}
-	q.wakeLeaders(locker.ByRelease, nil)
+	q.wakeLeaders(locktrace.ByRelease, nil)
 }
 
 // howLong returns how long attempts take.

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -21,10 +22,10 @@ import (
 type free struct{}
 
 func (free) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, locker.Grant{Name: req.Name, Token: "token"}, free{}), nil
+	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token"}, free{}), nil
 }
 
-func (free) Do(context.Context, locker.Op) (locker.Term, error) { return locker.Term{}, nil }
+func (free) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
 
 // BenchmarkUncontended is what retry adds to an acquire and a release that nobody competes with.
 func BenchmarkUncontended(b *testing.B) {

@@ -52,7 +52,7 @@
 // # What is not
 //
 // There is no order between processes: their first waiters compete, unless the strategy orders them
-// by [locker.WaitingFrom], as rwhash does. MaxAttempts and the Policy's end apply to a request's
+// by [lease.WaitingFrom], as rwhash does. MaxAttempts and the Policy's end apply to a request's
 // own attempts. While it queues behind others it sends none, and only MaxWait and ctx end its wait.
 //
 // A MaxWait that has passed matches [locker.ErrMaxWait], and not context.DeadlineExceeded unless

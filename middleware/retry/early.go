@@ -3,7 +3,7 @@ package retry
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // early is the state of the early attempts, which waiters with an owner make before their turn: one
@@ -127,7 +127,7 @@ func (q *queue) wakeOwner(owner string) {
 			if w.owner == owner && !w.trying {
 				w.setUnchecked(true)
 				if q.reentry.proven(owner) {
-					w.notify(locker.ByTurn)
+					w.notify(locktrace.ByTurn)
 				}
 			}
 		}

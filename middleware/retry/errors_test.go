@@ -12,12 +12,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 var (
 	errCut     = errors.New("connection cut")
-	handle     = locker.NewHandle(locker.Grant{Name: name, Token: "t"})
+	handle     = locker.NewHandle(lease.Grant{Name: name, Token: "t"})
 	errUnknown = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, errCut)
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -110,7 +111,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		s.held[req.Name] = map[*hold]bool{}
 	}
 	s.held[req.Name][h] = true
-	return locker.NewLock(ctx, locker.Grant{Name: req.Name, Token: "t", Owner: req.Owner, Mode: req.Mode, TTL: time.Hour}, h), nil
+	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "t", Owner: req.Owner, Mode: req.Mode, TTL: time.Hour}, h), nil
 }
 
 func (s *server) refusal(h *hold) error {
@@ -121,16 +122,16 @@ func (s *server) refusal(h *hold) error {
 	return fmt.Errorf("%w; %w", held, errHint)
 }
 
-// Do implements locker.Lease.
-func (h *hold) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+// Do implements lease.Lease.
+func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
-	case locker.OpRelease:
+	case lease.OpRelease:
 		h.s.free(h)
-		return locker.Term{}, nil
-	case locker.OpRenew:
-		return locker.Term{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil
+		return lease.Term{}, nil
+	case lease.OpRenew:
+		return lease.Term{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil
 	default:
-		return locker.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
 }
 

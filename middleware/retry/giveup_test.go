@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -280,7 +281,7 @@ func (e openError) Unwrap() error      { return e.error }
 // sourced is a Locker that reports its server.
 type sourced struct{ locker.Locker }
 
-func (sourced) Source() locker.Source { return locker.Source{Address: "192.0.2.7:6379"} }
+func (sourced) Source() locktrace.Source { return locktrace.Source{Address: "192.0.2.7:6379"} }
 
 // Who never got to send says what is known of the name.
 func TestGivingUpInTheQueue(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -43,7 +44,7 @@ func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
 		for _, req := range []locker.Request{
 			{Name: name, NoWait: true},
-			{Name: name, Resume: locker.NewHandle(locker.Grant{Name: name, Token: "t"})},
+			{Name: name, Resume: locker.NewHandle(lease.Grant{Name: name, Token: "t"})},
 		} {
 			lock, err := l.Acquire(t.Context(), req)
 			if err != nil {

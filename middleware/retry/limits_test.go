@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -24,7 +25,7 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 		name  string
 		cfg   func(s *server) retry.Config
 		inner func(s *server)
-		trace *locker.Trace
+		trace *locktrace.Trace
 	}{
 		{name: "inner Locker", inner: boom},
 		{name: "Goexit in the inner Locker", inner: func(*server) { runtime.Goexit() }},
@@ -34,7 +35,7 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 		{name: "BackOff", cfg: func(*server) retry.Config {
 			return retry.Config{Policy: func() backoff.BackOff { return (*backoff.ExponentialBackOff)(nil) }}
 		}},
-		{name: "Trace.Waiting", trace: &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { panic("boom") }}},
+		{name: "Trace.Waiting", trace: &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { panic("boom") }}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 				go func() {
 					ended := false
 					defer func() { panicked <- recover() != nil || !ended }()
-					ctx := locker.WithTrace(t.Context(), tt.trace)
+					ctx := locktrace.With(t.Context(), tt.trace)
 					_, _ = l.Acquire(ctx, locker.Request{Name: name, Note: "bad"})
 					ended = true
 				}()

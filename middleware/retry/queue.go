@@ -3,8 +3,8 @@ package retry
 import (
 	"sync"
 
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // queues are the queues of one wrapped Locker, one for each name that somebody is acquiring.
@@ -177,7 +177,7 @@ func (q *queue) advance(entering *waiter) {
 				leader.setUnchecked(false)
 			}
 			if leader != nil && leader != entering {
-				leader.notify(locker.ByTurn)
+				leader.notify(locktrace.ByTurn)
 			}
 		}
 	}
@@ -192,13 +192,13 @@ func (q *queue) advance(entering *waiter) {
 		q.admitted = next
 		next.setUnchecked(false)
 		if next != entering && !q.closed && !next.leads() {
-			next.notify(locker.ByTurn)
+			next.notify(locktrace.ByTurn)
 		}
 	}
 	if next := q.nextEarly(); next != nil && (q.early.waiter == nil || next != q.early.watcher) {
 		q.early.watcher = next
 		if next != entering {
-			next.notify(locker.ByTurn)
+			next.notify(locktrace.ByTurn)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (q *queue) open() {
 	}
 	q.closed = false
 	for w := q.line(true).first; w != nil && q.admits(w); w = w.behind {
-		w.notify(locker.ByTurn)
+		w.notify(locktrace.ByTurn)
 	}
 }
 
@@ -222,7 +222,7 @@ func (q *queue) admits(w *waiter) bool {
 }
 
 // wakeLeaders wakes the leaders, except except.
-func (q *queue) wakeLeaders(by locker.WakeReason, except *waiter) {
+func (q *queue) wakeLeaders(by locktrace.WakeReason, except *waiter) {
 	for i := range q.lines {
 		if w := q.lines[i].leader; w != nil && w != except {
 			w.notify(by)

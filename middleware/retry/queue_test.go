@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -325,7 +326,7 @@ func TestPastTheQueue(t *testing.T) {
 		waiting := s.begin(t.Context(), l, locker.Request{Note: "waiting", MaxWait: time.Second})
 		noWait := s.begin(t.Context(), l, locker.Request{Note: "no wait", NoWait: true, MaxWait: time.Hour})
 		noWait.wantError(t, 0, locker.ErrNotAcquired, errHint)
-		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewHandle(locker.Grant{Name: name, Token: "t"})})
+		resume := s.begin(t.Context(), l, locker.Request{Note: "resume", Resume: locker.NewHandle(lease.Grant{Name: name, Token: "t"})})
 		resume.wantError(t, 0, locker.ErrNotAcquired)
 		if waiting.done {
 			t.Error("the waiter has left")

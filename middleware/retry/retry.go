@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // retrier is a Locker that waits around one that does not.
@@ -119,7 +120,7 @@ func (a *acquisition) owner() string {
 	if a.req.Owner != "" {
 		return a.req.Owner
 	}
-	owner, _ := locker.OwnerFrom(a.ctx, a.req.Name)
+	owner, _ := lease.OwnerFrom(a.ctx, a.req.Name)
 	return owner
 }
 
@@ -128,7 +129,7 @@ func (a *acquisition) owner() string {
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
 	ctx, req, sent := a.ctx, a.req, time.Now()
 	if early {
-		ctx, req.NoWait = locker.WithoutWaiting(ctx), true
+		ctx, req.NoWait = lease.WithoutWaiting(ctx), true
 	}
 	a.attempts++
 	lock, failed := a.send(ctx, req)
@@ -224,7 +225,7 @@ func (a *acquisition) lasting(err error, refused bool) bool {
 // markWaiting tells the strategy, from the next attempt on, that this acquisition goes on waiting.
 func (a *acquisition) markWaiting() {
 	if !a.waiting {
-		a.waiting, a.ctx = true, locker.WithWaiting(a.ctx, a.start)
+		a.waiting, a.ctx = true, lease.WithWaiting(a.ctx, a.start)
 	}
 }
 
@@ -258,7 +259,7 @@ func (a *acquisition) server(known outcome) string {
 	if known.held != nil && !known.held.Channel.IsZero() {
 		return known.held.Channel.Info().Address
 	}
-	if sourced, ok := a.inner.(locker.Sourced); ok {
+	if sourced, ok := a.inner.(lease.Sourced); ok {
 		return sourced.Source().Address
 	}
 	return ""

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 const (
@@ -72,7 +72,7 @@ func (q *queue) subscribe(ctx context.Context, channel driver.Channel) {
 	switch {
 	case err == nil:
 		h.sub, h.wake = sub, wake
-		q.wakeLeaders(locker.BySubscription, nil)
+		q.wakeLeaders(locktrace.BySubscription, nil)
 	case !driver.Transient(err):
 		h.refused = channel
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -26,8 +27,8 @@ func (l *log) addf(format string, args ...any) {
 }
 
 func (l *log) trace(ctx context.Context, start time.Time) context.Context {
-	return locker.WithTrace(ctx, &locker.Trace{
-		Waiting: func(_ context.Context, i locker.WaitingInfo) {
+	return locktrace.With(ctx, &locktrace.Trace{
+		Waiting: func(_ context.Context, i locktrace.WaitingInfo) {
 			why := "in the queue"
 			switch {
 			case errors.Is(i.Err, locker.ErrNotAcquired):
@@ -37,7 +38,7 @@ func (l *log) trace(ctx context.Context, start time.Time) context.Context {
 			}
 			l.addf("%v: %s %v waits, %s, %d ahead, subscribed %v, for %v", time.Since(start), i.Name, i.Mode, why, i.Queued, i.Subscribed, i.For)
 		},
-		Woken: func(_ context.Context, i locker.WokenInfo) {
+		Woken: func(_ context.Context, i locktrace.WokenInfo) {
 			l.addf("%v: %s %v woken by %s after %v", time.Since(start), i.Name, i.Mode, i.By, i.Waited)
 		},
 	})

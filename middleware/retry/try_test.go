@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -34,7 +35,7 @@ func TestTryAgainstItsOwnProcess(t *testing.T) {
 					for time.Now().Before(end) {
 						var attempts int // of this call
 						var slowest time.Duration
-						ctx := locker.WithTrace(t.Context(), &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) {
+						ctx := locktrace.With(t.Context(), &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
 							attempts++
 							slowest = max(slowest, info.Elapsed)
 						}})

@@ -4,14 +4,14 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // await waits in the queue until it is time to send. entered: it has just entered; else it has made
 // an attempt.
 func (a *acquisition) await(entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
-	due, by := entered, locker.ByTurn
+	due, by := entered, locktrace.ByTurn
 	var began time.Time // of the waiting; zero: there was none yet
 	for {
 		now := time.Now()
@@ -45,18 +45,18 @@ func (a *acquisition) await(entered bool) (step, error) {
 
 // expected is what a waiter waits for.
 type expected struct {
-	wake     <-chan locker.WakeReason
+	wake     <-chan locktrace.WakeReason
 	released <-chan struct{} // nil: it hears of no releases
 	leads    bool
 	until    time.Time // when it asks again though it was told nothing; zero: it does not
-	by       locker.WakeReason
+	by       locktrace.WakeReason
 	tooLate  bool // to ask then
 }
 
 // expect says what to wait for. until is when to ask again for a turn; a leader looks again at a
 // time of its own.
 func (a *acquisition) expect(until, end time.Time) expected {
-	e := expected{until: until, by: locker.ByBackoff}
+	e := expected{until: until, by: locktrace.ByBackoff}
 	if e.wake, e.released, e.leads = a.place.listen(); !e.leads {
 		return e
 	}
@@ -69,8 +69,8 @@ func (a *acquisition) expect(until, end time.Time) expected {
 	return e
 }
 
-func (e expected) info(a *acquisition, now time.Time) locker.WaitingInfo {
-	info := locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, Subscribed: e.released != nil, Err: a.last.error(now)}
+func (e expected) info(a *acquisition, now time.Time) locktrace.WaitingInfo {
+	info := locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Subscribed: e.released != nil, Err: a.last.error(now)}
 	if !e.until.IsZero() {
 		info.For = e.until.Sub(now)
 	}
@@ -81,7 +81,7 @@ func (e expected) info(a *acquisition, now time.Time) locker.WaitingInfo {
 }
 
 // wakeUp waits for what is expected, and for the jitter behind it, or for the end of ctx.
-func (a *acquisition) wakeUp(e expected) (by locker.WakeReason) {
+func (a *acquisition) wakeUp(e expected) (by locktrace.WakeReason) {
 	var tick <-chan time.Time
 	if !e.until.IsZero() && !e.tooLate {
 		timer := time.NewTimer(time.Until(e.until))
@@ -91,13 +91,13 @@ func (a *acquisition) wakeUp(e expected) (by locker.WakeReason) {
 	select {
 	case by = <-e.wake:
 	case <-e.released:
-		by = locker.ByRelease
+		by = locktrace.ByRelease
 		a.place.pass(by)
 	case <-tick:
 		by = e.by
 	case <-a.ctx.Done():
 	}
-	if jitter := a.wakeJitter(); jitter > 0 && (by == locker.ByRelease || by == locker.ByLeaseEnd) {
+	if jitter := a.wakeJitter(); jitter > 0 && (by == locktrace.ByRelease || by == locktrace.ByLeaseEnd) {
 		a.sleep(rand.N(jitter))
 	}
 	return by
@@ -106,12 +106,12 @@ func (a *acquisition) wakeUp(e expected) (by locker.WakeReason) {
 // pause waits for the end of the policy's pause, outside the queue.
 func (a *acquisition) pause() error {
 	began := time.Now()
-	a.traceWaiting(locker.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode, For: a.pollAt.Sub(began), Err: a.last.error(began)})
+	a.traceWaiting(locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), For: a.pollAt.Sub(began), Err: a.last.error(began)})
 	a.sleep(a.pollAt.Sub(began))
 	if a.ctx.Err() != nil {
 		return a.giveUp(ended(a.ctx, a.caller))
 	}
-	a.traceWoken(locker.ByBackoff, began)
+	a.traceWoken(locktrace.ByBackoff, began)
 	return nil
 }
 
@@ -127,11 +127,11 @@ func (a *acquisition) sleep(d time.Duration) {
 
 // nextPoll is when a leader tries again though it was not told to: at the end of the policy's
 // pause, or of the lease.
-func (a *acquisition) nextPoll() (time.Time, locker.WakeReason) {
+func (a *acquisition) nextPoll() (time.Time, locktrace.WakeReason) {
 	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(a.pollAt) {
-		return end, locker.ByLeaseEnd
+		return end, locktrace.ByLeaseEnd
 	}
-	return a.pollAt, locker.ByBackoff
+	return a.pollAt, locktrace.ByBackoff
 }
 
 // wakeJitter is the Config's, or what the refusal asks for where that is more.
@@ -142,14 +142,14 @@ func (a *acquisition) wakeJitter() time.Duration {
 	return max(a.cfg.WakeJitter, a.last.held.Jitter)
 }
 
-func (a *acquisition) traceWaiting(info locker.WaitingInfo) {
-	if t := locker.TraceFrom(a.ctx); t != nil && t.Waiting != nil {
+func (a *acquisition) traceWaiting(info locktrace.WaitingInfo) {
+	if t := locktrace.From(a.ctx); t != nil && t.Waiting != nil {
 		t.Waiting(a.ctx, info)
 	}
 }
 
-func (a *acquisition) traceWoken(by locker.WakeReason, began time.Time) {
-	if t := locker.TraceFrom(a.ctx); t != nil && t.Woken != nil {
-		t.Woken(a.ctx, locker.WokenInfo{Name: a.req.Name, Mode: a.req.Mode, By: by, Waited: time.Since(began)})
+func (a *acquisition) traceWoken(by locktrace.WakeReason, began time.Time) {
+	if t := locktrace.From(a.ctx); t != nil && t.Woken != nil {
+		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by, Waited: time.Since(began)})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -156,7 +157,7 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 			t.Fatalf("Acquire: %v", err)
 		}
 		woken := 0
-		ctx, cancel := context.WithCancel(locker.WithTrace(t.Context(), &locker.Trace{Woken: func(context.Context, locker.WokenInfo) {
+		ctx, cancel := context.WithCancel(locktrace.With(t.Context(), &locktrace.Trace{Woken: func(context.Context, locktrace.WokenInfo) {
 			if woken++; woken < 3 {
 				s.publish(name + ":wake")
 				match(t, lock.Upgrade(t.Context()), []error{errors.ErrUnsupported}, nil)
@@ -194,8 +195,8 @@ func TestHeardForTheOthers(t *testing.T) {
 			}
 			return nil
 		}
-		ctx, cancel := context.WithCancel(locker.WithTrace(t.Context(), &locker.Trace{Woken: func(_ context.Context, i locker.WokenInfo) {
-			if i.By == locker.ByRelease {
+		ctx, cancel := context.WithCancel(locktrace.With(t.Context(), &locktrace.Trace{Woken: func(_ context.Context, i locktrace.WokenInfo) {
+			if i.By == locktrace.ByRelease {
 				elapse(100 * ms)
 			}
 		}}))

@@ -3,7 +3,7 @@ package retry
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // waiter is one place in a queue.
@@ -22,7 +22,7 @@ type waiter struct {
 	left          bool
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
-	wake chan locker.WakeReason
+	wake chan locktrace.WakeReason
 }
 
 // step is what a waiter does next.
@@ -65,7 +65,7 @@ func (w *waiter) begin(s step) {
 		w.trying, q.early.waiter, q.early.since = true, w, now
 		if next := q.nextEarly(); next != nil {
 			q.early.watcher = next
-			next.notify(locker.ByTurn) // it watches the time now
+			next.notify(locktrace.ByTurn) // it watches the time now
 		}
 		return // keep the wake-up: it may say that w leads now
 	}
@@ -75,7 +75,7 @@ func (w *waiter) begin(s step) {
 	}
 	select {
 	case <-q.subscription.wake:
-		q.wakeLeaders(locker.ByRelease, w)
+		q.wakeLeaders(locktrace.ByRelease, w)
 	default:
 	}
 }
@@ -110,23 +110,23 @@ func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
 }
 
 // notify puts by into w's channel unless there is a reason already.
-func (w *waiter) notify(by locker.WakeReason) {
+func (w *waiter) notify(by locktrace.WakeReason) {
 	select {
 	case w.channel() <- by:
 	default:
 	}
 }
 
-func (w *waiter) channel() chan locker.WakeReason {
+func (w *waiter) channel() chan locktrace.WakeReason {
 	if w.wake == nil {
-		w.wake = make(chan locker.WakeReason, 1)
+		w.wake = make(chan locktrace.WakeReason, 1)
 	}
 	return w.wake
 }
 
 // listen returns what w has to listen to while it waits. released is nil unless it leads and there
 // is a subscription.
-func (w *waiter) listen() (wake <-chan locker.WakeReason, released <-chan struct{}, leads bool) {
+func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan struct{}, leads bool) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -137,7 +137,7 @@ func (w *waiter) listen() (wake <-chan locker.WakeReason, released <-chan struct
 }
 
 // pass wakes the other leader with what w received from the subscription.
-func (w *waiter) pass(by locker.WakeReason) {
+func (w *waiter) pass(by locktrace.WakeReason) {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	w.queue.wakeLeaders(by, w)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -88,7 +89,7 @@ func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
 	a.span.End()
 }
 
-func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info locker.AttemptInfo) {
+func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info locktrace.AttemptInfo) {
 	a := &w.Data
 	outcome := observe.OfAcquire(ctx, info.Err)
 	attrs := make([]attribute.KeyValue, 0, 12)
@@ -112,7 +113,7 @@ func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info lo
 	}
 }
 
-func waiting(w *observe.Acquisition[acquisition], info locker.WaitingInfo) {
+func waiting(w *observe.Acquisition[acquisition], info locktrace.WaitingInfo) {
 	a := &w.Data
 	attrs := make([]attribute.KeyValue, 0, 6)
 	attrs = append(attrs, keyQueued.Int(info.Queued), keySubscribed.Bool(info.Subscribed))
@@ -125,6 +126,6 @@ func waiting(w *observe.Acquisition[acquisition], info locker.WaitingInfo) {
 	a.span.AddEvent("wait", with(attrs))
 }
 
-func woken(w *observe.Acquisition[acquisition], info locker.WokenInfo) {
+func woken(w *observe.Acquisition[acquisition], info locktrace.WokenInfo) {
 	w.Data.span.AddEvent("woken", with([]attribute.KeyValue{keyBy.String(string(info.By)), seconds(keyWaited, info.Waited)}))
 }

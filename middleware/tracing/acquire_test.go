@@ -19,7 +19,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
@@ -98,7 +100,7 @@ func TestOutcomes(t *testing.T) {
 			status: `Error: holdfast: acquire "job": invalid Request.Owner: 1025 bytes; allowed: at most 1024 bytes`,
 		},
 		{
-			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(locker.Grant{Name: "job", Token: "t"})}, span: "resume lock",
+			name: "resume of what is gone", req: locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "job", Token: "t"})}, span: "resume lock",
 			attrs:  "attempts=1 contended=false error.type=not_held lock.mode=exclusive lock.name=job outcome=error waited=0",
 			status: `Error: holdfast: resume "job": lock is not held`,
 		},
@@ -205,10 +207,10 @@ func TestEvents(t *testing.T) {
 }
 
 // source is a strategy that says where it comes from, and refuses.
-func source(s locker.Source, err error) locker.Locker {
+func source(s locktrace.Source, err error) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		if t := locker.TraceFrom(ctx); t != nil {
-			t.Attempt(ctx, locker.AttemptInfo{Source: s, Name: req.Name, Sends: 1, Err: err})
+		if t := locktrace.From(ctx); t != nil {
+			t.Attempt(ctx, locktrace.AttemptInfo{Source: s, Name: req.Name, Sends: 1, Err: err})
 		}
 		return nil, err
 	})
@@ -226,7 +228,7 @@ func TestServerAttributes(t *testing.T) {
 		"a.example:7000,b:7000": "db.system.name=redis server.address=a.example:7000,b:7000",
 	} {
 		r := record()
-		inner := source(locker.Source{Strategy: "single", Client: "go-redis", Address: address}, &locker.ContentionError{Name: "a"})
+		inner := source(locktrace.Source{Strategy: "single", Client: "go-redis", Address: address}, &locker.ContentionError{Name: "a"})
 		_, _ = r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
 		s := r.only(t, "acquire lock")
 		parts := strings.SplitN(attrs, " ", 2)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -71,11 +72,11 @@ func (t *tracer) ofLock(lock *locker.Lock) []attribute.KeyValue {
 	if t.cfg.ShowOwner {
 		attrs = append(attrs, named(keyOwner, lock.Owner()))
 	}
-	return append(t.ofSource(attrs, locker.SourceOf(lock)), t.cfg.Attributes...)
+	return append(t.ofSource(attrs, lock.Hold().Source()), t.cfg.Attributes...)
 }
 
 // ofSource appends where an event comes from; what the user says in Config.Attributes stands.
-func (t *tracer) ofSource(attrs []attribute.KeyValue, s locker.Source) []attribute.KeyValue {
+func (t *tracer) ofSource(attrs []attribute.KeyValue, s locktrace.Source) []attribute.KeyValue {
 	before := len(attrs)
 	if s.Strategy != "" {
 		attrs = append(attrs, keyStrategy.String(s.Strategy))

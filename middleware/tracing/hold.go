@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -36,17 +38,17 @@ func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 		return
 	}
 	a.hold.tracer, a.hold.span = a.tracer, span
-	locker.WrapContext(lock, func(ctx context.Context) context.Context { return trace.ContextWithSpan(ctx, span) })
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+	lock.Hold().WrapContext(func(ctx context.Context) context.Context { return trace.ContextWithSpan(ctx, span) })
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
 			return nil
 		}
-		return &lease{inner, span}
+		return &convertedLease{inner, span}
 	})
-	locker.TraceLock(ctx, lock, a.holds)
+	lock.Hold().Trace(ctx, a.holds)
 }
 
-func (h *hold) renewed(info locker.RenewedInfo) {
+func (h *hold) renewed(info locktrace.RenewedInfo) {
 	if observe.Overtaken(info.Err) {
 		return
 	}
@@ -76,16 +78,16 @@ func (h *hold) end(outcome observe.Outcome, err error) {
 	h.span.End()
 }
 
-// lease tells of conversions. It leaves all else alone.
-type lease struct {
-	locker.Lease
+// convertedLease adds an event to the span for each conversion. It leaves all else alone.
+type convertedLease struct {
+	lease.Lease
 	span trace.Span // of the hold
 }
 
-// Do implements locker.Lease.
-func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+// Do implements lease.Lease.
+func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	term, err := l.Lease.Do(ctx, op)
-	if op.Kind != locker.OpConvert {
+	if op.Kind != lease.OpConvert {
 		return term, err
 	}
 	attrs := []attribute.KeyValue{keyMode.String(op.Mode.String())}
@@ -101,13 +103,5 @@ func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
 	return term, strip(err)
 }
 
-// Unwrap lets renewals travel together.
-func (l *lease) Unwrap() locker.Lease { return l.Lease }
-
-// Source implements locker.Sourced.
-func (l *lease) Source() locker.Source {
-	if s, ok := l.Lease.(locker.Sourced); ok {
-		return s.Source()
-	}
-	return locker.Source{}
-}
+// Unwrap lets renewals be sent in batches.
+func (l *convertedLease) Unwrap() lease.Lease { return l.Lease }

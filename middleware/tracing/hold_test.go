@@ -16,7 +16,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -197,7 +199,7 @@ func TestWatchdogRenewals(t *testing.T) {
 				if err != nil {
 					t.Fatalf("Acquire: %v", err)
 				}
-				if locker.BatchOf(lock) != "batch" {
+				if lock.Hold().Batch() != "batch" {
 					t.Error("tracing keeps renewals from travelling together")
 				}
 				elapse(35 * time.Second)
@@ -219,19 +221,19 @@ type batched struct{ locker.Locker }
 func (b batched) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	lock, err := b.Locker.Acquire(ctx, req)
 	if err == nil {
-		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return batchedLease{l} })
+		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return batchedLease{l} })
 	}
 	return lock, err
 }
 
-type batchedLease struct{ locker.Lease }
+type batchedLease struct{ lease.Lease }
 
 func (batchedLease) Batch() any { return "batch" }
 
-func (batchedLease) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
+func (batchedLease) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
 	for i := range renewals {
 		r := &renewals[i]
-		r.Term, r.Err = r.Lease.Do(ctx, locker.Op{Kind: locker.OpRenew, TTL: r.TTL})
+		r.Term, r.Err = r.Lease.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: r.TTL})
 	}
 }
 
@@ -267,7 +269,7 @@ func TestReleaseOvertakesRenewal(t *testing.T) {
 	r := record()
 	inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 		lock, err := lockertest.New().Acquire(ctx, req)
-		locker.WrapLease(lock, func(l locker.Lease) locker.Lease { return &overtaken{l, lock} })
+		lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return &overtaken{l, lock} })
 		return lock, err
 	})
 	lock, err := r.middleware(tracing.Config{})(inner).Acquire(t.Context(), locker.Request{Name: "a"})
@@ -284,12 +286,12 @@ func TestReleaseOvertakesRenewal(t *testing.T) {
 
 // overtaken renews while the release is under way.
 type overtaken struct {
-	locker.Lease
+	lease.Lease
 	lock *locker.Lock
 }
 
-func (o *overtaken) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRelease {
+func (o *overtaken) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRelease {
 		_ = o.lock.Renew(ctx, 0)
 	}
 	return o.Lease.Do(ctx, op)
@@ -303,7 +305,7 @@ func TestLostBeforeHandOver(t *testing.T) {
 	l := locker.Chain(server, r.middleware(tracing.Config{}), func(inner locker.Locker) locker.Locker {
 		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			lock, err := inner.Acquire(ctx, req)
-			locker.MarkLost(lock, io.EOF)
+			lock.Hold().MarkLost(io.EOF)
 			return lock, err
 		})
 	})
@@ -353,8 +355,8 @@ func TestNotSampled(t *testing.T) {
 			if sc := trace.SpanContextFromContext(ctx); !sc.IsValid() || sc.IsSampled() {
 				t.Errorf("what the client does is below %v, want an unsampled span", sc)
 			}
-			if locker.TraceFrom(ctx) != nil || req.Note != "mine" {
-				t.Errorf("Trace %v, note %q", locker.TraceFrom(ctx), req.Note)
+			if locktrace.From(ctx) != nil || req.Note != "mine" {
+				t.Errorf("Trace %v, note %q", locktrace.From(ctx), req.Note)
 			}
 			return lockertest.New().Acquire(ctx, req)
 		}))

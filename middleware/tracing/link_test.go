@@ -11,7 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
@@ -154,10 +156,10 @@ func TestLinksAreBounded(t *testing.T) {
 	t.Parallel()
 	r := record()
 	l := r.middleware(tracing.Config{})(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		tr := locker.TraceFrom(ctx)
+		tr := locktrace.From(ctx)
 		for i := range 100 {
 			note := fmt.Sprintf("traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-%016x-01", i/2+1)
-			tr.Attempt(ctx, locker.AttemptInfo{Err: &locker.ContentionError{Name: "a", Note: note}})
+			tr.Attempt(ctx, locktrace.AttemptInfo{Err: &locker.ContentionError{Name: "a", Note: note}})
 		}
 		return nil, &locker.ContentionError{Name: "a", Note: req.Note} // its own, of an earlier send
 	}))
@@ -176,7 +178,7 @@ func TestNestedTracing(t *testing.T) {
 	l := mw(mw(
 		locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 			err := &locker.ContentionError{Name: "a", Note: req.Note}
-			locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Err: err})
+			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Err: err})
 			return nil, err
 		}),
 	))
@@ -206,7 +208,7 @@ func TestResumeKeepsNote(t *testing.T) {
 			seen = req.Note
 			return nil, locker.ErrNotHeld
 		}))
-		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewHandle(locker.Grant{Name: "a", Token: "t"})})
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", Note: note, Resume: locker.NewHandle(lease.Grant{Name: "a", Token: "t"})})
 		if strings.Contains(seen, "traceparent=") != sends || !strings.HasPrefix(seen, note) {
 			t.Errorf("a resume with note %q sends %q", note, seen)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
@@ -38,7 +39,7 @@ func TestLinkOnServer(t *testing.T) {
 			secret, _, _ := strings.Cut(lock.Handle().Grant().Token, "|")
 
 			began := make(chan struct{}, 1)
-			ctx := locker.WithTrace(t.Context(), &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+			ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
 				select {
 				case began <- struct{}{}:
 				default:

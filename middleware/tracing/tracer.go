@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -24,7 +25,7 @@ const lookEvery = 16
 type tracer struct {
 	cfg      Config
 	observer *observe.Observer[acquisition]
-	holds    *locker.Trace
+	holds    *locktrace.Trace
 	current  atomic.Pointer[provided]
 }
 
@@ -40,12 +41,12 @@ func newTracer(cfg Config) *tracer {
 	t := &tracer{cfg: cfg}
 	t.observer = observe.NewObserver(observe.Hooks[acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
 	of := func(ctx context.Context) *hold { return &t.observer.Of(ctx).Data.hold }
-	t.holds = &locker.Trace{
-		Renewed: func(ctx context.Context, info locker.RenewedInfo) { of(ctx).renewed(info) },
-		Released: func(ctx context.Context, info locker.ReleasedInfo) {
+	t.holds = &locktrace.Trace{
+		Renewed: func(ctx context.Context, info locktrace.RenewedInfo) { of(ctx).renewed(info) },
+		Released: func(ctx context.Context, info locktrace.ReleasedInfo) {
 			of(ctx).end(observe.OfRelease(info.Err), info.Err)
 		},
-		Lost: func(ctx context.Context, info locker.LostInfo) { of(ctx).end(observe.Lost, info.Err) },
+		Lost: func(ctx context.Context, info locktrace.LostInfo) { of(ctx).end(observe.Lost, info.Err) },
 	}
 	return t
 }

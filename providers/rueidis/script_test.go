@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // wantInt fails the test unless the reply is n.
@@ -177,7 +177,7 @@ func TestEvalMany(t *testing.T) {
 func TestKeysOfTwoSlots(t *testing.T) {
 	t.Parallel()
 	drv := dial(t, redis.ClientOption{InitAddress: cluster.Get(t).Addrs()})
-	keys := []string{locker.NewToken() + "{a}", locker.NewToken() + "{b}"}
+	keys := []string{lease.NewToken() + "{a}", lease.NewToken() + "{b}"}
 	_, err := drv.Eval(t.Context(), increment, keys, nil)
 	if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("Eval: %v; want an InvalidError that was not sent", err)

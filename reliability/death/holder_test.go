@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -72,7 +73,7 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 		l = locker.Chain(l, locker.Must(watchdog.New(watchdog.Config{})))
 	}
 	renewed := make(chan struct{}, 1000)
-	ctx := locker.WithTrace(context.Background(), &locker.Trace{Renewed: func(_ context.Context, i locker.RenewedInfo) {
+	ctx := locktrace.With(context.Background(), &locktrace.Trace{Renewed: func(_ context.Context, i locktrace.RenewedInfo) {
 		if i.Err == nil {
 			renewed <- struct{}{}
 		}

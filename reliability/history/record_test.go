@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -68,7 +69,7 @@ func TestOpenAttempt(t *testing.T) {
 	for _, last := range []error{locker.ErrUnknownOutcome, locker.ErrNotAcquired} {
 		rec := history.NewRecorder(time.Now(), nil)
 		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Err: last})
+			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Err: last})
 			return nil, locker.ErrNotAcquired
 		})
 		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // Recorder writes down what its clients do. It is safe for concurrent use.
@@ -108,7 +109,7 @@ func (c *Client) end(e Event, err error) {
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
 	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
 	var open atomic.Bool
-	lock, err := l.Acquire(locker.WithTrace(ctx, &locker.Trace{Attempt: func(_ context.Context, info locker.AttemptInfo) {
+	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
 		if errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -110,7 +111,7 @@ func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leave
 			if leaves(i) {
 				ctx = c.impaired
 			}
-			ctx = locker.WithTrace(ctx, &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) {
+			ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
 				if !began[i].Swap(true) {
 					c.waits.Add(1)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var (
@@ -52,7 +53,7 @@ func (m *machine) acquire(t *rapid.T) {
 	var lock *locker.Lock
 	s := m.perform(t, what, func(ctx context.Context) (err error) {
 		if waited > 0 {
-			ctx = locker.WithWaiting(ctx, time.Now().Add(-waited))
+			ctx = lease.WithWaiting(ctx, time.Now().Add(-waited))
 		}
 		lock, err = m.l.Acquire(ctx, req)
 		return err
@@ -353,6 +354,6 @@ func (m *machine) markLost(t *rapid.T) {
 	if h.err(time.Now()) == nil {
 		h.over = locker.ErrLost
 	}
-	locker.MarkLost(h.lock, errCut)
+	h.lock.Hold().MarkLost(errCut)
 	m.notef("mark %s as lost", h.id)
 }

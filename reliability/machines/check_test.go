@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // check compares the model with the locks, with the server and with what Inspect says.
@@ -107,7 +108,7 @@ func (m *machine) checkKeys(calm bool) {
 	if m.foreign.After(now) {
 		n, last = n+1, latest(last, m.foreign)
 	}
-	if got := m.srv.count(locker.TokenLen); got != n {
+	if got := m.srv.count(lease.TokenLen); got != n {
 		m.Fatalf("%d holds are at the server, want %d", got, n)
 	}
 	if last = latest(last, m.intents); m.srv.Exists(name) && m.srv.TTL(name) > last.Sub(now)+time.Millisecond {

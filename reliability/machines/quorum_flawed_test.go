@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // handmade is a quorum as it might be written by hand. It is the lease of its locks, too.
@@ -58,7 +59,7 @@ func (q *handmade) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	h := &handmade{nodes: q.nodes, need: q.need, req: req, locks: make([]*locker.Lock, len(q.nodes))}
 	if err := h.each(ctx, h.take); err != nil {
 		if q.givesBack {
-			_, _ = h.Do(ctx, locker.Op{Kind: locker.OpRelease})
+			_, _ = h.Do(ctx, lease.Op{Kind: lease.OpRelease})
 		}
 		return nil, err
 	}
@@ -66,27 +67,27 @@ func (q *handmade) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	for _, l := range h.locks {
 		fence = max(fence, l.Fence())
 	}
-	return locker.NewLock(ctx, locker.Grant{
-		Name: req.Name, Owner: req.Owner, Token: locker.NewToken(), TTL: req.TTL, Deadline: start.Add(left(req.TTL)), Fence: fence,
+	return locker.NewLock(ctx, lease.Grant{
+		Name: req.Name, Owner: req.Owner, Token: lease.NewToken(), TTL: req.TTL, Deadline: start.Add(left(req.TTL)), Fence: fence,
 	}, h), nil
 }
 
-// Do implements locker.Lease.
-func (q *handmade) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+// Do implements lease.Lease.
+func (q *handmade) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	end := time.Now().Add(left(op.TTL))
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		q.req.TTL = op.TTL
-		return locker.Term{Deadline: end}, q.each(ctx, func(ctx context.Context, i int) error {
+		return lease.Term{Deadline: end}, q.each(ctx, func(ctx context.Context, i int) error {
 			err := q.locks[i].Renew(ctx, op.TTL)
 			if errors.Is(err, locker.ErrNotHeld) {
 				err = q.take(ctx, i)
 			}
 			return err
 		})
-	case locker.OpRelease:
-		return locker.Term{}, q.each(ctx, func(ctx context.Context, i int) error { return q.locks[i].Release(ctx) })
+	case lease.OpRelease:
+		return lease.Term{}, q.each(ctx, func(ctx context.Context, i int) error { return q.locks[i].Release(ctx) })
 	default:
-		return locker.Term{}, errors.ErrUnsupported
+		return lease.Term{}, errors.ErrUnsupported
 	}
 }

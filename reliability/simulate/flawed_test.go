@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
@@ -48,7 +49,7 @@ func (f flaw) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, er
 }
 
 func (f flaw) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	token := locker.NewToken()
+	token := lease.NewToken()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	from := time.Now()
@@ -62,7 +63,7 @@ func (f flaw) acquire(ctx context.Context, req locker.Request) (*locker.Lock, er
 	if !f.before {
 		from = time.Now()
 	}
-	g := locker.Grant{Name: req.Name, Owner: req.Owner, Token: token, TTL: req.TTL, Deadline: f.deadline(from, req.TTL)}
+	g := lease.Grant{Name: req.Name, Owner: req.Owner, Token: token, TTL: req.TTL, Deadline: f.deadline(from, req.TTL)}
 	return locker.NewLock(ctx, g, flawedLease{f, req.Name, token}), nil
 }
 
@@ -95,20 +96,20 @@ type flawedLease struct {
 	name, token string
 }
 
-// Do implements locker.Lease.
-func (l flawedLease) Do(ctx context.Context, op locker.Op) (term locker.Term, err error) {
+// Do implements lease.Lease.
+func (l flawedLease) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	from := time.Now()
 	var reply driver.Reply
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		reply, err = l.drv.Eval(ctx, extend, []string{l.name}, []string{l.token, ms(op.TTL)})
 		if !l.before {
 			from = time.Now()
 		}
 		term.Deadline = l.deadline(from, op.TTL)
-	case locker.OpRelease:
+	case lease.OpRelease:
 		reply, err = l.drv.Eval(ctx, l.end, []string{l.name}, []string{l.token})
 	default:
 		return term, errors.ErrUnsupported

@@ -87,6 +87,6 @@ func (w *worker) moveOn(ctx context.Context, hold *history.Hold, s Step) *histor
 		hold.Held()
 	}
 	hold.Abandon()
-	locker.MarkLost(hold.Lock, errMovedOn) // else a watchdog goes on renewing what a late acquire may bring back
+	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog goes on renewing what a late acquire may bring back
 	return next
 }

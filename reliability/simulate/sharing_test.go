@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -31,7 +32,7 @@ func (s shares) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	}
 	g := req.Resume.Grant()
 	l := flawedLease{s.flaw, g.Name, g.Token}
-	term, err := l.Do(ctx, locker.Op{Kind: locker.OpRenew, TTL: g.TTL})
+	term, err := l.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: g.TTL})
 	if errors.Is(err, locker.ErrLost) {
 		err = locker.ErrNotHeld
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -118,15 +118,15 @@ func (l *log) write() {
 
 // trace writes each event to the log. It stands in for middleware/logging, which waits for its log with a mutex, so that fake
 // time would stand still: package torture has that.
-func (l *log) trace() *locker.Trace {
-	return &locker.Trace{
-		Attempt:  func(context.Context, locker.AttemptInfo) { l.write() },
-		Waiting:  func(context.Context, locker.WaitingInfo) { l.write() },
-		Woken:    func(context.Context, locker.WokenInfo) { l.write() },
-		Acquired: func(context.Context, locker.AcquiredInfo) { l.write() },
-		Renewed:  func(context.Context, locker.RenewedInfo) { l.write() },
-		Released: func(context.Context, locker.ReleasedInfo) { l.write() },
-		Lost:     func(context.Context, locker.LostInfo) { l.write() },
+func (l *log) trace() *locktrace.Trace {
+	return &locktrace.Trace{
+		Attempt:  func(context.Context, locktrace.AttemptInfo) { l.write() },
+		Waiting:  func(context.Context, locktrace.WaitingInfo) { l.write() },
+		Woken:    func(context.Context, locktrace.WokenInfo) { l.write() },
+		Acquired: func(context.Context, locktrace.AcquiredInfo) { l.write() },
+		Renewed:  func(context.Context, locktrace.RenewedInfo) { l.write() },
+		Released: func(context.Context, locktrace.ReleasedInfo) { l.write() },
+		Lost:     func(context.Context, locktrace.LostInfo) { l.write() },
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -41,7 +42,7 @@ func (w *worker) turn(t Turn) {
 	}
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
 	if w.plan.Logs {
-		ctx = locker.WithTrace(ctx, w.client.log.trace())
+		ctx = locktrace.With(ctx, w.client.log.trace())
 	}
 	switch {
 	case t.MaxWait > 0:

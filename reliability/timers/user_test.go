@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // user uses one strategy. Its leases last an hour: what is left of one is left for long.
@@ -89,7 +90,7 @@ func (u *user) uses() {
 // renewed holds some locks until they were renewed, by the watchdog where there is one.
 func (u *user) renewed() {
 	renewals := make(chan struct{}, 10)
-	ctx := locker.WithTrace(u.ctx, &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { renewals <- struct{}{} }})
+	ctx := locktrace.With(u.ctx, &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { renewals <- struct{}{} }})
 	locks := make([]*locker.Lock, 3)
 	for i := range locks {
 		req := u.request(fmt.Sprint(i))
@@ -157,7 +158,7 @@ func (u *user) contended() {
 // subscribed returns a ctx that closes waits when who waits hears of releases, once.
 func (u *user) subscribed(waits chan<- struct{}) context.Context {
 	var once sync.Once
-	return locker.WithTrace(u.ctx, &locker.Trace{Waiting: func(_ context.Context, info locker.WaitingInfo) {
+	return locktrace.With(u.ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 		if info.Subscribed {
 			once.Do(func() { close(waits) })
 		}

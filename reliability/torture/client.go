@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
@@ -87,7 +88,7 @@ func (c *client) run(ctx context.Context) (err error) {
 	}
 	defer c.store.conn.Close()
 	if c.talks {
-		ctx = locker.WithTrace(ctx, &locker.Trace{Renewed: func(ctx context.Context, info locker.RenewedInfo) {
+		ctx = locktrace.With(ctx, &locktrace.Trace{Renewed: func(ctx context.Context, info locktrace.RenewedInfo) {
 			c.lines.InfoContext(ctx, "renewed", slog.String("lock", info.Name))
 		}})
 	}

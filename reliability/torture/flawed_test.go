@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
@@ -28,7 +29,7 @@ type flawed struct {
 
 // Acquire implements locker.Locker.
 func (f flawed) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	g := locker.Grant{Name: req.Name, Owner: "somebody", Token: locker.NewToken(), TTL: req.TTL, Deadline: time.Now().Add(f.believes(req.TTL))}
+	g := lease.Grant{Name: req.Name, Owner: "somebody", Token: lease.NewToken(), TTL: req.TTL, Deadline: time.Now().Add(f.believes(req.TTL))}
 	set, err := f.SetNX(ctx, req.Name, g.Token, req.TTL)
 	if err != nil {
 		return nil, err
@@ -46,11 +47,11 @@ type flawedLease struct {
 
 var deletes = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
-// Do implements locker.Lease.
-func (l flawedLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind != locker.OpRelease {
-		return locker.Term{}, errors.ErrUnsupported
+// Do implements lease.Lease.
+func (l flawedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind != lease.OpRelease {
+		return lease.Term{}, errors.ErrUnsupported
 	}
 	_, err := l.Eval(ctx, deletes, []string{l.name}, nil)
-	return locker.Term{}, err
+	return lease.Term{}, err
 }

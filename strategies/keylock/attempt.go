@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -18,7 +19,7 @@ type attempt struct {
 	sends resolve.Sends
 	note  string
 	mode  locker.Mode
-	waits locker.Waiting
+	waits lease.Waiting
 	once  bool // it does not wait
 
 	sent     int       // commands sent
@@ -61,7 +62,7 @@ func (l *Locker) newAttempt(key string, req locker.Request) *attempt {
 func (a *attempt) run(ctx context.Context, req locker.Request) error {
 	if a.layout.Shared {
 		var waiting bool
-		a.waits, waiting = locker.WaitingFrom(ctx)
+		a.waits, waiting = lease.WaitingFrom(ctx)
 		if !waiting {
 			a.waits.Until, _ = ctx.Deadline()
 		}
@@ -280,8 +281,8 @@ func (a *attempt) readHolder(reply driver.Reply) (err error) {
 	return err
 }
 
-func (a *attempt) grant() locker.Grant {
-	return locker.Grant{
+func (a *attempt) grant() lease.Grant {
+	return lease.Grant{
 		Name: a.name, Owner: a.owner, Token: a.value, Mode: a.mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
 	}
 }

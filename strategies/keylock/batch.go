@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // batch is what holds have in common that are renewed in one round trip: one timeout bounds them all.
@@ -17,7 +18,7 @@ type batch struct {
 	timeout time.Duration
 }
 
-// Batch implements locker.Batched. WAIT speaks for one call of a connection, so that what waits for replicas travels alone.
+// Batch implements lease.Batched. WAIT speaks for one call of a connection, so that what waits for replicas travels alone.
 func (h *hold) Batch() any {
 	if _, ok := h.drv.(driver.Batcher); !ok || h.replicas > 0 || !reflect.TypeOf(h.drv).Comparable() {
 		return nil
@@ -31,8 +32,8 @@ var errOdd = errors.New("the driver returned another number of results than it w
 // batchTimeout leaves time for repetitions: a batch is answered when the slowest of a cluster's nodes has answered.
 func (h *hold) batchTimeout() time.Duration { return min(h.timeout, h.ttl/6) }
 
-// RenewBatch implements locker.Batched. What shares a batch is a hold over a driver.Batcher.
-func (h *hold) RenewBatch(ctx context.Context, renewals []locker.Renewal) {
+// RenewBatch implements lease.Batched. What shares a batch is a hold over a driver.Batcher.
+func (h *hold) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
 	holds, calls := make([]*hold, len(renewals)), make([]driver.Call, len(renewals))
 	for i, r := range renewals {
 		holds[i] = r.Lease.(*hold) //nolint:errcheck // nothing else has such a batch

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // hostile is a driver behind which a stream of replies in RESP answers, one after another, whatever is sent. An error reply is
@@ -138,7 +139,7 @@ type victim struct {
 	hash, rw bool
 	fenced   bool
 	lock     *locker.Lock
-	lease    locker.Lease
+	lease    lease.Lease
 }
 
 // run acquires or resumes, does some of what can be done with a lock, and releases.
@@ -149,7 +150,7 @@ func (v *victim) run(flags uint8, ops string) {
 		req.Mode = locker.Shared
 	}
 	if flags&4 != 0 {
-		req.Resume = locker.NewHandle(locker.Grant{Name: name, Owner: "o", Token: locker.NewToken(), Mode: req.Mode})
+		req.Resume = locker.NewHandle(lease.Grant{Name: name, Owner: "o", Token: lease.NewToken(), Mode: req.Mode})
 	}
 	if flags&8 != 0 {
 		v.inspect()
@@ -174,7 +175,7 @@ func (v *victim) acquire(req locker.Request) {
 		return
 	}
 	v.lock = lock
-	locker.WrapLease(lock, func(lease locker.Lease) locker.Lease { v.lease = lease; return lease })
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { v.lease = inner; return inner })
 	switch fence := v.fence(); {
 	case v.set && !v.fenced && req.Resume.IsZero() && lock.Fence() == 0:
 	case !v.is(1, 2), fence < 0, fence > 0 != v.fenced, lock.Fence() != fence, v.rw && !v.number(2):
@@ -205,8 +206,8 @@ func (v *victim) do(op rune) {
 			v.Errorf("now %v, in spite of %v", v.lock.Mode(), err)
 		}
 	case 'f':
-		var term locker.Term
-		term, err = v.lease.Do(v.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: fence + 1})
+		var term lease.Term
+		term, err = v.lease.Do(v.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: fence + 1})
 		if err == nil && (!v.is(1) || v.fence() <= fence || term.Fence != v.fence()) {
 			v.Errorf("raised over %d, to %d, by the reply %+v", fence, term.Fence, v.last)
 		}

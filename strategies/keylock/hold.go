@@ -11,10 +11,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// hold is one hold at the server; it is the locker.Lease.
+// hold is one hold at the server; it is the lease.Lease.
 type hold struct {
 	layout                  *Layout
 	drv                     driver.Driver
@@ -32,29 +34,29 @@ type hold struct {
 	conversions int64     // the number of the last conversion
 }
 
-// Source implements locker.Sourced.
-func (h *hold) Source() locker.Source {
+// Source implements lease.Sourced.
+func (h *hold) Source() locktrace.Source {
 	info := h.drv.Info()
-	return locker.Source{Strategy: h.layout.Strategy, Client: info.Client, Address: info.Address}
+	return locktrace.Source{Strategy: h.layout.Strategy, Client: info.Client, Address: info.Address}
 }
 
-// Do implements locker.Lease.
-func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+// Do implements lease.Lease.
+func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
-	case locker.OpRelease:
-		return locker.Term{}, h.end(ctx, h.release(h.channel()))
-	case locker.OpGiveBack:
-		return locker.Term{}, h.end(ctx, h.abort(nobody))
-	case locker.OpRaiseFence:
+	case lease.OpRelease:
+		return lease.Term{}, h.end(ctx, h.release(h.channel()))
+	case lease.OpGiveBack:
+		return lease.Term{}, h.end(ctx, h.abort(nobody))
+	case lease.OpRaiseFence:
 		return h.raiseFence(ctx, op.Fence)
-	case locker.OpConvert:
+	case lease.OpConvert:
 		if h.layout.Convert != nil {
 			return h.convert(ctx, op.Mode)
 		}
 	}
-	return locker.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
+	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
 }
 
 // nobody is the channel of a release that is published nowhere.
@@ -137,46 +139,46 @@ func gone(err error) error {
 }
 
 // renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
-func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
+func (h *hold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
 	cmd := h.replicated(h.layout.Renew, h.fenced(), h.value, millis(ttl), h.kept(ttl))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
-		return locker.Term{}, gone(err)
+		return lease.Term{}, gone(err)
 	}
 	if extended, err := answer(cmd.reply); err == nil && extended && cmd.acked < cmd.replicas {
-		return locker.Term{}, cmd.shortfall() // a failover may bring the old lease back, so the old Deadline stays
+		return lease.Term{}, cmd.shortfall() // a failover may bring the old lease back, so the old Deadline stays
 	}
 	return h.renewed(cmd.reply, cmd.Last, ttl)
 }
 
 // renewed takes in the answer to a renewal.
-func (h *hold) renewed(reply driver.Reply, sent time.Time, ttl time.Duration) (locker.Term, error) {
+func (h *hold) renewed(reply driver.Reply, sent time.Time, ttl time.Duration) (lease.Term, error) {
 	extended, err := answer(reply)
 	switch {
 	case err != nil:
-		return locker.Term{}, err
+		return lease.Term{}, err
 	case !extended:
-		return locker.Term{}, locker.ErrLost
+		return lease.Term{}, locker.ErrLost
 	}
 	h.extend(deadline(sent, ttl))
-	return locker.Term{Deadline: h.until()}, nil
+	return lease.Term{Deadline: h.until()}, nil
 }
 
-func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error) {
+func (h *hold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
 	if !h.fenced() {
-		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
+		return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
 	if fence < 1 || fence > maxFence {
-		return locker.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
+		return lease.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
 	}
 	cmd := h.command(h.layout.RaiseFence, true, h.value, strconv.FormatInt(fence, 10), h.kept(h.ttl))
 	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := cmd.Resolve(ctx, cmd); err != nil {
-		return locker.Term{}, gone(err)
+		return lease.Term{}, gone(err)
 	}
 	status, err := cmd.reply.Int(0)
 	if err != nil {
-		return locker.Term{}, Malformed(err)
+		return lease.Term{}, Malformed(err)
 	}
 	switch status {
 	case replyYes:
@@ -185,17 +187,17 @@ func (h *hold) raiseFence(ctx context.Context, fence int64) (locker.Term, error)
 			err = Malformed(fmt.Errorf("a fencing token of %d, raised to %d", now, fence))
 		}
 		if err != nil {
-			return locker.Term{}, err
+			return lease.Term{}, err
 		}
-		return locker.Term{Deadline: h.until(), Fence: now}, nil
+		return lease.Term{Deadline: h.until(), Fence: now}, nil
 	case replyNo:
-		return locker.Term{}, locker.ErrLost
+		return lease.Term{}, locker.ErrLost
 	case replyCounter:
-		return locker.Term{}, h.counterInTheWay(cmd)
+		return lease.Term{}, h.counterInTheWay(cmd)
 	case replyForeign:
-		return locker.Term{}, h.foreignBeside(cmd)
+		return lease.Term{}, h.foreignBeside(cmd)
 	default:
-		return locker.Term{}, Malformed(fmt.Errorf("status %d", status))
+		return lease.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}
 }
 

@@ -20,7 +20,7 @@ type Layout struct {
 	// SendHolder: acquire and resume get owner and note behind their other arguments. There is always an owner then.
 	SendHolder bool
 	// Shared: there is a shared mode. Acquire and resume get behind their other arguments the mode; for how many ms the
-	// caller has waited, -1 where it does not; who waits (locker.Waiting), empty before the first refusal; and for how many
+	// caller has waited, -1 where it does not; who waits (lease.Waiting), empty before the first refusal; and for how many
 	// ms more it does at most, empty: without end.
 	Shared bool
 	// Extra is what acquire, resume, release and convert get last.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -35,10 +37,10 @@ func New(drv driver.Driver, cfg Config, layout *Layout) (*Locker, error) {
 	return &Locker{drv: drv, cfg: cfg, layout: layout}, nil
 }
 
-// Source implements locker.Sourced.
-func (l *Locker) Source() locker.Source {
+// Source implements lease.Sourced.
+func (l *Locker) Source() locktrace.Source {
 	info := l.drv.Info()
-	return locker.Source{Strategy: l.layout.Strategy, Client: info.Client, Address: info.Address}
+	return locktrace.Source{Strategy: l.layout.Strategy, Client: info.Client, Address: info.Address}
 }
 
 // Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
@@ -61,9 +63,9 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		defer cancel()
 	}
 	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
-		req.Owner, _ = locker.OwnerFrom(ctx, req.Name)
+		req.Owner, _ = lease.OwnerFrom(ctx, req.Name)
 		if req.Owner == "" && l.layout.SendHolder {
-			req.Owner = locker.NewToken()
+			req.Owner = lease.NewToken()
 		}
 	}
 	key, err := l.check(ctx, req)
@@ -83,9 +85,9 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		a.sends.Limit = a.timeout
 	}
 	err = a.undoIfClosing(a.failed(a.run(ctx, req)))
-	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locker.AttemptInfo{
-			Source: a.Source(), Name: req.Name, Mode: req.Mode, Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
+	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
+		t.Attempt(ctx, locktrace.AttemptInfo{
+			Source: a.Source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
 		})
 	}
 	if err != nil {

@@ -94,7 +94,7 @@ func TestRenewThatNoReplicaHasKeepsTheDeadline(t *testing.T) {
 		if got := lock.Deadline().Sub(before); got < 9*time.Second {
 			t.Errorf("the Deadline moved by %v", got)
 		}
-		if locker.BatchOf(lock) != nil {
+		if lock.Hold().Batch() != nil {
 			t.Error("its renewals travel with others, where no WAIT speaks for them")
 		}
 		wantNone(t, lock.Release(t.Context()))
@@ -164,7 +164,7 @@ func TestAcquireWhoseWaitIsRefused(t *testing.T) {
 		}
 		wantIs(t, err, locker.ErrUnknownOutcome)
 		wantIs(t, err, refused)
-		if locker.Passing(err) {
+		if driver.Transient(err) {
 			t.Errorf("error %v passes", err)
 		}
 		b.wantFree(t)

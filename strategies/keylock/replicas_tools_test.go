@@ -126,7 +126,7 @@ func wantShortfall(t *testing.T, err error) {
 			t.Errorf("error %v matches %v", err, not)
 		}
 	}
-	if !errors.Is(err, locker.ErrNotReplicated) || !locker.Passing(err) {
+	if !errors.Is(err, locker.ErrNotReplicated) || !driver.Transient(err) {
 		t.Errorf("error %v does not match ErrNotReplicated, or does not pass", err)
 	}
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // SameOwner makes the CheckResume of a strategy whose values are tokens, and whose holds keep their owner.
 func SameOwner(strategy string) func(locker.Request) error {
 	return func(req locker.Request) error {
-		if len(req.Resume.Grant().Token) != locker.TokenLen {
+		if len(req.Resume.Grant().Token) != lease.TokenLen {
 			return driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+strategy)
 		}
 		if owner := req.Resume.Owner(); req.Owner != "" && req.Owner != owner {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // A number that no script of ours answers is neither a yes nor a no, and a fencing token is there where it was asked for, and
@@ -22,9 +23,9 @@ func TestRepliesThatMakeNoSense(t *testing.T) {
 	acquire := func(context.Context, *locker.Lock, locker.Locker) error { return nil }
 	renew := func(ctx context.Context, lock *locker.Lock, _ locker.Locker) error { return lock.Renew(ctx, time.Hour) }
 	raise := func(ctx context.Context, lock *locker.Lock, _ locker.Locker) error {
-		var inner locker.Lease
-		locker.WrapLease(lock, func(lease locker.Lease) locker.Lease { inner = lease; return lease })
-		_, err := inner.Do(ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: 6})
+		var bare lease.Lease
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { bare = inner; return inner })
+		_, err := bare.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: 6})
 		return err
 	}
 	release := func(ctx context.Context, lock *locker.Lock, _ locker.Locker) error { return lock.Release(ctx) }

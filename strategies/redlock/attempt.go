@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -32,13 +34,13 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	h.mu.Lock()
 	err, fence, deadline := h.err, h.fence, h.deadline
 	h.mu.Unlock()
-	if t := locker.TraceFrom(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locker.AttemptInfo{
-			Source: h.Source(), Name: req.Name, Mode: req.Mode, Elapsed: time.Since(h.began), Err: err,
+	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
+		t.Attempt(ctx, locktrace.AttemptInfo{
+			Source: h.Source(), Name: req.Name, Mode: req.Mode.String(), Elapsed: time.Since(h.began), Err: err,
 		})
 	}
 	if err == nil {
-		lock := locker.NewLock(ctx, locker.Grant{
+		lock := locker.NewLock(ctx, lease.Grant{
 			Name: req.Name, Owner: h.owner, Mode: req.Mode, TTL: h.req.TTL, Deadline: deadline, Fence: fence,
 		}, h)
 		h.attach(lock)
@@ -70,8 +72,8 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 		// All nodes store the same owner: it is by that that parts which belong together are known,
 		// and entered again.
 		var carried bool
-		if req.Owner, carried = locker.OwnerFrom(ctx, req.Name); !carried {
-			req.Owner = locker.NewToken()
+		if req.Owner, carried = lease.OwnerFrom(ctx, req.Name); !carried {
+			req.Owner = lease.NewToken()
 		}
 		fresh = !carried
 	}
@@ -93,28 +95,28 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 // attemptsOnly returns ctx with the part of its Trace that the nodes report to: their attempts,
 // marked as parts, and their health. Events of node locks are not reported.
 func attemptsOnly(ctx context.Context) context.Context {
-	t := locker.TraceFrom(ctx)
+	t := locktrace.From(ctx)
 	if t == nil {
 		return ctx
 	}
-	ctx = locker.WithoutTrace(ctx)
+	ctx = locktrace.Without(ctx)
 	if t.Attempt == nil && t.NodeFailing == nil && t.NodeRecovered == nil {
 		return ctx
 	}
-	parts := &locker.Trace{NodeFailing: t.NodeFailing, NodeRecovered: t.NodeRecovered}
+	parts := &locktrace.Trace{NodeFailing: t.NodeFailing, NodeRecovered: t.NodeRecovered}
 	if t.Attempt != nil {
-		parts.Attempt = func(ctx context.Context, info locker.AttemptInfo) {
+		parts.Attempt = func(ctx context.Context, info locktrace.AttemptInfo) {
 			info.Part = true
 			t.Attempt(ctx, info)
 		}
 	}
-	return locker.WithTrace(ctx, parts)
+	return locktrace.With(ctx, parts)
 }
 
 // start asks all nodes.
 func (h *hold) start() {
 	h.began = time.Now()
-	ctx, stop := locker.Detach(h.ctx, h.req.TTL)
+	ctx, stop := detach(h.ctx, h.req.TTL)
 	h.stop = stop
 	earlier := h.leftovers.of(h.req.Name)
 	free := 0

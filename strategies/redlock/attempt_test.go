@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -44,7 +46,7 @@ func TestValidity(t *testing.T) {
 				if !tc.ok {
 					match(t, err, locker.ErrLost)
 					matchNot(t, err, locker.ErrNotAcquired, locker.ErrUnknownOutcome)
-					if !locker.Passing(err) {
+					if !driver.Transient(err) {
 						t.Errorf("%v would not be retried", err)
 					}
 					sleep(2 * ttl)
@@ -335,14 +337,14 @@ func TestTrace(t *testing.T) {
 			events = append(events, fmt.Sprintf(format, args...))
 		}
 		c.nodes[2].down = nil
-		ctx := locker.WithTrace(t.Context(), &locker.Trace{
-			Attempt: func(_ context.Context, i locker.AttemptInfo) {
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{
+			Attempt: func(_ context.Context, i locktrace.AttemptInfo) {
 				note("attempt %s %s, part %t, ok %t", i.Strategy, i.Name, i.Part, i.Err == nil)
 			},
-			Acquired: func(_ context.Context, i locker.AcquiredInfo) { note("acquired %s %s", i.Strategy, i.Client) },
-			Renewed:  func(_ context.Context, i locker.RenewedInfo) { note("renewed %s %v", i.Strategy, i.Err) },
-			Released: func(_ context.Context, i locker.ReleasedInfo) { note("released %s %v", i.Strategy, i.Err) },
-			Lost:     func(_ context.Context, i locker.LostInfo) { note("lost %s", i.Strategy) },
+			Acquired: func(_ context.Context, i locktrace.AcquiredInfo) { note("acquired %s %s", i.Strategy, i.Client) },
+			Renewed:  func(_ context.Context, i locktrace.RenewedInfo) { note("renewed %s %v", i.Strategy, i.Err) },
+			Released: func(_ context.Context, i locktrace.ReleasedInfo) { note("released %s %v", i.Strategy, i.Err) },
+			Lost:     func(_ context.Context, i locktrace.LostInfo) { note("lost %s", i.Strategy) },
 		})
 		lock, err := c.Acquire(ctx, locker.Request{Name: name, TTL: ttl})
 		match(t, err)

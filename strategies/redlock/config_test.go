@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -85,7 +88,7 @@ func TestNewAllows(t *testing.T) {
 func TestAcquireRefuses(t *testing.T) {
 	inMemory(t, 3, redlock.Config{MinValidity: time.Second}, func(t *testing.T, c *cluster) {
 		foreign := func(token string) locker.Handle {
-			return locker.NewHandle(locker.Grant{Name: name, Token: token, TTL: ttl})
+			return locker.NewHandle(lease.Grant{Name: name, Token: token, TTL: ttl})
 		}
 		wire := func(text string) locker.Handle {
 			return foreign("redlock1." + base64.RawURLEncoding.EncodeToString([]byte(text)))
@@ -94,7 +97,7 @@ func TestAcquireRefuses(t *testing.T) {
 			"Request.Name":   {},
 			"Request.Mode":   {Name: name, Mode: 7},
 			"Request.TTL":    {Name: name, TTL: time.Second}, // MinValidity would use it up
-			"Request.Resume": {Name: name, Resume: foreign(locker.NewToken())},
+			"Request.Resume": {Name: name, Resume: foreign(lease.NewToken())},
 		} {
 			_, err := c.Acquire(t.Context(), req)
 			wantInvalid(t, err, what)
@@ -140,7 +143,7 @@ func TestLastingErrorsDecide(t *testing.T) {
 				}
 				_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
 				match(t, err, tc.want)
-				if locker.Passing(err) != tc.passing {
+				if driver.Transient(err) != tc.passing {
 					t.Errorf("%v passes: %v, want %v", err, !tc.passing, tc.passing)
 				}
 				first, ok := errors.AsType[*redlock.NodeError](err)
@@ -161,9 +164,9 @@ func TestNodesAreNamedByAddress(t *testing.T) {
 		nodes := make([]locker.Locker, 3)
 		for i, n := range c.nodes {
 			nodes[i] = locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-				lock, err := n.Acquire(locker.WithoutTrace(ctx), req)
-				if trace := locker.TraceFrom(ctx); err != nil && trace != nil && i == 0 {
-					trace.Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Address: "told by an attempt"}, Err: err})
+				lock, err := n.Acquire(locktrace.Without(ctx), req)
+				if trace := locktrace.From(ctx); err != nil && trace != nil && i == 0 {
+					trace.Attempt(ctx, locktrace.AttemptInfo{Source: locktrace.Source{Address: "told by an attempt"}, Err: err})
 				}
 				return lock, err
 			})

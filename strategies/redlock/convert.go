@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // convert changes the mode at a quorum, one conversion at a time. No part is released by it: a part
 // that is shared, or may be, counts for a shared hold, and one that is exclusive is more than it
 // needs.
-func (h *hold) convert(ctx context.Context, to locker.Mode) (locker.Term, error) {
+func (h *hold) convert(ctx context.Context, to locker.Mode) (lease.Term, error) {
 	if err := h.takeTurn(ctx); err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	defer h.passTurn()
 	if to == locker.Exclusive {
@@ -25,7 +26,7 @@ func (h *hold) convert(ctx context.Context, to locker.Mode) (locker.Term, error)
 
 // downgrade gives the exclusive hold up, whatever its outcome. What it misses is converted again
 // with the next renewal.
-func (h *hold) downgrade(ctx context.Context) (locker.Term, error) {
+func (h *hold) downgrade(ctx context.Context) (lease.Term, error) {
 	h.mu.Lock()
 	before := h.mode
 	h.mode = locker.Shared
@@ -34,16 +35,16 @@ func (h *hold) downgrade(ctx context.Context) (locker.Term, error) {
 	if t.done >= h.quorum {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return locker.Term{Deadline: h.deadline}, nil
+		return lease.Term{Deadline: h.deadline}, nil
 	}
 	err := h.missed(t, ended)
 	switch {
 	case errors.Is(err, locker.ErrNotHeld):
-		return locker.Term{}, err
+		return lease.Term{}, err
 	case t.unsupported(len(h.nodes)-h.quorum) && h.revert(before):
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
-	return locker.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
+	return lease.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
 }
 
 // revert makes the hold again what it was before a conversion that cannot be, unless it would be
@@ -63,7 +64,7 @@ func (h *hold) revert(mode locker.Mode) bool {
 
 // upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token.
 // One that misses it is taken back where it succeeded, or may have.
-func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
+func (h *hold) upgrade(ctx context.Context) (lease.Term, error) {
 	h.mu.Lock()
 	end := time.Now().Add(h.timeout) // of all of it
 	already, deadline := h.mode == locker.Exclusive, h.deadline
@@ -72,9 +73,9 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 	t, ended := h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.convertPart(m, p, locker.Exclusive, r) }))
 	if already {
 		if t.done < h.quorum {
-			return locker.Term{}, h.missed(t, ended)
+			return lease.Term{}, h.missed(t, ended)
 		}
-		return locker.Term{Deadline: deadline}, nil
+		return lease.Term{Deadline: deadline}, nil
 	}
 	var fence int64
 	if t.done >= h.quorum && h.fixed != nil {
@@ -92,7 +93,7 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 		h.comply(&h.members[i], h.members[i].part)
 	}
 	h.watch()
-	term := locker.Term{Deadline: h.deadline, Fence: h.fence}
+	term := lease.Term{Deadline: h.deadline, Fence: h.fence}
 	h.mu.Unlock()
 	if won {
 		return term, nil
@@ -103,9 +104,9 @@ func (h *hold) upgrade(ctx context.Context) (locker.Term, error) {
 		err = fmt.Errorf("they did not stay exclusive until the Deadline: %w", err)
 	}
 	if held := t.contended(); held > 0 && t.done+held >= h.quorum && !errors.Is(err, locker.ErrNotHeld) {
-		return locker.Term{}, t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter)
+		return lease.Term{}, t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter)
 	}
-	return locker.Term{}, err
+	return lease.Term{}, err
 }
 
 // awaitMended waits until so few parts are left exclusive by an upgrade that failed that others

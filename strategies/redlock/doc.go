@@ -36,7 +36,7 @@
 //     mode.
 //   - A node counts as failing when calls to it fail or get no answer, and none has succeeded or
 //     been refused for an AttemptTimeout, or ever. The change is reported once, and so is the
-//     recovery, to locker.Trace (NodeFailing, NodeRecovered) in a goroutine of the quorum's own. If
+//     recovery, to locktrace.Trace (NodeFailing, NodeRecovered) in a goroutine of the quorum's own. If
 //     a failing node refuses because it no longer holds its node lock, the errors of operations
 //     that miss the quorum list it.
 //
@@ -72,7 +72,7 @@
 // may be the quorum alone, so that the hand-over cannot do without any of them. What a node gives
 // later is named by later Handles; after a hand-over it is nobody's until the TTL. Resume takes
 // them over and needs the quorum, too; where it is missed, or cut off, what was taken over is given
-// back to whom it was taken from (locker.OpGiveBack), and the error matches ErrUnknownOutcome. It
+// back to whom it was taken from (lease.OpGiveBack), and the error matches ErrUnknownOutcome. It
 // is ErrNotHeld where so many nodes hold no such thing that no quorum can, and none was taken over.
 // Once a quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost,
 // wherever it was restored: one hold is never two Locks; a node whose lease had ended before counts

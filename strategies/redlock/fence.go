@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // fixFence sets the fencing token once a quorum is won: the highest that its nodes minted. The
@@ -67,7 +68,7 @@ func (h *hold) raisePart(m *member, p *part, fence int64) error {
 	}
 	ctx, stop := h.bound()
 	defer stop()
-	term, err := p.Do(ctx, locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
+	term, err := p.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
@@ -91,12 +92,12 @@ func (h *hold) highest() (fence int64) {
 
 // raise raises the token at a quorum that holds. The nodes that it does not reach count no more
 // until a renewal does.
-func (h *hold) raise(ctx context.Context, fence int64) (locker.Term, error) {
+func (h *hold) raise(ctx context.Context, fence int64) (lease.Term, error) {
 	if h.fixed == nil {
-		return locker.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
+		return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
 	}
 	if err := h.takeTurn(ctx); err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	defer h.passTurn()
 	h.mu.Lock()
@@ -109,11 +110,11 @@ func (h *hold) raise(ctx context.Context, fence int64) (locker.Term, error) {
 		return h.raisePart(m, p, fence)
 	}))
 	if t.done < h.quorum {
-		return locker.Term{}, h.missed(t, err)
+		return lease.Term{}, h.missed(t, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fence = max(h.fence, fence)
 	h.watch()
-	return locker.Term{Deadline: h.deadline, Fence: h.fence}, nil
+	return lease.Term{Deadline: h.deadline, Fence: h.fence}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
@@ -19,8 +20,8 @@ import (
 
 // raiser asks the lease of a lock to raise its fence, as a quorum around it does.
 func raiser(lock *locker.Lock, fence int64) (err error) {
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
-		_, err = inner.Do(bg, locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		_, err = inner.Do(bg, lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
 		return inner
 	})
 	return err

@@ -5,26 +5,26 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // failureReport is what a Trace is called with when a node begins to fail.
 type failureReport struct {
 	ctx   context.Context //nolint:containedctx // what the callback gets
-	trace *locker.Trace
-	info  locker.NodeInfo
+	trace *locktrace.Trace
+	info  locktrace.NodeInfo
 }
 
 // nodeReport is what is known about one node, and what was reported.
 type nodeReport struct {
-	failing   *failureReport  // the first traced call since the node fails; nil: it works, or no call was traced
-	recovered locker.NodeInfo // the node's last recovery
-	reported  *failureReport  // the failure that was reported, and whose end was not
+	failing   *failureReport     // the first traced call since the node fails; nil: it works, or no call was traced
+	recovered locktrace.NodeInfo // the node's last recovery
+	reported  *failureReport     // the failure that was reported, and whose end was not
 }
 
 // next returns the callback that is due, or nil, and its arguments. The Trace that was told of a
 // failure is also told of its end, so that a gauge does not stay up.
-func (n *nodeReport) next() (f func(context.Context, locker.NodeInfo), ctx context.Context, info locker.NodeInfo) {
+func (n *nodeReport) next() (f func(context.Context, locktrace.NodeInfo), ctx context.Context, info locktrace.NodeInfo) {
 	switch reported := n.reported; {
 	case reported == nil && n.failing != nil:
 		n.reported = n.failing
@@ -33,7 +33,7 @@ func (n *nodeReport) next() (f func(context.Context, locker.NodeInfo), ctx conte
 		n.reported = nil
 		return reported.trace.NodeRecovered, reported.ctx, n.recovered
 	}
-	return nil, nil, locker.NodeInfo{}
+	return nil, nil, locktrace.NodeInfo{}
 }
 
 // healthReports calls the callbacks of all nodes in order, in a goroutine of its own: a callback
@@ -56,7 +56,7 @@ func (q *healthReports) failing(r failureReport) {
 }
 
 // recovered reports that a node works again, if its failure was reported.
-func (q *healthReports) recovered(info locker.NodeInfo) {
+func (q *healthReports) recovered(info locktrace.NodeInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := q.node(info.Node); n.failing != nil {

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // reported records what Traces are told of nodes, as a gauge per Trace would.
@@ -25,8 +25,8 @@ func (r *reported) ctx(ctx context.Context, trace string) context.Context {
 	if trace == "" {
 		return ctx
 	}
-	record := func(what string, failing bool) func(context.Context, locker.NodeInfo) {
-		return func(_ context.Context, info locker.NodeInfo) {
+	record := func(what string, failing bool) func(context.Context, locktrace.NodeInfo) {
+		return func(_ context.Context, info locktrace.NodeInfo) {
 			key := fmt.Sprint(trace, info.Node)
 			if r.failing[key] == failing {
 				r.t.Errorf("%s is told again that node %d is %s", trace, info.Node, what)
@@ -35,7 +35,7 @@ func (r *reported) ctx(ctx context.Context, trace string) context.Context {
 			r.events = append(r.events, fmt.Sprintf("%s: %d %s", trace, info.Node, what))
 		}
 	}
-	return locker.WithTrace(ctx, &locker.Trace{NodeFailing: record("failing", true), NodeRecovered: record("recovered", false)})
+	return locktrace.With(ctx, &locktrace.Trace{NodeFailing: record("failing", true), NodeRecovered: record("recovered", false)})
 }
 
 // Who is told that a node fails is told that it recovered, and nobody else is, whoever notices
@@ -107,7 +107,7 @@ func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 			r := &reported{t: t, failing: map[string]bool{}}
 			n := &quorumNode{quorum: &quorumHealth{size: 1}}
 			blocked, first := make(chan struct{}), true
-			block := func(context.Context, locker.NodeInfo) {
+			block := func(context.Context, locktrace.NodeInfo) {
 				if first {
 					first = false
 					<-blocked
@@ -115,7 +115,7 @@ func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 			}
 			var calls []string
 			for i, rest := 0, seed; i < 5; i, rest = i+1, rest/3 {
-				ctx := locker.WithTrace(r.ctx(t.Context(), traces[rest%3]), &locker.Trace{NodeFailing: block, NodeRecovered: block})
+				ctx := locktrace.With(r.ctx(t.Context(), traces[rest%3]), &locktrace.Trace{NodeFailing: block, NodeRecovered: block})
 				if traces[rest%3] == "" {
 					ctx = t.Context()
 				}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // phase is how far a hold has come.
@@ -23,7 +25,7 @@ const (
 	over                   // given back, or released
 )
 
-// hold is one lock: an attempt first, then the locker.Lease.
+// hold is one lock: an attempt first, then the lease.Lease.
 type hold struct {
 	*Locker
 	ctx     context.Context //nolint:containedctx // the values of the acquire's ctx, for what is sent behind; it never ends
@@ -78,25 +80,25 @@ type member struct {
 	lapsed time.Time     // when what a Handle names ended there by the local clock: it may have been taken over before; zero: it did not
 }
 
-// Do implements locker.Lease.
-func (h *hold) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+// Do implements lease.Lease.
+func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
-	case locker.OpRenew:
+	case lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
-	case locker.OpRelease, locker.OpGiveBack:
-		return locker.Term{}, h.release(ctx, op.Kind == locker.OpGiveBack)
-	case locker.OpConvert:
+	case lease.OpRelease, lease.OpGiveBack:
+		return lease.Term{}, h.release(ctx, op.Kind == lease.OpGiveBack)
+	case lease.OpConvert:
 		return h.convert(ctx, op.Mode)
-	case locker.OpRaiseFence:
+	case lease.OpRaiseFence:
 		return h.raise(ctx, op.Fence)
 	default:
-		return locker.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
+		return lease.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
 	}
 }
 
-// Source implements locker.Sourced: the clients and addresses of the nodes that are known by now,
+// Source implements lease.Sourced: the clients and addresses of the nodes that are known by now,
 // with commas.
-func (h *hold) Source() locker.Source {
+func (h *hold) Source() locktrace.Source {
 	var clients, addresses []string
 	for _, n := range h.nodes {
 		if s := n.source.Load(); s != nil {
@@ -108,10 +110,10 @@ func (h *hold) Source() locker.Source {
 			}
 		}
 	}
-	return locker.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
+	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
 }
 
-// Token implements locker.Tokened. Who has it can take over what it names.
+// Token implements lease.Tokened. Who has it can take over what it names.
 func (h *hold) Token() string {
 	tokens, locks := make([]string, len(h.members)), make([]*locker.Lock, len(h.members))
 	h.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -50,7 +51,7 @@ func (n *hooked) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	}
 	lock, err := n.Locker.Acquire(context.WithoutCancel(ctx), req)
 	if err == nil {
-		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return &hookedLease{inner, n} })
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &hookedLease{inner, n} })
 	}
 	if late := n.run(false, what); late != nil {
 		return nil, late
@@ -59,17 +60,17 @@ func (n *hooked) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 type hookedLease struct {
-	locker.Lease
+	lease.Lease
 	node *hooked
 }
 
-func (l *hookedLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+func (l *hookedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if err := l.node.run(true, op.Kind.String()); err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	term, err := l.Lease.Do(context.WithoutCancel(ctx), op)
 	if late := l.node.run(false, op.Kind.String()); late != nil {
-		return locker.Term{}, late
+		return lease.Term{}, late
 	}
 	return term, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
@@ -110,8 +111,8 @@ func TestWatchedAtMasters(t *testing.T) {
 	m := startMasters(t)
 	const ttl = 3 * time.Second // on a busy machine, too
 	bare := m.quorum(2, redlock.Config{AttemptTimeout: ttl / 2}, nil)
-	renewals := make(chan locker.RenewedInfo, 1000)
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, r locker.RenewedInfo) { renewals <- r }})
+	renewals := make(chan locktrace.RenewedInfo, 1000)
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(_ context.Context, r locktrace.RenewedInfo) { renewals <- r }})
 	m.kill(0)
 	lock, err := locker.Chain(bare, locker.Must(watchdog.New(watchdog.Config{}))).Acquire(ctx, locker.Request{Name: name, TTL: ttl, Fenced: true})
 	if err != nil {
@@ -158,14 +159,14 @@ func TestWaitingAtMasters(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
 	defer cancel()
 	var heard atomic.Bool
-	ctx = locker.WithTrace(ctx, &locker.Trace{
-		Waiting: func(_ context.Context, info locker.WaitingInfo) {
+	ctx = locktrace.With(ctx, &locktrace.Trace{
+		Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 			if info.Subscribed {
 				subscribed <- struct{}{}
 			}
 		},
-		Woken: func(_ context.Context, info locker.WokenInfo) {
-			if info.By == locker.ByRelease {
+		Woken: func(_ context.Context, info locktrace.WokenInfo) {
+			if info.By == locktrace.ByRelease {
 				heard.Store(true)
 			}
 		},

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // minting is a hooked node that mints a token when it upgrades, as rwhash does.
@@ -20,7 +21,7 @@ func (m *minting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		m.mu.Lock()
 		m.top = max(m.top, lock.Fence())
 		m.mu.Unlock()
-		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 			return &mintingLease{Lease: inner, node: m, mode: req.Mode, fenced: lock.Fence() > 0}
 		})
 	}
@@ -28,14 +29,14 @@ func (m *minting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 }
 
 type mintingLease struct {
-	locker.Lease
+	lease.Lease
 	node   *minting
 	fenced bool
 	mu     sync.Mutex
 	mode   locker.Mode
 }
 
-func (l *mintingLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+func (l *mintingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	term, err := l.Lease.Do(ctx, op)
 	if err != nil || !l.fenced {
 		return term, err
@@ -45,11 +46,11 @@ func (l *mintingLease) Do(ctx context.Context, op locker.Op) (locker.Term, error
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.node.top = max(l.node.top, term.Fence)
-	if op.Kind == locker.OpConvert {
+	if op.Kind == lease.OpConvert {
 		if op.Mode == locker.Exclusive && l.mode == locker.Shared {
 			l.node.top++ // set by a raise that has no hook
 			inner := l.Lease.(*hookedLease).Lease
-			if term, err = inner.Do(context.Background(), locker.Op{Kind: locker.OpRaiseFence, Fence: l.node.top}); err != nil {
+			if term, err = inner.Do(context.Background(), lease.Op{Kind: lease.OpRaiseFence, Fence: l.node.top}); err != nil {
 				return term, err
 			}
 		}

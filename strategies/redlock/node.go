@@ -10,15 +10,17 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // quorumNode is one of the Lockers that a quorum is made of.
 type quorumNode struct {
 	inner  locker.Locker
 	index  int
-	name   string                        // from Config.Names
-	stated locker.Source                 // what the Locker itself says of its source
-	source atomic.Pointer[locker.Source] // what its attempts and leases say; nil: nothing yet
+	name   string                           // from Config.Names
+	stated locktrace.Source                 // what the Locker itself says of its source
+	source atomic.Pointer[locktrace.Source] // what its attempts and leases say; nil: nothing yet
 
 	mu              sync.Mutex
 	acquires        int           // acquires in flight
@@ -52,7 +54,7 @@ func (n *quorumNode) partOf(
 		node: n, patience: patience, lock: lock, fence: lock.Fence(),
 		resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive,
 	}
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		p.Lease = inner
 		return p
 	})
@@ -97,25 +99,25 @@ func (n *quorumNode) learning(ctx context.Context) context.Context {
 	if n.source.Load() != nil {
 		return ctx
 	}
-	return locker.WithTrace(ctx, &locker.Trace{
-		Attempt: func(_ context.Context, info locker.AttemptInfo) { n.learn(info.Source) },
+	return locktrace.With(ctx, &locktrace.Trace{
+		Attempt: func(_ context.Context, info locktrace.AttemptInfo) { n.learn(info.Source) },
 	})
 }
 
 // learn records the node's source, unless it is known already. A zero source says nothing.
-func (n *quorumNode) learn(s locker.Source) {
-	if s != (locker.Source{}) {
+func (n *quorumNode) learn(s locktrace.Source) {
+	if s != (locktrace.Source{}) {
 		n.source.CompareAndSwap(nil, &s)
 	}
 }
 
 // where returns the node's source, as far as it is known.
-func (n *quorumNode) where() locker.Source {
+func (n *quorumNode) where() locktrace.Source {
 	s := n.source.Load()
 	if s == nil {
 		return n.stated
 	}
-	return locker.Source{
+	return locktrace.Source{
 		Strategy: cmp.Or(s.Strategy, n.stated.Strategy),
 		Client:   cmp.Or(s.Client, n.stated.Client),
 		Address:  cmp.Or(s.Address, n.stated.Address),

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // nodeAnswers is what the nodes answered to one operation so far.
@@ -57,7 +58,7 @@ func (t *nodeAnswers) quorumError(n, quorum int) *QuorumError {
 		switch {
 		case f.Err == errUnanswered: //nolint:errorlint // set by this package itself
 			unanswered = append(unanswered, f)
-		case locker.Passing(f.Err):
+		case driver.Transient(f.Err):
 			others = append(others, f)
 		default:
 			lasting = append(lasting, f)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -59,14 +60,14 @@ func TestErrorsOfAHoldNameTheNodes(t *testing.T) {
 func watchNodes(ctx context.Context) (watched context.Context, events func() []string) {
 	var mu sync.Mutex
 	var all []string
-	record := func(what string) func(context.Context, locker.NodeInfo) {
-		return func(_ context.Context, i locker.NodeInfo) {
+	record := func(what string) func(context.Context, locktrace.NodeInfo) {
+		return func(_ context.Context, i locktrace.NodeInfo) {
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, fmt.Sprintf("%s node %d of %d at %s, %d fail, for %v: %v", what, i.Node, i.Nodes, i.Name, i.Failing, i.For, i.Err))
 		}
 	}
-	return locker.WithTrace(ctx, &locker.Trace{NodeFailing: record("failing"), NodeRecovered: record("recovered")}), func() []string {
+	return locktrace.With(ctx, &locktrace.Trace{NodeFailing: record("failing"), NodeRecovered: record("recovered")}), func() []string {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
@@ -148,13 +149,13 @@ func TestBlockedNodeCallbackHoldsUpNothing(t *testing.T) {
 		blocked := make(chan struct{})
 		var mu sync.Mutex
 		reports := 0
-		report := func(context.Context, locker.NodeInfo) {
+		report := func(context.Context, locktrace.NodeInfo) {
 			mu.Lock()
 			reports++
 			mu.Unlock()
 			<-blocked
 		}
-		ctx := locker.WithTrace(t.Context(), &locker.Trace{NodeFailing: report, NodeRecovered: report})
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{NodeFailing: report, NodeRecovered: report})
 		for i := range 21 {
 			c.nodes[1].set(func(n *node) { n.down = []error{errDown, nil}[i%2] })
 			start := time.Now()

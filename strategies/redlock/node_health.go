@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // nodeHealth is what the outcomes of a node's calls say about it.
@@ -15,7 +16,7 @@ type nodeHealth struct {
 	cause   error     // why the node fails; nil: it works, as far as is known
 	failing time.Time // since when it fails
 
-	source locker.Source // when it began to fail: its recovery is reported under the same
+	source locktrace.Source // when it began to fail: its recovery is reported under the same
 }
 
 // evidence is what an outcome says about the node.
@@ -137,7 +138,7 @@ func (n *quorumNode) reportFailure(ctx context.Context) {
 	if n.health.cause == nil {
 		return
 	}
-	if t := locker.TraceFrom(ctx); t != nil && (t.NodeFailing != nil || t.NodeRecovered != nil) {
+	if t := locktrace.From(ctx); t != nil && (t.NodeFailing != nil || t.NodeRecovered != nil) {
 		info := n.info(n.health)
 		info.Failing = int(n.quorum.failing.Load())
 		n.quorum.reports.failing(failureReport{context.WithoutCancel(ctx), t, info})
@@ -145,9 +146,9 @@ func (n *quorumNode) reportFailure(ctx context.Context) {
 }
 
 // info describes the node while it fails as h says.
-func (n *quorumNode) info(h nodeHealth) locker.NodeInfo {
-	source := locker.Source{Strategy: "redlock", Client: h.source.Client, Address: h.source.Address}
-	return locker.NodeInfo{Source: source, Node: n.index, Name: n.name, Nodes: n.quorum.size, Err: h.cause}
+func (n *quorumNode) info(h nodeHealth) locktrace.NodeInfo {
+	source := locktrace.Source{Strategy: "redlock", Client: h.source.Client, Address: h.source.Address}
+	return locktrace.NodeInfo{Source: source, Node: n.index, Name: n.name, Nodes: n.quorum.size, Err: h.cause}
 }
 
 // failure returns why the node fails, or nil.

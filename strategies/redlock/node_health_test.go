@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func TestHealth(t *testing.T) {
@@ -68,18 +69,18 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 // later.
 func TestZeroSourceHidesNothing(t *testing.T) {
 	t.Parallel()
-	n := &quorumNode{stated: locker.Source{Address: "stated:1"}}
-	n.learn(locker.Source{})
+	n := &quorumNode{stated: locktrace.Source{Address: "stated:1"}}
+	n.learn(locktrace.Source{})
 	if got := n.where().Address; got != "stated:1" {
 		t.Errorf("address %q, want the one stated", got)
 	}
 	partial := &quorumNode{stated: n.stated}
-	partial.learn(locker.Source{Strategy: "single"})
+	partial.learn(locktrace.Source{Strategy: "single"})
 	if got := partial.where(); got.Address != "stated:1" || got.Strategy != "single" {
 		t.Errorf("source %+v, want the stated address and the strategy learned", got)
 	}
-	n.learn(locker.Source{Address: "learned:1"})
-	n.learn(locker.Source{Address: "other:1"})
+	n.learn(locktrace.Source{Address: "learned:1"})
+	n.learn(locktrace.Source{Address: "other:1"})
 	if got := n.error(errEnded).Error(); got != "node 0 (learned:1): "+errEnded.Error() {
 		t.Errorf("error %q, want the address learned first", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // nodeLoad is what a node has yet to answer.
@@ -35,7 +36,7 @@ func (l nodeLoad) full(patience time.Duration) bool {
 // answered reports whether the outcome of an acquire shows that the node's server is alive. A
 // refused connection does not, nor does a command that never left the client or was given up.
 func answered(err error) bool {
-	return errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) || !locker.Passing(err)
+	return errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) || !driver.Transient(err)
 }
 
 // beginAcquire counts an acquire, and reports whether it may be sent. needed says that there is no

@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -40,7 +42,7 @@ type node struct {
 	plain  bool          // knows no OpGiveBack
 	early  bool          // leases count from the asking, as in a strategy over a server
 	silent bool          // Inspect answers nothing
-	calls  map[locker.OpKind]int
+	calls  map[lease.OpKind]int
 	asked  int   // acquires
 	top    int64 // the highest token that it minted or was raised to
 	giving int   // quiet ends that were executed
@@ -50,7 +52,7 @@ type node struct {
 }
 
 func newNode(i int) *node {
-	return &node{Locker: lockertest.New(), index: i, calls: map[locker.OpKind]int{}}
+	return &node{Locker: lockertest.New(), index: i, calls: map[lease.OpKind]int{}}
 }
 
 // set changes the node while nobody looks.
@@ -116,7 +118,7 @@ func (n *node) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, e
 	}
 	if err == nil {
 		n.set(func(n *node) { n.top = max(n.top, lock.Fence()) })
-		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return &nodeLease{inner, n} })
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &nodeLease{inner, n} })
 	}
 	return lock, err
 }
@@ -134,31 +136,31 @@ func (n *node) Inspect(ctx context.Context, name string) (locker.State, error) {
 }
 
 type nodeLease struct {
-	locker.Lease
+	lease.Lease
 	node *node
 }
 
-func (l *nodeLease) Source() locker.Source {
-	return locker.Source{Strategy: "lockertest", Client: "memory", Address: fmt.Sprintf("mem:%d", l.node.index)}
+func (l *nodeLease) Source() locktrace.Source {
+	return locktrace.Source{Strategy: "lockertest", Client: "memory", Address: fmt.Sprintf("mem:%d", l.node.index)}
 }
 
-func (l *nodeLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpGiveBack && l.node.plain {
-		return locker.Term{}, errors.ErrUnsupported
+func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpGiveBack && l.node.plain {
+		return lease.Term{}, errors.ErrUnsupported
 	}
 	l.node.set(func(n *node) { n.calls[op.Kind]++ })
 	if err := l.node.pass(ctx); err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	term, err := l.Lease.Do(ctx, op)
 	if err == nil {
 		l.node.set(func(n *node) {
 			switch op.Kind {
-			case locker.OpRelease:
+			case lease.OpRelease:
 				n.woken++
-			case locker.OpGiveBack:
+			case lease.OpGiveBack:
 				n.giving++
-			case locker.OpRaiseFence:
+			case lease.OpRaiseFence:
 				n.top = max(n.top, term.Fence)
 			}
 		})

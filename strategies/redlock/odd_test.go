@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -33,7 +34,7 @@ func (o odd) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, err
 func TestOddLocksAreNoParts(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*locker.Lock) *locker.Lock{
-		"lost":     func(l *locker.Lock) *locker.Lock { locker.MarkLost(l, errDown); return l },
+		"lost":     func(l *locker.Lock) *locker.Lock { l.Hold().MarkLost(errDown); return l },
 		"released": func(l *locker.Lock) *locker.Lock { _ = l.Release(bg); return l },
 		"zero":     func(*locker.Lock) *locker.Lock { return &locker.Lock{} },
 		"shared":   func(l *locker.Lock) *locker.Lock { _ = l.Downgrade(bg); return l },
@@ -67,14 +68,14 @@ func TestNodeGivenTwice(t *testing.T) {
 	t.Errorf("New takes a node three times; then an acquire of what is free says: %v", err)
 }
 
-// lease is a Lease that can do all, or panics.
-type lease struct{ panics bool }
+// oddLease is a Lease that can do all, or panics.
+type oddLease struct{ panics bool }
 
-func (l lease) Do(_ context.Context, op locker.Op) (locker.Term, error) {
+func (l oddLease) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	if l.panics {
 		panic("a lease's own")
 	}
-	return locker.Term{Fence: op.Fence, Deadline: time.Now().Add(ttl)}, nil
+	return lease.Term{Fence: op.Fence, Deadline: time.Now().Add(ttl)}, nil
 }
 
 // What a node's own code does wrong is a failure of that node. A panic in goroutines of redlock's
@@ -83,15 +84,15 @@ func TestFaultsOfNodesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		lease  locker.Lease
+		lease  lease.Lease
 		fence  int64
 		panics bool
 		says   string
 	}{
-		{name: "negative fence", lease: lease{}, fence: -1, says: "no fencing token"},
+		{name: "negative fence", lease: oddLease{}, fence: -1, says: "no fencing token"},
 		{name: "no lease", says: "without a Lease"},
 		{name: "its Locker panics", panics: true, says: "it panicked: a node's own"},
-		{name: "its Lease panics", lease: lease{panics: true}},
+		{name: "its Lease panics", lease: oddLease{panics: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +100,7 @@ func TestFaultsOfNodesAreErrors(t *testing.T) {
 				if tt.panics {
 					panic("a node's own")
 				}
-				return locker.NewLock(ctx, locker.Grant{
+				return locker.NewLock(ctx, lease.Grant{
 					Name: req.Name, Token: "t", TTL: req.TTL, Deadline: time.Now().Add(req.TTL), Fence: tt.fence,
 				}, tt.lease), nil
 			})

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // part is what a hold has at one node. It wraps the lease of the node's lock.
 type part struct {
-	locker.Lease
+	lease.Lease
 	node     *quorumNode
 	patience time.Duration // the AttemptTimeout
 	lock     *locker.Lock
@@ -28,12 +30,12 @@ type part struct {
 	renewed    time.Time     // when the last renewal that it granted was sent
 }
 
-// Do implements locker.Lease.
-func (p *part) Do(ctx context.Context, op locker.Op) (term locker.Term, err error) {
+// Do implements lease.Lease.
+func (p *part) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
 	p.node.beginCall(ctx, p.patience)
 	defer p.node.endCall(ctx, &err, p.patience)
-	if op.Kind == locker.OpRelease && p.quiet.Load() {
-		term, err := p.Lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})
+	if op.Kind == lease.OpRelease && p.quiet.Load() {
+		term, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpGiveBack})
 		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {
 			return term, err
 		}
@@ -51,27 +53,18 @@ func (p *part) giveBack(ctx context.Context) {
 func (p *part) ofQuorum() bool {
 	var err error
 	defer recovered(&err)
-	for lease := p.Lease; lease != nil; {
-		if _, ok := lease.(*hold); ok {
-			return true
-		}
-		wrapper, ok := lease.(interface{ Unwrap() locker.Lease })
-		if !ok {
-			return false
-		}
-		lease = wrapper.Unwrap()
-	}
-	return false
+	_, is := lease.Find[*hold](p.Lease)
+	return is
 }
 
 // Unwrap lets what else the node's lease can do be found.
-func (p *part) Unwrap() locker.Lease { return p.Lease }
+func (p *part) Unwrap() lease.Lease { return p.Lease }
 
-// Source implements locker.Sourced.
-func (p *part) Source() (source locker.Source) {
+// Source implements lease.Sourced.
+func (p *part) Source() (source locktrace.Source) {
 	var err error
 	defer recovered(&err)
-	if s, ok := p.Lease.(locker.Sourced); ok {
+	if s, ok := p.Lease.(lease.Sourced); ok {
 		source = s.Source()
 	}
 	return source

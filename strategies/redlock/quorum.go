@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // view is what the rules look at. The mutex is held.
@@ -48,7 +49,14 @@ func (h *hold) bound() (ctx context.Context, stop func()) {
 	if deadline.IsZero() {
 		return h.ctx, func() {}
 	}
-	return locker.Detach(h.ctx, time.Until(deadline))
+	return detach(h.ctx, time.Until(deadline))
+}
+
+// detach returns a ctx with the values of ctx that ends d from now or when stop is called, and not
+// with ctx.
+func detach(ctx context.Context, d time.Duration) (detached context.Context, stop func()) {
+	bound := driver.Bound(context.WithoutCancel(ctx), d)
+	return bound, bound.Stop
 }
 
 // note drops a part that is not held any more. It is released all the same: where that is said by
@@ -145,7 +153,7 @@ func (h *hold) alarmed() {
 	h.watch()
 	h.mu.Unlock()
 	if gone && lock != nil {
-		locker.MarkLost(lock, cause) // without the mutex: it runs callbacks
+		lock.Hold().MarkLost(cause) // without the mutex: it runs callbacks
 	}
 }
 
@@ -156,7 +164,7 @@ func (h *hold) attach(lock *locker.Lock) {
 	gone, cause := h.phase == lost, h.loss()
 	h.mu.Unlock()
 	if gone {
-		locker.MarkLost(lock, cause)
+		lock.Hold().MarkLost(cause)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Locker is a quorum over nodes. It implements locker.Locker and, where all its nodes do,
@@ -48,7 +49,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	shared := &quorumHealth{size: len(nodes)}
 	for i, inner := range nodes {
 		n := &quorumNode{inner: inner, index: i, quorum: shared}
-		if s, ok := inner.(locker.Sourced); ok {
+		if s, ok := inner.(lease.Sourced); ok {
 			n.stated = s.Source()
 		}
 		if len(cfg.Names) > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // takeTurn waits until no operation that changes what counts is under way: another would judge by
@@ -27,17 +28,17 @@ func (h *hold) takeTurn(ctx context.Context) error {
 func (h *hold) passTurn() { <-h.turn }
 
 // renew extends the lease at a quorum, and restores the lock where it is missing.
-func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error) {
+func (h *hold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
 	if err := h.takeTurn(ctx); err != nil {
-		return locker.Term{}, err
+		return lease.Term{}, err
 	}
 	defer h.passTurn()
 	h.mu.Lock()
-	began, lease := time.Now(), h.lease(ttl)
+	began, until := time.Now(), h.lease(ttl)
 	aim := began.Add(ttl)
 	h.renewed = time.Time{}
 	h.mu.Unlock()
-	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, renewal{r, lease, began}) })
+	t, err := h.each(ctx, func(m *member, p *part, r reply) { h.renewPart(m, p, renewal{r, until, began}) })
 	if t.done >= h.quorum && h.extend(aim, ttl) {
 		return h.term(), nil
 	}
@@ -50,13 +51,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) (locker.Term, error
 	if h.phase == holding {
 		h.restore(ttl, false) // that may be what is missing
 	}
-	return locker.Term{}, err
+	return lease.Term{}, err
 }
 
-func (h *hold) term() locker.Term {
+func (h *hold) term() lease.Term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return locker.Term{Deadline: h.deadline}
+	return lease.Term{Deadline: h.deadline}
 }
 
 // extend moves the Deadline to when the quorum ends that was renewed, and restores the lock where
@@ -197,9 +198,9 @@ func (h *hold) restore(ttl time.Duration, won bool) {
 		if won {
 			m.asked = time.Now()
 		}
-		ctx, stop := locker.WithoutWaiting(h.ctx), func() {} // what holds does not wait
+		ctx, stop := lease.WithoutWaiting(h.ctx), func() {} // what holds does not wait
 		if !h.deadline.IsZero() {
-			ctx, stop = locker.Detach(ctx, time.Until(h.deadline))
+			ctx, stop = detach(ctx, time.Until(h.deadline))
 		}
 		go func() {
 			defer stop()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -218,7 +219,7 @@ func TestRenewalsThatHangAreJoined(t *testing.T) {
 		}
 		for _, n := range c.nodes[1:] {
 			n.set(func(n *node) {
-				if got := n.calls[locker.OpRenew]; got != 1 {
+				if got := n.calls[lease.OpRenew]; got != 1 {
 					t.Errorf("node %d got %d renewals, want 1", n.index, got)
 				}
 			})

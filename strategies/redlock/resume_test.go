@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -149,7 +150,7 @@ func TestTwoResumesThatShareTheNodesOut(t *testing.T) {
 func TestHandleBehindAWrapper(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{})
-		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return struct{ locker.Lease }{inner} })
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return struct{ lease.Lease }{inner} })
 		if lock.Handle().IsZero() {
 			t.Errorf("the Handle of a lock that is held is zero")
 		}

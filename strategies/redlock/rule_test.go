@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
@@ -199,7 +200,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 		}
 	default:
 		matchNot(t, err, locker.ErrNotAcquired, locker.ErrNotHeld)
-		if !locker.Passing(err) {
+		if !driver.Transient(err) {
 			t.Errorf("%v would not be retried", err)
 		}
 		checkNodeErrors(t, err, outcomes, at, want.at)

@@ -81,7 +81,7 @@ func (w *slowWalker) resume() {
 	if w.lock == old {
 		return
 	}
-	locker.MarkLost(old, errors.New("handed over"))
+	old.Hold().MarkLost(errors.New("handed over"))
 	go func() {
 		sleep(7 * time.Second)
 		_ = old.Release(bg)

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -52,7 +53,7 @@ func succession(t *testing.T, l locker.Locker, holders, each int) {
 	for range holders { // so that what runs in the background comes late
 		wg.Go(func() {
 			for i := range each {
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: locker.NewToken(), TTL: long, Fenced: i%2 > 0})
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: lease.NewToken(), TTL: long, Fenced: i%2 > 0})
 				if err != nil {
 					t.Errorf("%d: acquire: %v", i, err)
 					return

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
@@ -58,19 +59,19 @@ func (c *counted) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	lock, err := c.Locker.Acquire(context.WithoutCancel(ctx), req)
 	<-c.answer
 	if err == nil {
-		locker.WrapLease(lock, func(inner locker.Lease) locker.Lease { return countedLease{inner, c} })
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return countedLease{inner, c} })
 	}
 	return lock, err
 }
 
 type countedLease struct {
-	locker.Lease
+	lease.Lease
 	of *counted
 }
 
-func (l countedLease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRenew && l.of.renewals.Add(1) > 10 {
-		return locker.Term{}, errors.New("too many renewals")
+func (l countedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRenew && l.of.renewals.Add(1) > 10 {
+		return lease.Term{}, errors.New("too many renewals")
 	}
 	return l.Lease.Do(ctx, op)
 }
@@ -89,9 +90,9 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		var h *hold
-		locker.WrapLease(lock, func(lease locker.Lease) locker.Lease {
-			h, _ = lease.(*hold)
-			return lease
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+			h, _ = inner.(*hold)
+			return inner
 		})
 		h.mu.Lock()
 		end := h.deadline

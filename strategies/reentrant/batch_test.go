@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
@@ -30,14 +31,15 @@ func TestOddBatch(t *testing.T) {
 				b := newBench(t, reentrant.Config{})
 				l := locker.Must(reentrant.New(&odd{b.drv, results}, reentrant.Config{}))
 				var locks []*locker.Lock
+				var holds []lease.Hold
 				for range 2 {
 					lock, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
 					match(t, err)
-					locks = append(locks, lock)
+					locks, holds = append(locks, lock), append(holds, lock.Hold())
 				}
 				until := locks[0].Deadline()
 				sleep(time.Second)
-				for i, err := range locker.RenewBatch(t.Context(), locks) {
+				for i, err := range lease.RenewBatch(t.Context(), holds) {
 					match(t, err, locker.ErrUnknownOutcome)
 					if !locks[i].Deadline().Equal(until) {
 						t.Errorf("the Deadline is %v, want %v", locks[i].Deadline(), until)

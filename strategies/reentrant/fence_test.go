@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -20,16 +21,16 @@ func TestFenceOfTheTenure(t *testing.T) {
 		if plain.Fence() != 0 || first.Fence() == 0 || second.Fence() != first.Fence() {
 			t.Errorf("fences %d, %d, %d; want none, one, the same", plain.Fence(), first.Fence(), second.Fence())
 		}
-		term, err := leaseOf(first).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: first.Fence() + 1000})
+		term, err := leaseOf(first).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: first.Fence() + 1000})
 		match(t, err)
 		third := b.me(t, locker.Request{Fenced: true})
 		if term.Fence != first.Fence()+1000 || third.Fence() != term.Fence {
 			t.Errorf("raised to %d, entered again with %d; want %d", term.Fence, third.Fence(), first.Fence()+1000)
 		}
-		_, err = leaseOf(plain).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: 1})
+		_, err = leaseOf(plain).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: 1})
 		match(t, err, errors.ErrUnsupported)
 		for _, fence := range []int64{math.MaxInt64, 0, -1} {
-			_, err = leaseOf(first).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
+			_, err = leaseOf(first).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
 			match(t, err, locker.ErrInvalid)
 		}
 
@@ -55,7 +56,7 @@ func TestCounterOutlivesTheLock(t *testing.T) {
 		outer := b.me(t, locker.Request{TTL: time.Second, Fenced: true})
 		match(t, outer.Renew(t.Context(), long))
 		inner := b.me(t, locker.Request{TTL: time.Second, Fenced: true})
-		_, err := leaseOf(inner).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: inner.Fence() + 1})
+		_, err := leaseOf(inner).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: inner.Fence() + 1})
 		match(t, err)
 		inner, err = locker.Resume(t.Context(), b, inner.Handle())
 		match(t, err)
@@ -102,7 +103,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 				before := b.m.Dump()
 				_, err := locker.Resume(t.Context(), b, outer.Handle())
 				match(t, err, driver.ErrPermanent)
-				_, err = leaseOf(outer).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: 1})
+				_, err = leaseOf(outer).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: 1})
 				match(t, err, driver.ErrPermanent)
 				if after := b.m.Dump(); after != before {
 					t.Errorf("it wrote\n%s, and now there is\n%s", before, after)
@@ -122,7 +123,7 @@ func TestRaiseFenceAfterTheCounterWasLost(t *testing.T) {
 		high := lock.Fence() + time.Hour.Microseconds()
 		for _, to := range []int64{high, 1} {
 			b.m.Del(counter)
-			term, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: to})
+			term, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 			match(t, err)
 			if term.Fence != high {
 				t.Errorf("raised to %d, it is %d; want %d", to, term.Fence, high)

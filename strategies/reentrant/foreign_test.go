@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -46,9 +47,9 @@ func TestForeignKey(t *testing.T) {
 				if err == nil || errors.Is(err, locker.ErrUnknownOutcome) {
 					t.Errorf("resume: %v", err)
 				}
-				_, err = leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: 1})
+				_, err = leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: 1})
 				match(t, err, locker.ErrLost)
-				_, err = leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRenew, TTL: time.Minute})
+				_, err = leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
 				match(t, err, locker.ErrLost)
 				match(t, lock.Release(t.Context()), locker.ErrLost)
 				sleep(time.Minute)
@@ -65,8 +66,8 @@ func TestForeignHandle(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{})
 		before := b.m.Dump()
-		for _, token := range []string{"kind", "owner", "last", "", strings.Repeat("x", locker.TokenLen), strings.Repeat("x", 200)} {
-			h := locker.NewHandle(locker.Grant{Name: name, Owner: "me", Token: token})
+		for _, token := range []string{"kind", "owner", "last", "", strings.Repeat("x", lease.TokenLen), strings.Repeat("x", 200)} {
+			h := locker.NewHandle(lease.Grant{Name: name, Owner: "me", Token: token})
 			if _, err := locker.Resume(t.Context(), b, h); !errors.Is(err, locker.ErrInvalid) && !errors.Is(err, locker.ErrNotHeld) {
 				t.Errorf("resume by the token %q: %v", token, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // giveBack asks for it for a second.
@@ -14,7 +15,7 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := leaseOf(lock).Do(ctx, locker.Op{Kind: locker.OpGiveBack})
+	_, err := leaseOf(lock).Do(ctx, lease.Op{Kind: lease.OpGiveBack})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // orders are all orders of n things.
@@ -115,11 +116,11 @@ func TestDeadHold(t *testing.T) {
 		b.holds(t, 3)
 		sleep(time.Second)
 		b.holds(t, 1)
-		_, err := leaseOf(renewed).Do(t.Context(), locker.Op{Kind: locker.OpRenew, TTL: time.Minute})
+		_, err := leaseOf(renewed).Do(t.Context(), lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
 		match(t, err, locker.ErrLost)
-		_, err = leaseOf(renewed).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: renewed.Fence() + 1})
+		_, err = leaseOf(renewed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: renewed.Fence() + 1})
 		match(t, err, locker.ErrLost)
-		_, err = leaseOf(released).Do(t.Context(), locker.Op{Kind: locker.OpRelease})
+		_, err = leaseOf(released).Do(t.Context(), lease.Op{Kind: lease.OpRelease})
 		match(t, err, locker.ErrLost)
 		_, err = locker.Resume(t.Context(), b, renewed.Handle())
 		match(t, err, locker.ErrNotHeld)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/malformed"
 )
 
@@ -16,7 +17,7 @@ func TestMalformedFields(t *testing.T) {
 		b.me(t, locker.Request{TTL: 2 * time.Hour, Fenced: true})
 		hash := malformed.Of(t, b.m, name)
 		ops := b.allOps(t, lock)
-		for _, field := range append(hash.Fields(), "rough", strings.Repeat("h", locker.TokenLen)) {
+		for _, field := range append(hash.Fields(), "rough", strings.Repeat("h", lease.TokenLen)) {
 			if field == "kind" || field == "owner" || field == "last" {
 				continue // any text
 			}
@@ -38,7 +39,7 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 			return err
 		}
 	}
-	do := func(op locker.Op) func() error {
+	do := func(op lease.Op) func() error {
 		return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
 	}
 	return malformed.Ops{
@@ -46,9 +47,9 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 		Others: map[string]func() error{
 			"resume":  func() error { _, err := locker.Resume(t.Context(), b, lock.Handle()); return err },
 			"inspect": func() error { _, err := b.Inspect(t.Context(), name); return err },
-			"renew":   do(locker.Op{Kind: locker.OpRenew, TTL: 3 * time.Hour}),
-			"release": do(locker.Op{Kind: locker.OpRelease}),
-			"raise":   do(locker.Op{Kind: locker.OpRaiseFence, Fence: 1}),
+			"renew":   do(lease.Op{Kind: lease.OpRenew, TTL: 3 * time.Hour}),
+			"release": do(lease.Op{Kind: lease.OpRelease}),
+			"raise":   do(lease.Op{Kind: lease.OpRaiseFence, Fence: 1}),
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
@@ -40,7 +41,7 @@ func TestRandomOwner(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock, err := b.Acquire(t.Context(), locker.Request{Name: name})
 		match(t, err)
-		if held := b.refusal(t); len(lock.Owner()) != locker.TokenLen || held.Owner != lock.Owner() {
+		if held := b.refusal(t); len(lock.Owner()) != lease.TokenLen || held.Owner != lock.Owner() {
 			t.Errorf("held by %q, the Lock says %q", held.Owner, lock.Owner())
 		}
 		_, err = b.Acquire(t.Context(), locker.Request{Name: name})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
@@ -110,7 +111,7 @@ func TestOutOfMemory(t *testing.T) {
 	resumed, err := locker.Resume(t.Context(), l, inner.Handle())
 	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
-	_, err = leaseOf(resumed).Do(t.Context(), locker.Op{Kind: locker.OpGiveBack})
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
 	match(t, err)
 	if _, err = l.Acquire(t.Context(), mine); err == nil {
 		t.Error("the server has memory for another hold")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
@@ -29,7 +30,7 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 }
 
 // Source says where the locks are kept.
-func (l *Locker) Source() locker.Source { return l.leases.Source() }
+func (l *Locker) Source() locktrace.Source { return l.leases.Source() }
 
 // Acquire implements locker.Locker: one attempt to take the lock or to enter it again, or, with Request.Resume, to take a
 // hold over. The owner of a resumed hold stays: a Request.Owner that differs from the handle's is ErrInvalid.

@@ -3,8 +3,8 @@ package reentrant
 import (
 	_ "embed"
 
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/hashholds"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
@@ -53,6 +53,6 @@ var layout = keylock.Layout{
 	Release:     driver.NewScript(releaseOnlyLua + common + releaseLua),
 	RaiseFence:  driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
 	CheckResume: keylock.SameOwner("reentrant"),
-	Value:       func(string, string) string { return locker.NewToken() },
+	Value:       func(string, string) string { return lease.NewToken() },
 	Holder:      keylock.ReadHolder,
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
@@ -96,7 +97,7 @@ func match(t *testing.T, err error, want ...error) {
 }
 
 // leaseOf is what middleware gets to wrap. It sends what a Lock that has ended does not.
-func leaseOf(lock *locker.Lock) (lease locker.Lease) {
-	locker.WrapLease(lock, func(l locker.Lease) locker.Lease { lease = l; return l })
-	return lease
+func leaseOf(lock *locker.Lock) (found lease.Lease) {
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
+	return found
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -61,8 +62,8 @@ func TestFence(t *testing.T) {
 // The token of readers and writers can be raised while they hold.
 func TestRaiseFence(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		raise := func(lock *locker.Lock, to int64) (locker.Term, error) {
-			return leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: to})
+		raise := func(lock *locker.Lock, to int64) (lease.Term, error) {
+			return leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 		}
 		for _, mode := range []locker.Mode{locker.Shared, locker.Exclusive} {
 			lock := b.have(t, locker.Request{Name: name, Mode: mode, Fenced: true, TTL: time.Second})
@@ -174,7 +175,7 @@ func TestRaiseFenceBesideACounterThatIsNoNumber(t *testing.T) {
 				lock := b.write(t, fenced)
 				high := lock.Fence() + time.Hour.Microseconds()
 				raise := func() error {
-					_, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: high})
+					_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: high})
 					return err
 				}
 				match(t, b.m.Set(counter, "soon"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
@@ -50,9 +51,9 @@ func TestForeignKey(t *testing.T) {
 					if err == nil || errors.Is(err, locker.ErrUnknownOutcome) {
 						t.Errorf("resume: %v", err)
 					}
-					for _, op := range []locker.Op{
-						{Kind: locker.OpRaiseFence, Fence: 1}, {Kind: locker.OpRenew, TTL: time.Minute},
-						{Kind: locker.OpConvert, Mode: locker.Shared}, {Kind: locker.OpConvert, Mode: locker.Exclusive},
+					for _, op := range []lease.Op{
+						{Kind: lease.OpRaiseFence, Fence: 1}, {Kind: lease.OpRenew, TTL: time.Minute},
+						{Kind: lease.OpConvert, Mode: locker.Shared}, {Kind: lease.OpConvert, Mode: locker.Exclusive},
 					} {
 						_, err = leaseOf(lock).Do(t.Context(), op)
 						match(t, err, locker.ErrLost)
@@ -73,9 +74,9 @@ func TestForeignHandle(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{Owner: "me"})
 		before := b.m.Dump()
-		for _, token := range []string{"kind", "last", "wwant", strings.Repeat("x", locker.TokenLen), strings.Repeat("x", 200)} {
+		for _, token := range []string{"kind", "last", "wwant", strings.Repeat("x", lease.TokenLen), strings.Repeat("x", 200)} {
 			for _, mode := range modes {
-				h := locker.NewHandle(locker.Grant{Name: name, Owner: "me", Token: token, Mode: mode})
+				h := locker.NewHandle(lease.Grant{Name: name, Owner: "me", Token: token, Mode: mode})
 				if _, err := locker.Resume(t.Context(), b, h); !errors.Is(err, locker.ErrInvalid) && !errors.Is(err, locker.ErrNotHeld) {
 					t.Errorf("resume by the token %q: %v", token, err)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -118,7 +119,7 @@ func TestCrashedReader(t *testing.T) {
 			match(t, renewing.Renew(t.Context(), 0))
 		}
 		b.holds(t, 1, locker.Shared)
-		_, err := leaseOf(crashed).Do(t.Context(), locker.Op{Kind: locker.OpRenew, TTL: time.Minute})
+		_, err := leaseOf(crashed).Do(t.Context(), lease.Op{Kind: lease.OpRenew, TTL: time.Minute})
 		match(t, err, locker.ErrLost)
 		_, err = locker.Resume(t.Context(), b, crashed.Handle())
 		match(t, err, locker.ErrNotHeld)

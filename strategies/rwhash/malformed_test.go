@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/malformed"
 )
 
@@ -49,8 +50,8 @@ func TestMalformedFields(t *testing.T) {
 						hash.Try(t, ops, field, value)
 					}
 				}
-				holds := slices.DeleteFunc(hash.Fields(), func(f string) bool { return len(f) != locker.TokenLen })
-				for _, field := range append(holds, strings.Repeat("h", locker.TokenLen)) {
+				holds := slices.DeleteFunc(hash.Fields(), func(f string) bool { return len(f) != lease.TokenLen })
+				for _, field := range append(holds, strings.Repeat("h", lease.TokenLen)) {
 					for _, value := range malformedHolds {
 						hash.Try(t, ops, field, value)
 					}
@@ -69,7 +70,7 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 	acquire := func(req locker.Request) func() error {
 		return func() error { _, err := b.Acquire(t.Context(), req); return err }
 	}
-	do := func(op locker.Op) func() error {
+	do := func(op lease.Op) func() error {
 		return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
 	}
 	return malformed.Ops{
@@ -80,11 +81,11 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 		Others: map[string]func() error{
 			"resume":  func() error { _, err := locker.Resume(t.Context(), b, lock.Handle()); return err },
 			"inspect": func() error { _, err := b.Inspect(t.Context(), name); return err },
-			"renew":   do(locker.Op{Kind: locker.OpRenew, TTL: 3 * time.Hour}),
-			"release": do(locker.Op{Kind: locker.OpRelease}),
-			"raise":   do(locker.Op{Kind: locker.OpRaiseFence, Fence: 1}),
-			"up":      do(locker.Op{Kind: locker.OpConvert, Mode: locker.Exclusive}),
-			"down":    do(locker.Op{Kind: locker.OpConvert, Mode: locker.Shared}),
+			"renew":   do(lease.Op{Kind: lease.OpRenew, TTL: 3 * time.Hour}),
+			"release": do(lease.Op{Kind: lease.OpRelease}),
+			"raise":   do(lease.Op{Kind: lease.OpRaiseFence, Fence: 1}),
+			"up":      do(lease.Op{Kind: lease.OpConvert, Mode: locker.Exclusive}),
+			"down":    do(lease.Op{Kind: lease.OpConvert, Mode: locker.Shared}),
 		},
 	}
 }
@@ -93,8 +94,8 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 func TestHugeNames(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		huge := strings.Repeat("x", 1<<16)
-		b.m.HSet(name, "kind", "rwhash", "last", strings.Repeat("h", locker.TokenLen),
-			strings.Repeat("h", locker.TokenLen), fmt.Sprintf("99999999999999 0 4:note%s", huge))
+		b.m.HSet(name, "kind", "rwhash", "last", strings.Repeat("h", lease.TokenLen),
+			strings.Repeat("h", lease.TokenLen), fmt.Sprintf("99999999999999 0 4:note%s", huge))
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name})
 		held, ok := errors.AsType[*locker.ContentionError](err)
 		if !ok || len(held.Owner)+len(held.Note) > 2*locker.MaxNameLen {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Among many readers, live and dead, a writer gets in if and only if none is live, and the key lasts as long as they do.
@@ -70,7 +71,7 @@ func (b bench) checkMany(t *testing.T) int {
 	for _, f := range fields {
 		digits, _, _ := strings.Cut(b.m.HGet(name, f), " ")
 		till, _ := strconv.ParseInt(digits, 10, 64)
-		if len(f) != locker.TokenLen || till <= now {
+		if len(f) != lease.TokenLen || till <= now {
 			continue
 		}
 		live, latest = live+1, max(latest, till)
@@ -120,7 +121,7 @@ func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
 func TestAHoldBeyondTheRecentOnesKeepsItsKey(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		till := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMilli(), 10) }
-		sooner, later := strings.Repeat("s", locker.TokenLen), strings.Repeat("l", locker.TokenLen)
+		sooner, later := strings.Repeat("s", lease.TokenLen), strings.Repeat("l", lease.TokenLen)
 		for i := range 100 {
 			b.m.HSet(name, fmt.Sprintf("%022d", i), "1 0 0:")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -54,7 +55,7 @@ func (w *walk) step() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(w.rand.IntN(4000)+100)*time.Millisecond)
 	defer cancel()
 	if w.rand.IntN(2) == 0 {
-		ctx = locker.WithWaiting(ctx, time.Now().Add(-time.Duration(w.rand.IntN(5000))*time.Millisecond))
+		ctx = lease.WithWaiting(ctx, time.Now().Add(-time.Duration(w.rand.IntN(5000))*time.Millisecond))
 	}
 	if len(w.locks) == 0 {
 		w.acquire(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -97,7 +98,7 @@ func TestOneReaderAsksForAll(t *testing.T) {
 			for range readers {
 				inside.Go(func() {
 					var once sync.Once
-					ctx := locker.WithTrace(t.Context(), &locker.Trace{Waiting: func(context.Context, locker.WaitingInfo) { once.Do(waiting.Done) }})
+					ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) { once.Do(waiting.Done) }})
 					lock, err := l.Acquire(ctx, locker.Request{Name: key, Mode: locker.Shared})
 					once.Do(waiting.Done)
 					if err != nil {

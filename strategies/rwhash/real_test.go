@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -90,7 +91,7 @@ func TestOnARealServer(t *testing.T) {
 			match(t, err)
 			locks[7] = resumed
 			match(t, resumed.Renew(t.Context(), 2*time.Hour))
-			_, err = leaseOf(resumed).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: resumed.Fence() + 1})
+			_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
 			match(t, err)
 			match(t, resumed.Upgrade(t.Context()), locker.ErrNotAcquired)
 			for i := range locks {
@@ -126,7 +127,7 @@ func TestOutOfMemory(t *testing.T) {
 	if err == nil {
 		t.Error("the server has memory for another lock")
 	}
-	_, err = leaseOf(resumed).Do(t.Context(), locker.Op{Kind: locker.OpGiveBack})
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
 	match(t, err)
 	match(t, lock.Renew(t.Context(), time.Hour))
 	match(t, lock.Downgrade(t.Context()))

@@ -3,8 +3,8 @@ package rwhash
 import (
 	_ "embed"
 
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/hashholds"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
@@ -61,6 +61,6 @@ var layout = keylock.Layout{
 	Convert:     driver.NewScript(common + keylock.FenceLua + turnsLua + convertLua),
 	RaiseFence:  driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
 	CheckResume: keylock.SameOwner("rwhash"),
-	Value:       func(string, string) string { return locker.NewToken() },
+	Value:       func(string, string) string { return lease.NewToken() },
 	Holder:      keylock.ReadHolder,
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -181,15 +182,15 @@ func match(t *testing.T, err error, want ...error) {
 }
 
 // leaseOf is what middleware gets to wrap. It sends what a Lock that has ended does not.
-func leaseOf(lock *locker.Lock) (lease locker.Lease) {
-	locker.WrapLease(lock, func(l locker.Lease) locker.Lease { lease = l; return l })
-	return lease
+func leaseOf(lock *locker.Lock) (found lease.Lease) {
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
+	return found
 }
 
 // convert sends a conversion past the Lock.
 func convert(t *testing.T, lock *locker.Lock, to locker.Mode) error {
 	t.Helper()
-	_, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpConvert, Mode: to})
+	_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpConvert, Mode: to})
 	return err
 }
 

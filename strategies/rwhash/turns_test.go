@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -199,7 +200,7 @@ func TestIntentsLeaveHoldsAlone(t *testing.T) {
 func TestLongestWaitingWriterIsNext(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		waits := func(d time.Duration) func(owner string) error {
-			ctx := locker.WithWaiting(t.Context(), time.Now().Add(-d))
+			ctx := lease.WithWaiting(t.Context(), time.Now().Add(-d))
 			return func(owner string) error {
 				lock, err := b.Acquire(ctx, asWriter(locker.Request{Owner: owner}))
 				if err == nil {
@@ -255,7 +256,7 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 func TestPatientWriterKeepsItsPlace(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		first := b.write(t, locker.Request{TTL: 20 * time.Second})
-		old := locker.WithWaiting(t.Context(), time.Now().Add(-5*time.Second))
+		old := lease.WithWaiting(t.Context(), time.Now().Add(-5*time.Second))
 		for range 5 {
 			_, err := b.Acquire(old, writer)
 			held, ok := errors.AsType[*locker.ContentionError](err)
@@ -276,9 +277,9 @@ func TestPatientWriterKeepsItsPlace(t *testing.T) {
 // Who waits through middleware/retry says so, from the first refusal on.
 func TestRetryTellsWhoWaits(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
-		var seen []locker.Waiting
+		var seen []lease.Waiting
 		l := locker.Chain(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			w, _ := locker.WaitingFrom(ctx)
+			w, _ := lease.WaitingFrom(ctx)
 			seen = append(seen, w)
 			return b.Acquire(ctx, req)
 		}), locker.Must(retry.New(retry.Config{})))
@@ -286,7 +287,7 @@ func TestRetryTellsWhoWaits(t *testing.T) {
 		start := time.Now()
 		lock, err := l.Acquire(t.Context(), writer)
 		match(t, err)
-		if len(seen) < 3 || seen[0] != (locker.Waiting{}) || !seen[1].Since.Equal(start) || seen[1].ID == "" || seen[len(seen)-1] != seen[1] {
+		if len(seen) < 3 || seen[0] != (lease.Waiting{}) || !seen[1].Since.Equal(start) || seen[1].ID == "" || seen[len(seen)-1] != seen[1] {
 			t.Errorf("the attempts were of %+v", seen)
 		}
 		release(t, lock)

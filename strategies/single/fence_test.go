@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 const counter = "{job}:fence"
 
 // leaseOf is what middleware gets to wrap.
-func leaseOf(lock *locker.Lock) (lease locker.Lease) {
-	locker.WrapLease(lock, func(l locker.Lease) locker.Lease { lease = l; return l })
-	return lease
+func leaseOf(lock *locker.Lock) (found lease.Lease) {
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
+	return found
 }
 
 // A counter is never set to what it could not count on from.
@@ -25,7 +26,7 @@ func TestRaiseFenceRefusesWhatItCannotCount(t *testing.T) {
 		t.Run(strconv.FormatInt(fence, 10), func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
 				lock := b.acquire(t, locker.Request{Fenced: true})
-				_, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: fence})
+				_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
 				match(t, err, []error{locker.ErrInvalid}, nil)
 				match(t, lock.Release(t.Context()), nil, nil)
 				match(t, b.acquire(t, locker.Request{Fenced: true}).Release(t.Context()), nil, nil)
@@ -44,7 +45,7 @@ func TestCounterOutlivesTheLock(t *testing.T) {
 			return again
 		},
 		"raise": func(t *testing.T, _ bench, lock *locker.Lock) *locker.Lock {
-			_, err := leaseOf(lock).Do(t.Context(), locker.Op{Kind: locker.OpRaiseFence, Fence: lock.Fence() + 1000})
+			_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: lock.Fence() + 1000})
 			match(t, err, nil, nil)
 			return lock
 		},
@@ -54,8 +55,8 @@ func TestCounterOutlivesTheLock(t *testing.T) {
 				lock := b.acquire(t, locker.Request{TTL: 30 * time.Second, Fenced: true})
 				match(t, lock.Renew(t.Context(), 10*24*time.Hour), nil, nil)
 				lock = touch(t, b, lock)
-				if lease, kept := b.m.TTL(name), b.m.TTL(counter); kept < lease+24*time.Hour {
-					t.Errorf("the lock lives for %v, its counter for %v", lease, kept)
+				if left, kept := b.m.TTL(name), b.m.TTL(counter); kept < left+24*time.Hour {
+					t.Errorf("the lock lives for %v, its counter for %v", left, kept)
 				}
 				match(t, lock.Release(t.Context()), nil, nil)
 			})

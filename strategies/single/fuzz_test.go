@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -63,8 +64,8 @@ func FuzzValues(f *testing.F) {
 		}
 		d.value = foreign
 		owner, note = told(t, l)
-		escaped, ours := foreign[:min(len(foreign), locker.TokenLen)]+"|"+url.QueryEscape(owner)+"|"+url.QueryEscape(note), owner != "" || note != ""
-		if ours && (escaped != foreign || strings.Trim(foreign[:locker.TokenLen], token+"ghijklmnopqrstuvwxyzFGHIJKLMNOPQRSTUVWXYZ-") != "") {
+		escaped, ours := foreign[:min(len(foreign), lease.TokenLen)]+"|"+url.QueryEscape(owner)+"|"+url.QueryEscape(note), owner != "" || note != ""
+		if ours && (escaped != foreign || strings.Trim(foreign[:lease.TokenLen], token+"ghijklmnopqrstuvwxyzFGHIJKLMNOPQRSTUVWXYZ-") != "") {
 			t.Errorf("of %q, owner %q and note %q are told", foreign, owner, note)
 		}
 	})

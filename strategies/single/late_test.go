@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -56,7 +57,7 @@ func TestRenewEndsWithTheLock(t *testing.T) {
 	t.Parallel()
 	for ending, end := range map[string]func(*testing.T, *locker.Lock){
 		"released": func(t *testing.T, lock *locker.Lock) { match(t, lock.Release(t.Context()), nil, nil) },
-		"lost":     func(_ *testing.T, lock *locker.Lock) { locker.MarkLost(lock, errCut) },
+		"lost":     func(_ *testing.T, lock *locker.Lock) { lock.Hold().MarkLost(errCut) },
 	} {
 		t.Run(ending, func(t *testing.T) {
 			run(t, single.Config{}, func(t *testing.T, b bench) {
@@ -134,11 +135,11 @@ func TestResumeGivenBackIsUndone(t *testing.T) {
 				resumed, err := locker.Resume(t.Context(), b, old.Handle())
 				match(t, err, nil, nil)
 				b.drv.Then(faults...)
-				locker.WrapLease(resumed, func(lease locker.Lease) locker.Lease {
+				resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					_, err = lease.Do(ctx, locker.Op{Kind: locker.OpGiveBack})
-					return lease
+					_, err = inner.Do(ctx, lease.Op{Kind: lease.OpGiveBack})
+					return inner
 				})
 				if when != "executed late" {
 					match(t, err, nil, nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -29,9 +30,9 @@ func TestOutOfMemory(t *testing.T) {
 	if _, err = l.Acquire(t.Context(), locker.Request{Name: "other"}); err == nil {
 		t.Error("the server has memory for another lock")
 	}
-	locker.WrapLease(resumed, func(lease locker.Lease) locker.Lease {
-		_, err = lease.Do(t.Context(), locker.Op{Kind: locker.OpGiveBack})
-		return lease
+	resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		_, err = inner.Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
+		return inner
 	})
 	match(t, err, nil, nil)
 	if left, ok := server.MustCommand(t, "PTTL", name).(int64); !ok || left < 30_000 || left > 60_000 {

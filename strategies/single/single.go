@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
@@ -29,7 +30,7 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 }
 
 // Source says where the locks are kept.
-func (l *Locker) Source() locker.Source { return l.leases.Source() }
+func (l *Locker) Source() locktrace.Source { return l.leases.Source() }
 
 // Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {

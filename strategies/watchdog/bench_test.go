@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -15,13 +17,13 @@ import (
 type granting struct{}
 
 func (granting) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, locker.Grant{
+	return locker.NewLock(ctx, lease.Grant{
 		Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL),
 	}, granting{}), nil
 }
 
-func (granting) Do(_ context.Context, op locker.Op) (locker.Term, error) {
-	return locker.Term{Deadline: time.Now().Add(op.TTL)}, nil
+func (granting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
+	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
 // BenchmarkCycle is what the watchdog adds to an acquire and a release, beside 10,000 locks that it watches.
@@ -82,7 +84,7 @@ func BenchmarkRenewal(b *testing.B) {
 	for range b.N {
 		left <- struct{}{}
 	}
-	ctx := locker.WithTrace(b.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) {
+	ctx := locktrace.With(b.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) {
 		select {
 		case <-left:
 		default:

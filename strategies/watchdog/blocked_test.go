@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -41,9 +42,11 @@ func TestBlockedCallbacks(t *testing.T) {
 				drain := sync.OnceFunc(func() { close(pipe.drained) })
 				defer drain()
 				log := slog.New(pipe)
-				ctx := locker.WithTrace(t.Context(), &locker.Trace{
-					Renewed: func(ctx context.Context, info locker.RenewedInfo) { log.InfoContext(ctx, "renewed", "lock", info.Name) },
-					Lost:    func(ctx context.Context, info locker.LostInfo) { log.InfoContext(ctx, "lost", "lock", info.Name) },
+				ctx := locktrace.With(t.Context(), &locktrace.Trace{
+					Renewed: func(ctx context.Context, info locktrace.RenewedInfo) {
+						log.InfoContext(ctx, "renewed", "lock", info.Name)
+					},
+					Lost: func(ctx context.Context, info locktrace.LostInfo) { log.InfoContext(ctx, "lost", "lock", info.Name) },
 				})
 				l := locker.Must(watchdog.New(watchdog.Config{}))(strategy(s))
 				locks := acquireMany(t, ctx, l, 99)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -30,8 +32,8 @@ func TestSaysWhyItRanOut(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
 				start := time.Now()
-				again := &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { server.FailRenew(refused) }}
-				lock := acquire(t, locker.WithTrace(t.Context(), again), l, locker.Request{})
+				again := &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { server.FailRenew(refused) }}
+				lock := acquire(t, locktrace.With(t.Context(), again), l, locker.Request{})
 				server.FailRenew(refused)
 				<-lock.Done()
 				if took := time.Since(start); took != ttl {
@@ -57,15 +59,15 @@ type stubborn struct {
 }
 
 func (s stubborn) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return locker.NewLock(ctx, locker.Grant{
+	return locker.NewLock(ctx, lease.Grant{
 		Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL),
 	}, s), nil
 }
 
-func (s stubborn) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRenew {
+func (s stubborn) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRenew {
 		if err := <-s.renewals; err != nil {
-			return locker.Term{}, err
+			return lease.Term{}, err
 		}
 	}
 	return s.granting.Do(ctx, op)

@@ -2,7 +2,7 @@
 // holder that dies still lets go within one.
 //
 // A lock is renewed when a third of its lease is over, a little sooner by a random amount, through [locker.Lock.Renew] or,
-// where its Lease can travel with others ([locker.Batched]), [locker.RenewBatch]: Deadline, Done and the Trace's Renewed are
+// where its Lease can travel with others ([lease.Batched]), [lease.RenewBatch]: Deadline, Done and the Trace's Renewed are
 // as if the holder had renewed it. Every lock is watched, resumed ones too, but those whose lease never ends.
 //
 // # What is guaranteed
@@ -11,7 +11,7 @@
 //     whatever the error: a permission that was taken away may be given back. An outage that is over well before that loses
 //     nothing. One that lasts ends the lock at its Deadline, with ErrLost and, below it, the error of the last renewal.
 //   - A renewal that finds the hold gone ends the lock at once, with ErrLost.
-//   - A callback that blocks, of a Trace or of AfterDone, delays no renewal: see [locker.Trace].
+//   - A callback that blocks, of a Trace or of AfterDone, delays no renewal: see [locktrace.Trace].
 //   - Once Release was called, no renewal begins. Release does not wait for one in flight, whose answer changes nothing.
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
 //   - A server that does not answer delays no renewal at other servers or at other nodes of its

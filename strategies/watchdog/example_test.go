@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -17,8 +18,8 @@ func Example() {
 	locks := locker.Chain(server, locker.Must(watchdog.New(watchdog.Config{})))
 
 	renewed := make(chan struct{}, 100)
-	ctx := locker.WithTrace(context.Background(), &locker.Trace{
-		Renewed: func(context.Context, locker.RenewedInfo) { renewed <- struct{}{} },
+	ctx := locktrace.With(context.Background(), &locktrace.Trace{
+		Renewed: func(context.Context, locktrace.RenewedInfo) { renewed <- struct{}{} },
 	})
 	req := locker.Request{Name: "report", TTL: 2 * time.Second}
 	err := locker.Do(ctx, locks, req, func(ctx context.Context, lock *locker.Lock) error {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 const (
@@ -36,9 +36,9 @@ type groupKey struct {
 
 // groupOf is the group of the next renewal of l. One that failed among others is repeated alone: the others may be why. One
 // that failed alone is repeated among others: after an outage there are many.
-func groupOf(l *lease) groupKey {
+func groupOf(l *watchedLease) groupKey {
 	fails := min(l.fails, 2)
-	batch := locker.BatchOf(l.lock)
+	batch := l.lock.Hold().Batch()
 	if batch == nil {
 		return groupKey{l.watcher, false, fails}
 	}
@@ -48,7 +48,7 @@ func groupOf(l *lease) groupKey {
 // group is what is due and not begun. It exists while there is something to do. The scheduler's mutex guards it.
 type group struct {
 	key     groupKey
-	due     []*lease
+	due     []*watchedLease
 	workers int
 	stalled int // of the workers
 }
@@ -66,7 +66,7 @@ func (g *group) full() bool {
 }
 
 // hand gives l to its group. The mutex is held.
-func (s *scheduler) hand(l *lease, key groupKey) {
+func (s *scheduler) hand(l *watchedLease, key groupKey) {
 	g := s.groups[key]
 	if g == nil {
 		g = &group{key: key}
@@ -103,7 +103,7 @@ func (s *scheduler) work(g *group) {
 
 // take returns up to n leases that are due, or none when the worker is to end, and whether the group is crowded. Those released
 // meanwhile are left out.
-func (s *scheduler) take(g *group, n int) (taken []*lease, crowded bool) {
+func (s *scheduler) take(g *group, n int) (taken []*watchedLease, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(g.due) > 0 && len(taken) < n {
@@ -123,7 +123,7 @@ func (s *scheduler) take(g *group, n int) (taken []*lease, crowded bool) {
 }
 
 // send renews what was taken, and counts the worker as stalled while the answer is late.
-func (s *scheduler) send(g *group, taken []*lease, crowded bool) []error {
+func (s *scheduler) send(g *group, taken []*watchedLease, crowded bool) []error {
 	late := time.AfterFunc(stall, func() { s.late(g, 1) })
 	defer func() {
 		if !late.Stop() {
@@ -136,11 +136,11 @@ func (s *scheduler) send(g *group, taken []*lease, crowded bool) []error {
 	return renewTogether(g, taken)
 }
 
-func renewTogether(g *group, taken []*lease) []error {
-	locks := make([]*locker.Lock, len(taken))
+func renewTogether(g *group, taken []*watchedLease) []error {
+	holds := make([]lease.Hold, len(taken))
 	wait := patience(taken[0])
 	for i, l := range taken {
-		locks[i] = l.lock
+		holds[i] = l.lock.Hold()
 		wait = min(wait, patience(l))
 	}
 	ctx := context.Background()
@@ -149,17 +149,17 @@ func renewTogether(g *group, taken []*lease) []error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	return locker.RenewBatch(ctx, locks)
+	return lease.RenewBatch(ctx, holds)
 }
 
-func renewAlone(l *lease, crowded bool) error {
+func renewAlone(l *watchedLease, crowded bool) error {
 	wait := patience(l)
 	if crowded {
 		wait = min(wait, retryMin<<l.fails)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	return locker.RenewAlone(ctx, l.lock)
+	return l.lock.Hold().Renew(ctx)
 }
 
 // late adds by to the number of workers whose answer is late.
@@ -170,10 +170,10 @@ func (s *scheduler) late(g *group, by int) {
 	s.help(g)
 }
 
-func ended(l *lease) bool { return l.lock.Err() != nil }
+func ended(l *watchedLease) bool { return l.lock.Err() != nil }
 
 // patience is how long a renewal waits for its answer: a third of the TTL; a repetition, less.
-func patience(l *lease) time.Duration {
+func patience(l *watchedLease) time.Duration {
 	wait := l.lock.TTL() / 3
 	if l.fails > 0 {
 		wait = min(wait, retryMin<<(l.fails-1))

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -69,7 +70,7 @@ func (r *record) list() []time.Duration {
 // renewals is a ctx whose locks report their renewals.
 func renewals(t *testing.T) (context.Context, *record) {
 	r := &record{start: time.Now()}
-	return locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) { r.note() }}), r
+	return locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { r.note() }}), r
 }
 
 func held(t *testing.T, lock *locker.Lock) {

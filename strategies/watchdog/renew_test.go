@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -152,7 +153,7 @@ func TestOutage(t *testing.T) {
 		t.Run(outage.String(), func(t *testing.T) {
 			inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
 				begin := time.Now()
-				ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(context.Context, locker.RenewedInfo) {
+				ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) {
 					if time.Since(begin) < outage+10*time.Second {
 						server.FailRenew(down)
 					}
@@ -195,7 +196,7 @@ func TestLetsGo(t *testing.T) {
 	ends := map[string]func(server *lockertest.Locker, lock *locker.Lock){
 		"unsupported": func(server *lockertest.Locker, _ *locker.Lock) { server.FailRenew(errors.ErrUnsupported) },
 		"closed":      func(server *lockertest.Locker, _ *locker.Lock) { server.FailRenew(locker.ErrClosed) },
-		"lost":        func(_ *lockertest.Locker, lock *locker.Lock) { locker.MarkLost(lock, nil) },
+		"lost":        func(_ *lockertest.Locker, lock *locker.Lock) { lock.Hold().MarkLost(nil) },
 	}
 	for what, end := range ends {
 		t.Run(what, func(t *testing.T) {

@@ -33,7 +33,7 @@ type scheduler struct {
 func (s *scheduler) now() instant { return instant(time.Since(s.epoch)) }
 
 // begin watches a lock just acquired.
-func (s *scheduler) begin(l *lease) {
+func (s *scheduler) begin(l *watchedLease) {
 	wait := pause(l.lock)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *scheduler) begin(l *lease) {
 }
 
 // forget ends the watching. A renewal under way is left to itself.
-func (s *scheduler) forget(l *lease) {
+func (s *scheduler) forget(l *watchedLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.released = true
@@ -56,18 +56,18 @@ func (s *scheduler) forget(l *lease) {
 }
 
 // next plans the renewal that is due after wait, unless a limit is reached. The mutex is held.
-func (s *scheduler) next(l *lease, wait time.Duration) {
+func (s *scheduler) next(l *watchedLease, wait time.Duration) {
 	if s.cfg.MaxRenewals > 0 && l.renewals >= s.cfg.MaxRenewals {
-		locker.ExplainEnd(l.lock, ErrMaxRenewals)
+		l.lock.Hold().ExplainExpiry(ErrMaxRenewals)
 		return
 	}
 	s.plan(l, s.draw(wait))
 }
 
 // plan puts l into the queue, for due. The mutex is held.
-func (s *scheduler) plan(l *lease, due instant) {
+func (s *scheduler) plan(l *watchedLease, due instant) {
 	if s.cfg.MaxHold > 0 && due-l.began > instant(s.cfg.MaxHold) {
-		locker.ExplainEnd(l.lock, ErrMaxHold)
+		l.lock.Hold().ExplainExpiry(ErrMaxHold)
 		return
 	}
 	l.due = due
@@ -112,14 +112,14 @@ func (s *scheduler) tick() {
 	defer s.mu.Unlock()
 	s.alarm = never
 	for now := s.now(); len(s.queue) > 0 && s.queue[0].due <= now; {
-		l := heap.Pop(&s.queue).(*lease) //nolint:errcheck // there is nothing else in it
+		l := heap.Pop(&s.queue).(*watchedLease) //nolint:errcheck // there is nothing else in it
 		s.hand(l, groupOf(l))
 	}
 	s.arm()
 }
 
 // settle plans what follows a renewal that ended with err.
-func (s *scheduler) settle(l *lease, err error) {
+func (s *scheduler) settle(l *watchedLease, err error) {
 	if err != nil {
 		explain(l.lock, err)
 	}
@@ -134,7 +134,7 @@ func (s *scheduler) settle(l *lease, err error) {
 	case err == nil:
 		if l.fails > 0 {
 			l.fails = 0
-			locker.ExplainEnd(l.lock, nil)
+			l.lock.Hold().ExplainExpiry(nil)
 		}
 		l.renewals++
 		s.next(l, wait)
@@ -154,10 +154,10 @@ func explain(lock *locker.Lock, err error) {
 		err = op.Err
 	}
 	by := ""
-	if address := locker.SourceOf(lock).Address; address != "" {
+	if address := lock.Hold().Source().Address; address != "" {
 		by = " by " + address
 	}
-	locker.ExplainEnd(lock, fmt.Errorf("it was not renewed%s: %w", by, err))
+	lock.Hold().ExplainExpiry(fmt.Errorf("it was not renewed%s: %w", by, err))
 }
 
 const (
@@ -172,7 +172,7 @@ func backoff(ttl time.Duration, fails uint8) time.Duration {
 }
 
 // queue is a heap of leases, the one that is due first on top.
-type queue []*lease
+type queue []*watchedLease
 
 func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].due < q[j].due }
@@ -183,7 +183,7 @@ func (q queue) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
-	l := x.(*lease) //nolint:errcheck // there is nothing else in it
+	l := x.(*watchedLease) //nolint:errcheck // there is nothing else in it
 	l.index = len(*q)
 	*q = append(*q, l)
 }

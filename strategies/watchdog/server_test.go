@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
@@ -33,7 +34,7 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 
 	const ttl = 3 * time.Second // on a busy machine, too
 	renewed := make(chan error, 100)
-	ctx := locker.WithTrace(t.Context(), &locker.Trace{Renewed: func(_ context.Context, info locker.RenewedInfo) { renewed <- info.Err }})
+	ctx := locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(_ context.Context, info locktrace.RenewedInfo) { renewed <- info.Err }})
 	lock := acquire(t, ctx, ours, locker.Request{TTL: ttl})
 	for times := 0; times < 4; { // it is held for longer than its TTL; on a busy machine one may come to nothing
 		if err := receive(t, renewed, "a renewal"); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -29,13 +30,13 @@ type divided struct {
 
 func (d divided) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	d.name = req.Name
-	return locker.NewLock(ctx, locker.Grant{Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL)}, d), nil
+	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: "token", TTL: req.TTL, Deadline: time.Now().Add(req.TTL)}, d), nil
 }
 
-func (d divided) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
+func (d divided) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if d.silent.Load() && strings.HasPrefix(d.name, "silent") {
 		<-ctx.Done()
-		return locker.Term{}, ctx.Err()
+		return lease.Term{}, ctx.Err()
 	}
 	time.Sleep(2 * time.Millisecond) // a round trip
 	return d.granting.Do(ctx, op)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // watcher is a Locker whose locks are watched.
@@ -27,12 +29,12 @@ func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return lock, err
 }
 
-// Source implements locker.Sourced.
-func (w *watcher) Source() locker.Source {
-	if s, ok := w.inner.(locker.Sourced); ok {
+// Source implements lease.Sourced.
+func (w *watcher) Source() locktrace.Source {
+	if s, ok := w.inner.(lease.Sourced); ok {
 		return s.Source()
 	}
-	return locker.Source{}
+	return locktrace.Source{}
 }
 
 // watch begins to renew lock. One that never ends needs no renewals; one without a Lease or a TTL, as a test double may
@@ -41,19 +43,19 @@ func (w *watcher) watch(lock *locker.Lock) {
 	if lock == nil || lock.Deadline().IsZero() || lock.TTL() <= 0 {
 		return
 	}
-	locker.WrapLease(lock, func(inner locker.Lease) locker.Lease {
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
 			return nil
 		}
-		l := &lease{Lease: inner, watcher: w, lock: lock, index: away}
+		l := &watchedLease{Lease: inner, watcher: w, lock: lock, index: away}
 		w.scheduler.begin(l)
 		return l
 	})
 }
 
-// lease is a watched lock. The scheduler's mutex guards all that changes.
-type lease struct {
-	locker.Lease
+// watchedLease is the Lease of a lock that is kept renewed. The scheduler's mutex guards all that changes.
+type watchedLease struct {
+	lease.Lease
 	watcher *watcher
 	lock    *locker.Lock
 
@@ -68,24 +70,16 @@ type lease struct {
 // away is the index of a lease that is not in the heap.
 const away = -1
 
-// Do implements locker.Lease. A release ends the watching before it is sent.
-func (l *lease) Do(ctx context.Context, op locker.Op) (locker.Term, error) {
-	if op.Kind == locker.OpRelease || op.Kind == locker.OpGiveBack {
+// Do implements lease.Lease. A release ends the watching before it is sent.
+func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRelease || op.Kind == lease.OpGiveBack {
 		l.watcher.scheduler.forget(l)
 	}
 	return l.Lease.Do(ctx, op)
 }
 
-// Unwrap lets renewals travel together.
-func (l *lease) Unwrap() locker.Lease { return l.Lease }
-
-// Source implements locker.Sourced.
-func (l *lease) Source() locker.Source {
-	if s, ok := l.Lease.(locker.Sourced); ok {
-		return s.Source()
-	}
-	return locker.Source{}
-}
+// Unwrap lets renewals be sent in batches.
+func (l *watchedLease) Unwrap() lease.Lease { return l.Lease }
 
 // pause is how long the lock can wait for its renewal: until a third of its lease is over.
 func pause(lock *locker.Lock) time.Duration {

@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // Observer is how one middleware watches acquisitions. D is what it keeps of each.
 type Observer[D any] struct {
 	hooks Hooks[D]
-	trace *locker.Trace
+	trace *locktrace.Trace
 }
 
 // Hooks are called for the events of an acquisition, one at a time, and never after its End, unless they say otherwise. They
 // may be nil.
 type Hooks[D any] struct {
-	Attempt func(context.Context, *Acquisition[D], locker.AttemptInfo) // with the ctx of the attempt
-	Waiting func(*Acquisition[D], locker.WaitingInfo)
-	Woken   func(*Acquisition[D], locker.WokenInfo)
+	Attempt func(context.Context, *Acquisition[D], locktrace.AttemptInfo) // with the ctx of the attempt
+	Waiting func(*Acquisition[D], locktrace.WaitingInfo)
+	Woken   func(*Acquisition[D], locktrace.WokenInfo)
 	// Contended is called once, when it shows that the lock is not free: by a refusal or, without one, by a wait behind so
 	// many others of this process.
 	Contended func(_ *Acquisition[D], refusal error, queued int)
 	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
 	Waiters func(_ *Acquisition[D], change int64)
 	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not the acquisition has ended.
-	NodeFailing, NodeRecovered func(context.Context, locker.NodeInfo)
+	NodeFailing, NodeRecovered func(context.Context, locktrace.NodeInfo)
 }
 
 // NewObserver makes the Observer of a middleware, once.
@@ -54,20 +55,22 @@ func (o *Observer[D]) outermost(ctx context.Context) *Acquisition[D] {
 }
 
 // report makes the Trace that tells an acquisition what happens.
-func report[D any](to func(context.Context) *Acquisition[D]) *locker.Trace {
+func report[D any](to func(context.Context) *Acquisition[D]) *locktrace.Trace {
 	tell := func(ctx context.Context, f func(*Acquisition[D])) {
 		if a := to(ctx); a != nil {
 			a.Meanwhile(func() { f(a) })
 		}
 	}
-	return &locker.Trace{
-		Attempt: func(ctx context.Context, info locker.AttemptInfo) {
+	return &locktrace.Trace{
+		Attempt: func(ctx context.Context, info locktrace.AttemptInfo) {
 			tell(ctx, func(a *Acquisition[D]) { a.attempt(ctx, info) })
 		},
-		Waiting: func(ctx context.Context, info locker.WaitingInfo) {
+		Waiting: func(ctx context.Context, info locktrace.WaitingInfo) {
 			tell(ctx, func(a *Acquisition[D]) { a.wait(info) })
 		},
-		Woken: func(ctx context.Context, info locker.WokenInfo) { tell(ctx, func(a *Acquisition[D]) { a.woken(info) }) },
+		Woken: func(ctx context.Context, info locktrace.WokenInfo) {
+			tell(ctx, func(a *Acquisition[D]) { a.woken(info) })
+		},
 	}
 }
 
@@ -84,8 +87,8 @@ type Acquisition[D any] struct {
 	contended bool
 	refusal   error // the last one
 	attempts  int
-	source    locker.Source // of the last one
-	waits     int           // going on
+	source    locktrace.Source // of the last one
+	waits     int              // going on
 	since     time.Time
 	waited    time.Duration
 }
@@ -97,7 +100,7 @@ func (o *Observer[D]) Begin(ctx context.Context) (*Acquisition[D], context.Conte
 	if a.outer != nil {
 		trace = report(func(context.Context) *Acquisition[D] { return a })
 	}
-	return a, locker.WithTrace(a, trace)
+	return a, locktrace.With(a, trace)
 }
 
 // Value implements context.Context.
@@ -121,7 +124,7 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 }
 
 // attempt counts those of the outermost strategy: of one that is made of others, those of its parts are details.
-func (a *Acquisition[D]) attempt(ctx context.Context, info locker.AttemptInfo) {
+func (a *Acquisition[D]) attempt(ctx context.Context, info locktrace.AttemptInfo) {
 	if !info.Part {
 		a.attempts++
 		a.source = info.Source
@@ -148,7 +151,7 @@ func (a *Acquisition[D]) meet(refusal error, queued int) {
 	}
 }
 
-func (a *Acquisition[D]) wait(info locker.WaitingInfo) {
+func (a *Acquisition[D]) wait(info locktrace.WaitingInfo) {
 	if info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) {
 		a.meet(info.Err, info.Queued)
 	}
@@ -162,7 +165,7 @@ func (a *Acquisition[D]) wait(info locker.WaitingInfo) {
 	}
 }
 
-func (a *Acquisition[D]) woken(info locker.WokenInfo) {
+func (a *Acquisition[D]) woken(info locktrace.WokenInfo) {
 	if a.waits == 0 {
 		return // it began to wait before it was watched
 	}
@@ -185,7 +188,7 @@ func (a *Acquisition[D]) waiters(change int64) {
 // Result is what an acquisition came to.
 type Result struct {
 	Outcome   Outcome
-	Source    locker.Source // as far as it is known
+	Source    locktrace.Source // as far as it is known
 	Attempts  int
 	Contended bool  // it was refused, or had to queue behind others of this process
 	Refusal   error // the last one, also where the lock was acquired then; nil: there was none
@@ -203,7 +206,7 @@ func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	}
 	a.over = true
 	r := Result{
-		Outcome: OfAcquire(a.Context, err), Source: locker.SourceOf(lock), Attempts: a.attempts, Contended: a.contended, Refusal: a.refusal,
+		Outcome: OfAcquire(a.Context, err), Source: lock.Hold().Source(), Attempts: a.attempts, Contended: a.contended, Refusal: a.refusal,
 		Took: time.Since(a.start), GaveUp: a.waits > 0,
 	}
 	if r.Source.Strategy == "" {

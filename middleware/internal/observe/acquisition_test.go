@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/internal/observe"
 )
 
@@ -23,22 +24,22 @@ func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles 
 func observing(events *[]string) *observe.Observer[string] {
 	log := func(a *observe.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
 	return observe.NewObserver(observe.Hooks[string]{
-		Attempt: func(_ context.Context, a *observe.Acquisition[string], i locker.AttemptInfo) {
+		Attempt: func(_ context.Context, a *observe.Acquisition[string], i locktrace.AttemptInfo) {
 			log(a, "attempt "+i.Strategy)
 		},
-		Waiting: func(a *observe.Acquisition[string], _ locker.WaitingInfo) { log(a, "waiting") },
-		Woken:   func(a *observe.Acquisition[string], _ locker.WokenInfo) { log(a, "woken") },
+		Waiting: func(a *observe.Acquisition[string], _ locktrace.WaitingInfo) { log(a, "waiting") },
+		Woken:   func(a *observe.Acquisition[string], _ locktrace.WokenInfo) { log(a, "woken") },
 		Waiters: func(a *observe.Acquisition[string], change int64) { log(a, fmt.Sprint("waiters ", change)) },
 	})
 }
 
 func attempt(ctx context.Context, strategy, address string) {
 	part := strategy == "node"
-	locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Source: locker.Source{Strategy: strategy, Address: address}, Part: part})
+	locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Source: locktrace.Source{Strategy: strategy, Address: address}, Part: part})
 }
 
-func wait(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, locker.WaitingInfo{}) }
-func wake(ctx context.Context) { locker.TraceFrom(ctx).Woken(ctx, locker.WokenInfo{}) }
+func wait(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, locktrace.WaitingInfo{}) }
+func wake(ctx context.Context) { locktrace.From(ctx).Woken(ctx, locktrace.WokenInfo{}) }
 
 // Waits that overlap, as those of a quorum's nodes do, are one wait; what is late is not heard of.
 func TestAcquisition(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAcquisition(t *testing.T) {
 		elapse(time.Second)
 		r := a.End(nil, op(locker.ErrMaxWait))
 		want := observe.Result{
-			Outcome: observe.Timeout, Source: locker.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
+			Outcome: observe.Timeout, Source: locktrace.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
 			Took: time.Minute + 4*time.Second, Waited: 4 * time.Second, GaveUp: true,
 		}
 		if r != want {
@@ -118,11 +119,11 @@ func TestObserversSideBySide(t *testing.T) {
 func TestContended(t *testing.T) {
 	t.Parallel()
 	refused := op(fmt.Errorf("%w; one attempt was made", &locker.ContentionError{Name: "a", Owner: "w7"}))
-	attempted := func(i locker.AttemptInfo) func(context.Context) {
-		return func(ctx context.Context) { locker.TraceFrom(ctx).Attempt(ctx, i) }
+	attempted := func(i locktrace.AttemptInfo) func(context.Context) {
+		return func(ctx context.Context) { locktrace.From(ctx).Attempt(ctx, i) }
 	}
-	waits := func(i locker.WaitingInfo) func(context.Context) {
-		return func(ctx context.Context) { locker.TraceFrom(ctx).Waiting(ctx, i); wake(ctx) }
+	waits := func(i locktrace.WaitingInfo) func(context.Context) {
+		return func(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, i); wake(ctx) }
 	}
 	tests := []struct {
 		name  string
@@ -130,22 +131,22 @@ func TestContended(t *testing.T) {
 		err   error
 		want  string // what the hook is told; "": it is not called
 	}{
-		{name: "acquired at once", steps: []func(context.Context){attempted(locker.AttemptInfo{})}},
+		{name: "acquired at once", steps: []func(context.Context){attempted(locktrace.AttemptInfo{})}},
 		{name: "refused, by the error alone", err: refused, want: "w7 queued 0"},
 		{
 			name: "refused, then acquired", want: "w7 queued 0", steps: []func(context.Context){
-				attempted(locker.AttemptInfo{Err: refused}), waits(locker.WaitingInfo{Err: refused}), attempted(locker.AttemptInfo{Err: refused}),
-				attempted(locker.AttemptInfo{}),
+				attempted(locktrace.AttemptInfo{Err: refused}), waits(locktrace.WaitingInfo{Err: refused}), attempted(locktrace.AttemptInfo{Err: refused}),
+				attempted(locktrace.AttemptInfo{}),
 			},
 		},
 		{name: "queued, then acquired", want: "nobody queued 2", steps: []func(context.Context){
-			waits(locker.WaitingInfo{Queued: 2}), attempted(locker.AttemptInfo{}),
+			waits(locktrace.WaitingInfo{Queued: 2}), attempted(locktrace.AttemptInfo{}),
 		}},
 		{name: "an outage, then acquired", steps: []func(context.Context){
-			attempted(locker.AttemptInfo{Err: io.EOF}), waits(locker.WaitingInfo{Err: io.EOF}), attempted(locker.AttemptInfo{}),
+			attempted(locktrace.AttemptInfo{Err: io.EOF}), waits(locktrace.WaitingInfo{Err: io.EOF}), attempted(locktrace.AttemptInfo{}),
 		}},
 		{name: "a part refused, the whole acquired", steps: []func(context.Context){
-			attempted(locker.AttemptInfo{Part: true, Err: refused}), attempted(locker.AttemptInfo{}),
+			attempted(locktrace.AttemptInfo{Part: true, Err: refused}), attempted(locktrace.AttemptInfo{}),
 		}},
 		{name: "called off", err: op(context.Canceled)},
 	}

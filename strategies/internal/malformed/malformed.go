@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Server is what a test changes directly, as miniredis does.
@@ -90,7 +91,7 @@ func (h *Hash) try(t *testing.T, name string, op func() error, field, value stri
 	if foreign && h.server.Dump() != before {
 		t.Errorf("%s where %s is %.40q: %v, but the key was changed:\n%s", name, field, value, err, h.server.Dump())
 	}
-	if len(field) == locker.TokenLen && reads && !foreign {
+	if len(field) == lease.TokenLen && reads && !foreign {
 		t.Errorf("%s where the hold %s is %.40q: %v, want an error that says what is there", name, field, value, err)
 	}
 	if h.server.Exists(h.key) && h.server.TTL(h.key) == 0 {

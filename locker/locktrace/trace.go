@@ -1,4 +1,4 @@
-package locker
+package locktrace
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type Source struct {
 type AttemptInfo struct {
 	Source
 	Name    string
-	Mode    Mode
+	Mode    string        // "exclusive" or "shared", here and below
 	Part    bool          // at one of the Lockers that a strategy is made of: its own attempt is reported beside it
 	Sends   int           // commands sent; more than one where an answer was lost or the lock was held; 0: those of the parts
 	Elapsed time.Duration // from the first send to the outcome
@@ -56,7 +56,7 @@ type AttemptInfo struct {
 // WaitingInfo describes the beginning of a wait.
 type WaitingInfo struct {
 	Name       string
-	Mode       Mode
+	Mode       string
 	Queued     int           // waiters of this process that are ahead
 	Subscribed bool          // releases are heard of
 	For        time.Duration // when the waiter tries again at the latest; zero: when it is its turn
@@ -78,7 +78,7 @@ const (
 // WokenInfo describes the end of a wait.
 type WokenInfo struct {
 	Name   string
-	Mode   Mode
+	Mode   string
 	By     WakeReason
 	Waited time.Duration // in this wait
 }
@@ -87,7 +87,7 @@ type WokenInfo struct {
 type AcquiredInfo struct {
 	Source
 	Name, Owner string
-	Mode        Mode
+	Mode        string
 	TTL         time.Duration
 	Deadline    time.Time
 	Fence       int64
@@ -106,7 +106,7 @@ type RenewedInfo struct {
 type ReleasedInfo struct {
 	Source
 	Name string
-	Mode Mode
+	Mode string
 	Held time.Duration // from the making of the Lock
 	Err  error
 }
@@ -115,7 +115,7 @@ type ReleasedInfo struct {
 type LostInfo struct {
 	Source
 	Name string
-	Mode Mode
+	Mode string
 	Held time.Duration // from the making of the Lock
 	Err  error         // matches ErrLost
 }
@@ -133,10 +133,10 @@ type NodeInfo struct {
 
 type traceKey struct{}
 
-// WithTrace returns a ctx whose acquires, and the Locks that come of them, report to t, and to what
+// With returns a ctx whose acquires, and the Locks that come of them, report to t, and to what
 // ctx reported to before.
-func WithTrace(ctx context.Context, t *Trace) context.Context {
-	if old := TraceFrom(ctx); old != nil && t != nil {
+func With(ctx context.Context, t *Trace) context.Context {
+	if old := From(ctx); old != nil && t != nil {
 		t = &Trace{
 			Attempt:  both(t.Attempt, old.Attempt),
 			Waiting:  both(t.Waiting, old.Waiting),
@@ -156,17 +156,17 @@ func WithTrace(ctx context.Context, t *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// WithoutTrace returns a ctx that reports to no Trace. It is for strategies that are made of other
+// Without returns a ctx that reports to no Trace. It is for strategies that are made of other
 // Lockers, whose Locks are not the caller's.
-func WithoutTrace(ctx context.Context) context.Context {
-	if TraceFrom(ctx) == nil {
+func Without(ctx context.Context) context.Context {
+	if From(ctx) == nil {
 		return ctx
 	}
 	return context.WithValue(ctx, traceKey{}, (*Trace)(nil))
 }
 
-// TraceFrom returns the Trace in ctx, or nil. Strategies and middleware report to it.
-func TraceFrom(ctx context.Context) *Trace {
+// From returns the Trace in ctx, or nil. Strategies and middleware report to it.
+func From(ctx context.Context) *Trace {
 	t, _ := ctx.Value(traceKey{}).(*Trace)
 	return t
 }

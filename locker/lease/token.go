@@ -1,4 +1,4 @@
-package locker
+package lease
 
 import (
 	"crypto/rand"

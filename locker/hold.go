@@ -1,0 +1,148 @@
+package locker
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// Hold returns the lock as strategies and middleware act on it. Programs that take locks do not
+// need it.
+func (l *Lock) Hold() lease.Hold { return (*middlewareHold)(l) }
+
+// middlewareHold is a Lock with the methods of [lease.Hold].
+type middlewareHold Lock
+
+func (h *middlewareHold) lock() *Lock { return (*Lock)(h) }
+
+// Name implements lease.Hold.
+func (h *middlewareHold) Name() string { return h.lock().Name() }
+
+// TTL implements lease.Hold.
+func (h *middlewareHold) TTL() time.Duration { return h.lock().TTL() }
+
+// Err implements lease.Hold.
+func (h *middlewareHold) Err() error { return h.lock().Err() }
+
+// Source implements lease.Hold.
+func (h *middlewareHold) Source() locktrace.Source {
+	if s, ok := lease.Find[lease.Sourced](h.lock().current()); ok {
+		return s.Source()
+	}
+	return locktrace.Source{}
+}
+
+// Wrap implements lease.Hold.
+func (h *middlewareHold) Wrap(wrap func(lease.Lease) lease.Lease) {
+	l := h.lock()
+	wrapped := wrap(l.current()) // without the mutex: wrap may ask the lock
+	if !l.valid() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hidden.Load().lease = wrapped
+}
+
+// WrapContext implements lease.Hold.
+func (h *middlewareHold) WrapContext(wrap func(context.Context) context.Context) {
+	l := h.lock()
+	if !l.valid() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	inner := l.dress
+	if inner == nil {
+		l.dress = wrap
+		return
+	}
+	l.dress = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
+}
+
+// Trace implements lease.Hold.
+func (h *middlewareHold) Trace(ctx context.Context, t *locktrace.Trace) {
+	lock := h.lock()
+	if !lock.valid() || t == nil {
+		return
+	}
+	added := &tracing{ctx: context.WithoutCancel(ctx), trace: t, source: h.Source(), start: time.Now()}
+	lock.mu.Lock()
+	ended := lock.expire()
+	if added.next = lock.tracing; added.next != nil {
+		added.start = added.next.start
+	}
+	lock.tracing = added
+	if t.Lost != nil {
+		lock.watch()
+	}
+	if over, answered := lock.err, lock.answered; over != nil {
+		lock.enqueue(report{run: func() {
+			added.lost(lock, over)
+			if answered {
+				added.released(lock, nil)
+			}
+		}})
+	}
+	lock.mu.Unlock()
+	lock.report(ended)
+}
+
+// Renew implements lease.Hold.
+func (h *middlewareHold) Renew(ctx context.Context) error {
+	l := h.lock()
+	ttl := l.TTL()
+	ended, err := l.do(ctx, "renew", lease.Op{Kind: lease.OpRenew, TTL: ttl}, nil)
+	l.renewed(ttl, err)
+	l.reportInBackground(ended)
+	return err
+}
+
+// Batch implements lease.Hold.
+func (h *middlewareHold) Batch() any {
+	_, batch := h.Batched()
+	return batch
+}
+
+// Batched implements lease.Hold.
+func (h *middlewareHold) Batched() (lease.Batched, any) {
+	if l, ok := lease.Find[lease.Batched](h.lock().current()); ok {
+		return l, l.Batch()
+	}
+	return nil, nil
+}
+
+// Renewed implements lease.Hold.
+func (h *middlewareHold) Renewed(r lease.Renewal) error {
+	l := h.lock()
+	ended, err := l.apply(lease.Op{Kind: lease.OpRenew, TTL: r.TTL}, r.Term, r.Err)
+	err = opError("renew", l.Name(), err)
+	l.renewed(r.TTL, err)
+	l.reportInBackground(ended)
+	return err
+}
+
+// MarkLost implements lease.Hold.
+func (h *middlewareHold) MarkLost(cause error) {
+	l := h.lock()
+	if !l.valid() {
+		return
+	}
+	l.mu.Lock()
+	ended := l.lose(l.lost("", cause))
+	l.mu.Unlock()
+	l.report(ended)
+}
+
+// ExplainExpiry implements lease.Hold.
+func (h *middlewareHold) ExplainExpiry(cause error) {
+	l := h.lock()
+	if !l.valid() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cause = cause
+}

@@ -1,0 +1,45 @@
+package lease
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/internal/text"
+)
+
+// Grant describes a lock that a strategy acquired.
+type Grant struct {
+	Name  string
+	Owner string // empty: the Lock makes a random one when it needs one
+	// Token identifies the hold at the server; whoever knows it can release the lock. No printing,
+	// logging or JSON shows it, with one exception: do not keep a Grant in an unexported field,
+	// because fmt would print the token there.
+	Token string `json:"-"`
+	Mode  Mode
+	TTL   time.Duration
+	// Deadline is when the lease ends by the local clock. Zero: never.
+	Deadline time.Time
+	Fence    int64 // zero: none
+}
+
+// Format implements fmt.Formatter for every verb, as String does.
+func (g Grant) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, g.String()) }
+
+// String returns the name, the mode, the owner and the fencing token, never the token.
+func (g Grant) String() string {
+	s := text.Quote(g.Name) + " " + g.Mode.String() + " owner " + text.Quote(g.Owner)
+	if g.Fence != 0 {
+		s += " fence " + strconv.FormatInt(g.Fence, 10)
+	}
+	return s
+}
+
+// LogValue implements slog.LogValuer: a group of the same facts.
+func (g Grant) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("name", g.Name), slog.String("mode", g.Mode.String()), slog.String("owner", g.Owner), slog.Int64("fence", g.Fence),
+	)
+}

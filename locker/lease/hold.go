@@ -1,0 +1,56 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// Hold is a Lock as strategies and middleware act on it. Lock.Hold returns it. Only Lock implements
+// it, and it may grow.
+//
+// Wrap, WrapContext and Trace are for middleware before it returns the Lock, by one goroutine at a
+// time.
+type Hold interface {
+	// Name, TTL and Err are those of the Lock.
+	Name() string
+	TTL() time.Duration
+	Err() error
+
+	// Source returns where the lock comes from, if its Lease is [Sourced].
+	Source() locktrace.Source
+	// Wrap puts wrap around the Lease. wrap gets nil from a Lock without one, such as that of a test
+	// double.
+	Wrap(wrap func(Lease) Lease)
+	// WrapContext makes Lock.Context pass its parent through wrap, which adds values to it. Of two
+	// values for one key the one that was added by the later WrapContext counts.
+	WrapContext(wrap func(context.Context) context.Context)
+	// Trace reports the later events of the lock (Renewed, Released, Lost) to t too, with the values
+	// of ctx. Unlike a Trace in the ctx of the acquire, t gets the events of this Lock alone, not of
+	// the Locks that a strategy makes it of. If the lock has ended, Lost, or Released without an
+	// error, is called at once, so that each Trace gets the end.
+	Trace(ctx context.Context, t *locktrace.Trace)
+
+	// Renew is Lock.Renew(ctx, 0), except that it waits for no callback. Trace.Renewed and, if the
+	// renewal finds the lock lost, the callbacks of its end run in order in a goroutine that works
+	// for this lock alone. A callback that blocks delays the reports of this lock, and no renewal. If
+	// more than 64 reports wait, the oldest that report only a renewal are dropped.
+	Renew(ctx context.Context) error
+	// Batch returns a value that is equal (==) for the locks that [RenewBatch] renews together. It is
+	// nil if this lock is renewed alone.
+	Batch() any
+	// Batched returns the Lease whose renewals can be sent with others, behind the wrappers that
+	// leave renewals alone, and its Batch. Both are nil if there is none.
+	Batched() (Batched, any)
+	// Renewed records r as the outcome of a renewal that was sent in a batch. Like Renew, it waits
+	// for no callback, and returns the error that Lock.Renew would return.
+	Renewed(r Renewal) error
+
+	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before. It
+	// sends nothing.
+	MarkLost(cause error)
+	// ExplainExpiry records why nothing renews the lease any more: if the lease runs out, Err matches
+	// ErrLost and cause. It does not end the lock. nil removes what was recorded.
+	ExplainExpiry(cause error)
+}

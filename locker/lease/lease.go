@@ -1,0 +1,95 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// OpKind says what a Lock asks of its Lease.
+type OpKind uint8
+
+// The operations of a Lease.
+const (
+	OpRenew      OpKind = iota + 1 // extend the lease to TTL from now, never shorten it
+	OpRelease                      // end the hold
+	OpConvert                      // change the hold to Mode
+	OpRaiseFence                   // set the tenure's fencing token to at least Fence, only while the token holds
+	// OpGiveBack undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease
+	// does, and undoes a resume, so that the Lock and the Handle it was taken from work again. If a
+	// Lease does not support it, an acquired hold is released instead, and a resumed one expires.
+	OpGiveBack
+)
+
+// String returns the operation's name in errors.
+func (k OpKind) String() string {
+	switch k {
+	case OpRenew:
+		return "renew"
+	case OpRelease:
+		return "release"
+	case OpConvert:
+		return "convert"
+	case OpRaiseFence:
+		return "raise fence"
+	case OpGiveBack:
+		return "give back"
+	default:
+		return "unknown operation"
+	}
+}
+
+// Op is one operation on a Lease. Fields that its Kind does not name are zero.
+type Op struct {
+	Kind  OpKind
+	TTL   time.Duration // OpRenew
+	Mode  Mode          // OpConvert
+	Fence int64         // OpRaiseFence
+}
+
+// Term is the result of an operation. After OpRenew a zero Deadline means that the lease never
+// ends; a zero Fence, that the fencing token is unchanged.
+type Term struct {
+	Deadline time.Time
+	Fence    int64
+}
+
+// Lease is a strategy's side of one hold. Do answers an operation it does not know with
+// errors.ErrUnsupported; a wrapper passes on what it does not know. An error that matches
+// ErrNotHeld says that the hold has ended; one that matches ErrUnknownOutcome, that it is unknown
+// whether the operation was executed. Do may be called from several goroutines at once.
+//
+// A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel
+// together (see [Batched]) and what else the strategy's Lease can do is found ([Tokened]).
+type Lease interface {
+	Do(ctx context.Context, op Op) (Term, error)
+}
+
+// Sourced is implemented by a Lease, and by a Locker over one driver, that knows where it comes
+// from.
+type Sourced interface {
+	Source() locktrace.Source
+}
+
+// Tokened is implemented by a Lease whose token changes while it is held: [Lock.Handle] asks for it
+// in place of the Grant's. A quorum's token is made of those of its nodes, which come and go.
+type Tokened interface {
+	Lease
+	Token() string
+}
+
+// Find returns the first T among l and what it wraps.
+func Find[T any](l Lease) (found T, ok bool) {
+	for l != nil {
+		if found, ok = l.(T); ok {
+			return found, true
+		}
+		wrapper, wraps := l.(interface{ Unwrap() Lease })
+		if !wraps {
+			break
+		}
+		l = wrapper.Unwrap()
+	}
+	return found, false
+}

@@ -1,0 +1,24 @@
+package lease
+
+import "fmt"
+
+// Mode is locker.Mode, which says what the two mean.
+type Mode uint8
+
+// The modes: see locker.Exclusive and locker.Shared.
+const (
+	Exclusive Mode = iota
+	Shared
+)
+
+// String returns "exclusive" or "shared".
+func (m Mode) String() string {
+	switch m {
+	case Exclusive:
+		return "exclusive"
+	case Shared:
+		return "shared"
+	default:
+		return fmt.Sprintf("Mode(%d)", uint8(m))
+	}
+}

@@ -1,0 +1,34 @@
+package locker
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else
+// of ctx is kept.
+func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
+	made := &struct { // one allocation for both
+		lock   Lock
+		hidden hidden
+	}{hidden: hidden{g.Token, l, l}}
+	g.Token = ""
+	lock := &made.lock
+	lock.grant, lock.deadline = g, g.Deadline
+	lock.hidden.Store(&made.hidden)
+	if t := locktrace.From(ctx); t != nil {
+		lock.traced(ctx, t)
+	}
+	return lock
+}
+
+func (l *Lock) current() lease.Lease {
+	if !l.valid() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hidden.Load().lease
+}
