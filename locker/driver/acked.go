@@ -7,22 +7,26 @@ import (
 	"time"
 )
 
-// Acknowledger is implemented by drivers that can tell how many replicas have what a script wrote.
+// Acknowledger is implemented by drivers that can report how many replicas have what a script
+// wrote.
 type Acknowledger interface {
-	// EvalAcked is Eval with WAIT replicas timeout (https://redis.io/docs/latest/commands/wait/) right behind the script, on the
-	// same connection and in the same round trip. It executes the script at most once, and returns how many replicas had
-	// acknowledged its writes when as many as asked for had, or timeout had passed. timeout is in whole milliseconds, at least
-	// one; 0 would be for ever. replicas is at least one.
+	// EvalAcked is Eval followed by WAIT (https://redis.io/docs/latest/commands/wait/) on the same
+	// connection and in the same round trip. It executes the script at most once. It returns as
+	// soon as replicas replicas have acknowledged the script's writes, or timeout has passed; acked
+	// is how many have. replicas is at least one. timeout is in whole milliseconds, at least one.
 	//
-	// WAIT speaks for the writes of its connection: of what another one wrote, by a send whose reply was lost, acked proves
-	// nothing where this script wrote nothing.
+	// WAIT covers only the writes of its own connection. If the script wrote nothing, acked says
+	// nothing about an earlier write on another connection.
 	//
-	// An error is Eval's, or, where the script was answered and WAIT was not, a *[WaitError]. A client that then tells nothing of
-	// the script leaves it open as Eval does.
-	EvalAcked(ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration) (reply Reply, acked int, err error)
+	// The error is Eval's or, if the script was answered and WAIT was not, a [*WaitError]. If the
+	// client does not report the script's reply in that case, the script's outcome is unknown.
+	EvalAcked(
+		ctx context.Context, s *Script, keys, args []string, replicas int, timeout time.Duration,
+	) (reply Reply, acked int, err error)
 }
 
-// WaitError is the error of WAIT behind a script that was executed: nobody knows who else has what it wrote.
+// WaitError is the error of a WAIT whose script was executed. It is not known which replicas have
+// the script's writes.
 type WaitError struct{ Err error }
 
 // Error implements error.
@@ -33,13 +37,15 @@ func (e *WaitError) Error() string {
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// refused tells whether the server would refuse every other WAIT too: it does not know it, or not from this user.
+// refused reports whether the server would refuse any other WAIT too: it does not know the command,
+// or does not allow it to this user.
 func (e *WaitError) refused() bool {
 	se, ok := errors.AsType[*ServerError](e.Err)
 	return ok && (se.Code() == "NOPERM" || strings.HasPrefix(se.Text, "ERR unknown command"))
 }
 
-// WaitRefused tells whether err is that of a WAIT that the server will go on refusing.
+// WaitRefused reports whether err is a [*WaitError] that every later WAIT would end with too: the
+// server does not know the command, or does not allow it to this user.
 func WaitRefused(err error) bool {
 	e, ok := errors.AsType[*WaitError](err)
 	return ok && e.refused()

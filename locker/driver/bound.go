@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Bounded is a context that ends d after it was made, or with its parent. Over a parent that cannot end it costs one
-// allocation: its channel and timer exist only once Done was called. Call Stop when the call is over.
+// Bounded is a context that ends at a deadline, or with its parent. If the parent cannot end, a
+// Bounded costs one allocation: its channel and timer are made only when Done is called. Call Stop
+// when the call is over.
 type Bounded struct {
-	context.Context // the parent, or over a parent that can end, a timer context
+	context.Context // the parent, or if that can end, a timer context
 	cancel          context.CancelFunc
 	deadline        time.Time
 
@@ -23,14 +24,15 @@ type Bounded struct {
 	timer *time.Timer
 }
 
-// Bound bounds ctx by d, counted from now.
+// Bound returns a context that ends with ctx, or after d from now.
 func Bound(ctx context.Context, d time.Duration) *Bounded {
 	b := new(Bounded)
 	b.Start(ctx, d)
 	return b
 }
 
-// Start makes of a zero Bounded what Bound returns, for those who embed one. It must not be called twice.
+// Start initializes a zero Bounded as Bound does, for a Bounded that is part of another struct. It
+// must be called once.
 func (b *Bounded) Start(ctx context.Context, d time.Duration) {
 	b.Context = ctx
 	if Cancellable(ctx) {
@@ -44,7 +46,7 @@ func (b *Bounded) Start(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Stop frees what the context holds.
+// Stop ends the context and frees its timer.
 func (b *Bounded) Stop() {
 	if b.cancel != nil {
 		b.cancel()
@@ -55,15 +57,15 @@ func (b *Bounded) Stop() {
 	b.end(context.Canceled)
 }
 
-// look ends the context if its deadline has passed, and returns its error. The mutex is held.
-func (b *Bounded) look() error {
+// check ends the context if its deadline has passed, and returns its error. The mutex is held.
+func (b *Bounded) check() error {
 	if !time.Now().Before(b.deadline) {
 		b.end(context.DeadlineExceeded)
 	}
 	return b.err
 }
 
-// end ends the context, unless it ended before. The mutex is held.
+// end ends the context with err, unless it has ended. The mutex is held.
 func (b *Bounded) end(err error) {
 	if b.err != nil {
 		return
@@ -83,9 +85,6 @@ func (b *Bounded) expire() {
 	b.end(context.DeadlineExceeded)
 }
 
-// Cancellable tells whether the context can end before its deadline.
-func (b *Bounded) Cancellable() bool { return b.cancel != nil }
-
 // Deadline implements context.Context.
 func (b *Bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
@@ -96,7 +95,7 @@ func (b *Bounded) Done() <-chan struct{} {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err := b.look()
+	err := b.check()
 	if b.done == nil {
 		b.done = make(chan struct{})
 		if err != nil {
@@ -115,19 +114,20 @@ func (b *Bounded) Err() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.look()
+	return b.check()
 }
 
-// Cancellable tells whether ctx can end before its deadline, or at all where it has none. A context of [Bound] over a
-// parent that cannot end is not cancellable.
+// Cancellable reports whether ctx can end before its deadline, or at all if it has none. A
+// [Bounded] whose parent cannot end is not cancellable: an adapter may send its command in the
+// caller's goroutine, under the deadline, instead of in one that the caller can leave.
 func Cancellable(ctx context.Context) bool {
 	if b, ok := ctx.(*Bounded); ok {
-		return b.Cancellable()
+		return b.cancel != nil
 	}
 	return ctx.Done() != nil
 }
 
-// Urgent reports whether a strategy marked ctx's call as one that keeps or ends a hold ([Bounded.Urgent]).
+// Urgent reports whether ctx's call keeps or ends a hold ([Bounded.Urgent]).
 func Urgent(ctx context.Context) bool {
 	b, ok := ctx.(*Bounded)
 	return ok && b.Urgent

@@ -13,7 +13,7 @@ import (
 
 type key string
 
-// endless is a context that cannot end, with a value.
+// endless returns a context that cannot end, with a value.
 func endless(t *testing.T) context.Context {
 	return context.WithValue(context.WithoutCancel(t.Context()), key("k"), "v")
 }
@@ -26,7 +26,7 @@ type dated struct {
 
 func (d dated) Deadline() (time.Time, bool) { return d.deadline, true }
 
-// check demands that ctx is live, or has ended with want.
+// check checks that ctx has not ended, or has ended with want.
 func check(ctx context.Context, t *testing.T, what string, want error) {
 	t.Helper()
 	if got := ctx.Err(); !errors.Is(got, want) || (got == nil) != (want == nil) {
@@ -37,7 +37,7 @@ func check(ctx context.Context, t *testing.T, what string, want error) {
 	}
 }
 
-// How a Bounded behaves is the same over every parent that lasts.
+// A Bounded behaves the same over every parent that does not end first.
 func TestBoundEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	parents := map[string]func(t *testing.T) context.Context{
@@ -71,7 +71,7 @@ func TestBoundEndsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// stopped is b, stopped when the test ends.
+// stopped returns b, which is stopped when the test ends.
 func stopped(t *testing.T, b *driver.Bounded) *driver.Bounded {
 	t.Cleanup(b.Stop)
 	return b
@@ -111,7 +111,7 @@ func TestBoundEndsWithItsParent(t *testing.T) {
 		defer b.Stop()
 		nested := driver.Bound(b, time.Second)
 		defer nested.Stop()
-		if !b.Cancellable() || !nested.Cancellable() {
+		if !driver.Cancellable(b) || !driver.Cancellable(nested) {
 			t.Error("a Bounded over a cancellable parent is not cancellable")
 		}
 		cancel(cause)
@@ -146,7 +146,8 @@ func TestBoundStop(t *testing.T) {
 				check(asked, t, "Done asked before Stop", context.Canceled)
 				check(unasked, t, "Done asked after Stop", context.Canceled)
 				advance(time.Hour)
-				// An ended context keeps its error: who waits compares it with what was seen before.
+				// An ended context keeps its error: who waits compares it with what was seen
+				// before.
 				check(asked, t, "stopped, past its deadline", context.Canceled)
 				check(unasked, t, "stopped, past its deadline", context.Canceled)
 			})
@@ -154,7 +155,7 @@ func TestBoundStop(t *testing.T) {
 	}
 }
 
-// Err must not run ahead of Done: who sees an error may rely on Done.
+// Once Err returns an error, Done is closed.
 func TestBoundErrMeansDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

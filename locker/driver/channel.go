@@ -5,20 +5,20 @@ import (
 	"errors"
 )
 
-// Channel is a place to hear of releases: a driver and a channel name. It is comparable. The zero Channel has no
-// subscriptions.
+// Channel is where releases of a lock are announced: a driver and the name of a channel. It is
+// comparable. The zero Channel cannot be subscribed to.
 type Channel struct {
 	d    Driver
 	name string
 }
 
-// NewChannel names a channel of d. d's dynamic type must be comparable, as a pointer is.
+// NewChannel returns the channel name of d, whose dynamic type must be comparable, as a pointer is.
 func NewChannel(d Driver, name string) Channel { return Channel{d, name} }
 
-// Name is the channel's name on the server, "" for the zero Channel.
+// Name returns the channel's name on the server, or "" if c is the zero Channel.
 func (c Channel) Name() string { return c.name }
 
-// IsZero tells whether c is the zero Channel.
+// IsZero reports whether c is the zero Channel.
 func (c Channel) IsZero() bool { return c.d == nil }
 
 // Info returns the Info of c's driver, or the zero Info if c is the zero Channel.
@@ -29,7 +29,8 @@ func (c Channel) Info() Info {
 	return c.d.Info()
 }
 
-// Subscribe subscribes through c's driver. The zero Channel answers errors.ErrUnsupported.
+// Subscribe subscribes through c's driver. If c is the zero Channel, the error is
+// errors.ErrUnsupported.
 func (c Channel) Subscribe(ctx context.Context) (Subscription, error) {
 	if c.d == nil {
 		return nil, errors.ErrUnsupported

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// listening is a driver of which only Subscribe is asked.
+// listening is a driver with Info and Subscribe only.
 type listening struct {
 	driver.Driver
 	channel string

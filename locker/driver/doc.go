@@ -10,7 +10,8 @@
 // # Errors
 //
 //   - A [*ServerError] is an error reply. [NotExecuted] reports whether it proves that nothing ran.
-//   - An error that matches [ErrNotSent] belongs to a command that certainly never left the process.
+//   - An error that matches [ErrNotSent] belongs to a command that certainly never left the
+//     process.
 //   - After any other error the outcome is unknown: the command may have run, be running, or run
 //     later.
 //

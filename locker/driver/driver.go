@@ -5,39 +5,44 @@ import (
 	"time"
 )
 
-// Driver is what a strategy needs of a Redis client. Its methods are safe for concurrent use. A call sends its command at
-// most once, whatever the client is set to, and returns soon after ctx is done; what is in flight then is finished behind.
+// Driver is what a strategy needs of a Redis client. Its methods are safe for concurrent use.
 //
-// The contexts that strategies pass are often bounded by [Bound]; an adapter may use [Cancellable] to choose a cheaper path.
+// A call sends its command at most once, whatever the client's settings are. It returns soon after
+// ctx ends; a command in flight then may still be executed.
+//
+// The contexts that strategies pass are often made by [Bound]; an adapter may use [Cancellable] to
+// choose a cheaper path.
 type Driver interface {
-	// SetNX sends SET key value NX PX ttl. set is true on OK, false on nil, and nothing else. ttl is in whole
-	// milliseconds, at least one.
+	// SetNX sends SET key value NX PX ttl. set is true if the reply is OK, and false if it is nil.
+	// ttl is in whole milliseconds, at least one.
 	SetNX(ctx context.Context, key, value string, ttl time.Duration) (set bool, err error)
-	// Eval runs s by digest, and sends its source only after NOSCRIPT. A call executes it at most once. It keeps neither
-	// slice.
+	// Eval runs s by digest, and sends its source only after NOSCRIPT. A call executes s at most
+	// once. Eval does not retain keys and args.
 	Eval(ctx context.Context, s *Script, keys, args []string) (Reply, error)
-	// Subscribe returns once the server has confirmed, or errors.ErrUnsupported. ctx bounds the asking.
+	// Subscribe returns once the server has confirmed the subscription. ctx bounds the call, not
+	// the subscription. If the driver cannot subscribe, the error matches errors.ErrUnsupported.
 	Subscribe(ctx context.Context, channel string) (Subscription, error)
 	// Info names the client and the server, for traces.
 	Info() Info
 	// Close waits up to three seconds for background work, and then closes what the adapter opened,
-	// never the caller's client. If work is still running then, the error is ErrCleanUpUnfinished.
-	// Later calls fail with ErrClosed.
+	// never the caller's client. If work is still running then, the error matches
+	// ErrCleanUpUnfinished. Later calls fail with ErrClosed, a second Close too.
 	// Close does not wait for calls in flight, whose outcome may stay unknown; for acquires see
 	// [Drainer].
 	Close() error
 }
 
-// Info names what a driver talks through and to.
+// Info names the client and the server of a driver.
 type Info struct {
-	// Client is the Go client, by its usual name: "go-redis", "rueidis", "redigo".
+	// Client is the usual name of the Go client: "go-redis", "rueidis", "redigo".
 	Client string
-	// Address is the server's "host:port", or several with commas; empty where the client does not tell.
+	// Address is the server's "host:port", or several separated by commas. It is empty if the
+	// client does not report it.
 	Address string
 }
 
-// Batcher is implemented by drivers that send many scripts in one round trip. Results come in the order of the calls; each
-// call has an outcome of its own.
+// Batcher is implemented by drivers that send many scripts in one round trip. The results are in
+// the order of the calls; each call has an outcome of its own.
 type Batcher interface {
 	EvalMany(ctx context.Context, calls []Call) []Result
 }
@@ -54,10 +59,12 @@ type Result struct {
 	Err   error
 }
 
-// Backgrounder is implemented by drivers that look after work that outlives a call, such as the clean-up of an acquire of
-// unknown outcome. adapter.Base implements it. The ctx of f ends when the driver's Close begins; Close then waits for f, bounded.
-// false: the driver is closed and f does not run.
+// Backgrounder is implemented by drivers that keep track of work that outlives a call, such as the
+// clean-up of an acquire of unknown outcome. adapter.Base implements it.
 type Backgrounder interface {
+	// Background runs f in a goroutine. The ctx of f ends when the driver's Close begins; Close
+	// then waits for f, up to three seconds. If the driver is closed, Background returns false and
+	// does not run f.
 	Background(f func(ctx context.Context)) bool
 }
 
@@ -76,8 +83,9 @@ type Drainer interface {
 
 // Subscription is one listener on one channel.
 type Subscription interface {
-	// Wake receives a value after a message and after every (re)subscription. It is never closed. Wake-ups are
-	// coalesced and may be spurious: they are hints to try again.
+	// Wake returns a channel that receives a value after a message and after every
+	// (re)subscription. It is never closed. Wake-ups are coalesced and may be spurious: they are
+	// hints to try again.
 	Wake() <-chan struct{}
 	// Close ends the subscription. It does not wait for the server.
 	Close() error

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// ErrNotSent marks a command that surely never left this process.
+// ErrNotSent marks the error of a command that certainly never left this process.
 var ErrNotSent = errors.New("command was not sent")
 
 // ErrCleanUpUnfinished is returned by Close if acquires, or the clean-up of acquires of unknown
 // outcome, were still running when it stopped waiting. The driver is closed all the same. A key may
 // stay until its TTL.
-var ErrCleanUpUnfinished = errors.New("driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
+var ErrCleanUpUnfinished = errors.New(
+	"driver: closed while the clean-up of locks of unknown outcome was under way; a key may stay until its TTL")
 
-// ErrClosed is what a driver answers after its Close. It matches ErrNotSent.
+// ErrClosed is the error of every call after Close. It matches ErrNotSent.
 var ErrClosed error = closedError{}
 
 type closedError struct{}
@@ -24,7 +25,8 @@ type closedError struct{}
 func (closedError) Error() string        { return "driver is closed" }
 func (closedError) Is(target error) bool { return target == ErrNotSent }
 
-// NotSent marks err as the error of a command that surely never left; nil stays nil.
+// NotSent marks err so that it matches ErrNotSent: its command certainly never left this process.
+// If err is nil or matches already, NotSent returns it unchanged.
 func NotSent(err error) error {
 	if err == nil || errors.Is(err, ErrNotSent) {
 		return err
@@ -38,11 +40,12 @@ func (e *notSentError) Error() string        { return ErrNotSent.Error() + ": " 
 func (e *notSentError) Unwrap() error        { return e.err }
 func (e *notSentError) Is(target error) bool { return target == ErrNotSent }
 
-// ErrPermanent marks an error that is not an error reply and that another attempt would only repeat: a
-// script found a foreign value, a reply was malformed, or the client was closed.
+// ErrPermanent marks an error that another attempt would only repeat, although it is not an error
+// reply: a script found a foreign value, a reply was malformed, or the client was closed.
 var ErrPermanent = errors.New("another attempt would be answered the same")
 
-// Permanent marks err so that it matches ErrPermanent, with the same text; nil stays nil.
+// Permanent marks err so that it matches ErrPermanent. It keeps err's text, and returns nil if err
+// is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -56,11 +59,12 @@ func (e *permanentError) Error() string        { return e.err.Error() }
 func (e *permanentError) Unwrap() error        { return e.err }
 func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
 
-// ServerError is an error reply. It shows no argument of a command, since one of them may be the token of a hold.
+// ServerError is an error reply. Its text has no argument of a command, since one of them may be
+// the token of a hold. Adapters make it with adapter.NewServerError.
 type ServerError struct {
 	// Text is the reply with its code, without the leading '-' and without repeated arguments.
 	Text string
-	// Err is the client's own error.
+	// Err is the client's own error, or nil.
 	Err error
 }
 
@@ -70,8 +74,8 @@ func (e *ServerError) Error() string { return "server error: " + e.Text }
 // Unwrap returns the client's own error.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// Code is the first word of the reply, such as "WRONGTYPE". The ACL's refusal of what a script does has no code of its own; it
-// is "NOPERM" all the same.
+// Code returns the first word of the reply, such as "WRONGTYPE". If the ACL stopped a script, whose
+// reply has no code of its own, it returns "NOPERM".
 func (e *ServerError) Code() string {
 	if e.interrupted() {
 		return "NOPERM"
@@ -80,14 +84,15 @@ func (e *ServerError) Code() string {
 	return code
 }
 
-// How the ACL refuses what a script does: Redis 7.2 and later and Valkey; Redis 7.0; Redis 6.2 puts more before it.
+// How the ACL refuses a command of a script: aclRefusal in Redis 7.2 and later and in Valkey,
+// oldACLRefusal in Redis 7.0, and behind other text in Redis 6.2.
 const (
 	aclRefusal    = "ERR ACL failure in script"
 	oldACLRefusal = "The user executing the script can't "
 )
 
-// Interrupted tells whether err says that the ACL stopped a script in its middle. What the script wrote before is written, and
-// another try would only write it again.
+// Interrupted reports whether err is the ACL's refusal of a command within a script. What the
+// script wrote before that is not undone, and another attempt would only write it again.
 func Interrupted(err error) bool {
 	se, ok := errors.AsType[*ServerError](err)
 	return ok && se.interrupted()
@@ -97,7 +102,7 @@ func (e *ServerError) interrupted() bool {
 	return strings.HasPrefix(e.Text, aclRefusal) || strings.HasPrefix(e.Text, "ERR ") && strings.Contains(e.Text, oldACLRefusal)
 }
 
-// CodeOf returns the code of the server error in err's chain, or "".
+// CodeOf returns the code of the [*ServerError] in err's chain, or "" if there is none.
 func CodeOf(err error) string {
 	if se, ok := errors.AsType[*ServerError](err); ok {
 		return se.Code()
@@ -146,9 +151,10 @@ func refusalOf(err error) (r refusal, proven bool) {
 	return r, proven
 }
 
-// The TLS alerts by which a server turns a client away (RFC 8446, section 6.2): for its certificate, or for want of one, or
-// because they have nothing in common.
-var turnedAway = []tls.AlertError{
+// handshakeAlerts are the TLS alerts with which a server refuses a client (RFC 8446, section 6.2):
+// because of its certificate, because it has none, or because the two have no version or cipher in
+// common.
+var handshakeAlerts = []tls.AlertError{
 	40,  // handshake_failure
 	42,  // bad_certificate
 	43,  // unsupported_certificate
@@ -163,22 +169,23 @@ var turnedAway = []tls.AlertError{
 	116, // certificate_required
 }
 
-// untrusted tells whether one side of a TLS handshake did not trust the other. With TLS 1.3 a client may have sent a command
-// by then; the server has not read it.
+// untrusted reports whether a TLS handshake failed because one side refused the other. With TLS 1.3
+// the client may have sent a command by then; the server has not read it.
 func untrusted(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error" && op.Err != nil && // crypto/tls keeps the type of alerts to itself
-		slices.ContainsFunc(turnedAway, func(alert tls.AlertError) bool { return alert.Error() == op.Err.Error() })
+	return ok && op.Op == "remote error" && op.Err != nil && // crypto/tls does not export the type of these alerts
+		slices.ContainsFunc(handshakeAlerts, func(alert tls.AlertError) bool { return alert.Error() == op.Err.Error() })
 }
 
-// NotExecuted tells whether err proves that the command did not run: it never left, a TLS handshake failed for want of trust,
-// or the server refused it. nil and every other error prove nothing of the kind, nor does one that is [Interrupted],
-// nor what became of the WAIT behind a script.
+// NotExecuted reports whether err proves that the command did not run: it was not sent, a TLS
+// handshake failed, or the server refused it with a reply that comes before the execution only. It
+// returns false for nil, for every other error, for one that is [Interrupted], and for a
+// [*WaitError].
 func NotExecuted(err error) bool {
-	if _, behind := errors.AsType[*WaitError](err); behind {
+	if _, ok := errors.AsType[*WaitError](err); ok {
 		return false
 	}
 	if errors.Is(err, ErrNotSent) {
@@ -194,16 +201,17 @@ func NotExecuted(err error) bool {
 	return proven
 }
 
-// Transient tells whether err may pass by itself, so that trying again later is worth it: every transport error, and the
-// server errors of a failover, a slot on the move, or a busy or full server. WRONGTYPE, NOAUTH, NOPERM, CROSSSLOT and unknown
-// server errors do not pass, nor does a certificate that is not trusted, nor what matches ErrPermanent; a closed driver does not
-// reopen. Of WAIT, any other error may pass.
+// Transient reports whether trying again later can help. It returns true for every transport error
+// and for the error replies of a failover, of a slot that is being migrated, and of a server that
+// is busy, loading or full. It returns false for nil, for all other error replies, for a failed TLS
+// handshake, and for errors that match ErrPermanent, ErrClosed, ErrInvalid or
+// errors.ErrUnsupported. A [*WaitError] is transient unless [WaitRefused].
 func Transient(err error) bool {
-	if err == nil || errors.Is(err, ErrPermanent) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) ||
-		untrusted(err) {
+	if err == nil || errors.Is(err, ErrPermanent) || errors.Is(err, ErrClosed) ||
+		errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || untrusted(err) {
 		return false
 	}
-	if e, behind := errors.AsType[*WaitError](err); behind {
+	if e, ok := errors.AsType[*WaitError](err); ok {
 		return !e.refused()
 	}
 	if CodeOf(err) == "" {

@@ -17,14 +17,15 @@ func serverError(text string) error {
 	return &driver.ServerError{Text: text, Err: errors.New("the client's: " + text)}
 }
 
-// What the ACL says of a command inside a script: Redis 7.2 and later and Valkey, Redis 7.0, Redis 6.2.
+// How the ACL refuses a command within a script: Redis 7.2 and later and Valkey, Redis 7.0, Redis
+// 6.2.
 const (
 	refusedInScript   = "ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command"
 	refusedInScript70 = "ERR The user executing the script can't run this command or subcommand script: ec22, on @user_script:1."
 	refusedInScript62 = "ERR Error running script (call to f_ec22): @user_script:1: The user executing the script can't run this command or subcommand"
 )
 
-// A script that was stopped in its middle may have written; a call that was refused as a whole has not.
+// A script that the ACL stopped may have written; a call that it refused as a whole has not.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -47,7 +48,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// alert is what crypto/tls makes of an alert of the server.
+// alert returns the error that crypto/tls makes of an alert of the server.
 func alert(code tls.AlertError) error {
 	return &net.OpError{Op: "remote error", Err: errors.New(code.Error())}
 }
@@ -61,7 +62,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 	}{
 		{nil, false, false},
 
-		// The server's refusals, as they come.
+		// Refusals as servers send them.
 		{serverError("MOVED 3999 127.0.0.1:6381"), true, true},
 		{serverError("ASK 3999 127.0.0.1:6381"), true, true},
 		{serverError("TRYAGAIN Multiple keys request during rehashing of slot"), true, true},
@@ -90,7 +91,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("ERR max number of clients + cluster connections reached"), true, true},
 		{driver.NotSent(serverError("ERR max number of clients reached")), true, true},
 
-		// What only looks like them.
+		// Texts that only resemble them.
 		{serverError("ERR MOVED"), false, false},
 		{serverError("BUSYKEY Target key name already exists."), false, false},
 		{serverError("BUSYGROUP Consumer Group name already exists"), false, false},
@@ -99,7 +100,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("moved 1 a:1"), false, false},
 		{serverError("DENIED"), true, false},
 
-		// What a script that has written may be answered too.
+		// Replies that a script can get after a write.
 		{serverError("ERR Unknown Redis command called from script script: ec22, on @user_script:1."), false, false},
 		{serverError("ERR wrong number of arguments for 'hset' command script: ec22, on @user_script:1."), false, false},
 		{serverError("ERR wrong number of arguments for 'set' command"), false, false},
@@ -107,16 +108,16 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("ERR Script attempted to access keys that do not hash to the same slot script: ec22, on @user_script:1."), false, false},
 		{errors.New("READONLY said somebody else"), false, true},
 
-		// Transport: may have been executed, may heal.
+		// Transport errors: the command may have been executed.
 		{io.EOF, false, true},
 		{io.ErrUnexpectedEOF, false, true},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, false, true},
 		{&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, false, true},
-		{dial, false, true}, // the adapter says whether it was its own dial
+		{dial, false, true}, // the adapter knows whether it dialed
 		{context.DeadlineExceeded, false, true},
 		{context.Canceled, false, true},
 
-		// TLS: one side does not trust the other; or the connection breaks.
+		// TLS: one side refuses the other, or the connection breaks.
 		{alert(116), true, false}, // certificate_required
 		{alert(48), true, false},  // unknown_ca
 		{driver.NotSent(&tls.CertificateVerificationError{Err: errors.New("unknown authority")}), true, false},
@@ -131,7 +132,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{driver.ErrClosed, true, false},
 		{driver.NotSent(driver.ErrClosed), true, false},
 
-		// Of the WAIT behind a script that was executed.
+		// Errors of the WAIT after a script that was executed.
 		{&driver.WaitError{Err: io.EOF}, false, true},
 		{&driver.WaitError{Err: driver.NotSent(io.EOF)}, false, true},
 		{&driver.WaitError{Err: serverError("ERR WAIT cannot be used with replica instances.")}, false, true},
@@ -140,7 +141,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{&driver.WaitError{Err: serverError("ERR unknown command 'WAIT'")}, false, false},
 		{&driver.WaitError{Err: serverError("ERR max number of clients reached")}, false, true},
 
-		// Ours.
+		// Errors of this module.
 		{driver.Invalid("what", "got", "allowed"), false, false},
 		{errors.ErrUnsupported, false, false},
 		{driver.NotSent(errors.ErrUnsupported), true, false},
@@ -198,7 +199,7 @@ func TestInvalidError(t *testing.T) {
 	}
 }
 
-// The codes of errors are looked at on every call.
+// CodeOf is called on every call of a driver.
 func TestCodeOfAllocates(t *testing.T) {
 	err := wrap(serverError("MOVED 1 a:1"))
 	if n := testing.AllocsPerRun(100, func() { _, _ = driver.CodeOf(nil), driver.CodeOf(err) }); n != 0 {

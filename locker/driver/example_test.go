@@ -24,7 +24,7 @@ func ExampleNotExecuted() {
 	// false EOF
 }
 
-// Keys that belong together live in one cluster slot.
+// Keys that belong together are in one cluster slot.
 func ExampleSibling() {
 	for _, key := range []string{"job", "user:{7}:job", "a}b"} {
 		fmt.Println(driver.Sibling(key, driver.FenceSuffix))

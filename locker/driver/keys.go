@@ -2,9 +2,10 @@ package driver
 
 import "strings"
 
-// Sibling names a key or channel that belongs to key and, in a cluster, lives in the same slot: "{key}suffix", or
-// "keysuffix" where key has a hash tag of its own. ok is false for the few keys that have no such sibling, for example
-// "a}b", "{}x" and "" (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
+// Sibling returns the name of a key or channel that belongs to key and, in a cluster, is in the
+// same slot: "{key}suffix", or "keysuffix" if key has a hash tag of its own. ok is false if there
+// is no such name, for example for "a}b", "{}x" and ""
+// (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
 func Sibling(key, suffix string) (sibling string, ok bool) {
 	switch tag, tagged := hashTag(key); {
 	case tagged && tag != "":
@@ -16,16 +17,16 @@ func Sibling(key, suffix string) (sibling string, ok bool) {
 	}
 }
 
-// HasSibling tells whether [Sibling] can name one for key.
+// HasSibling reports whether key has a [Sibling].
 func HasSibling(key string) bool {
 	tag, tagged := hashTag(key)
 	if tagged {
-		return tag != "" // "{}" switches tags off for whatever contains it
+		return tag != "" // with "{}" in a key the whole key is hashed
 	}
-	return key != "" && !strings.Contains(key, "}") // "{}" is no tag; a "}" would end a tag around key early
+	return key != "" && !strings.Contains(key, "}") // a "}" in key would end the tag around it
 }
 
-// hashTag returns what stands between the first '{' and the first '}' after it.
+// hashTag returns the text between the first '{' and the first '}' after it.
 func hashTag(key string) (tag string, ok bool) {
 	_, rest, open := strings.Cut(key, "{")
 	if !open {
@@ -35,7 +36,8 @@ func hashTag(key string) (tag string, ok bool) {
 	return tag, closed
 }
 
-// The suffixes of the keys and channels that belong to a lock's key. A lock's name may not end in one.
+// Suffixes of the keys and channels that belong to a lock's key ([Sibling]). The name of a lock may
+// not end in one of them.
 const (
 	FenceSuffix = ":fence" // the key that counts fencing tokens
 	WakeSuffix  = ":wake"  // the channel on which releases are published

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// slot is the cluster slot of a key, written down from the specification and not from the code under test: CRC16/XMODEM of
-// the key, or of its hash tag, modulo 16384
+// slot returns the cluster slot of a key, written from the specification and not from the code
+// under test: CRC16/XMODEM of the key, or of its hash tag, modulo 16384
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#key-distribution-model).
 func slot(key string) uint16 {
 	var crc uint16
@@ -26,7 +26,7 @@ func slot(key string) uint16 {
 	return crc % 16384
 }
 
-// hashed is the part of a key that is hashed, as keyHashSlot in cluster.c finds it.
+// hashed returns the part of a key that is hashed, as keyHashSlot in cluster.c does.
 func hashed(key string) string {
 	open := 0
 	for open < len(key) && key[open] != '{' {
@@ -74,8 +74,8 @@ func TestSibling(t *testing.T) {
 	}
 }
 
-// Every key of up to seven of the bytes that matter, and random longer ones: the sibling is another key in the same slot,
-// and where there is said to be none, neither way to name one leads there.
+// For every key of up to seven of the bytes that matter, and for random longer ones: the sibling is
+// another key in the same slot, or neither way to form one gives the same slot.
 func TestSiblingSharesTheSlot(t *testing.T) {
 	t.Parallel()
 	keys := []string{""}

@@ -18,16 +18,16 @@ type item struct {
 	s    string
 }
 
-// Reply is what a script answered: nil, an integer, a string, or a flat list of them, the same from every client. The zero
-// Reply is nil. A single value counts as a list of one.
+// Reply is the reply of a script: nil, an integer, a string, or a flat list of them. It has the
+// same form from every client. The zero Reply is nil. A single value counts as a list of one.
 type Reply struct {
 	one  item
 	list []item
 	many bool
 }
 
-// NewReply makes a Reply of what a client decoded: nil, int64, int, string, []byte, or a []any of these. Anything else,
-// nested lists included, is an error.
+// NewReply returns a Reply with the value that a client decoded: nil, int64, int, string, []byte,
+// or a []any of these. Any other value, also a nested list, is an error.
 func NewReply(v any) (Reply, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -62,7 +62,7 @@ func newItem(v any) (item, error) {
 	}
 }
 
-// Len is the number of values: one unless the reply is a list.
+// Len returns the number of values, which is one unless the reply is a list.
 func (r Reply) Len() int {
 	if r.many {
 		return len(r.list)
@@ -70,19 +70,19 @@ func (r Reply) Len() int {
 	return 1
 }
 
-// Int returns value i, which must be an integer.
+// Int returns value i. It is an error if there is no such value, or it is not an integer.
 func (r Reply) Int(i int) (int64, error) {
 	it, err := r.at(i, kindInt)
 	return it.n, err
 }
 
-// Text returns value i, which must be a string.
+// Text returns value i. It is an error if there is no such value, or it is not a string.
 func (r Reply) Text(i int) (string, error) {
 	it, err := r.at(i, kindText)
 	return it.s, err
 }
 
-// IsNil tells whether value i is there and nil.
+// IsNil reports whether there is a value i and it is nil.
 func (r Reply) IsNil(i int) bool {
 	_, err := r.at(i, kindNil)
 	return err == nil

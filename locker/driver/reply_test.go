@@ -43,7 +43,7 @@ func TestZeroReplyIsNil(t *testing.T) {
 	checkReply(t, driver.Reply{}, []any{nil})
 }
 
-// checkReply demands that each value is what it should be and nothing else, and that there are no more.
+// checkReply checks that r has exactly the values want.
 func checkReply(t *testing.T, r driver.Reply, want []any) {
 	t.Helper()
 	if r.Len() != len(want) {
@@ -96,7 +96,7 @@ func TestReplyRefuses(t *testing.T) {
 	}
 }
 
-// A client may use its buffer again.
+// A client may reuse its buffer.
 func TestReplyKeepsNoBuffer(t *testing.T) {
 	t.Parallel()
 	buf := []byte("token")

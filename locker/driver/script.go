@@ -5,19 +5,21 @@ import (
 	"encoding/hex"
 )
 
-// Script is a Lua script and the digest by which the server knows it. Make it once with [NewScript]; it is immutable.
+// Script is a Lua script and its digest, by which a server that has the script can run it. It is
+// immutable. Make each script once, with [NewScript]: adapters remember scripts by pointer.
 type Script struct {
 	source, digest string
 }
 
-// NewScript prepares source for EVALSHA (https://redis.io/docs/latest/commands/evalsha/).
+// NewScript returns the script source, ready for EVALSHA
+// (https://redis.io/docs/latest/commands/evalsha/).
 func NewScript(source string) *Script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
 	return &Script{source: source, digest: hex.EncodeToString(sum[:])}
 }
 
-// Source is the Lua text.
+// Source returns the Lua text.
 func (s *Script) Source() string { return s.source }
 
-// Digest is the SHA-1 of Source in lower-case hex.
+// Digest returns the SHA-1 of Source in lower-case hexadecimal.
 func (s *Script) Digest() string { return s.digest }

@@ -9,7 +9,7 @@ import (
 func TestScript(t *testing.T) {
 	t.Parallel()
 	s := driver.NewScript("return 1")
-	// What SCRIPT LOAD answers on a server.
+	// The reply of SCRIPT LOAD on a server.
 	if want := "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"; s.Source() != "return 1" || s.Digest() != want {
 		t.Errorf("source %q, digest %s; want %s", s.Source(), s.Digest(), want)
 	}

@@ -9,12 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// waitArgs are the arguments of WAIT.
+// waitArgs returns the arguments of WAIT. A timeout of 0 would mean forever; it becomes 1 ms.
 func waitArgs(replicas int, timeout time.Duration) [2]string {
 	return [2]string{strconv.Itoa(replicas), strconv.FormatInt(max(timeout.Milliseconds(), 1), 10)}
 }
 
-// AckedReply makes of what a client says of a script and of the WAIT behind it what EvalAcked returns.
+// AckedReply returns what EvalAcked returns, given what the client decoded: the script's reply and
+// error, and the reply and error of the WAIT after it. An error of the WAIT becomes a
+// [*driver.WaitError].
 func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, int, error) {
 	if err != nil {
 		return driver.Reply{}, 0, err
@@ -33,9 +35,9 @@ func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, i
 	return r, int(n), nil
 }
 
-// EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; send gets WAIT's arguments as wait.
-// WAIT takes time even behind a NOSCRIPT, since it waits for the writes of other clients. The WAIT
-// of the second try gets what is left of timeout.
+// EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; wait has the arguments of WAIT. WAIT
+// takes time even after NOSCRIPT, since the server may also wait for the writes of other clients. The
+// WAIT of the second try gets what is left of timeout.
 func (c *ScriptCache) EvalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (driver.Reply, int, error),
 ) (r driver.Reply, acked int, err error) {

@@ -48,7 +48,7 @@ func TestAckedReply(t *testing.T) {
 	}
 }
 
-// WAIT 0 would be for ever.
+// A timeout of 0 would mean forever.
 func TestWaitArgs(t *testing.T) {
 	t.Parallel()
 	for within, want := range map[time.Duration]string{0: "1", time.Microsecond: "1", 1500 * time.Microsecond: "1", 2 * time.Second: "2000"} {
@@ -66,7 +66,7 @@ func TestWaitArgs(t *testing.T) {
 	}
 }
 
-// A WAIT behind a NOSCRIPT may take as long as any other.
+// A WAIT after NOSCRIPT takes time too; the two together take no longer than the timeout.
 func TestScriptsEvalAckedWaitsNoLonger(t *testing.T) {
 	t.Parallel()
 	for _, took := range []time.Duration{0, 1200 * time.Millisecond, 3 * time.Second} {

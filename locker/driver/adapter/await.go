@@ -8,9 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Await returns what call returns, or ctx's error soon after ctx ends; then call goes on in the
-// background, and the error is a [*driver.PendingError]. It is for clients whose calls ignore their
-// context. It starts a goroutine unless ctx can never end.
+// Await runs call and returns its results. If ctx ends first, Await returns a
+// [*driver.PendingError] with ctx's error; call goes on in the background, and the PendingError
+// reports its results. Await is for clients whose calls ignore their context. It starts a goroutine
+// unless ctx can never end.
 func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	done := ctx.Done()
 	if done == nil {
@@ -23,9 +24,9 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	return await(ctx, done, call)
 }
 
-// AwaitGated is [Await] for a call that needs a place at g. The call keeps the place until it returns,
-// even if its caller has left. If ctx ends while waiting for a place, nothing was sent and the
-// error matches [driver.ErrNotSent].
+// AwaitGated is [Await] for a call that needs a place at g. The call keeps its place until it
+// returns, even if its caller has left. If ctx ends before the call has a place, nothing was sent
+// and the error matches [driver.ErrNotSent].
 func AwaitGated[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
 	var zero T
 	if err := g.Enter(ctx); err != nil {
@@ -54,20 +55,20 @@ func await[T any](ctx context.Context, done <-chan struct{}, call func() (T, err
 	case <-done:
 	}
 	f.pending, f.answer = driver.NewPendingError(ctx.Err())
-	if f.decided.Swap(true) { // both were ready: an answer is worth more
+	if f.decided.Swap(true) { // both were ready: the answer counts
 		return f.v, f.err
 	}
 	var zero T
 	return zero, f.pending
 }
 
-// awaited is a call that its caller may leave.
+// awaited is a call whose caller may leave before it returns.
 type awaited[T any] struct {
 	v        T
 	err      error
 	pending  *driver.PendingError // set before the caller leaves, with answer
 	answer   func(v any, err error)
-	decided  atomic.Bool // set by whichever comes first: the call returns, or its caller leaves
+	decided  atomic.Bool // set by whichever comes first: the return of the call, or the leaving of its caller
 	answered chan struct{}
 }
 
@@ -80,9 +81,10 @@ func (f *awaited[T]) run(call func() (T, error)) {
 	close(f.answered)
 }
 
-// ConvertPending converts the late answer of err, which is or wraps a [*driver.PendingError] of an [Await]
-// of T. It returns any other err unchanged. It is for adapters that await the client's own type and
-// convert it afterwards.
+// ConvertPending returns err with its late answer converted, if err is or wraps a
+// [*driver.PendingError] of an [Await] of T. It returns any other error unchanged. It is for
+// adapters that await the client's own type and convert it afterwards: strategies expect a bool or
+// a [driver.Reply] as the late answer.
 func ConvertPending[T, U any](err error, convert func(T, error) (U, error)) error {
 	p, ok := errors.AsType[*driver.PendingError](err)
 	if !ok {

@@ -40,7 +40,7 @@ func TestAwaitOfAnEndedContextCallsNothing(t *testing.T) {
 	wantError(t, "Await", err, driver.ErrNotSent, context.Canceled)
 }
 
-// A client that ignores its context must not hold the caller; what it does is finished behind.
+// Await returns although the client ignores its context; the call goes on in the background.
 func TestAwaitReturnsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestAwaitReturnsWithItsContext(t *testing.T) {
 	})
 }
 
-// When the answer and the end of ctx are both there, the answer counts: it tells what happened. On one processor, Await
-// runs after its ctx ended only when the call is over.
+// If the call has returned and ctx has ended, Await returns the result of the call. On one
+// processor, Await runs after the end of ctx only once the call has returned.
 func TestAwaitPrefersTheAnswer(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	answered := 0
@@ -99,7 +99,7 @@ func TestAwaitOfEndlessContextTakesNoGoroutine(t *testing.T) {
 	}
 }
 
-// What came of a call that was left is still to be heard, by who asks before the answer and by who asks after it.
+// A PendingError reports the late answer to callbacks that were set before it and after it.
 func TestAwaitTellsTheLateAnswer(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")

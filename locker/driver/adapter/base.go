@@ -9,11 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// closeTimeout bounds how long Close waits for background work.
+// closeTimeout is how long Close waits for background work and for acquires in flight.
 const closeTimeout = 3 * time.Second
 
-// Base is what an adapter embeds: it knows whether the driver is closed and waits for work that outlives a call. The zero
-// Base is ready.
+// Base is embedded by an adapter. It knows whether the driver is closed, and keeps track of work
+// that outlives a call: it implements [driver.Backgrounder] and [driver.Drainer]. The zero Base is
+// ready to use.
 type Base struct {
 	mu      sync.Mutex
 	ctx     context.Context
@@ -24,7 +25,8 @@ type Base struct {
 	idle    chan struct{} // made by Shutdown, closed when running falls to zero
 }
 
-// CheckOpen returns ErrClosed once the driver is closed.
+// CheckOpen returns [driver.ErrClosed] once the driver is closed. Every call of an adapter begins
+// with it.
 func (b *Base) CheckOpen() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +89,9 @@ func (b *Base) leave() {
 }
 
 // Shutdown implements Close. It cancels background work, waits up to three seconds for that and for
-// acquires in flight, marks the driver closed, and closes hub unless it is nil. If work is still
-// running then, the error matches ErrCleanUpUnfinished. A second call returns ErrClosed.
+// acquires in flight, marks the driver as closed, and closes hub unless it is nil. If work is still
+// running then, the error matches [driver.ErrCleanUpUnfinished]. A second call returns
+// [driver.ErrClosed].
 func (b *Base) Shutdown(hub *Hub) error {
 	b.mu.Lock()
 	if b.closing {

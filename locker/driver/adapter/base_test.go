@@ -30,7 +30,8 @@ func TestBaseShutdown(t *testing.T) {
 	}
 }
 
-// Background work is asked to end, may still send, and is waited for; only then do calls fail, and the hub closes last.
+// Shutdown cancels background work, which can still send, and waits for it. Then calls fail, and
+// the hub is closed last.
 func TestBaseShutdownOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestBaseShutdownIsBounded(t *testing.T) {
 	})
 }
 
-// Work that panics is not the point, but work that ends by Goexit must be counted out.
+// Background work that ends by Goexit has ended.
 func TestBaseBackgroundEndsByGoexit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,17 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// DialFailed tells whether err says that no connection came about, so that nothing can have been sent on it.
+// DialFailed reports whether err is that of a dial, so that nothing was sent.
 func DialFailed(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
 
-// NewServerError returns a [driver.ServerError] with the text of an error reply. It restores an "ERR " that
-// the client stripped (rueidis does). It removes the command's arguments if the server repeated
-// them; see [WithoutArguments]. If err's text has arguments too, Err is a plain error with the
-// shortened text. An adapter that wants to keep the client's error type passes an error of that
-// type without the arguments.
+// NewServerError returns a [driver.ServerError] with the text of an error reply and err, the
+// client's own error or nil. It restores the code "ERR" if the client removed it, as rueidis does.
+// It removes the command's arguments if the server repeated them ([WithoutArguments]), in err's
+// text too: err is then replaced by a plain error. An adapter that wants to keep the client's error
+// type passes an error of that type without the arguments.
 func NewServerError(text string, err error) *driver.ServerError {
 	text, _ = WithoutArguments(text)
 	if code, _, _ := strings.Cut(text, " "); !isCode(code) {
@@ -39,6 +39,7 @@ func WithoutArguments(text string) (short string, cut bool) {
 	return short, cut
 }
 
+// isCode reports whether s can be the code of an error reply.
 func isCode(s string) bool {
 	for _, c := range s {
 		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {

@@ -17,7 +17,8 @@ func serverError(text string) error {
 	return adapter.NewServerError(text, errors.New("the client's: "+text))
 }
 
-// What the ACL says of a command inside a script: Redis 7.2 and later and Valkey, Redis 7.0, Redis 6.2.
+// How the ACL refuses a command within a script: Redis 7.2 and later and Valkey, Redis 7.0, Redis
+// 6.2.
 const (
 	refusedInScript   = "ERR ACL failure in script: User app has no permissions to run the 'pexpireat' command"
 	refusedInScript70 = "ERR The user executing the script can't run this command or subcommand script: ec22, on @user_script:1."
@@ -64,7 +65,7 @@ func TestServerError(t *testing.T) {
 	}
 }
 
-// What a server repeats of a command's arguments is shown by nothing, the client's own error included.
+// Arguments that a server repeats are in no text, also not in the text of the client's error.
 func TestServerErrorShowsNoArguments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, want string }{

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// client is what the adapter below adapts. It sends a command once, knows no context, and returns error replies as
-// replyError.
+// client is the client to adapt. It sends a command once, ignores contexts, and returns error
+// replies as replyError.
 type client interface {
 	Do(args ...string) (any, error)
 	OpenFeed(ctx context.Context) (adapter.Feed, error)
@@ -22,7 +22,7 @@ type replyError string
 
 func (e replyError) Error() string { return string(e) }
 
-// toyDriver is a Driver over a client.
+// toyDriver is a driver.Driver over a client.
 type toyDriver struct {
 	adapter.Base
 	client  client
@@ -30,7 +30,7 @@ type toyDriver struct {
 	hub     *adapter.Hub
 }
 
-// New returns a Driver that talks through c.
+// New returns a driver that sends through c.
 func New(c client) (driver.Driver, error) {
 	if c == nil {
 		return nil, driver.Invalid("New client", "nil", "a client")
@@ -75,8 +75,7 @@ func (a *toyDriver) Subscribe(ctx context.Context, channel string) (driver.Subsc
 func (a *toyDriver) Info() driver.Info { return driver.Info{Client: "toy"} }
 func (a *toyDriver) Close() error      { return a.Shutdown(a.hub) }
 
-// A Driver over a client whose calls ignore their context. What all adapters share comes from this package; package
-// conformance proves the rest.
+// An adapter of a client whose calls ignore contexts.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -107,7 +106,7 @@ func Example() {
 	// driver is closed
 }
 
-// toy is a client of a server with one key, one script and no messages.
+// toy is a client of a server that has one key and one script, and no messages.
 type toy struct{ taken bool }
 
 func (c *toy) Do(args ...string) (any, error) {

@@ -1,6 +1,6 @@
 package adapter
 
-// EventKind says what an [Event] reports.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 // The kinds of events of a Feed.
@@ -22,10 +22,11 @@ type Event struct {
 	Err     error  // a *ServerError: the refusal of a command; the connection goes on
 }
 
-// Feed is one connection in subscriber state, as an adapter supplies it to a [Hub]. Subscribe and Unsubscribe send their
-// command and do not wait for its confirmation; the Hub calls them from one goroutine at a time, but while Next
-// blocks. After an error of theirs it closes the feed.
+// Feed is one subscriber connection, which an adapter supplies to a [Hub].
 type Feed interface {
+	// Subscribe and Unsubscribe send their command and do not wait for the confirmation. The Hub
+	// calls them from one goroutine at a time, also while another is in Next. After an error it
+	// closes the feed.
 	Subscribe(channel string) error
 	Unsubscribe(channel string) error
 	// Next blocks until the next event. After an error the Hub closes the feed and opens another.
@@ -33,7 +34,7 @@ type Feed interface {
 	// returns it as an error, a *ServerError. If Close ended the feed, the error matches
 	// net.ErrClosed, io.ErrClosedPipe or context.Canceled, and the Hub reports why it closed it.
 	Next() (Event, error)
-	// Close closes the connection and makes a blocked Next, Subscribe or Unsubscribe return. It may be called more than
-	// once, and by several goroutines.
+	// Close closes the connection, and makes blocked calls of Next, Subscribe and Unsubscribe
+	// return. It may be called more than once, by several goroutines.
 	Close() error
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// server is what a Hub connects to in these tests. It confirms and refuses as a Redis server does, unless it is silent.
+// server is the server of a Hub in these tests. It confirms and refuses as a Redis server does,
+// unless it is silent.
 type server struct {
 	t *testing.T
 
@@ -33,7 +34,7 @@ type server struct {
 	closeErr error         // of Close
 }
 
-// clientKind is what a client tells of error replies.
+// clientKind is how a client reports error replies.
 type clientKind uint8
 
 const (
@@ -44,7 +45,7 @@ const (
 
 func newServer(t *testing.T) *server { return &server{t: t, forbid: map[string]error{}} }
 
-// newHub makes a Hub on srv that is closed when the test ends.
+// newHub returns a Hub on srv that is closed when the test ends.
 func newHub(t *testing.T, srv *server) *adapter.Hub {
 	hub := adapter.NewHub(srv.open)
 	t.Cleanup(func() {
@@ -77,7 +78,7 @@ func (s *server) set(f func()) {
 	f()
 }
 
-// dials is when a connection was tried, since the first.
+// dials returns when connections were dialed, relative to the first.
 func (s *server) dials() (after []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +88,7 @@ func (s *server) dials() (after []time.Duration) {
 	return after
 }
 
-// newest is the present connection.
+// newest returns the latest connection.
 func (s *server) newest() *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +159,7 @@ func (f *feed) write(command, channel string) error {
 	return nil
 }
 
-// reply reports what a client of a kind tells of an answer.
+// reply delivers an answer as a client of that kind does.
 func (f *feed) reply(client clientKind, ev adapter.Event) {
 	switch {
 	case ev.Err == nil && ev.Kind == adapter.Unsubscribed && client != knowsOrder:
@@ -197,17 +198,17 @@ func (f *feed) publish(channel string) {
 	f.events <- event{Event: adapter.Event{Kind: adapter.Message, Channel: channel}}
 }
 
-// hangUp ends the connection as the server's death does.
+// hangUp ends the connection as a server does that dies.
 func (f *feed) hangUp() { f.events <- event{err: net.ErrClosed} }
 
-// sent is what was written, in order where one channel is concerned.
+// sent returns the written commands, in order for each channel.
 func (f *feed) sent() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.commands)
 }
 
-// subscribe subscribes, and takes the wake-up of the confirmation if there is one.
+// subscribe subscribes, and receives the wake-up of the confirmation if there is one.
 func subscribe(t *testing.T, hub *adapter.Hub, channel string) driver.Subscription {
 	t.Helper()
 	sub, err := hub.Subscribe(t.Context(), channel)
@@ -236,7 +237,7 @@ type asked struct {
 	at  time.Time
 }
 
-// wakeUps counts the wake-ups that are there.
+// wakeUps receives and counts the wake-ups of sub.
 func wakeUps(sub driver.Subscription) (n int) {
 	for {
 		select {

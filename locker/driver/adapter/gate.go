@@ -8,28 +8,29 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Gate bounds how many calls of a driver are in flight at one server. Calls wait at the gate, not
-// in the client's own queue, so that a caller that gives up there knows that nothing was sent. A
-// call that its caller left keeps its place until the client has ended it.
+// Gate bounds how many calls of a driver are in flight at one server. Calls wait at the gate
+// instead of in the client's own queue, so that a caller that gives up there knows that nothing was
+// sent. A call whose caller has left keeps its place until the client ends it.
 //
-// Some places are reserved for urgent calls ([driver.Urgent]), which also enter before other waiting
-// calls.
+// Some places are reserved for urgent calls ([driver.Urgent]). Urgent calls also enter before
+// others that wait.
 type Gate struct {
 	places, reserved int
 
 	mu             sync.Mutex
 	inside         int
-	urgent, others list.List // of chan struct{}, closed when its owner may enter; the longest-waiting first
+	urgent, others list.List // queues of chan struct{}; each is closed when its owner may enter
 }
 
-// NewGate returns a Gate with n places, at least two. One place in eight, at least one, is reserved
-// for urgent calls.
+// NewGate returns a Gate with n places, or two if n is smaller. One place in eight, but at least
+// one, is reserved for urgent calls.
 func NewGate(n int) *Gate {
 	reserved := max(n/8, 1)
 	return &Gate{places: max(n, 1+reserved), reserved: reserved}
 }
 
-// Enter waits for a place. It returns ctx's error, marked with [driver.NotSent], if ctx ends first. Call Leave when the call is over.
+// Enter waits for a place. If ctx ends first, the error is ctx's and matches [driver.ErrNotSent].
+// Call Leave when the call is over.
 func (g *Gate) Enter(ctx context.Context) error {
 	urgent := driver.Urgent(ctx)
 	g.mu.Lock()
@@ -53,7 +54,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-admitted: // at the same moment: pass the place on
+	case <-admitted: // at the same moment: free the place
 		g.inside--
 		g.admit()
 	default:
@@ -62,7 +63,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 	return driver.NotSent(ctx.Err())
 }
 
-// TryEnter is Enter that does not wait. It reports whether there was a place.
+// TryEnter is Enter without waiting. It reports whether there was a place.
 func (g *Gate) TryEnter(ctx context.Context) bool {
 	urgent := driver.Urgent(ctx)
 	g.mu.Lock()
@@ -74,7 +75,7 @@ func (g *Gate) TryEnter(ctx context.Context) bool {
 	return true
 }
 
-// Leave gives the place of a call to the next.
+// Leave frees the place of a call.
 func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +83,7 @@ func (g *Gate) Leave() {
 	g.admit()
 }
 
-// admit lets waiting calls in while there are places. The mutex is held.
+// admit lets waiting calls enter while there are places. The mutex is held.
 func (g *Gate) admit() {
 	for _, waiting := range [...]*list.List{&g.urgent, &g.others} {
 		for waiting.Len() > 0 && mayEnter(g.inside, g.places, g.reserved, waiting == &g.urgent) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// urgently is a context of a call that keeps or ends a hold.
+// urgently returns a context of a call that keeps or ends a hold.
 func urgently(t *testing.T) context.Context {
 	t.Helper()
 	b := &driver.Bounded{Urgent: true}
@@ -48,7 +48,7 @@ func TestGatePlaces(t *testing.T) {
 	}
 }
 
-// Who waits enters in order, renewals and releases before acquires.
+// Waiting calls enter in order, urgent ones before the others.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestGateOrder(t *testing.T) {
 	})
 }
 
-// A caller who gives up at the gate has sent nothing, and takes no place.
+// A caller that gives up at the gate has sent nothing and has no place.
 func TestGateGivingUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestGateGivingUp(t *testing.T) {
 	})
 }
 
-// Places are neither lost nor made where giving up and leaving meet.
+// The number of places stays the same when giving up and leaving coincide.
 func TestGateUnderLoad(t *testing.T) {
 	t.Parallel()
 	const n = 8
@@ -157,4 +157,17 @@ func BenchmarkGate(b *testing.B) {
 			g.Leave()
 		}
 	})
+}
+
+// Keys of one slot share a gate; the slots are those of CLUSTER KEYSLOT.
+func TestSlotGates(t *testing.T) {
+	t.Parallel()
+	gates := adapter.NewSlotGates(2)
+	for key, slot := range map[string]int{
+		"": 0, "foo": 12182, "{foo}:fence": 12182, "x{foo}y{z}": 12182, "123456789": 12739, "{}foo": 9500,
+	} {
+		if gates.Of(key) != gates[slot/256] {
+			t.Errorf("the gate of %q is not that of slot %d", key, slot)
+		}
+	}
 }

@@ -2,12 +2,12 @@ package adapter
 
 import "strings"
 
-// SlotGates bound the calls of a client that may send to several servers without telling which: one
-// [Gate] for each 256 slots of a cluster. A frozen server delays calls to another one only if the
-// two share a gate.
+// SlotGates bound the calls of a client that sends to several servers and does not report to which:
+// there is one [Gate] for every 256 slots of a cluster. A frozen server delays calls to another
+// server only if the two share a gate.
 type SlotGates [64]*Gate
 
-// NewSlotGates returns SlotGates for n calls at once each.
+// NewSlotGates returns SlotGates with n places each.
 func NewSlotGates(n int) *SlotGates {
 	g := new(SlotGates)
 	for i := range g {
@@ -19,7 +19,7 @@ func NewSlotGates(n int) *SlotGates {
 // Of returns the gate of key.
 func (g *SlotGates) Of(key string) *Gate { return g[slot(key)/256] }
 
-// slot returns the slot of a cluster that key lives in.
+// slot returns the cluster slot of key.
 func slot(key string) uint16 {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {

@@ -13,20 +13,22 @@ const (
 	reopenMax   = time.Second
 	openTimeout = 5 * time.Second
 
-	// refusedFor is how long a channel that the server refused is not asked for again.
+	// refusedFor is how long a refused channel is not asked for again.
 	refusedFor = time.Minute
-	// maxLeftover is how many channels a connection may stay subscribed to because the server refused UNSUBSCRIBE.
+	// maxLeftover is how many refusals of UNSUBSCRIBE a connection may have before it is replaced.
 	maxLeftover = 1000
 )
 
-// Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection at the first
-// subscription, counts references per channel, reopens a broken connection (after 10 ms, doubling to 1 s until one lasts),
-// subscribes again and wakes every listener then, since a message may have been missed.
+// Hub shares one subscriber connection among all subscriptions of a driver. It opens the connection
+// for the first subscription and counts references per channel. If the connection breaks, it opens
+// another one (after 10 ms, doubling to 1 s until one lasts), subscribes again and wakes every
+// listener, since a message may have been missed.
 //
-// A refusal that does not pass by itself, such as one by the ACL, affects only its own channel: the
-// connection stays open, and for one minute Subscribe returns the refusal at once.
+// A refusal that is not transient ([driver.Transient]), such as one by the ACL, affects only its
+// own channel: the connection stays open, and for one minute Subscribe returns the refusal at once.
 //
-// Wake-ups may be lost without notice while a connection is half open: a listener keeps a timer of its own.
+// While a connection is half open, wake-ups can be lost without notice, so a listener needs a timer
+// of its own.
 type Hub struct {
 	open func(ctx context.Context) (Feed, error)
 	ctx  context.Context // ends at Close
@@ -47,24 +49,25 @@ type Hub struct {
 	sweep    time.Time // when to remove what is over from refused
 
 	wrote sync.Cond // broadcast as writing ends
-	broke error     // why the hub closed feed, where it did
+	broke error     // why the hub closed feed, if it did
 
 	silence *time.Timer // runs while pending is not empty; nil before
-	heard   time.Time   // since when no SUBSCRIBE is answered
+	heard   time.Time   // when a SUBSCRIBE was answered last, or the first one was sent
 }
 
-// refusedChannel is what the server said of a channel.
+// refusedChannel is a channel that the server refused.
 type refusedChannel struct {
 	err   error
-	until time.Time // it is not asked again before
+	until time.Time // no SUBSCRIBE before
 }
 
-// order is a command to the server: to send channel's messages, or to stop.
+// order is a command to the server: SUBSCRIBE, or UNSUBSCRIBE if stop is set.
 type order struct {
 	channel string
 	stop    bool
 }
 
+// topic is a channel that the hub is, or wants to be, subscribed to.
 type topic struct {
 	listeners map[*listener]struct{}
 	settled   chan struct{} // closed at the first confirmation or at failure
@@ -72,7 +75,8 @@ type topic struct {
 	err       error // why it failed; the topic has left the hub then
 }
 
-// NewHub makes a Hub over open, which dials one connection. ctx bounds the dialing, not the connection.
+// NewHub returns a Hub that opens its connections with open. The ctx of open bounds the dialing,
+// not the connection.
 func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Hub{
@@ -82,9 +86,9 @@ func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 	return h
 }
 
-// Subscribe implements Driver.Subscribe. A connection that cannot be opened, and a channel that the server refuses, is an
-// error for those who wait for it; subscriptions that were confirmed once are kept and restored. A refusal that does not pass
-// by itself ([driver.Transient]) is returned at once for one minute.
+// Subscribe implements Driver.Subscribe. It returns an error if the connection cannot be opened, or
+// if the server refuses the channel. A subscription that was confirmed is restored on every later
+// connection.
 func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, driver.NotSent(err)
@@ -126,7 +130,7 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscriptio
 	return l, nil
 }
 
-// Close ends every subscription and the connection, and waits for the hub's goroutine.
+// Close ends all subscriptions, closes the connection, and waits for the hub's goroutines.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.stop()
@@ -142,7 +146,7 @@ func (h *Hub) Close() error {
 	return err
 }
 
-// fail takes the topics that match out of the hub and tells those who wait for them.
+// fail removes the topics that match from the hub, with err for those who wait for them.
 func (h *Hub) fail(match func(string, *topic) bool, err error) {
 	for channel, t := range h.topics {
 		if match(channel, t) {
@@ -153,6 +157,7 @@ func (h *Hub) fail(match func(string, *topic) bool, err error) {
 	}
 }
 
+// settle ends the waiting for the first answer about t.
 func (t *topic) settle() {
 	if !t.isSettled {
 		t.isSettled = true
@@ -162,6 +167,7 @@ func (t *topic) settle() {
 
 func unsettled(_ string, t *topic) bool { return !t.isSettled }
 
+// listener is a driver.Subscription to a topic.
 type listener struct {
 	hub     *Hub
 	channel string
@@ -171,7 +177,7 @@ type listener struct {
 
 func (l *listener) Wake() <-chan struct{} { return l.wake }
 
-// Close leaves the topic; the last one out unsubscribes.
+// Close implements driver.Subscription. The last listener of a topic unsubscribes.
 func (l *listener) Close() error {
 	h := l.hub
 	h.mu.Lock()

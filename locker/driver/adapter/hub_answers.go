@@ -56,7 +56,7 @@ func (h *Hub) answered(o order, err error) error {
 		delete(h.pending, o.channel)
 	}
 	h.await()
-	if waiting { // this was for an earlier SUBSCRIBE, cancelled since: it proves nothing
+	if waiting { // the answer was for an earlier SUBSCRIBE, cancelled since: it proves nothing
 		return nil
 	}
 	final := err != nil && !driver.Transient(err)
@@ -70,7 +70,7 @@ func (h *Hub) answered(o order, err error) error {
 		t.wakeAll()
 	case final || !t.isSettled:
 		h.fail(only(o.channel), err)
-	default: // it is asked for again on the next connection
+	default: // another connection subscribes again
 		return err
 	}
 	return nil
@@ -93,7 +93,7 @@ func (h *Hub) strike(o order) {
 	h.asked = slices.Delete(h.asked, i, i+1)
 }
 
-// remember keeps a refusal for Subscribe, for a while. The mutex is held.
+// remember keeps a refusal, for later calls of Subscribe. The mutex is held.
 func (h *Hub) remember(channel string, err error) {
 	now := time.Now()
 	if now.After(h.sweep) {
@@ -103,6 +103,7 @@ func (h *Hub) remember(channel string, err error) {
 	h.refused[channel] = refusedChannel{err: err, until: now.Add(refusedFor)}
 }
 
+// only returns a match for fail.
 func only(channel string) func(string, *topic) bool {
 	return func(c string, _ *topic) bool { return c == channel }
 }

@@ -126,7 +126,8 @@ func TestHubDialIsBounded(t *testing.T) {
 	})
 }
 
-// A server that is frozen takes no more bytes at some time. That must hold up nobody but those who wait for its answer.
+// A frozen server stops accepting bytes at some point. That delays only those who wait for its
+// answer.
 func TestHubBlockedWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -168,8 +169,9 @@ func TestHubBlockedWrite(t *testing.T) {
 	})
 }
 
-// A command that cannot be written is a broken connection, whether or not the client's Next notices, and whether the client
-// closes the connection or leaves that to the hub. Who waits hears why, and not that somebody has closed it.
+// A failed write means a broken connection, whether or not Next fails too, and whether the client
+// closes the connection or leaves that to the hub. The error that callers get is why the write
+// failed, not that the connection was closed.
 func TestHubFailedWrite(t *testing.T) {
 	t.Parallel()
 	for name, closesItself := range map[string]bool{"the hub closes": false, "the client closes": true} {
@@ -198,7 +200,7 @@ func TestHubFailedWrite(t *testing.T) {
 	}
 }
 
-// A write that the hub's own closing has ended is no reason why the connection broke.
+// An error of a write that was ended by the hub's own Close is not reported as the cause.
 func TestHubTellsNotOfItsOwnClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The refusal of one channel is not told to those who ask for another at the same time.
+// The refusal of one channel is not reported to concurrent callers that subscribe to another.
 func TestHubRefusesOneChannelAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestHubRefusesOneChannelAlone(t *testing.T) {
 	})
 }
 
-// A connection that confirms nothing is replaced, also where it was good before.
+// A connection on which nothing is confirmed is replaced, also if it worked before.
 func TestHubReplacesAHalfOpenConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestHubReplacesAHalfOpenConnection(t *testing.T) {
 	})
 }
 
-// A server that confirms slowly is left alone as long as it goes on, and replaced once it stops.
+// A connection is kept as long as the server confirms, however slowly, and replaced once it stops.
 func TestHubBearsSlowConfirmations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

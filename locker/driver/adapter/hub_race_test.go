@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// Everything at once, on the real clock, for the race detector: subscriptions come and go, contexts end, messages arrive,
-// connections break, the hub closes. Nothing may hang, panic, or stay.
+// Everything at once, on the real clock, for the race detector: subscriptions come and go, contexts
+// end, messages arrive, connections break, the hub closes. Nothing hangs, panics, or leaks.
 func TestHubAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {

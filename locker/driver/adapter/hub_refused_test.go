@@ -16,7 +16,8 @@ var (
 	errBusy          error = adapter.NewServerError("BUSY Redis is busy running a script.", errors.New("below"))
 )
 
-// eachKind runs a test of a Hub over a client of each kind that keeps the connection on which an error reply came.
+// eachKind runs a test of a Hub for each kind of client that keeps a connection after an error
+// reply.
 func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
 	for name, kind := range map[string]clientKind{"knows the order": knowsOrder, "knows the command": knowsCommand} {
@@ -29,7 +30,7 @@ func eachKind(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub))
 	}
 }
 
-// A refused channel costs one SUBSCRIBE a minute, and the others nothing.
+// A refused channel costs one SUBSCRIBE a minute, and does not affect other channels.
 func TestHubRemembersRefusedChannels(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		_ = subscribe(t, hub, "given up").Close() // its answer must not be taken for another's
@@ -55,7 +56,7 @@ func TestHubRemembersRefusedChannels(t *testing.T) {
 	})
 }
 
-// Of commands that are under way together, each gets its own answer.
+// Commands in flight together each get their own answer.
 func TestHubTellsRefusalsApart(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		sub := subscribe(t, hub, "left")
@@ -83,7 +84,7 @@ func TestHubTellsRefusalsApart(t *testing.T) {
 	})
 }
 
-// A caller who gave up is not in the way of what its SUBSCRIBE is answered with.
+// The answer to a SUBSCRIBE is handled also if its caller has given up.
 func TestHubRefusesWhatWasGivenUp(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
@@ -102,7 +103,7 @@ func TestHubRefusesWhatWasGivenUp(t *testing.T) {
 	})
 }
 
-// A refusal that passes by itself is not remembered. A subscription that was confirmed once is asked for again.
+// A transient refusal is not remembered. A subscription that was confirmed is restored after it.
 func TestHubForgetsPassingRefusals(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -124,7 +125,7 @@ func TestHubForgetsPassingRefusals(t *testing.T) {
 	})
 }
 
-// A server that refuses UNSUBSCRIBE keeps what nobody listens to any more; of that a connection bears a bounded number.
+// If the server refuses UNSUBSCRIBE, a connection keeps channels without listeners, up to a limit.
 func TestHubLeavesSubscriptionsBehind(t *testing.T) {
 	eachKind(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.set(func() { srv.forbidUn = errNoUnsubscribe })

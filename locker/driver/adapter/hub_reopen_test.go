@@ -56,7 +56,8 @@ func TestHubComesBack(t *testing.T) {
 	})
 }
 
-// What could not be written before a connection broke is not written on the next, which is told what is wanted then.
+// Commands that were not written before a connection broke are not written on the next one; it gets
+// the channels that are wanted then.
 func TestHubForgetsBlockedWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -72,7 +73,7 @@ func TestHubForgetsBlockedWrites(t *testing.T) {
 	})
 }
 
-// A subscription that stands is not confirmed on a new connection until the server says so.
+// On a new connection a subscription is confirmed only once the server has answered.
 func TestHubConfirmsAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")
@@ -89,7 +90,8 @@ func TestHubConfirmsAgain(t *testing.T) {
 	})
 }
 
-// A server that takes connections and hangs up, as one with too many clients does, must not be dialed every 10 ms.
+// A server that accepts connections and hangs up, as one with too many clients does, is not dialed
+// every 10 ms.
 func TestHubBacksOffFromAFragileServer(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
@@ -110,7 +112,7 @@ func TestHubBacksOffFromAFragileServer(t *testing.T) {
 	})
 }
 
-// The same for a channel that was allowed once and is forbidden since.
+// The same for a channel that was allowed and is now forbidden.
 func TestHubBacksOffFromARevokedChannel(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		subscribe(t, hub, "a")
@@ -166,7 +168,7 @@ func TestHubCannotConnect(t *testing.T) {
 	})
 }
 
-// While others wait for the connection to come back, a new Subscribe gets the error of the next attempt.
+// While the connection is down, a new Subscribe gets the error of the next attempt to connect.
 func TestHubSubscribeWhileDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		a := subscribe(t, hub, "a")

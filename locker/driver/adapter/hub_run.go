@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// run owns the connection. It ends when the hub is closed, or when nobody is left to reconnect for.
+// run opens and reads connections. It ends when the hub is closed, or when a connection has broken
+// and there are no topics to reconnect for.
 func (h *Hub) run() {
 	delay := reopenMin
 	for {
@@ -19,10 +20,10 @@ func (h *Hub) run() {
 		if err == nil {
 			opened := time.Now()
 			err = h.receive(feed)
-			refused = driver.CodeOf(err) != "" // one channel's, which has left the hub; the others are asked for again
+			refused = driver.CodeOf(err) != "" // it failed one channel, and the next connection has the others
 			_ = feed.Close()                   // it is broken
 			if time.Since(opened) > reopenMax {
-				delay = reopenMin // it lasted: a server that hangs up at once is not dialed at once again
+				delay = reopenMin // it lasted; a server that hangs up at once is dialed ever more slowly
 			}
 		}
 		h.mu.Lock()
@@ -47,8 +48,9 @@ func (h *Hub) run() {
 	}
 }
 
-// drop leaves a feed whose Next has failed with err to itself, and returns why it broke: a client closes a connection that it
-// cannot write on, and whoever reads hears of the closing alone. Once the feed is closed, no write lasts. The mutex is held.
+// drop detaches the hub from a feed whose Next has failed with err, and returns why the feed broke:
+// if a write failed first and the feed was closed because of that, Next reports only the closing.
+// It waits for writes in progress, which end since the feed is closed. The mutex is held.
 func (h *Hub) drop(err error) error {
 	h.feed, h.orders = nil, nil
 	for h.writing {
@@ -62,11 +64,12 @@ func (h *Hub) drop(err error) error {
 	return cause
 }
 
-// saysClosed tells whether err says no more than that this process has closed the connection.
+// saysClosed reports whether err is no more than that this process has closed the connection.
 func saysClosed(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, context.Canceled)
 }
 
+// dial opens a feed and subscribes to all topics on it.
 func (h *Hub) dial() (Feed, error) {
 	ctx, cancel := context.WithTimeout(h.ctx, openTimeout)
 	defer cancel()
@@ -87,7 +90,7 @@ func (h *Hub) dial() (Feed, error) {
 	return feed, nil
 }
 
-// receive hands events on until the connection breaks, or is to be replaced.
+// receive handles events until the connection breaks or must be replaced.
 func (h *Hub) receive(feed Feed) error {
 	for {
 		ev, err := feed.Next()
@@ -104,11 +107,12 @@ func (h *Hub) receive(feed Feed) error {
 	}
 }
 
+// wakeAll wakes every listener of t.
 func (t *topic) wakeAll() {
 	for l := range t.listeners {
 		select {
 		case l.wake <- struct{}{}:
-		default: // one wake-up is under way already
+		default: // it has a wake-up that it has not received yet
 		}
 	}
 }

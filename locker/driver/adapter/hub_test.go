@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// inBubble runs a test of a Hub with a clock of its own.
+// inBubble runs a test of a Hub with fake time.
 func inBubble(t *testing.T, f func(t *testing.T, srv *server, hub *adapter.Hub)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,8 @@ func TestHubCountsReferences(t *testing.T) {
 	})
 }
 
-// A confirmation that was under way for a subscription given up since must not pass for that of the next one.
+// A confirmation for a subscription that was given up does not confirm the next one for the same
+// channel.
 func TestHubStaleConfirmation(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *server, hub *adapter.Hub) {
 		srv.silent = true

@@ -8,8 +8,9 @@ import (
 
 var errSilent = fmt.Errorf("driver: a subscriber connection was given up: no SUBSCRIBE was confirmed for %v", openTimeout)
 
-// send has o written on the present connection, in order. It does not wait: a server that is frozen takes no more bytes
-// at some time, which must not hold up a Subscribe whose ctx ends, nor Close. The mutex is held.
+// send queues o for the current connection. It does not wait for the write: a frozen server stops
+// accepting bytes at some point, which must not delay Close or a Subscribe whose ctx ends. The
+// mutex is held.
 func (h *Hub) send(o order) {
 	if h.feed == nil {
 		return
@@ -28,7 +29,8 @@ func (h *Hub) send(o order) {
 	}
 }
 
-// await begins to wait for the next answer to a SUBSCRIBE, where there is one to come. The mutex is held.
+// await restarts the timer for the next answer to a SUBSCRIBE, or stops it if none is pending. The
+// mutex is held.
 func (h *Hub) await() {
 	switch h.heard = time.Now(); {
 	case len(h.pending) == 0 && h.silence != nil:
@@ -41,7 +43,8 @@ func (h *Hub) await() {
 	}
 }
 
-// giveUp closes a feed that has not confirmed a SUBSCRIBE in time: the connection is half open, or the server frozen.
+// giveUp closes a feed on which a SUBSCRIBE was not answered in time: the connection is half open,
+// or the server is frozen.
 func (h *Hub) giveUp() {
 	h.mu.Lock()
 	feed := h.feed
@@ -51,11 +54,11 @@ func (h *Hub) giveUp() {
 	}
 	h.mu.Unlock()
 	if silent {
-		_ = feed.Close() // Next fails then, and run opens another
+		_ = feed.Close() // Next fails, and run opens another feed
 	}
 }
 
-// write writes what is ordered until there is no more.
+// write writes the queued commands, in order, until there are no more.
 func (h *Hub) write() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +75,7 @@ func (h *Hub) write() {
 		if err != nil {
 			h.broke = cmp.Or(h.broke, err)
 			h.mu.Unlock()
-			_ = feed.Close() // Next fails then, and run opens another
+			_ = feed.Close() // Next fails, and run opens another feed
 			h.mu.Lock()
 		}
 	}

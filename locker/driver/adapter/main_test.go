@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// advance lets d pass on the clock of a bubble, and lets everybody act on it.
+// advance lets d pass on the clock of a bubble, and waits until all goroutines have acted on it.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -26,7 +26,7 @@ func wantError(t *testing.T, what string, err error, want ...error) {
 	}
 }
 
-// closed tells whether c is closed.
+// closed reports whether c is closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -9,25 +9,29 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// loadPatience is how long a call waits for another one to load its script.
+// loadPatience is how long a call waits while another one loads the same script.
 const loadPatience = 200 * time.Millisecond
 
-// ScriptCache remembers which scripts the server of a driver knows, so that only one of many concurrent
-// callers sends the source of a script. The zero ScriptCache is ready to use. With several servers,
-// which it does not tell apart, more callers may send the source.
+// ScriptCache runs scripts by digest, and by source only after NOSCRIPT. It remembers which scripts
+// the server knows, so that only one of many concurrent callers sends the source. It does not
+// distinguish servers: with several of them more callers may send the source. The zero ScriptCache
+// is ready to use.
 //
-// It does not serve batches. Of 3,000 calls that are sent in six concurrent batches to a server that
-// does not know their script, 2,000 to 2,300 get NOSCRIPT and are sent again by source, in one more
-// round trip of the batch.
+// It is not for batches, which send the calls that got NOSCRIPT again by source, in one more round
+// trip. Of 3,000 calls in six concurrent batches to a server that did not know their script, 2,000
+// to 2,300 were sent again.
 type ScriptCache struct {
 	mu     sync.RWMutex
 	loaded map[*driver.Script]bool          // answered by digest, or by source
 	first  map[*driver.Script]chan struct{} // being called for the first time; closed when that is over
 }
 
-// Eval runs s by digest, and by source only after NOSCRIPT. While one caller calls s for the first time, or for the first time
-// after the server forgot it, the others wait for up to 200 ms and then send the digest. If ctx ends
-// meanwhile, nothing was sent and the error matches [driver.ErrNotSent].
+// Eval runs s at most once: by digest, and by source only after NOSCRIPT. send sends one command,
+// EVALSHA or EVAL, with body (the digest or the source) as its first argument.
+//
+// While one caller runs s for the first time, or for the first time after the server forgot it, the
+// others wait for up to 200 ms and then send the digest. If ctx ends meanwhile, nothing was sent
+// and the error matches [driver.ErrNotSent].
 func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
@@ -85,7 +89,7 @@ func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, 
 	}
 }
 
-// load calls s for the first time. It lets the others go on also where send panics.
+// load runs s for the first time. It lets the waiting callers go on even if send panics.
 func (c *ScriptCache) load(s *driver.Script, send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
 	loaded := false
 	defer func() { c.leave(s, loaded) }()
@@ -130,9 +134,8 @@ func (c *ScriptCache) forget(s *driver.Script) {
 	delete(c.loaded, s)
 }
 
-// evalOnce runs s by digest, and by source only where the server answers NOSCRIPT, so that the script executes at most
-// once. send sends one command, named command, with body as its first argument: EVALSHA with the digest, EVAL with the
-// source. ScriptCache are not replicated, so NOSCRIPT is expected after a failover.
+// evalOnce runs s by digest, and by source if the server answers NOSCRIPT, as it does after a
+// failover: scripts are not replicated.
 func evalOnce(s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	r, err := send("EVALSHA", s.Digest())
 	if err != nil && driver.CodeOf(err) == "NOSCRIPT" {

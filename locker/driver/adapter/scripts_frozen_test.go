@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// TestFirstCallerAtAFrozenNode checks that calls at other nodes of a cluster do not wait for it.
+// Calls to other nodes of a cluster do not wait for a first caller whose node is frozen.
 func TestFirstCallerAtAFrozenNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *scriptServer) send(command, _ string) (driver.Reply, error) {
 	return driver.NewReply(1)
 }
 
-// Of many who call a script for the first time, or after the server has forgotten it, one sends the source.
+// Of many concurrent callers of a script that the server does not know, one sends the source.
 func TestScriptsAreLoadedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
