@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,11 +13,8 @@ import (
 // docs/errors.md has a section for every exported error of these packages.
 func TestErrorsPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("docs", "errors.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	headings := strings.Join(regexp.MustCompile(`(?m)^### .*$`).FindAllString(string(page), -1), "\n")
+	page := read(t, filepath.Join("docs", "errors.md"))
+	headings := strings.Join(regexp.MustCompile(`(?m)^### .*$`).FindAllString(page, -1), "\n")
 	for _, pkg := range []string{"locker", "strategies/redlock", "strategies/watchdog"} {
 		names := exportedErrors(t, pkg)
 		if len(names) == 0 {

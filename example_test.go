@@ -19,10 +19,7 @@ import (
 )
 
 func Example() {
-	server, err := miniredis.Run()
-	if err != nil {
-		panic(err)
-	}
+	server := locker.Must(miniredis.Run())
 	defer server.Close()
 	addr := server.Addr()
 
@@ -33,7 +30,7 @@ func Example() {
 	l := locker.Must(holdfast.New(drv, holdfast.Config{}))
 
 	req := locker.Request{Name: "invoice:42", TTL: 30 * time.Second, MaxWait: 5 * time.Second}
-	err = locker.Do(context.Background(), l, req, func(ctx context.Context, lock *locker.Lock) error {
+	err := locker.Do(context.Background(), l, req, func(ctx context.Context, lock *locker.Lock) error {
 		fmt.Println("working on", lock.Name()) // ctx ends when the lock is lost
 		return nil
 	})
@@ -65,7 +62,9 @@ func Example_quorum() {
 		nodes[i] = locker.Must(single.New(drv, single.Config{}))
 	}
 	quorum := locker.Must(redlock.New(nodes, redlock.Config{}))
-	l := locker.Chain(quorum, locker.Must(retry.New(retry.Config{})), locker.Must(watchdog.New(watchdog.Config{})))
+	waiting := locker.Must(retry.New(retry.Config{}))
+	renewing := locker.Must(watchdog.New(watchdog.Config{}))
+	l := locker.Chain(quorum, waiting, renewing)
 
 	servers[0].Close()
 	servers[3].Close()
