@@ -38,6 +38,7 @@ func lost(e *history.Event)    { e.Outcome = history.Lost }
 func refused(e *history.Event) { e.Outcome = history.Refused }
 func failed(e *history.Event)  { e.Outcome = history.Failed }
 func open(e *history.Event)    { e.Open = true }
+func resent(e *history.Event)  { e.Resent = true }
 func unknown(e *history.Event) { e.Outcome = history.Unsettled }
 
 // call is a call about a hold, which is named by a letter, its client's, and perhaps more.
@@ -367,6 +368,11 @@ func TestTwoMasters(t *testing.T) {
 	check(t, history.Rules{Model: history.Reentrant}, []example{
 		{"the old tenure is entered again", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(5)), loss},
 		{"a new tenure has an old token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(6)).acquire("c", 10, 11, x, fence(4)), broken},
+		{"a tenure that a resent acquire began at the other master is entered", begin().lose(0, 30).acquire("a", 3, 5, x, resent, fence(6)).acquire("b", 8, 9, x, fence(5)), loss},
+		{"a token falls behind an acquire that was sent once", begin().lose(0, 30).acquire("a", 3, 5, x, fence(6)).acquire("b", 8, 9, x, fence(5)), broken},
+		{"a token falls behind a resent acquire, without a failover", begin().acquire("a", 3, 5, x, resent, fence(6)).acquire("b", 8, 9, x, fence(5)), broken},
+		{"a token falls behind a resent acquire of another", begin().lose(0, 30).acquire("a", 3, 5, y, resent, fence(6)).acquire("b", 8, 9, x, fence(5)), broken},
+		{"a token falls when all that a resent acquire left has expired", begin().lose(0, 30).acquire("a", 3, 5, x, resent, fence(6)).acquire("b", 300, 301, x, fence(5)), broken},
 		{"another's token", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 8, 9, y, fence(5)), broken},
 		{"the old tenure is lost and its owner begins another", begin().acquire("a", 0, 2, x, fence(5)).lose(3, 30).acquire("b", 40, 41, x, fence(6)).release("a", 43, 44, lost), loss},
 	})

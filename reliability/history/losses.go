@@ -76,7 +76,8 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 //
 // It is about tokens that are minted. Of two masters, of which one does not know yet that it is none any more, each hands out
 // the token that it knows to those who enter its tenure again, and to readers after its last writer. That token is behind the
-// other master's, as it is to be: the store rejects it.
+// other master's, as it is to be: the store rejects it. An acquire whose command is sent to one
+// master, and again to the other, may begin a tenure at both.
 func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
 	var minted []Event
@@ -106,7 +107,7 @@ func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool
 		return e.Kind == Upgrade || !e.Shared
 	case Reentrant:
 		for _, b := range before {
-			if b.Owner == e.Owner && b.Fence == e.Fence {
+			if b.Owner == e.Owner && (b.Fence == e.Fence || b.Fence > e.Fence && b.atTwoMasters(e.Call, events)) {
 				return false
 			}
 		}
@@ -114,4 +115,12 @@ func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool
 		return !o.explained(left, func(other Event) bool { return other.Owner == e.Owner }, events)
 	}
 	return true
+}
+
+// atTwoMasters reports whether acquire e may have begun a tenure at a master beside the one that
+// granted it, and whether that tenure may have lasted until a time.
+func (e Event) atTwoMasters(until int64, events []Event) bool {
+	return e.Resent && until <= e.Return+int64(e.TTL) && slices.ContainsFunc(events, func(lose Event) bool {
+		return lose.Kind == Lose && (span{lose.Call, lose.Return}).meets(e.Call, e.Return)
+	})
 }

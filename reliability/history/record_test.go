@@ -80,6 +80,24 @@ func TestOpenAttempt(t *testing.T) {
 	}
 }
 
+// TestResentAttempt checks that an acquire is recorded as resent if an attempt sent more than one
+// command.
+func TestResentAttempt(t *testing.T) {
+	t.Parallel()
+	for sends := range 3 {
+		rec := history.NewRecorder(time.Now(), nil)
+		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
+			locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Sends: sends})
+			return nil, locker.ErrNotAcquired
+		})
+		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})
+		events := rec.Events()
+		if e := events[len(events)-1]; e.Resent != (sends > 1) {
+			t.Errorf("%d sends: %+v", sends, e)
+		}
+	}
+}
+
 func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -108,13 +108,16 @@ func (c *Client) end(e Event, err error) {
 // Acquire acquires through l. Request.TTL must be set: the check needs it.
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
 	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
-	var open atomic.Bool
+	var open, resent atomic.Bool
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
 		if errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}
+		if info.Sends > 1 {
+			resent.Store(true)
+		}
 	}}), req)
-	e.Open = open.Load()
+	e.Open, e.Resent = open.Load(), resent.Load()
 	if err != nil {
 		c.end(e, err)
 		return nil, err
