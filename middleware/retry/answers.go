@@ -99,6 +99,9 @@ func (w *waiter) record(o outcome, took time.Duration) {
 		q.timing = q.timing.add(took)
 		q.ordered = q.ordered || o.held.Ordered
 		q.early.notBefore = time.Time{} // the server answers
+		if w.owner != "" && w.owner == o.held.Owner {
+			q.refusedItself[lineOf(w.shared)] = true
+		}
 		if q.reentry.owner == w.owner || q.reentry.owner != o.held.Owner {
 			q.reentry = reentry{}
 		}
@@ -174,16 +177,17 @@ func (w *waiter) howLong() timing {
 }
 
 // latest returns the later of own, which is w's own outcome, and the one that was recorded last,
-// unless that says that w's own owner holds the lock. If there is neither and others are ahead, or
-// were all the time, the lock counts as held by them. outage is how long the queue has waited for
-// an answer, if that outcome is too old for it: zero if it is not.
-func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Duration) {
+// unless that says that w's own owner holds the lock and w may be able to enter again, or may have
+// acquired it: unknown says that an attempt of w is of unknown outcome. If there is neither and
+// others are ahead, or were all the time, the lock counts as held by them. outage is how long the
+// queue has waited for an answer, if that outcome is too old for it: zero if it is not.
+func (w *waiter) latest(own outcome, unknown bool, now time.Time) (o outcome, outage time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	o = own
 	switch {
-	case w.ownedBy(q.known):
+	case w.ownedBy(q.known) && (unknown || !q.refusedItself[lineOf(w.shared)]):
 	case q.known.at.After(own.at):
 		o = q.known
 	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !w.mayReenter():
@@ -195,18 +199,19 @@ func (w *waiter) latest(own outcome, now time.Time) (o outcome, outage time.Dura
 	return o, q.timing.outage(q.silence.length(now))
 }
 
-// ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w, which
-// may be able to enter again.
+// ownedBy reports whether o says that w's own owner holds the lock. That is no refusal of w if the
+// strategy is reentrant.
 func (w *waiter) ownedBy(o outcome) bool {
 	return o.held != nil && w.owner != "" && w.owner == o.held.Owner
 }
 
 // mayReenter reports whether w's owner may be the one that has the lock, though nobody has said so:
-// an early attempt of w got no answer, or another request of the same owner is in the queue.
+// an early attempt of w got no answer, or the strategy may be reentrant and another request of the
+// same owner is in the queue.
 func (w *waiter) mayReenter() bool {
 	others := w.queue.owners[w.owner]
 	if !w.left {
 		others--
 	}
-	return w.owner != "" && (w.began > 0 || others > 0)
+	return w.owner != "" && (w.began > 0 || others > 0 && !w.queue.refusedItself[lineOf(w.shared)])
 }

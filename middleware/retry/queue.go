@@ -56,10 +56,14 @@ type queue struct {
 	owners    map[string]int                // how many waiters each owner has
 	unchecked struct{ first, last *waiter } // those who are unchecked
 	reentry   reentry
-	known     outcome // of the latest attempt of anyone here that others may know of
-	answers   int     // and grants so far
-	silence   silence // since the last of them
-	timing    timing  // of attempts
+	// refusedItself: by mode, a request was refused because its own owner holds the lock, so that
+	// the strategy is not reentrant.
+	refusedItself [2]bool
+
+	known   outcome // of the latest attempt of anyone here that others may know of
+	answers int     // and grants so far
+	silence silence // since the last of them
+	timing  timing  // of attempts
 
 	subscription subscription
 }
@@ -101,11 +105,14 @@ func (qs *queues) enter(name string, shared bool, owner string) *waiter {
 	return w
 }
 
-func (q *queue) line(shared bool) *line {
+func (q *queue) line(shared bool) *line { return &q.lines[lineOf(shared)] }
+
+// lineOf is the index of a mode's line.
+func lineOf(shared bool) int {
 	if shared {
-		return &q.lines[1]
+		return 1
 	}
-	return &q.lines[0]
+	return 0
 }
 
 // leave gives up the place. It may be called again.

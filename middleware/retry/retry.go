@@ -245,7 +245,7 @@ func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
 	}
-	known, outage := a.place.latest(a.last, now)
+	known, outage := a.place.latest(a.last, a.history.unknown, now)
 	if outage > 0 {
 		known = outcome{err: &silenceError{a.server(known), outage, known, now}, at: now}
 	}
