@@ -71,18 +71,21 @@ func (s silence) length(now time.Time) time.Duration {
 	return s.before + now.Sub(s.since)
 }
 
-// answered ends the silence. Attempts that began before do not count from now on.
-func (q *queue) answered() {
-	q.answers++
-	q.silence = silence{}
+// answer is for an answer. For the attempts that are in flight the silence begins anew.
+func (s silence) answer(now time.Time) silence { return silence{inFlight: s.inFlight, since: now} }
+
+// answered ends the silence with the answer to w's attempt.
+func (w *waiter) answered() {
+	w.cutOff()
+	w.queue.silence = w.queue.silence.answer(time.Now())
 }
 
-// cutOff ends w's attempt, if it has one that counts.
+// cutOff ends w's attempt, if it has one in flight.
 func (w *waiter) cutOff() {
-	if q := w.queue; w.asking == q.answers+1 {
+	if q := w.queue; w.asking {
 		q.silence = q.silence.end(time.Now(), q.timing.fastest)
 	}
-	w.asking = 0
+	w.asking = false
 }
 
 // record stores the outcome of w's attempt, which took the time took, for all waiters.
@@ -91,7 +94,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	q.known = o
-	q.answered()
+	w.answered()
 	q.closed = q.closed || w.shared
 	if o.held == nil {
 		q.reentry = reentry{} // one at a time again, and not before the pause ends
@@ -120,6 +123,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 func (w *waiter) acquired(lock *locker.Lock, note string) {
 	q := w.queue
 	q.all.mu.Lock()
+	w.answered()
 	if q.size > 1 {
 		q.granted(lock, note, w.shared)
 	}
@@ -145,7 +149,7 @@ func (qs *queues) acquiredBeside(lock *locker.Lock, note string) {
 
 // granted keeps that a request of this process has the lock.
 func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
-	q.answered()
+	q.silence = q.silence.answer(time.Now())
 	if shared {
 		q.known = outcome{}
 		q.open()

@@ -61,8 +61,7 @@ type queue struct {
 	refusedItself [2]bool
 
 	known   outcome // of the latest attempt of anyone here that others may know of
-	answers int     // and grants so far
-	silence silence // since the last of them
+	silence silence // since the last answer or grant
 	timing  timing  // of attempts
 
 	subscription subscription

@@ -155,3 +155,28 @@ func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
 		}
 	})
 }
+
+// TestSilenceOfAnAttemptBegunBefore checks that an attempt that gets no answer is an outage for
+// those behind it, also if another attempt was answered after it began.
+func TestSilenceOfAnAttemptBegunBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.noPubSub = true
+		s.hold()
+		l := wrap(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			if req.Note == "stuck" {
+				<-ctx.Done()
+				return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+			}
+			return s.Acquire(ctx, req)
+		}), retry.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Note: "stuck"})
+		elapse(10 * ms)
+		behind := s.begin(t.Context(), l, locker.Request{Owner: "me", MaxWait: 10 * time.Second})
+		elapse(20 * time.Second)
+		synctest.Wait()
+		behind.wantError(t, 10*time.Second+10*ms, locker.ErrMaxWait)
+		match(t, behind.err, nil, []error{locker.ErrNotAcquired})
+		cancel()
+	})
+}

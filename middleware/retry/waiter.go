@@ -18,7 +18,7 @@ type waiter struct {
 	unchecked     bool   // it has an owner, and does not know whether that holds the lock
 	trying        bool   // its early attempt is under way
 	began         int    // queue.entered when its latest attempt began
-	asking        int    // queue.answers+1 when that began; 0: none that is in flight counts
+	asking        bool   // its latest attempt is in flight
 	left          bool
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
@@ -60,7 +60,7 @@ func (w *waiter) begin(s step) {
 	defer q.all.mu.Unlock()
 	w.began = q.entered
 	now := time.Now()
-	w.asking, q.silence = q.answers+1, q.silence.begin(now)
+	w.asking, q.silence = true, q.silence.begin(now)
 	if s == sendEarly {
 		w.trying, q.early.waiter, q.early.since = true, w, now
 		if next := q.nextEarly(); next != nil {
