@@ -181,17 +181,18 @@ func (w *waiter) howLong() timing {
 }
 
 // latest returns the later of own, which is w's own outcome, and the one that was recorded last,
-// unless that says that w's own owner holds the lock and w may be able to enter again, or may have
-// acquired it: unknown says that an attempt of w is of unknown outcome. If there is neither and
-// others are ahead, or were all the time, the lock counts as held by them. outage is how long the
-// queue has waited for an answer, if that outcome is too old for it: zero if it is not.
-func (w *waiter) latest(own outcome, unknown bool, now time.Time) (o outcome, outage time.Duration) {
+// unless that says that w's own owner holds the lock and w may be able to enter again, or the
+// holder may be an attempt of w, by its history h. If there is neither and others are ahead, or
+// were all the time, the lock counts as held by them. outage is how long the queue has waited for
+// an answer, if that outcome is too old for it: zero if it is not.
+func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outage time.Duration) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	o = own
 	switch {
-	case w.ownedBy(q.known) && (unknown || !q.refusedItself[lineOf(w.shared)]):
+	case w.ownedBy(q.known) && (h.maySee(q.known) || !q.refusedItself[lineOf(w.shared)]):
+	case q.known.held != nil && q.known.held.Owner == "" && h.maySee(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
 	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !w.mayReenter():

@@ -45,18 +45,27 @@ func (o outcome) error(now time.Time) error {
 
 // history is what the attempts of one request tell about its own outcome.
 type history struct {
-	sent    bool // one of them may have reached a server
-	unknown bool // one of them had an unknown outcome, and none was refused since
+	sent    bool      // one of them may have reached a server
+	unknown bool      // one of them had an unknown outcome, and none was refused since
+	since   time.Time // when the first such attempt began
 }
 
-// add adds the error of an attempt. refused: it is "held by another".
-func (h history) add(err error, refused bool) history {
+// add adds the error of an attempt that began at the time began. refused: it is "held by another".
+func (h history) add(err error, refused bool, began time.Time) history {
 	unknown := errors.Is(err, locker.ErrUnknownOutcome)
-	return history{
-		sent:    h.sent || refused || unknown || !errors.Is(err, driver.ErrNotSent),
-		unknown: !refused && (h.unknown || unknown),
+	h.sent = h.sent || refused || unknown || !errors.Is(err, driver.ErrNotSent)
+	switch {
+	case refused:
+		h.unknown = false
+	case unknown && !h.unknown:
+		h.unknown, h.since = true, began
 	}
+	return h
 }
+
+// maySee reports whether o, of an attempt of another request, may be a refusal by what an attempt
+// of unknown outcome left.
+func (h history) maySee(o outcome) bool { return h.unknown && o.at.After(h.since) }
 
 // report returns o as the error of the request whose history is h: ErrUnknownOutcome is about that
 // request's own attempts, and ErrNotSent does not match if it may have sent something unresolved.

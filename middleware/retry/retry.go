@@ -111,7 +111,7 @@ func (a *acquisition) once() (*locker.Lock, error) {
 	case a.ctx.Err() == nil || contention(a.req.Name, err) != nil || !driver.Transient(err):
 		return nil, wrap(a.req, err)
 	}
-	a.history, a.last = a.history.add(err, false), outcome{err: bare(err), at: time.Now()}
+	a.history, a.last = a.history.add(err, false, a.start), outcome{err: bare(err), at: time.Now()}
 	return nil, a.giveUp(ended(a.ctx, a.caller))
 }
 
@@ -168,7 +168,7 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 func (a *acquisition) judge(err error, took time.Duration, now time.Time) error {
 	over := a.over(now)
 	held := contention(a.req.Name, err)
-	a.history = a.history.add(err, held != nil)
+	a.history = a.history.add(err, held != nil, now.Add(-took))
 	switch {
 	case a.lasting(err, held != nil):
 		return wrap(a.req, a.history.report(outcome{err: err}, now))
@@ -245,7 +245,7 @@ func (a *acquisition) known(now time.Time) outcome {
 	if a.place == nil {
 		return a.last
 	}
-	known, outage := a.place.latest(a.last, a.history.unknown, now)
+	known, outage := a.place.latest(a.last, a.history, now)
 	if outage > 0 {
 		known = outcome{err: &silenceError{a.server(known), outage, known, now}, at: now}
 	}

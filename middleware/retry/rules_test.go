@@ -197,7 +197,7 @@ func TestHistoryReport(t *testing.T) {
 	for _, tt := range tests {
 		var h history
 		for _, err := range tt.attempts {
-			h = h.add(err, errors.Is(err, locker.ErrNotAcquired))
+			h = h.add(err, errors.Is(err, locker.ErrNotAcquired), time.Now())
 		}
 		err := h.report(tt.o, time.Now())
 		if got := errors.Is(err, locker.ErrUnknownOutcome); got != tt.unknown {

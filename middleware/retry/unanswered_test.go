@@ -50,6 +50,7 @@ func TestOwnUnknownOutcome(t *testing.T) {
 		want   []error
 		text   string
 	}{
+		{"another is refused, nobody knows by whom", &locker.ContentionError{Name: name}, []error{locker.ErrUnknownOutcome, errCut}, "outcome is unknown: connection cut; gave up after 2s"},
 		{"another was not sent", driver.NotSent(dial), []error{locker.ErrUnknownOutcome, dial}, "connection refused; the outcome of an earlier attempt is unknown; gave up"},
 		{"another is unknown", fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, dial), []error{locker.ErrUnknownOutcome, dial}, "outcome is unknown: connection refused; gave up"},
 		{"another is refused", nil, []error{locker.ErrNotAcquired}, "held by another"},
