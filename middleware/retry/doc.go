@@ -25,11 +25,11 @@
 //     it enters, repeated with backoff after an error, until an answer shows whether its owner
 //     holds the lock; and one whenever a refusal names its owner as the holder.
 //   - A process sends few attempts for a name, however many requests wait: the first waiter's, one
-//     early attempt beside it (a second one if the first gets no answer within 250 ms), and those
-//     of requests that do not queue. The answer to an attempt counts for all owners that entered
-//     before it was sent. Attempts are concurrent only where several requests can hold the lock
-//     together: shared requests after the first of them was acquired or before any was refused, and
-//     requests of an owner whose re-entry has succeeded twice.
+//     early attempt beside it (and another one each time the latest gets no answer within 250 ms),
+//     and those of requests that do not queue. The answer to an attempt counts for all owners that
+//     entered before it was sent. Attempts are concurrent only where several requests can hold the
+//     lock together: shared requests after the first of them was acquired or before any was
+//     refused, and requests of an owner whose re-entry has succeeded twice.
 //   - [locker.ErrNotAcquired] means that the last answer was "held by another", or that another
 //     request of this process was ahead. The error names the holder if it is known. It is returned
 //     too if ctx or MaxWait ends during a further attempt; the caller holds nothing, and what that

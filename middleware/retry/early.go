@@ -7,7 +7,7 @@ import (
 )
 
 // early is the state of the early attempts, which waiters with an owner make before their turn: one
-// at a time, or a second one after earlyPatience.
+// at a time, and another one each time the latest is not answered within earlyPatience.
 type early struct {
 	waiter    *waiter   // who made the latest attempt that is in flight; nil: none
 	watcher   *waiter   // who was notified last that it is next

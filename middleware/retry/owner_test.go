@@ -288,3 +288,22 @@ func TestOwnerWithoutAnAttemptIsNotRefusedByItself(t *testing.T) {
 		cancel()
 	})
 }
+
+// TestEarlyAttemptsWithoutAnswers checks that early attempts at a silent server begin 250 ms apart,
+// however many owners wait.
+func TestEarlyAttemptsWithoutAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.latency = time.Hour
+		l := wrap(t, s, retry.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.begin(ctx, l, locker.Request{Owner: "rival"})
+		for i := range 200 {
+			go func() { _, _ = l.Acquire(ctx, locker.Request{Name: name, Owner: fmt.Sprint("owner ", i)}) }()
+		}
+		elapse(1100 * ms)
+		synctest.Wait()
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, 250 * ms, 500 * ms, 750 * ms, 1000 * ms})
+		cancel()
+		synctest.Wait()
+	})
+}
