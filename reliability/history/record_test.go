@@ -98,6 +98,24 @@ func TestResentAttempt(t *testing.T) {
 	}
 }
 
+// TestPartIsNotOpen checks that an unknown outcome at one node of a quorum does not make the acquire
+// open: the outcome of the quorum's own attempt is reported beside it.
+func TestPartIsNotOpen(t *testing.T) {
+	t.Parallel()
+	rec := history.NewRecorder(time.Now(), nil)
+	l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		locker.TraceFrom(ctx).Attempt(ctx, locker.AttemptInfo{Part: true, Err: locker.ErrUnknownOutcome})
+		return lockertest.New().Acquire(ctx, req)
+	})
+	if _, err := rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	events := rec.Events()
+	if e := events[len(events)-1]; e.Open {
+		t.Errorf("open: %+v", e)
+	}
+}
+
 func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -110,7 +110,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
 	var open, resent atomic.Bool
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
-		if errors.Is(info.Err, locker.ErrUnknownOutcome) {
+		if !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}
 		if info.Sends > 1 {
