@@ -12,65 +12,58 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
+// quorumAttempt is one attempt to acquire, or to resume, at all nodes at once. If it reaches the
+// quorum, it becomes the heldLock; late replies join that.
+type quorumAttempt struct {
+	*heldLock
+	tokens  []string      // by which a hold is resumed, by node; nil: it is acquired
+	fresh   bool          // the owner is random, of this attempt alone
+	short   bool          // so many nodes have unanswered calls that there is no quorum of the others
+	stop    func()        // ends the ctx of the calls
+	decided chan struct{} // closed at the end of gathering
+
+	// The mutex guards these.
+	err          error         // why the attempt failed
+	tooLate      error         // why the quorum that was reached is no lock
+	tookOver     bool          // a node gave its lock
+	inFlight     int           // nodes that have not answered
+	spare        int           // nodes that the attempt may still leave out
+	grace        *time.Timer   // of a verdict that missing answers may change
+	callerLeft   bool          // before it was decided
+	undoing      int           // node locks that are being released
+	cleanedUp    chan struct{} // closed once a failed attempt leaves nothing more at the nodes that answer; nil: it has not failed
+	hasCleanedUp bool
+}
+
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	tokens, note, err := l.check(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	req.Note = cmp.Or(req.Note, note)
-	waits := !req.NoWait
-	h := l.newHold(ctx, req, tokens)
-	h.start()
-	timer := time.NewTimer(h.timeout)
+	a := l.newAttempt(ctx, req, tokens)
+	a.start()
+	timer := time.NewTimer(a.timeout)
 	defer timer.Stop()
-	select {
-	case <-h.decided:
-	case <-timer.C:
-		h.giveUp()
-		timer.Reset(h.timeout)
-	case <-ctx.Done():
-		h.abandon(ended(ctx))
-	}
-	h.mu.Lock()
-	err, fence, deadline := h.err, h.fence, h.deadline
-	h.mu.Unlock()
-	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locktrace.AttemptInfo{
-			Source: h.Source(), Name: req.Name, Mode: req.Mode.String(), Elapsed: time.Since(h.began), Err: err,
-		})
-	}
+	grant, err := a.await(ctx, timer)
+	a.report(ctx, req, err)
 	if err == nil {
-		lock := locker.NewLock(ctx, lease.Grant{
-			Name: req.Name, Owner: h.owner, Mode: req.Mode, TTL: h.req.TTL, Deadline: deadline, Fence: fence,
-		}, h)
-		h.attach(lock)
-		return lock, nil
+		return a.attach(locker.NewLock(ctx, grant, a.heldLock)), nil
 	}
-	// Who gives up now and ends the process is to leave nothing at the nodes that answer.
-	for back, over := false, ctx.Done(); !back; {
-		select {
-		case <-h.gaveBack:
-			back = true
-		case <-timer.C:
-			back = true
-		case <-over:
-			over = nil
-			timer.Reset(asLongAgain(time.Since(h.began), h.timeout))
-		}
-	}
-	if waits && errors.Is(err, locker.ErrNotAcquired) {
+	a.awaitCleanUp(ctx, timer)
+	if !req.NoWait && errors.Is(err, locker.ErrNotAcquired) {
 		err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", err)
 	}
 	return nil, err
 }
 
-// newHold makes the hold of a request that was checked.
-func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []string) *hold {
+// newAttempt makes the attempt for a request that was checked.
+func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []string) *quorumAttempt {
 	given := req.Resume.Grant()
 	fresh := false
 	if req.Owner == "" && tokens == nil {
-		// All nodes store the same owner: it is by that that parts which belong together are known,
-		// and entered again.
+		// All nodes store the same owner: it shows which node locks belong together, and is what
+		// re-entry goes by.
 		var carried bool
 		if req.Owner, carried = lease.OwnerFrom(ctx, req.Name); !carried {
 			req.Owner = lease.NewToken()
@@ -80,16 +73,12 @@ func (l *Locker) newHold(ctx context.Context, req locker.Request, tokens []strin
 	req.TTL = l.cfg.ttl(cmp.Or(req.TTL, given.TTL))
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
-	h := &hold{
-		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, tokens: tokens,
-		owner: cmp.Or(req.Owner, given.Owner), fresh: fresh, timeout: l.cfg.attemptTimeout(req.TTL),
-		decided: make(chan struct{}), turn: make(chan struct{}, 1),
-		members: make([]member, len(l.nodes)), mode: req.Mode,
-	}
-	if req.Fenced {
-		h.fixed = make(chan struct{})
-	}
-	return h
+	h := newHeldLock(&quorumState{
+		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner),
+		timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode,
+	})
+	h.attempt = &quorumAttempt{heldLock: h, tokens: tokens, fresh: fresh, decided: make(chan struct{})}
+	return h.attempt
 }
 
 // attemptsOnly returns ctx with the part of its Trace that the nodes report to: their attempts,
@@ -114,194 +103,154 @@ func attemptsOnly(ctx context.Context) context.Context {
 }
 
 // start asks all nodes.
-func (h *hold) start() {
-	h.began = time.Now()
-	ctx, stop := detach(h.ctx, h.req.TTL)
-	h.stop = stop
-	earlier := h.leftovers.of(h.req.Name)
-	free := 0
-	for _, n := range h.nodes {
-		if !n.crowded(h.timeout) {
-			free++
-		}
-	}
-	h.short = free < h.quorum
-	for i := range h.members {
-		if len(h.tokens) > 0 && h.tokens[i] == "" {
-			h.members[i].err = locker.ErrNotHeld // nothing to resume there
-			continue
-		}
-		h.members[i].asking, h.members[i].asked = true, h.began
-		h.asking++
-	}
-	h.spare = h.asking - h.quorum
-	if h.asking < h.quorum { // the handle is of fewer: there is nothing to resume
+func (a *quorumAttempt) start() {
+	a.began = time.Now()
+	ctx, stop := detach(a.ctx, a.req.TTL)
+	a.stop = stop
+	earlier := a.leftovers.of(a.req.Name)
+	a.short = answering(a.nodes, a.timeout) < a.quorum
+	asked := a.slotsToAsk()
+	if len(asked) < a.quorum { // the Handle is of fewer nodes: there is nothing to resume
 		stop()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for i := range h.members {
-			h.members[i] = member{err: locker.ErrNotHeld}
+		a.mu.Lock()
+		defer a.unlock()
+		for i := range a.slots {
+			a.slots[i].err = locker.ErrNotHeld
 		}
-		h.tryDecide()
+		a.tryDecide()
 		return
 	}
-	for i := range h.members {
-		if h.members[i].asking {
-			go func() {
-				h.ask(ctx, i, h.request(i), earlier)
-				h.nodeAnswered()
-			}()
+	a.inFlight, a.spare = len(asked), len(asked)-a.quorum
+	for _, s := range asked {
+		s.asking, s.askedAt = true, a.began
+	}
+	for _, s := range asked {
+		go func() {
+			a.ask(ctx, s, a.requestFor(s), earlier, func() bool { return a.mayAsk(ctx, s) })
+			a.nodeAnswered()
+		}()
+	}
+}
+
+// slotsToAsk returns the nodes to ask: all or, to resume, those that the Handle names.
+func (a *quorumAttempt) slotsToAsk() (asked []*slot) {
+	for i := range a.slots {
+		if len(a.tokens) > 0 && a.tokens[i] == "" {
+			a.slots[i].err = locker.ErrNotHeld // nothing to resume there
+			continue
 		}
+		asked = append(asked, &a.slots[i])
 	}
+	return asked
 }
 
-// nodeAnswered notes that a node of the attempt has answered.
-func (h *hold) nodeAnswered() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.asking--; h.asking == 0 {
-		h.stop()
+// requestFor returns what a node is asked for.
+func (a *quorumAttempt) requestFor(s *slot) locker.Request {
+	req := a.req
+	if a.tokens != nil {
+		g := req.Resume.Grant()
+		g.Token = a.tokens[s.node.index]
+		req.Resume = locker.NewHandle(g)
 	}
-	h.settle()
+	return req
 }
 
-// ask asks one node for a part, and sees to it that it joins, or goes back. earlier are the
-// leftovers from before the request.
-func (h *hold) ask(ctx context.Context, i int, req locker.Request, earlier []*hold) {
-	grantedUntil := time.Now().Add(req.TTL)
-	left := leftoversAt(earlier, i)
-	var lock *locker.Lock
-	err := errStalled
-	if h.mayAsk(ctx, i) {
-		lock, err = h.nodes[i].acquire(ctx, req, h.timeout)
-	}
-	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) && h.mayAsk(ctx, i) {
-		lock, err = h.nodes[i].acquire(ctx, req, h.timeout) // what refused it is over
-	}
-	p, err := h.nodes[i].partOf(ctx, req, h.timeout, lock, err)
-	if err == nil && h.fixed != nil && p.fence <= 0 {
-		p.giveBack(h.ctx)
-		err = fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)
-	}
-	h.sweep()
-	h.mu.Lock()
-	m := &h.members[i]
-	m.asking, m.queued, m.err = false, false, err
-	h.leaveBehind(i, false)
-	rounds := m.rounds
-	m.rounds = nil
-	joins := err == nil && h.accepts()
-	m.ending = err == nil && !joins
-	if joins {
-		m.part, h.took = p, true
-		h.fixFence()
-	} else if err == nil {
-		p.quiet.Store(h.quiet)
-	}
-	h.tryDecide()
-	h.watch()
-	h.callEnded(i)
-	h.mu.Unlock()
-	if joins {
-		h.dropIfEnded(m, p)
-	}
-	switch {
-	case joins && h.fixed != nil:
-		<-h.fixed
-		_ = h.lift(m, p) // it keeps the error
-	case !joins && err == nil:
-		err = p.lock.Release(h.ctx)
-		h.releaseEnded(i)
-	}
-	for _, j := range rounds {
-		j.join(m, p, joins, err)
-	}
-	if joins {
-		h.mu.Lock()
-		h.comply(m, p)
-		h.catchUp(m, p, grantedUntil)
-		h.mu.Unlock()
-	}
-}
-
-// mayAsk reports whether node i may be asked now, and counts the call if so. If the attempt cannot
+// mayAsk reports whether a node may be asked now, and counts the call if so. If the attempt cannot
 // do without the node, mayAsk waits for one of the node's calls to return, until the attempt is
 // decided: on a busy machine unanswered calls may merely be late.
-func (h *hold) mayAsk(ctx context.Context, i int) bool {
-	n := h.nodes[i]
+func (a *quorumAttempt) mayAsk(ctx context.Context, s *slot) bool {
 	for {
-		ends := n.nextReturn()
-		if n.beginAcquire(ctx, h.timeout, h.short) {
+		returned := s.node.nextReturn()
+		if s.node.beginAcquire(ctx, a.timeout, a.short) {
 			return true
 		}
-		if !h.short && h.skip() {
+		if !a.short && a.skipNode() {
 			return false
 		}
-		h.setQueued(i, true)
+		a.setQueued(s, true)
 		select {
-		case <-ends:
-		case <-h.decided:
+		case <-returned:
+		case <-a.decided:
 		}
-		if !h.setQueued(i, false) {
+		if !a.setQueued(s, false) {
 			return false
 		}
 	}
 }
 
-// skip reports whether the attempt can do without one more node, and counts it if so.
-func (h *hold) skip() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.spare <= 0 {
+// skipNode reports whether the attempt can do without one more node, and counts it if so.
+func (a *quorumAttempt) skipNode() bool {
+	a.mu.Lock()
+	defer a.unlock()
+	if a.spare <= 0 {
 		return false
 	}
-	h.spare--
+	a.spare--
 	return true
 }
 
-// setQueued notes whether the call of node i waits for earlier ones. It reports whether the attempt
-// is undecided, and leaves a decided one as it is: what was not sent by then is not.
-func (h *hold) setQueued(i int, queued bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase != gathering {
+// setQueued records whether the call of a node waits for earlier ones. It reports whether the
+// attempt is undecided, and leaves a decided one as it is: what was not sent by then is not sent.
+func (a *quorumAttempt) setQueued(s *slot, queued bool) bool {
+	a.mu.Lock()
+	defer a.unlock()
+	if a.phase != gathering {
 		return false
 	}
-	h.members[i].queued = queued
+	s.queued = queued
 	return true
 }
 
-// leaveBehind says whether anybody waits for what node i is asked. The mutex is held.
-func (h *hold) leaveBehind(i int, behind bool) {
-	switch m := &h.members[i]; {
-	case m.behind == behind:
-		return
-	case behind:
-		h.nodes[i].behind.Add(1)
-	default:
-		h.nodes[i].behind.Add(-1)
+// nodeAnswered records that a node of the attempt has answered.
+func (a *quorumAttempt) nodeAnswered() {
+	a.mu.Lock()
+	defer a.unlock()
+	if a.inFlight--; a.inFlight == 0 {
+		a.stop()
 	}
-	h.members[i].behind = behind
+	a.tellCleanedUp()
 }
 
-// sweep drops the parts whose locks have ended, by no answer to us, while the quorum is gathered.
-func (h *hold) sweep() {
-	var buf [9]*part
-	h.mu.Lock()
-	parts := buf[:0]
-	for i := range h.members {
-		if h.phase == gathering {
-			parts = append(parts, h.members[i].part)
+// await waits until the attempt is decided, at most until timer fires or ctx ends, and returns what
+// was granted or why nothing was.
+func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Grant, error) {
+	select {
+	case <-a.decided:
+	case <-timer.C:
+		a.giveUp()
+		timer.Reset(a.timeout)
+	case <-ctx.Done():
+		a.abandon(ended(ctx))
+	}
+	a.mu.Lock()
+	defer a.unlock()
+	return lease.Grant{
+		Name: a.req.Name, Owner: a.owner, Mode: a.req.Mode, TTL: a.req.TTL, Deadline: a.deadline, Fence: a.fence,
+	}, a.err
+}
+
+// awaitCleanUp waits until a failed attempt leaves nothing more at the nodes that answer, for a
+// caller that ends the process now: until timer fires or, once ctx has ended, as long again as the
+// attempt took.
+func (a *quorumAttempt) awaitCleanUp(ctx context.Context, timer *time.Timer) {
+	for ctxEnds := ctx.Done(); ; {
+		select {
+		case <-a.cleanedUp:
+			return
+		case <-timer.C:
+			return
+		case <-ctxEnds:
+			ctxEnds = nil
+			timer.Reset(asLongAgain(time.Since(a.began), a.timeout))
 		}
 	}
-	h.mu.Unlock()
-	for i, p := range parts {
-		if p == nil || p.lock.Err() == nil { // without the mutex: it may run callbacks
-			continue
-		}
-		h.mu.Lock()
-		h.drop(&h.members[i], p, errEnded)
-		h.mu.Unlock()
-		go p.giveBack(h.ctx)
+}
+
+// report reports the attempt to the Trace in ctx.
+func (a *quorumAttempt) report(ctx context.Context, req locker.Request, err error) {
+	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
+		t.Attempt(ctx, locktrace.AttemptInfo{
+			Source: a.Source(), Name: req.Name, Mode: req.Mode.String(), Elapsed: time.Since(a.began), Err: err,
+		})
 	}
 }

@@ -44,19 +44,20 @@ func refuses(err error, resume bool) bool {
 		resume && errors.Is(err, locker.ErrNotHeld) && !errors.Is(err, locker.ErrLost)
 }
 
-// attemptFacts is what the verdict on an attempt depends on beside the answers.
-type attemptFacts struct {
-	name     string
-	nodes    int
-	quorum   int
-	resume   bool // it resumes a hold
-	tookOver bool // a node has given its lock
-	jitter   time.Duration
+// quorumFacts is what a verdict depends on beside the answers.
+type quorumFacts struct {
+	name   string // of the lock
+	nodes  int
+	quorum int
+	jitter time.Duration // for those who wait
+
+	resume   bool // of an attempt: it resumes a hold
+	tookOver bool // of an attempt: a node has given its lock
 }
 
 // verdict says why an attempt missed the quorum. mayChange reports whether answers that are missing
 // might change it.
-func verdict(t *nodeAnswers, f attemptFacts) (err error, mayChange bool) { //nolint:revive // the error is what it returns
+func verdict(t *nodeAnswers, f quorumFacts) (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	if f.resume {
 		return resumeVerdict(t, f)
 	}
@@ -71,7 +72,7 @@ func verdict(t *nodeAnswers, f attemptFacts) (err error, mayChange bool) { //nol
 }
 
 // resumeVerdict is verdict for an attempt that resumes a hold.
-func resumeVerdict(t *nodeAnswers, f attemptFacts) (err error, mayChange bool) { //nolint:revive // the error is what it returns
+func resumeVerdict(t *nodeAnswers, f quorumFacts) (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	refused, spare := len(t.refused), f.nodes-f.quorum
 	if refused > spare && !f.tookOver {
 		return locker.ErrNotHeld, false

@@ -79,7 +79,7 @@ func TestVerdictOfAttempt(t *testing.T) {
 		{"one lost what it gave", []error{held, held, locker.ErrLost, late, errNodeDown}, false, true},
 	} {
 		answers := answersOf(false, tt.outcomes...)
-		err, mayChange := verdict(answers, attemptFacts{name: "job", nodes: 5, quorum: 3})
+		err, mayChange := verdict(answers, quorumFacts{name: "job", nodes: 5, quorum: 3})
 		if errors.Is(err, locker.ErrNotAcquired) != tt.contended || mayChange != tt.mayChange {
 			t.Errorf("%s: %v, may change: %v; want contention: %v, may change: %v", tt.name, err, mayChange, tt.contended, tt.mayChange)
 		}
@@ -106,7 +106,7 @@ func TestVerdictOfResume(t *testing.T) {
 		{"two are held by others", []error{locker.ErrNotAcquired, locker.ErrNotAcquired, late}, false, locker.ErrNotHeld, locker.ErrNotAcquired, false},
 		{"two took it over and lost it", []error{locker.ErrLost, locker.ErrLost, nil}, true, locker.ErrUnknownOutcome, locker.ErrNotHeld, false},
 	} {
-		err, mayChange := verdict(answersOf(true, tt.outcomes...), attemptFacts{name: "job", nodes: 3, quorum: 2, resume: true, tookOver: tt.tookOver})
+		err, mayChange := verdict(answersOf(true, tt.outcomes...), quorumFacts{name: "job", nodes: 3, quorum: 2, resume: true, tookOver: tt.tookOver})
 		if !errors.Is(err, tt.want) || errors.Is(err, tt.not) || mayChange != tt.mayChange {
 			t.Errorf("%s: %v, may change: %v; want %v and not %v, may change: %v", tt.name, err, mayChange, tt.want, tt.not, tt.mayChange)
 		}

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,150 +9,149 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// convert changes the mode at a quorum, one conversion at a time. No part is released by it: a part
-// that is shared, or may be, counts for a shared hold, and one that is exclusive is more than it
-// needs.
-func (h *hold) convert(ctx context.Context, to locker.Mode) (lease.Term, error) {
-	if err := h.takeTurn(ctx); err != nil {
+// convert changes the mode at a quorum, one conversion at a time. It releases no node lock: one that
+// is shared, or may be, counts for a shared lock, and one that is exclusive is more than it needs.
+func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Term, error) {
+	if err := h.turn.take(ctx); err != nil {
 		return lease.Term{}, err
 	}
-	defer h.passTurn()
+	defer h.turn.pass()
 	if to == locker.Exclusive {
 		return h.upgrade(ctx)
 	}
 	return h.downgrade(ctx)
 }
 
-// downgrade gives the exclusive hold up, whatever its outcome. What it misses is converted again
-// with the next renewal.
-func (h *hold) downgrade(ctx context.Context) (lease.Term, error) {
+// downgrade gives up exclusivity, whatever its outcome. The next renewal converts the nodes that it
+// misses.
+func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 	h.mu.Lock()
 	before := h.mode
 	h.mode = locker.Shared
-	h.mu.Unlock()
-	t, ended := h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.convertPart(m, p, locker.Shared, r) }))
-	if t.done >= h.quorum {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return lease.Term{Deadline: h.deadline}, nil
+	h.unlock()
+	answers, err := h.each(ctx, converting(locker.Shared))
+	if answers.done >= h.quorum {
+		return h.term(), nil
 	}
-	err := h.missed(t, ended)
-	switch {
-	case errors.Is(err, locker.ErrNotHeld):
-		return lease.Term{}, err
-	case t.unsupported(len(h.nodes)-h.quorum) && h.revert(before):
+	err = h.missed(answers, err)
+	if isNotHeld(err) || answers.unsupported(len(h.nodes)-h.quorum) && h.revertMode(before) {
 		return lease.Term{}, err
 	}
 	return lease.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
 }
 
-// revert makes the hold again what it was before a conversion that cannot be, unless it would be
-// lost by that.
-func (h *hold) revert(mode locker.Mode) bool {
+// converting is what each calls to convert the node locks.
+func converting(to locker.Mode) func(*nodeLock, pendingReply) {
+	return inBackground(func(p *nodeLock, op *operation) error { return p.convert(to, op) })
+}
+
+// revertMode restores the mode from before a conversion that is not supported, unless the lock would
+// be lost by that.
+func (h *heldLock) revertMode(mode locker.Mode) bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlock()
 	now := h.mode
 	h.mode = mode
 	if _, ok := h.view().lossTime(); !ok {
 		h.mode = now
 		return false
 	}
-	h.watch()
+	h.watchLoss()
 	return true
 }
 
-// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token.
-// One that misses it is taken back where it succeeded, or may have.
-func (h *hold) upgrade(ctx context.Context) (lease.Term, error) {
-	h.mu.Lock()
-	end := time.Now().Add(h.timeout) // of all of it
-	already, deadline := h.mode == locker.Exclusive, h.deadline
-	h.upgrading = !already
-	h.mu.Unlock()
-	t, ended := h.each(ctx, h.apart(func(m *member, p *part, r *round) error { return h.convertPart(m, p, locker.Exclusive, r) }))
+// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token. If
+// it misses it, the node locks that were upgraded, or may have been, are made shared again.
+func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
+	end := time.Now().Add(h.timeout) // of all steps
+	deadline, already := h.beginUpgrade()
+	answers, err := h.each(ctx, converting(locker.Exclusive))
 	if already {
-		if t.done < h.quorum {
-			return lease.Term{}, h.missed(t, ended)
+		if answers.done < h.quorum {
+			return lease.Term{}, h.missed(answers, err)
 		}
 		return lease.Term{Deadline: deadline}, nil
 	}
-	var fence int64
-	if t.done >= h.quorum && h.fixed != nil {
-		if fence = h.highest(); fence > 0 {
-			t, ended = h.eachFor(ctx, time.Until(end), h.apart(func(m *member, p *part, r *round) error {
-				return h.raiseUpgraded(m, p, fence, deadline, r)
-			}))
-		}
+	fence := h.fenceToRaise(answers)
+	if fence > 0 {
+		answers, err = h.eachFor(ctx, time.Until(end), inBackground(func(p *nodeLock, op *operation) error {
+			return p.upgradeAndRaise(fence, deadline, op)
+		}))
 	}
-	won := t.done >= h.quorum && h.becomes(locker.Exclusive, fence, deadline)
-
-	h.mu.Lock()
-	h.upgrading = false
-	for i := range h.members {
-		h.comply(&h.members[i], h.members[i].part)
-	}
-	h.watch()
-	term := lease.Term{Deadline: h.deadline, Fence: h.fence}
-	h.mu.Unlock()
-	if won {
+	term, upgraded := h.endUpgrade(answers, fence, deadline)
+	if upgraded {
 		return term, nil
 	}
-	h.awaitMended(ctx, time.Until(end))
-	err := h.missed(t, ended)
-	if t.done >= h.quorum && !errors.Is(err, locker.ErrNotHeld) {
-		err = fmt.Errorf("they did not stay exclusive until the Deadline: %w", err)
-	}
-	if held := t.contended(); held > 0 && t.done+held >= h.quorum && !errors.Is(err, locker.ErrNotHeld) {
-		return lease.Term{}, t.contention(h.req.Name, h.quorum, h.cfg.WakeJitter)
-	}
-	return lease.Term{}, err
+	h.awaitShared(ctx, time.Until(end))
+	return lease.Term{}, upgradeVerdict(answers, h.missed(answers, err), h.facts())
 }
 
-// awaitMended waits until so few parts are left exclusive by an upgrade that failed that others
-// find a quorum they can share, for at most patience.
-func (h *hold) awaitMended(ctx context.Context, patience time.Duration) {
+// beginUpgrade says that the node locks are to be exclusive. It returns until when they must last,
+// and whether the lock is exclusive already.
+func (h *heldLock) beginUpgrade() (deadline time.Time, already bool) {
 	h.mu.Lock()
-	r := newRound(len(h.members), h.quorum)
-	for i := range h.members {
-		switch p := h.members[i].part; {
-		case p == nil || p.converting == nil && !p.exclusive && !p.unsure:
-			r.errs[i] = nil
-			r.done++
-		case p.converting != nil:
-			r.errs[i] = errUnanswered
-			r.pending++
-			mended := p.converting
-			go func() {
-				for mended != nil { // behind the upgrade itself comes the taking back
-					select {
-					case <-mended:
-					case <-r.gone:
-						return
-					}
-					h.mu.Lock()
-					mended = p.converting
-					h.mu.Unlock()
-				}
-				r.answer(i, nil)
-			}()
+	defer h.unlock()
+	already = h.mode == locker.Exclusive
+	h.upgrading = !already
+	return h.deadline, already
+}
+
+// fenceToRaise returns the fencing token that the nodes are to be raised to after an upgrade of a
+// quorum: the highest of the exclusive node locks. It is 0 if there is none to raise.
+func (h *heldLock) fenceToRaise(answers *nodeAnswers) int64 {
+	if answers.done < h.quorum || h.fenceKnown == nil {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.unlock()
+	return h.view().highestExclusive()
+}
+
+// endUpgrade ends an upgrade, and reports whether the lock is exclusive now. The node locks that do
+// not have its mode are converted in the background.
+func (h *heldLock) endUpgrade(answers *nodeAnswers, fence int64, deadline time.Time) (term lease.Term, upgraded bool) {
+	h.mu.Lock()
+	defer h.unlock()
+	upgraded = answers.done >= h.quorum && h.becomeExclusive(fence, deadline)
+	h.upgrading = false
+	for i := range h.slots {
+		if p := h.slots[i].held; p != nil {
+			p.ensureMode()
 		}
 	}
-	h.mu.Unlock()
-	r.begin()
-	_ = r.wait(ctx, patience, 0)
-	r.stopWaiting()
+	h.watchLoss()
+	return lease.Term{Deadline: h.deadline, Fence: h.fence}, upgraded
 }
 
-// becomes makes the hold one of that mode and fence, unless no quorum of such parts lasts until
-// deadline.
-func (h *hold) becomes(mode locker.Mode, fence int64, deadline time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// becomeExclusive makes the lock exclusive, with that token, if a quorum of such node locks lasts
+// until deadline. The mutex is held.
+func (h *heldLock) becomeExclusive(fence int64, deadline time.Time) bool {
 	modeBefore, fenceBefore := h.mode, h.fence
-	h.mode, h.fence = mode, max(h.fence, fence)
+	h.mode, h.fence = locker.Exclusive, max(h.fence, fence)
 	if h.phase == holding && h.view().lasts(deadline) {
 		return true
 	}
 	h.mode, h.fence = modeBefore, fenceBefore
 	return false
+}
+
+// awaitShared waits until so few node locks are left exclusive by a failed upgrade that others find
+// a quorum that they can share, at most for patience.
+func (h *heldLock) awaitShared(ctx context.Context, patience time.Duration) {
+	op := newOperation(len(h.slots), h.quorum)
+	h.mu.Lock()
+	for i := range h.slots {
+		switch p := h.slots[i].held; {
+		case p == nil || p.converting == nil && p.mode.is(locker.Shared):
+			op.errs[i] = nil
+			op.done++
+		case p.converting != nil:
+			reply, converted := op.expect(i), p.converting
+			go p.answerOnceConverted(reply, converted)
+		}
+	}
+	h.unlock()
+	op.start()
+	_ = op.wait(ctx, patience, 0)
+	op.stopWaiting()
 }

@@ -148,3 +148,6 @@ func ended(ctx context.Context) error {
 	}
 	return err
 }
+
+// isNotHeld reports whether err says that the lock is not held any more.
+func isNotHeld(err error) bool { return errors.Is(err, locker.ErrNotHeld) }

@@ -1,52 +1,113 @@
 package redlock
 
 import (
-	"errors"
-	"slices"
+	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// reply is where a node's answer goes.
-type reply struct {
-	round *round
-	node  int
-}
-
-func (a reply) answer(err error) { a.round.answer(a.node, err) }
-
-// joiner is a round that waits for what a node was asked before: its part joins the round when it
-// comes.
-type joiner struct {
-	reply
-	f func(m *member, p *part, r reply) // nil: the round is that of the release, for which it comes too late
-}
-
-// await lets round r wait for the node's answer. The hold's mutex is held, and nobody else knows
-// the round.
-func (m *member) await(r *round, node int, f func(*member, *part, reply)) {
-	r.errs[node] = errUnanswered
-	r.pending++
-	m.rounds = append(slices.DeleteFunc(m.rounds, func(j joiner) bool { return j.over() }), joiner{reply{r, node}, f})
-}
-
-// join tells the round what came: a part that joined the hold, or err, why there is none, or what
-// became of its release.
-func (j joiner) join(m *member, p *part, joined bool, err error) {
+// ask acquires at one node. What it gives joins the lock or, if that is not held by then, is
+// released. earlier are the leftovers from before the request; mayAsk reports whether the node may
+// be asked now, and counts the call if so.
+func (h *heldLock) ask(ctx context.Context, s *slot, req locker.Request, earlier []*quorumState, mayAsk func() bool) {
+	grantedUntil := time.Now().Add(req.TTL)
+	p, err := h.acquireAt(ctx, s, req, earlier, mayAsk)
+	h.attempt.dropEnded()
+	joined, waiting := h.record(s, p, err)
 	switch {
-	case j.over():
-	case j.f != nil && joined:
-		j.f(m, p, j.reply)
-	case j.f != nil && err == nil, errors.Is(err, locker.ErrNotAcquired):
-		j.answer(locker.ErrNotHeld)
-	default:
-		j.answer(err)
+	case joined:
+		p.dropWhenEnded()
+		p.raiseOnceKnown()
+	case err == nil:
+		err = p.lock.Release(h.ctx)
+		h.releaseEnded(s)
+	}
+	for _, j := range waiting {
+		j.acquired(p, joined, err)
+	}
+	if joined {
+		h.mu.Lock()
+		defer h.unlock()
+		p.ensureMode()
+		p.catchUp(grantedUntil)
 	}
 }
 
-// over tells whether nobody waits for the answer any more.
-func (a reply) over() bool {
-	a.round.mu.Lock()
-	defer a.round.mu.Unlock()
-	return a.round.left
+// acquireAt acquires at one node. If a call of an earlier hold may have refused it, it asks once more
+// when that has ended.
+func (h *heldLock) acquireAt(
+	ctx context.Context, s *slot, req locker.Request, earlier []*quorumState, mayAsk func() bool,
+) (*nodeLock, error) {
+	left := leftoversAt(earlier, s.node.index)
+	var lock *locker.Lock
+	err := errStalled
+	if mayAsk() {
+		lock, err = s.node.acquire(ctx, req, h.timeout)
+	}
+	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) && mayAsk() {
+		lock, err = s.node.acquire(ctx, req, h.timeout) // what refused it has ended
+	}
+	return newNodeLock(h, s, req, lock, err)
+}
+
+// record records what a node gave, or err, why it gave nothing. joined reports whether the node lock
+// is one of the lock's now; otherwise it is to be released. waiting are the operations that wait for
+// it.
+func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool, waiting []lateJoin) {
+	h.mu.Lock()
+	defer h.unlock()
+	s.asking, s.queued, s.err = false, false, err
+	s.setBehind(false)
+	joined = err == nil && h.accepts()
+	switch {
+	case joined:
+		s.held, h.attempt.tookOver = p, true
+		h.fixFence()
+	case err == nil:
+		s.ending = true
+		p.quiet.Store(h.quiet)
+	}
+	h.attempt.tryDecide()
+	h.watchLoss()
+	h.callEnded(s)
+	return joined, s.takeJoins()
+}
+
+// restore asks the nodes where nothing is held, in the background, while the quorum holds. If no
+// renewal has succeeded, nodes that may have been taken over are left out, and none is given the
+// benefit of the doubt. The mutex is held.
+func (h *heldLock) restore(ttl time.Duration, renewed bool) {
+	if h.upgrading || !h.beforeDeadline() {
+		return
+	}
+	req := h.req
+	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.leaseToAsk(ttl)
+	earlier := h.leftovers.of(req.Name)
+	for i := range h.slots {
+		s := &h.slots[i]
+		if s.held != nil || s.asking || !s.expired.IsZero() || s.takenOver && !renewed {
+			continue
+		}
+		s.askedAt = time.Time{}
+		if renewed {
+			s.askedAt = time.Now()
+		}
+		h.restoreAt(s, req, earlier)
+	}
+}
+
+// restoreAt asks one node, in the background. The mutex is held.
+func (h *heldLock) restoreAt(s *slot, req locker.Request, earlier []*quorumState) {
+	s.asking = true
+	s.setBehind(true)
+	ctx, stop := lease.WithoutWaiting(h.ctx), func() {} // a lock that is held does not wait
+	if !h.deadline.IsZero() {
+		ctx, stop = detach(ctx, time.Until(h.deadline))
+	}
+	go func() {
+		defer stop()
+		h.ask(ctx, s, req, earlier, func() bool { return s.node.beginAcquire(ctx, h.timeout, h.attempt.short) })
+	}()
 }

@@ -9,34 +9,34 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// leftovers are the ended holds of a Locker, by name, that still have an acquire or a release in
-// flight at a node: those of failed attempts and of released locks.
+// leftovers are what failed attempts and released locks of a Locker have left, by name, while they
+// have an acquire or a release in flight at a node.
 type leftovers struct {
 	mu     sync.Mutex
-	byName map[string][]*hold
+	byName map[string][]*quorumState
 }
 
-func (l *leftovers) add(h *hold) {
+func (l *leftovers) add(s *quorumState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byName == nil {
-		l.byName = map[string][]*hold{}
+		l.byName = map[string][]*quorumState{}
 	}
-	l.byName[h.req.Name] = append(l.byName[h.req.Name], h)
+	l.byName[s.req.Name] = append(l.byName[s.req.Name], s)
 }
 
-func (l *leftovers) remove(h *hold) {
+func (l *leftovers) remove(s *quorumState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rest := slices.DeleteFunc(l.byName[h.req.Name], func(other *hold) bool { return other == h })
+	rest := slices.DeleteFunc(l.byName[s.req.Name], func(other *quorumState) bool { return other == s })
 	if len(rest) == 0 {
-		delete(l.byName, h.req.Name)
+		delete(l.byName, s.req.Name)
 		return
 	}
-	l.byName[h.req.Name] = rest
+	l.byName[s.req.Name] = rest
 }
 
-func (l *leftovers) of(name string) []*hold {
+func (l *leftovers) of(name string) []*quorumState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.byName[name])
@@ -45,14 +45,14 @@ func (l *leftovers) of(name string) []*hold {
 // leftover is an earlier hold's calls in flight at one node.
 type leftover struct {
 	owner string
-	gone  <-chan struct{} // closed when they have ended
+	ends  <-chan struct{} // closed when they have ended
 }
 
-// leftoversAt returns the leftovers of the holds at node i.
-func leftoversAt(holds []*hold, i int) (all []leftover) {
-	for _, h := range holds {
-		if gone := h.callEnds(i); gone != nil {
-			all = append(all, leftover{h.owner, gone})
+// leftoversAt returns what earlier holds have left at node i.
+func leftoversAt(earlier []*quorumState, i int) (all []leftover) {
+	for _, s := range earlier {
+		if ends := s.callEnds(i); ends != nil {
+			all = append(all, leftover{s.owner, ends})
 		}
 	}
 	return all
@@ -65,58 +65,47 @@ func mayHaveRefused(all []leftover, err error) bool {
 	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
 }
 
-// callEnds returns a channel that is closed once the hold, which has ended, has no call in
-// flight at node i; nil if it has none now.
-func (h *hold) callEnds(i int) <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := &h.members[i]
-	if !m.asking && !m.ending {
-		return nil
-	}
-	if m.gone == nil {
-		m.gone = make(chan struct{})
-	}
-	return m.gone
+// callEnds returns a channel that is closed once no call is in flight at node i; nil if none is now.
+func (s *quorumState) callEnds(i int) <-chan struct{} {
+	s.mu.Lock()
+	defer s.unlock()
+	return s.slots[i].callEnds()
 }
 
-// becomeLeftover adds the hold, which has ended, to the leftovers while it has calls in flight. The
-// mutex is held.
-func (h *hold) becomeLeftover() {
-	if h.ended != nil {
-		close(h.ended)
-		h.ended = nil
+// becomeLeftover adds a failed attempt or a released lock to the leftovers while it has calls in
+// flight. The mutex is held.
+func (s *quorumState) becomeLeftover() {
+	if s.ended != nil {
+		close(s.ended)
+		s.ended = nil
 	}
-	if !h.isLeftover && h.busy() {
-		h.leftovers.add(h)
-		h.isLeftover = true
+	if !s.isLeftover && s.hasCalls() {
+		s.leftovers.add(s)
+		s.isLeftover = true
 	}
 }
 
-// callEnded notes that a call of node i has ended. The mutex is held.
-func (h *hold) callEnded(i int) {
-	if m := &h.members[i]; m.gone != nil && !m.asking && !m.ending {
-		close(m.gone)
-		m.gone = nil
-	}
-	if h.isLeftover && !h.busy() {
-		h.leftovers.remove(h)
-		h.isLeftover = false
+// callEnded records that a call of a node has ended. The mutex is held.
+func (s *quorumState) callEnded(at *slot) {
+	at.callEnded()
+	if s.isLeftover && !s.hasCalls() {
+		s.leftovers.remove(s)
+		s.isLeftover = false
 	}
 }
 
-// releaseEnded notes that the release of what node i gave has ended.
-func (h *hold) releaseEnded(i int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.members[i].ending = false
-	h.callEnded(i)
+// releaseEnded records that the release of what a node gave has ended.
+func (s *quorumState) releaseEnded(at *slot) {
+	s.mu.Lock()
+	defer s.unlock()
+	at.ending = false
+	s.callEnded(at)
 }
 
-// busy reports whether the hold has a call in flight at a node. The mutex is held.
-func (h *hold) busy() bool {
-	for i := range h.members {
-		if m := &h.members[i]; m.asking || m.ending {
+// hasCalls reports whether a call is in flight at a node. The mutex is held.
+func (s *quorumState) hasCalls() bool {
+	for i := range s.slots {
+		if s.slots[i].hasCall() {
 			return true
 		}
 	}
@@ -125,20 +114,20 @@ func (h *hold) busy() bool {
 
 // awaitLeftovers waits until the leftovers have ended. It reports false if the attempt or the lock
 // ended first.
-func (h *hold) awaitLeftovers(ctx context.Context, left []leftover) bool {
-	h.mu.Lock()
-	if !h.accepts() {
-		h.mu.Unlock()
+func (s *quorumState) awaitLeftovers(ctx context.Context, left []leftover) bool {
+	s.mu.Lock()
+	if !s.accepts() {
+		s.unlock()
 		return false
 	}
-	if h.ended == nil {
-		h.ended = make(chan struct{})
+	if s.ended == nil {
+		s.ended = make(chan struct{})
 	}
-	ended := h.ended
-	h.mu.Unlock()
+	ended := s.ended
+	s.unlock()
 	for _, l := range left {
 		select {
-		case <-l.gone:
+		case <-l.ends:
 		case <-ended:
 			return false
 		case <-ctx.Done():

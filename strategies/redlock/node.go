@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -39,42 +38,6 @@ var (
 	errNoLock  = errors.New("its Locker returned neither a lock nor an error")
 	errNoLease = errors.New("its Locker returned a lock without a Lease")
 )
-
-// partOf makes a part of what call returned for req.
-func (n *quorumNode) partOf(
-	ctx context.Context, req locker.Request, patience time.Duration, lock *locker.Lock, err error,
-) (*part, error) {
-	switch {
-	case err != nil:
-		return nil, err
-	case lock == nil:
-		return nil, errNoLock
-	}
-	p := &part{
-		node: n, patience: patience, lock: lock, fence: lock.Fence(),
-		resumed: !req.Resume.IsZero(), exclusive: req.Mode == locker.Exclusive,
-	}
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-		p.Lease = inner
-		return p
-	})
-	switch {
-	case p.Lease == nil:
-		err = errNoLease
-	case lock.Err() != nil:
-		err = fmt.Errorf("its lock had ended: %v", lock.Err()) //nolint:errorlint // that is no answer of the node
-	case lock.Mode() != req.Mode:
-		err = fmt.Errorf("its lock is %v, %v was asked for", lock.Mode(), req.Mode)
-	}
-	if err != nil {
-		go p.giveBack(context.WithoutCancel(ctx))
-		return nil, err
-	}
-	if n.source.Load() == nil {
-		n.learn(p.Source())
-	}
-	return p, nil
-}
 
 // acquire asks the node for a lock, after beginAcquire. The stack below it is deep: the fewer
 // frames above it, the fewer stacks must grow.

@@ -94,6 +94,16 @@ func (n *quorumNode) crowded(patience time.Duration) bool {
 	return n.load(time.Now()).full(patience)
 }
 
+// answering returns how many nodes do not have too many unanswered calls.
+func answering(nodes []*quorumNode, patience time.Duration) (n int) {
+	for _, node := range nodes {
+		if !node.crowded(patience) {
+			n++
+		}
+	}
+	return n
+}
+
 // load returns the node's load. While nobody asks it, it is not silent. The mutex is held.
 func (n *quorumNode) load(now time.Time) nodeLoad {
 	if n.acquires == 0 || n.idle {

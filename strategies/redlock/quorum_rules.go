@@ -124,6 +124,12 @@ func (v quorumView) isLost() bool {
 	return !ok || !end.IsZero() && remaining(end, v.now) <= 0
 }
 
+// hasQuorum reports whether a quorum of nodes counts.
+func (v quorumView) hasQuorum() bool {
+	counting, _ := v.counting()
+	return counting >= v.needed
+}
+
 // lasts reports whether there is a quorum until deadline. Zero: for ever.
 func (v quorumView) lasts(deadline time.Time) bool {
 	end, ok := v.end()
@@ -140,6 +146,16 @@ func (v quorumView) highestLive() (fence int64, live int) {
 		}
 	}
 	return fence, live
+}
+
+// highestExclusive returns the highest fencing token of the exclusive node locks.
+func (v quorumView) highestExclusive() (fence int64) {
+	for _, n := range v.nodes {
+		if n.held && n.exclusive {
+			fence = max(fence, n.fence)
+		}
+	}
+	return fence
 }
 
 // reaches reports whether a lease that ends at end lasts until deadline. Zero: for ever.

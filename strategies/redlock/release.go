@@ -1,56 +1,42 @@
 package redlock
 
-import (
-	"context"
-	"fmt"
+import "context"
 
-	"github.com/holdfast-go/holdfast/locker"
-)
+// release ends the lock at all nodes. Node locks that come later are released then. It returns when
+// a quorum has released, or cannot any more; at twice the AttemptTimeout, or once that if ctx has
+// ended. The releases go on.
+func (h *heldLock) release(ctx context.Context, quiet bool) error {
+	op, held := h.beginRelease(quiet)
+	op.start()
+	for _, p := range held {
+		go func() {
+			op.answer(p.slot.node.index, p.lock.Release(h.ctx))
+			h.releaseEnded(p.slot)
+		}()
+	}
+	_ = op.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
+	op.stopWaiting()
+	return releaseVerdict(op.answers(h.nodes), h.facts())
+}
 
-// release ends the hold at all nodes. What is still being asked for goes back when it comes. It
-// returns when a quorum has released, or cannot any more; at twice the AttemptTimeout, or once it
-// where ctx has ended. The releases go on.
-func (h *hold) release(ctx context.Context, quiet bool) error {
+// beginRelease ends the lock, and returns the node locks to release.
+func (h *heldLock) beginRelease(quiet bool) (op *operation, held []*nodeLock) {
 	h.mu.Lock()
+	defer h.unlock()
 	h.phase, h.quiet = over, quiet
-	h.watch()
-	r := newRound(len(h.members), h.quorum)
-	parts := make([]*part, len(h.members))
-	for i := range h.members {
-		m := &h.members[i]
-		switch p := m.part; {
-		case p != nil:
-			p.quiet.Store(quiet)
-			parts[i], r.errs[i] = p, errUnanswered
-			m.part, m.ending = nil, true
-			r.pending++
-		case m.asking:
-			m.await(r, i, nil) // it may hold
+	h.watchLoss()
+	op = newOperation(len(h.slots), h.quorum)
+	for i := range h.slots {
+		switch s := &h.slots[i]; {
+		case s.held != nil:
+			op.expect(i)
+			s.held.quiet.Store(quiet)
+			held = append(held, s.held)
+			s.held, s.ending = nil, true
+		case s.asking:
+			s.awaitAcquire(op.expect(i), nil) // it may hold
 		}
 	}
 	h.becomeLeftover()
-	h.mu.Unlock()
-	r.begin()
-	for i, p := range parts {
-		if p != nil {
-			go func() {
-				r.answer(i, p.lock.Release(h.ctx))
-				h.releaseEnded(i)
-			}()
-		}
-	}
-	_ = r.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
-	r.stopWaiting()
-	t := r.tally(h.nodes)
-	missed := t.quorumError(len(h.nodes), h.quorum)
-	switch {
-	case t.done >= h.quorum:
-		return nil
-	case t.done+len(t.failed) < h.quorum:
-		return fmt.Errorf("%w: %d of %d nodes held it, %d needed%s", locker.ErrLost, t.done, len(h.nodes), h.quorum, listed(missed.Nodes))
-	case t.pending > 0:
-		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, missed)
-	default:
-		return missed
-	}
+	return op, held
 }

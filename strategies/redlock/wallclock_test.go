@@ -89,9 +89,9 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 		if err := lock.Renew(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		var h *hold
+		var h *heldLock
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			h, _ = inner.(*hold)
+			h, _ = inner.(*heldLock)
 			return inner
 		})
 		h.mu.Lock()
@@ -102,8 +102,8 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 		caughtUp := func() bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			p := h.members[2].part
-			return p != nil && p.flight == nil && late.renewals.Load() > 0
+			p := h.slots[2].held
+			return p != nil && p.renewal == nil && late.renewals.Load() > 0
 		}
 		for start := time.Now(); !caughtUp() && time.Since(start) < 10*time.Second; {
 			runtime.Gosched()

@@ -1,0 +1,219 @@
+package redlock
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// tryDecide decides the attempt as soon as the quorum is reached or out of reach. The mutex is held.
+func (a *quorumAttempt) tryDecide() {
+	if a.phase != gathering {
+		return
+	}
+	v := a.view()
+	counting, soon := v.counting()
+	switch {
+	case counting >= a.quorum && a.succeed(v):
+	case counting >= a.quorum && soon > 0: // those may hold for longer
+	case counting+soon < a.quorum, counting >= a.quorum:
+		a.miss(false)
+	}
+}
+
+// succeed ends the attempt with the lock, if there is enough left of the lease. The mutex is held.
+func (a *quorumAttempt) succeed(v quorumView) bool {
+	deadline, _ := v.end()
+	need := a.cfg.minValidity(a.req.TTL)
+	if left := remaining(deadline, v.now); !deadline.IsZero() && left < need {
+		outcome := locker.ErrLost
+		if a.tokens != nil {
+			outcome = locker.ErrUnknownOutcome // the resume is undone
+		}
+		a.tooLate = fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; it was given back",
+			outcome, left.Round(time.Millisecond), need)
+		return false
+	}
+	a.deadline, a.phase = deadline, holding
+	a.decide()
+	return true
+}
+
+// miss ends the attempt without the lock. If the verdict depends on answers that may be on their
+// way, it waits for them as long again as the attempt took, unless final is set. The mutex is held.
+func (a *quorumAttempt) miss(final bool) {
+	err, mayChange := a.tooLate, false
+	if err == nil {
+		err, mayChange = a.verdict()
+	}
+	switch {
+	case !mayChange || final:
+		a.fail(err)
+	case a.grace == nil:
+		a.grace = time.AfterFunc(asLongAgain(time.Since(a.began), a.timeout), a.giveUp)
+	}
+}
+
+// verdict says why the quorum was missed. mayChange: missing answers might change it. The mutex is
+// held.
+func (a *quorumAttempt) verdict() (err error, mayChange bool) { //nolint:revive // the error is what it returns
+	if err := a.sameServerError(); err != nil {
+		return err, false
+	}
+	f := a.facts()
+	f.resume, f.tookOver = a.tokens != nil, a.tookOver
+	return verdict(a.answers(), f)
+}
+
+// answers returns what the nodes answered. The mutex is held.
+func (a *quorumAttempt) answers() *nodeAnswers {
+	t, v := &nodeAnswers{}, a.view()
+	for i, n := range a.nodes {
+		err := v.outcome(v.nodes[i])
+		t.add(n, err, refuses(err, a.tokens != nil))
+	}
+	return t
+}
+
+// sameServerError returns an error if two nodes are one server. Only an owner that was made for this
+// attempt proves that: one that the caller gave may hold by another attempt. The mutex is held.
+func (a *quorumAttempt) sameServerError() error {
+	if !a.fresh {
+		return nil
+	}
+	i, j, found := sameServer(a.view().nodes, a.owner)
+	if !found {
+		return nil
+	}
+	other := "another of the nodes"
+	if j >= 0 {
+		other = fmt.Sprintf("nodes[%d]", j)
+	}
+	address := cmp.Or(a.nodes[i].where().Address, "address unknown")
+	return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
+		"a Locker for another server: these nodes are one server, and a quorum's share nothing")
+}
+
+// giveUp ends an attempt that is not decided: nodes that have not answered count as failed.
+func (a *quorumAttempt) giveUp() {
+	a.mu.Lock()
+	defer a.unlock()
+	if a.phase != gathering {
+		return
+	}
+	for i := range a.slots {
+		if s := &a.slots[i]; s.asking {
+			s.node.checkSilence(a.ctx, a.timeout)
+		}
+	}
+	a.miss(true)
+}
+
+// abandon ends an attempt that is not decided, because its caller left.
+func (a *quorumAttempt) abandon(err error) {
+	a.mu.Lock()
+	defer a.unlock()
+	if a.phase != gathering {
+		return
+	}
+	missed := a.answers().quorumError(len(a.nodes), a.quorum)
+	if a.tokens != nil {
+		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err, missed)
+	} else if a.hasSent() {
+		err = &abandonedError{ended: err, nodes: missed.unanswered()}
+	}
+	a.callerLeft = true
+	a.fail(err)
+	a.stop() // the nodes clean up behind what they have sent, and their Close waits for that
+}
+
+// hasSent reports whether anything is in flight that was sent to a node. The mutex is held.
+func (a *quorumAttempt) hasSent() bool {
+	sent := a.inFlight
+	for i := range a.slots {
+		if a.slots[i].queued {
+			sent--
+		}
+	}
+	return sent > 0
+}
+
+// fail ends the attempt with err, and releases what it has. The mutex is held.
+func (a *quorumAttempt) fail(err error) {
+	a.phase, a.err, a.cleanedUp = over, err, make(chan struct{})
+	a.quiet = true // nobody is woken, and a resume is undone
+	for i := range a.slots {
+		if s := &a.slots[i]; s.held != nil {
+			a.undo(s)
+		}
+	}
+	a.becomeLeftover()
+	a.tellCleanedUp()
+	a.decide()
+}
+
+// undo releases a node lock of a failed attempt in the background. The mutex is held.
+func (a *quorumAttempt) undo(s *slot) {
+	p := s.held
+	s.held, s.ending = nil, true
+	a.undoing++
+	go func() {
+		p.undo()
+		a.releaseEnded(s)
+		a.mu.Lock()
+		defer a.unlock()
+		a.undoing--
+		a.tellCleanedUp()
+	}()
+}
+
+// tellCleanedUp closes cleanedUp once a failed attempt has released what it had; if the caller left,
+// also the nodes must have begun to clean up what they had sent. The mutex is held.
+func (a *quorumAttempt) tellCleanedUp() {
+	if a.cleanedUp == nil || a.hasCleanedUp || a.undoing > 0 || a.callerLeft && a.inFlight > 0 {
+		return
+	}
+	a.hasCleanedUp = true
+	close(a.cleanedUp)
+}
+
+// decide ends the gathering. The mutex is held.
+func (a *quorumAttempt) decide() {
+	if a.grace != nil {
+		a.grace.Stop()
+	}
+	if a.fenceKnown != nil && a.fence == 0 {
+		close(a.fenceKnown)
+	}
+	for i := range a.slots {
+		a.slots[i].setBehind(a.slots[i].asking)
+	}
+	close(a.decided)
+}
+
+// dropEnded drops the node locks that have ended by themselves while the quorum is gathered.
+func (a *quorumAttempt) dropEnded() {
+	for _, p := range a.gathered() {
+		if p.lock.Err() == nil { // without the mutex: it may run callbacks
+			continue
+		}
+		a.mu.Lock()
+		p.drop(errEnded)
+		a.unlock()
+		go p.undo()
+	}
+}
+
+// gathered returns the node locks of an attempt that is not decided.
+func (a *quorumAttempt) gathered() (held []*nodeLock) {
+	a.mu.Lock()
+	defer a.unlock()
+	for i := range a.slots {
+		if p := a.slots[i].held; p != nil && a.phase == gathering {
+			held = append(held, p)
+		}
+	}
+	return held
+}

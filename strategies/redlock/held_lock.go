@@ -1,0 +1,128 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// heldLock is the Lease of a lock that a quorum holds. Its attempt makes it, and late replies to the
+// attempt join it.
+type heldLock struct {
+	*quorumState
+	attempt *quorumAttempt
+	turn    turn
+	renewed time.Time // when the last renewal began, if it succeeded; zero: it did not, or is in flight. The mutex guards it
+}
+
+// newHeldLock returns the lock that an attempt is to get.
+func newHeldLock(s *quorumState) *heldLock {
+	s.slots = make([]slot, len(s.nodes))
+	for i, n := range s.nodes {
+		s.slots[i].node = n
+	}
+	if s.req.Fenced {
+		s.fenceKnown = make(chan struct{})
+	}
+	return &heldLock{quorumState: s, turn: make(turn, 1)}
+}
+
+// attach gives the heldLock its Lock, and returns it.
+func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
+	h.mu.Lock()
+	defer h.unlock()
+	if h.lock = lock; h.phase == lost {
+		h.unreportedLoss = h.lossError()
+	}
+	return lock
+}
+
+// Do implements lease.Lease.
+func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	switch op.Kind {
+	case lease.OpRenew:
+		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
+	case lease.OpRelease, lease.OpGiveBack:
+		return lease.Term{}, h.release(ctx, op.Kind == lease.OpGiveBack)
+	case lease.OpConvert:
+		return h.convert(ctx, op.Mode)
+	case lease.OpRaiseFence:
+		return h.raiseFence(ctx, op.Fence)
+	default:
+		return lease.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
+	}
+}
+
+// Token implements lease.Tokened: the tokens of the node locks that are held now. Whoever has it
+// can take them over.
+func (h *heldLock) Token() string {
+	tokens, locks := make([]string, len(h.slots)), make([]*locker.Lock, len(h.slots))
+	h.mu.Lock()
+	for i := range h.slots {
+		if p := h.slots[i].held; p != nil {
+			locks[i] = p.lock
+			p.named = true
+		}
+	}
+	h.unlock()
+	for i, lock := range locks {
+		if lock != nil {
+			tokens[i] = lock.Handle().Grant().Token // without the mutex: it calls the node's Lease
+		}
+	}
+	return encodeToken(tokens, h.req.Note)
+}
+
+// turn lets one operation at a time change what counts: renewals, conversions and raises. Another
+// would go by what changes meanwhile.
+type turn chan struct{}
+
+// take waits for the turn. Errors: those of ctx.
+func (t turn) take(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err // select would choose at random
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// pass lets the next operation have the turn.
+func (t turn) pass() { <-t }
+
+// raiseFence raises the fencing token at a quorum. The nodes that it does not reach count no more
+// until a renewal reaches them.
+func (h *heldLock) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
+	if h.fenceKnown == nil {
+		return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
+	}
+	if err := h.turn.take(ctx); err != nil {
+		return lease.Term{}, err
+	}
+	defer h.turn.pass()
+	h.mu.Lock()
+	fence = max(fence, h.fence)
+	h.unlock()
+	answers, err := h.each(ctx, inBackground(func(p *nodeLock, op *operation) error {
+		if err := p.adoptMode(op); err != nil {
+			return err
+		}
+		return p.raise(fence)
+	}))
+	if answers.done < h.quorum {
+		return lease.Term{}, h.missed(answers, err)
+	}
+	h.mu.Lock()
+	defer h.unlock()
+	h.fence = max(h.fence, fence)
+	h.watchLoss()
+	return lease.Term{Deadline: h.deadline, Fence: h.fence}, nil
+}

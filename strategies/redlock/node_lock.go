@@ -1,0 +1,225 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// nodeLock is the lock that an attempt, or the lock that it became, has at one node. It wraps the
+// Lease of the node's lock, whose outcomes show the node's health.
+type nodeLock struct {
+	lease.Lease
+	of      *heldLock
+	slot    *slot
+	lock    *locker.Lock
+	resumed bool        // it was taken over from another Lock
+	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
+
+	// The hold's mutex guards these.
+	fence      int64 // the node's counter is at least this
+	mode       nodeMode
+	converting chan struct{}    // closed when the conversion in flight is done; nil: there is none
+	named      bool             // a Handle that was handed out names it
+	renewal    *inFlightRenewal // nil: there is none
+	renewed    time.Time        // when the last renewal that it granted was sent
+}
+
+// newNodeLock makes the nodeLock of what the slot's node returned for req. What is no lock of the
+// mode that was asked for counts as the node's failure.
+func newNodeLock(h *heldLock, s *slot, req locker.Request, lock *locker.Lock, err error) (*nodeLock, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case lock == nil:
+		return nil, errNoLock
+	}
+	p := &nodeLock{
+		of: h, slot: s, lock: lock, fence: lock.Fence(),
+		resumed: !req.Resume.IsZero(), mode: nodeMode{exclusive: req.Mode == locker.Exclusive},
+	}
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		p.Lease = inner
+		return p
+	})
+	switch {
+	case p.Lease == nil:
+		err = errNoLease
+	case lock.Err() != nil:
+		err = fmt.Errorf("its lock had ended: %v", lock.Err()) //nolint:errorlint // that is no answer of the node
+	case lock.Mode() != req.Mode:
+		err = fmt.Errorf("its lock is %v, %v was asked for", lock.Mode(), req.Mode)
+	}
+	if err != nil {
+		go p.undo()
+		return nil, err
+	}
+	if s.node.source.Load() == nil {
+		s.node.learn(p.Source())
+	}
+	if h.fenceKnown != nil && p.fence <= 0 {
+		p.undo()
+		return nil, fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)
+	}
+	return p, nil
+}
+
+// Do implements lease.Lease.
+func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err error) {
+	p.slot.node.beginCall(ctx, p.of.timeout)
+	defer p.slot.node.endCall(ctx, &err, p.of.timeout)
+	if op.Kind == lease.OpRelease && p.quiet.Load() {
+		term, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpGiveBack})
+		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {
+			return term, err
+		}
+	}
+	return p.Lease.Do(ctx, op)
+}
+
+// Unwrap returns the Lease of the node's lock.
+func (p *nodeLock) Unwrap() lease.Lease { return p.Lease }
+
+// Source implements lease.Sourced.
+func (p *nodeLock) Source() (source locktrace.Source) {
+	var err error
+	defer recovered(&err)
+	if s, ok := p.Lease.(lease.Sourced); ok {
+		source = s.Source()
+	}
+	return source
+}
+
+// undo releases a node lock that is not used, waking nobody.
+func (p *nodeLock) undo() {
+	p.quiet.Store(true)
+	_ = p.lock.Release(p.of.ctx) // at worst it expires
+}
+
+// isCurrent reports whether p is what is held at its node. The mutex is held.
+func (p *nodeLock) isCurrent() bool { return p.slot.held == p }
+
+// dropIfLost drops the node lock if err says that it is not held any more. It is released all the
+// same: if the local clock says so, a renewal whose reply was lost may have extended it. The mutex
+// is held.
+func (p *nodeLock) dropIfLost(err error) {
+	if !errors.Is(err, locker.ErrNotHeld) || !p.isCurrent() {
+		return
+	}
+	p.drop(err)
+	go func() { _ = p.lock.Release(p.of.ctx) }()
+}
+
+// drop removes the node lock from its slot. err says why. The mutex is held.
+func (p *nodeLock) drop(err error) {
+	if !p.isCurrent() {
+		return
+	}
+	s := p.slot
+	s.held, s.err = nil, err
+	switch d := p.lock.Deadline(); {
+	case !p.named:
+	case !d.IsZero() && remaining(d, time.Now()) <= 0: // that explains why it is not held, but may not be all
+		s.expired = d
+	default:
+		s.takenOver = true
+	}
+	p.of.watchLoss()
+}
+
+// dropWhenEnded drops the node lock if it ends before its Deadline. Only that of a nested quorum
+// may: it is lost with its nodes.
+func (p *nodeLock) dropWhenEnded() {
+	if !isQuorum(p.Lease) {
+		return
+	}
+	p.lock.AfterDone(func(err error) {
+		p.of.mu.Lock()
+		defer p.of.unlock()
+		if d := p.lock.Deadline(); d.IsZero() || remaining(d, time.Now()) > 0 {
+			p.dropIfLost(err)
+			p.of.attempt.tryDecide()
+		}
+	})
+}
+
+// isQuorum reports whether a Lease, or what it wraps, is of a quorum.
+func isQuorum(inner lease.Lease) bool {
+	var err error
+	defer recovered(&err)
+	_, is := lease.Find[*heldLock](inner)
+	return is
+}
+
+// raiseOnceKnown raises the node's counter to the lock's fencing token, once that is known.
+func (p *nodeLock) raiseOnceKnown() {
+	if known := p.of.fenceKnown; known != nil {
+		<-known
+		_ = p.raiseToToken() // the slot keeps the error
+	}
+}
+
+// raiseToToken raises the node's counter to the lock's fencing token, if it is behind: from then on
+// the node counts.
+func (p *nodeLock) raiseToToken() error {
+	h := p.of
+	h.mu.Lock()
+	fence, needless := h.fence, h.phase == over || h.fenceKnown == nil
+	h.unlock()
+	if needless {
+		return nil
+	}
+	err := p.raise(fence)
+	h.mu.Lock()
+	defer h.unlock()
+	if p.isCurrent() {
+		p.slot.err = err
+	}
+	h.attempt.tryDecide()
+	h.watchLoss()
+	return err
+}
+
+// upgradeAndRaise raises the node's counter for an upgrade, after upgrading the node lock if it was
+// not.
+func (p *nodeLock) upgradeAndRaise(fence int64, deadline time.Time, op *operation) error {
+	p.of.mu.Lock()
+	upgraded := p.mode.is(locker.Exclusive) && reaches(p.lock.Deadline(), deadline)
+	p.of.unlock()
+	if !upgraded {
+		if err := p.convert(locker.Exclusive, op); err != nil {
+			return err
+		}
+	}
+	return p.raise(fence)
+}
+
+// raise raises the node's counter to at least fence.
+func (p *nodeLock) raise(fence int64) error {
+	h := p.of
+	h.mu.Lock()
+	lost, enough := !p.isCurrent(), p.fence >= fence
+	h.unlock()
+	switch {
+	case lost:
+		return locker.ErrNotHeld
+	case enough:
+		return nil
+	}
+	ctx, stop := h.untilDeadline()
+	defer stop()
+	term, err := p.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
+	h.mu.Lock()
+	defer h.unlock()
+	if err == nil {
+		p.fence = max(p.fence, fence, term.Fence)
+	}
+	p.dropIfLost(err)
+	return err
+}

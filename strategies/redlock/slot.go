@@ -1,0 +1,109 @@
+package redlock
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// slot is what an attempt, or the lock that it became, knows about one node. The hold's mutex guards
+// it.
+type slot struct {
+	node  *quorumNode
+	held  *nodeLock // nil: nothing is held there, as far as is known
+	err   error     // why nothing is held, or why the counter of what is held was not raised
+	joins []lateJoin
+
+	asking  bool          // an acquire is in flight
+	queued  bool          // that acquire waits for earlier calls of the node; nothing was sent
+	askedAt time.Time     // when the last acquire was sent that is given the benefit of the doubt
+	behind  bool          // nobody waits for that acquire; the node counts it
+	ending  bool          // a release is in flight, the attempt or lock being over
+	idle    chan struct{} // closed when no call is in flight any more; nil: nobody waits for that
+
+	takenOver bool      // the node said that it does not hold what a Handle names
+	expired   time.Time // when what a Handle names ended by the local clock: it may have been taken over before; zero: it did not
+}
+
+// view is what the rules look at. The mutex is held.
+func (s *slot) view() nodeView {
+	n := nodeView{
+		asking: s.asking, queued: s.queued, askedAt: s.askedAt, err: s.err, takenOver: s.takenOver, expired: s.expired,
+	}
+	if p := s.held; p != nil {
+		n.held, n.exclusive, n.named, n.fence = true, p.mode.exclusive, p.named, p.fence
+		n.deadline, n.renewed = p.lock.Deadline(), p.renewed
+	}
+	return n
+}
+
+// setBehind says whether nobody waits for the acquire that is in flight. The mutex is held.
+func (s *slot) setBehind(behind bool) {
+	switch {
+	case s.behind == behind:
+		return
+	case behind:
+		s.node.behind.Add(1)
+	default:
+		s.node.behind.Add(-1)
+	}
+	s.behind = behind
+}
+
+// hasCall reports whether an acquire or a release is in flight. The mutex is held.
+func (s *slot) hasCall() bool { return s.asking || s.ending }
+
+// callEnds returns a channel that is closed once no call is in flight; nil if none is now. The mutex
+// is held.
+func (s *slot) callEnds() <-chan struct{} {
+	if !s.hasCall() {
+		return nil
+	}
+	if s.idle == nil {
+		s.idle = make(chan struct{})
+	}
+	return s.idle
+}
+
+// callEnded tells those who wait for it that no call is in flight any more. The mutex is held.
+func (s *slot) callEnded() {
+	if s.idle != nil && !s.hasCall() {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+// lateJoin is an operation that waits for the acquire in flight at a node: the node lock takes part
+// in it when it comes.
+type lateJoin struct {
+	pendingReply
+	do func(p *nodeLock, r pendingReply) // nil: the operation is the release, for which it comes too late
+}
+
+// awaitAcquire makes op wait for the acquire that is in flight. The mutex is held.
+func (s *slot) awaitAcquire(r pendingReply, do func(*nodeLock, pendingReply)) {
+	s.joins = append(slices.DeleteFunc(s.joins, func(j lateJoin) bool { return j.unwanted() }), lateJoin{r, do})
+}
+
+// takeJoins returns the operations that wait for the acquire. The mutex is held.
+func (s *slot) takeJoins() []lateJoin {
+	joins := s.joins
+	s.joins = nil
+	return joins
+}
+
+// acquired tells the operation what came of the acquire: a node lock that joined the lock, or err,
+// why there is none, or what came of its release.
+func (j lateJoin) acquired(p *nodeLock, joined bool, err error) {
+	switch {
+	case j.unwanted():
+	case j.do != nil && joined:
+		j.do(p, j.pendingReply)
+	case j.do != nil && err == nil, errors.Is(err, locker.ErrNotAcquired):
+		j.answer(locker.ErrNotHeld)
+	default:
+		j.answer(err)
+	}
+}

@@ -1,0 +1,282 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// phase is how far an attempt, or the lock that it became, has come.
+type phase uint8
+
+const (
+	gathering phase = iota // the nodes are being asked
+	holding                // the quorum was reached
+	lost                   // it is certain that the quorum has ended; what is left is released with the Lock
+	over                   // the attempt failed, or the lock was released
+)
+
+// quorumState is what an attempt and the lock that it becomes share: what is known about each node,
+// and what decides whether its node lock counts toward the quorum.
+type quorumState struct {
+	*Locker
+	ctx        context.Context //nolint:containedctx // the values of the acquire's ctx, for what goes on without its caller; it never ends
+	req        locker.Request  // what the nodes are asked for
+	owner      string
+	timeout    time.Duration // AttemptTimeout
+	began      time.Time
+	fenceKnown chan struct{} // closed once the fencing token is known, or the attempt failed; nil: not fenced
+
+	mu             sync.Mutex
+	phase          phase
+	slots          []slot        // by node
+	quiet          bool          // what comes late is released without waking anybody
+	isLeftover     bool          // it is among the Locker's leftovers
+	ended          chan struct{} // closed when phase becomes over; nil: nobody waits for that
+	mode           locker.Mode
+	upgrading      bool // the mode is being changed to exclusive
+	fence          int64
+	deadline       time.Time    // of the quorum, as last promised
+	lock           *locker.Lock // nil until there is one
+	alarm          *time.Timer  // runs if the quorum ends before deadline
+	unreportedLoss error        // unlock ends the Lock with it
+}
+
+// unlock unlocks the mutex, and then ends the Lock if a loss was found that it does not know of: that
+// runs callbacks.
+func (s *quorumState) unlock() {
+	lock, loss := s.lock, s.unreportedLoss
+	if lock != nil {
+		s.unreportedLoss = nil
+	}
+	s.mu.Unlock()
+	if lock != nil && loss != nil {
+		lock.Hold().MarkLost(loss)
+	}
+}
+
+// view returns what the rules look at. The mutex is held.
+func (s *quorumState) view() quorumView {
+	v := quorumView{
+		nodes: make([]nodeView, len(s.slots)), needed: s.quorum, mode: s.mode,
+		fenced: s.fenceKnown != nil, fence: s.fence, timeout: s.timeout, now: time.Now(),
+	}
+	for i := range s.slots {
+		v.nodes[i] = s.slots[i].view()
+	}
+	return v
+}
+
+// facts returns what verdicts depend on beside the answers.
+func (s *quorumState) facts() quorumFacts {
+	return quorumFacts{name: s.req.Name, nodes: len(s.nodes), quorum: s.quorum, jitter: s.cfg.WakeJitter}
+}
+
+// accepts reports whether a node lock that was just granted joins the lock. Its mode may still be
+// changed. The mutex is held.
+func (s *quorumState) accepts() bool {
+	switch s.phase {
+	case gathering:
+		return true
+	case holding:
+		return s.beforeDeadline()
+	default:
+		return false
+	}
+}
+
+// beforeDeadline reports whether the Deadline has not passed. The mutex is held.
+func (s *quorumState) beforeDeadline() bool {
+	return s.deadline.IsZero() || time.Now().Before(s.deadline)
+}
+
+// wants reports whether node locks are to have mode: a node that is slow to begin a conversion may
+// find that the quorum did without it, and that the mode was changed again. The mutex is held.
+func (s *quorumState) wants(mode locker.Mode) bool {
+	return (mode == locker.Exclusive) == (s.upgrading || s.mode == locker.Exclusive)
+}
+
+// fixFence sets the fencing token once there is a quorum: the highest that its nodes minted. The
+// mutex is held.
+func (s *quorumState) fixFence() {
+	if s.fenceKnown == nil || s.fence > 0 || s.phase != gathering {
+		return
+	}
+	if highest, live := s.view().highestLive(); live >= s.quorum {
+		s.fence = highest
+		close(s.fenceKnown)
+	}
+}
+
+// leaseToAsk returns the TTL to ask a node for, so that it holds for ttl, and until the Deadline.
+// The mutex is held.
+func (s *quorumState) leaseToAsk(ttl time.Duration) time.Duration {
+	return leaseToAsk(ttl, s.deadline, time.Now())
+}
+
+// untilDeadline returns the ctx of a call to a node: past the Deadline its answer is of no use.
+func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
+	s.mu.Lock()
+	defer s.unlock()
+	deadline := s.deadline
+	if s.phase == gathering {
+		deadline = s.began.Add(s.req.TTL)
+	}
+	if deadline.IsZero() {
+		return s.ctx, func() {}
+	}
+	return detach(s.ctx, time.Until(deadline))
+}
+
+// detach returns a ctx with the values of ctx that does not end with it, but d from now or when stop
+// is called.
+func detach(ctx context.Context, d time.Duration) (detached context.Context, stop func()) {
+	bound := driver.Bound(context.WithoutCancel(ctx), d)
+	return bound, bound.Stop
+}
+
+// Source implements lease.Sourced: the clients and addresses of the nodes that are known by now,
+// separated by commas.
+func (s *quorumState) Source() locktrace.Source {
+	var clients, addresses []string
+	for _, n := range s.nodes {
+		if known := n.source.Load(); known != nil {
+			if known.Client != "" && !slices.Contains(clients, known.Client) {
+				clients = append(clients, known.Client)
+			}
+			if known.Address != "" {
+				addresses = append(addresses, known.Address)
+			}
+		}
+	}
+	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
+}
+
+// watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost what they had.
+// The mutex is held.
+func (s *quorumState) watchLoss() {
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
+	if s.phase != holding {
+		return
+	}
+	v := s.view()
+	end, ok := v.lossTime()
+	if ok && reaches(end, s.deadline) {
+		return
+	}
+	var wait time.Duration
+	if ok {
+		wait = max(remaining(end, v.now), 0)
+	}
+	s.alarm = time.AfterFunc(wait, s.endIfLost)
+}
+
+// endIfLost ends the Lock, unless a renewal restored the quorum before.
+func (s *quorumState) endIfLost() {
+	s.mu.Lock()
+	defer s.unlock()
+	if s.isLost() {
+		s.unreportedLoss = s.lossError()
+	}
+	s.watchLoss()
+}
+
+// isLost reports whether the lock is lost: its quorum has ended. The mutex is held.
+func (s *quorumState) isLost() bool {
+	if s.phase == holding && s.view().isLost() {
+		s.phase = lost
+	}
+	return s.phase == lost
+}
+
+// lossError says how many nodes hold what is lost. The mutex is held.
+func (s *quorumState) lossError() error {
+	n := 0
+	var failing []*NodeError
+	v := s.view()
+	for i, node := range s.nodes {
+		if v.counts(v.nodes[i]) {
+			n++
+		} else if cause := node.failure(); cause != nil {
+			failing = append(failing, node.error(cause))
+		}
+	}
+	return fmt.Errorf("%w: %d of %d nodes are known to hold it, %d needed%s", locker.ErrLost, n, len(s.nodes), s.quorum, listed(failing))
+}
+
+// inBackground makes of do what each calls.
+func inBackground(do func(p *nodeLock, op *operation) error) func(*nodeLock, pendingReply) {
+	return func(p *nodeLock, r pendingReply) {
+		go func() { r.answer(do(p, r.op)) }()
+	}
+}
+
+// each calls do for each node lock, and returns when a quorum has done it or cannot any more, when
+// ctx ends, or at AttemptTimeout. What is in flight then goes on. do returns at once, and answers
+// when it is done. The error is ctx's.
+func (s *quorumState) each(ctx context.Context, do func(p *nodeLock, r pendingReply)) (*nodeAnswers, error) {
+	return s.eachFor(ctx, s.timeout, do)
+}
+
+// eachFor is each, at most for patience.
+func (s *quorumState) eachFor(
+	ctx context.Context, patience time.Duration, do func(p *nodeLock, r pendingReply),
+) (*nodeAnswers, error) {
+	op, held := s.beginOperation(do)
+	op.start()
+	for _, p := range held {
+		do(p, pendingReply{op, p.slot.node.index})
+	}
+	err := op.wait(ctx, patience, 0)
+	op.stopWaiting()
+	for i, n := range s.nodes {
+		if op.errOf(i) == errUnanswered { //nolint:errorlint // set by this package itself
+			n.checkSilence(s.ctx, s.timeout)
+		}
+	}
+	return op.answers(s.nodes), err
+}
+
+// beginOperation returns an operation on the node locks that are held. Those that are being acquired
+// take part in it when they come.
+func (s *quorumState) beginOperation(do func(*nodeLock, pendingReply)) (op *operation, held []*nodeLock) {
+	s.mu.Lock()
+	defer s.unlock()
+	op = newOperation(len(s.slots), s.quorum)
+	for i := range s.slots {
+		switch slot := &s.slots[i]; {
+		case slot.held != nil:
+			op.expect(i)
+			held = append(held, slot.held)
+		case slot.asking:
+			slot.awaitAcquire(op.expect(i), do)
+		}
+	}
+	return op, held
+}
+
+// missed returns the error of an operation that did not reach the quorum; ctxErr is ctx's. The lock
+// is lost if it is certain that its quorum has ended.
+func (s *quorumState) missed(answers *nodeAnswers, ctxErr error) error {
+	s.mu.Lock()
+	defer s.unlock()
+	err := error(answers.quorumError(len(s.nodes), s.quorum))
+	switch {
+	case s.isLost():
+		return s.lossError()
+	case s.phase == over:
+		return locker.ErrReleased
+	case ctxErr != nil:
+		return fmt.Errorf("%w: %w", ctxErr, err)
+	}
+	return err
+}
