@@ -62,9 +62,11 @@ func (l *lease) doubted(e Event) bool {
 	return slices.ContainsFunc(l.doubts, func(d span) bool { return d.meets(e.Call, e.Return) })
 }
 
-// again tells whether the acquire may have been sent more than once: one that arrives after a resume brings the hold back.
+// again reports whether the acquire was or may have been sent more than once: one that arrives after
+// a resume brings the hold back.
 func (l *lease) again() bool {
-	return l.acquired.Kind == Acquire && l.acquired.Return-l.acquired.Call >= attempt(l.acquired.TTL)
+	a := l.acquired
+	return a.Kind == Acquire && (a.Resent || a.Return-a.Call >= attempt(a.TTL))
 }
 
 // excuses tells whether a call of a hold proves nothing, since it was or may have been taken over. Its Lock is not told of

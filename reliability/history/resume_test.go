@@ -59,6 +59,8 @@ func TestResume(t *testing.T) {
 		{"the old one renews, whose resume took long", begin().acquire("a", 0, 2).resume("b", "a", 10, 60).resume("c", "b", 70, 71).renew("b", 80, 81), broken},
 
 		{"of what a late acquire brought back", begin().acquire("a", 0, 60).release("a", 65, 66).resume("b", "a", 70, 71).held("b", 80), kept},
+		{"of what a resent acquire brought back", begin().acquire("a", 0, 5, resent).resume("c", "a", 10, 11).release("c", 12, 13).resume("b", "a", 20, 21), kept},
+		{"of what was released, after an acquire that was sent once", begin().acquire("a", 0, 5).resume("c", "a", 10, 11).release("c", 12, 13).resume("b", "a", 20, 21), broken},
 		{"of what a late acquire brought back beside another", begin().acquire("a", 0, 60).release("a", 65, 66).acquire("c", 67, 68).resume("b", "a", 70, 71).held("c", 80), broken},
 		{"two resumes win, one of what a late acquire brought back", begin().acquire("a", 0, 60).resume("c", "a", 65, 66).release("c", 67, 68).resume("b", "a", 70, 71), kept},
 		{"two resumes win", taken().resume("c", "a", 10, 12), broken},
