@@ -10,54 +10,67 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Config is what the Config of every such strategy has; they document it.
+// Config configures a Locker. The zero Config works.
 type Config struct {
-	Prefix         string
-	TTL            time.Duration
+	// Prefix is put before every name to make the key; at most 1024 bytes. Default: none, the key is
+	// the name.
+	Prefix string
+	// TTL is for a Request without a TTL: 3 ms to 24 days. Default: 30 s.
+	TTL time.Duration
+	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the lock's
+	// TTL, at most 3 s.
 	AttemptTimeout time.Duration
-	MinReplicas    int
+	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an upgrade
+	// before it counts. They are asked by WAIT, in the same round trip. Default: 0, none.
+	MinReplicas int
+	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
+	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
 }
 
-// maxAttemptTimeout is the default's upper bound.
-const maxAttemptTimeout = 3 * time.Second
+const (
+	// maxAttemptTimeout is the upper bound of the default.
+	maxAttemptTimeout = 3 * time.Second
+	// minTTL is the shortest lease of which the allowance for drift leaves anything.
+	minTTL = 3 * time.Millisecond
+)
 
-// minTTL is the shortest lease of which the allowance for drift leaves anything.
-const minTTL = 3 * time.Millisecond
-
-// validate names the strategy in its errors.
-func (c Config) validate(strategy string) error {
-	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > locker.MaxTTL) {
-		return driver.Invalid(strategy+".Config.TTL", c.TTL.String(), "3ms to 576h (24 days), or 0 for 30s")
-	}
-	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
-		return driver.Invalid(strategy+".Config.AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a third of the TTL, at most 3s")
-	}
-	if c.MinReplicas < 0 {
-		return driver.Invalid(strategy+".Config.MinReplicas", strconv.Itoa(c.MinReplicas), "1 or more, or 0 to ask for none")
-	}
-	if c.ReplicaTimeout < 0 || c.ReplicaTimeout > 0 && c.ReplicaTimeout < time.Millisecond {
-		return driver.Invalid(strategy+".Config.ReplicaTimeout", c.ReplicaTimeout.String(), "1ms or more, or 0 for half of the attempt's timeout")
-	}
-	if attempt := c.attemptTimeout(c.ttl(0)); !c.fits(attempt) {
-		return driver.Invalid(strategy+".Config.ReplicaTimeout", c.replicaTimeout(attempt).String(), "1ms or more, and shorter than an attempt, which has "+attempt.String())
-	}
-	if len(c.Prefix) > locker.MaxNameLen {
-		return driver.Invalid(strategy+".Config.Prefix", fmt.Sprintf("%d bytes", len(c.Prefix)), "at most 1024 bytes")
+// check returns an error that names the strategy if a field is bad.
+func (c Config) check(strategy string) error {
+	invalid := func(field, got, allowed string) error { return driver.Invalid(strategy+".Config."+field, got, allowed) }
+	attempt := c.attemptTimeout(c.ttl(0))
+	switch {
+	case c.TTL != 0 && (c.TTL < minTTL || c.TTL > locker.MaxTTL):
+		return invalid("TTL", c.TTL.String(), "3ms to 576h (24 days), or 0 for 30s")
+	case c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond:
+		return invalid("AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a third of the TTL, at most 3s")
+	case c.MinReplicas < 0:
+		return invalid("MinReplicas", strconv.Itoa(c.MinReplicas), "1 or more, or 0 to ask for none")
+	case c.ReplicaTimeout < 0 || c.ReplicaTimeout > 0 && c.ReplicaTimeout < time.Millisecond:
+		return invalid("ReplicaTimeout", c.ReplicaTimeout.String(), "1ms or more, or 0 for half of the attempt's timeout")
+	case !c.leavesReplicasTime(attempt):
+		return invalid("ReplicaTimeout", c.replicaTimeout(attempt).String(), "1ms or more, and shorter than an attempt, which has "+attempt.String())
+	case len(c.Prefix) > locker.MaxNameLen:
+		return invalid("Prefix", fmt.Sprintf("%d bytes", len(c.Prefix)), "at most 1024 bytes")
 	}
 	return nil
 }
 
-// ttl is the lease that a Request gets, in whole milliseconds.
-func (c Config) ttl(asked time.Duration) time.Duration {
-	switch {
-	case asked != 0:
-	case c.TTL != 0:
-		asked = c.TTL
-	default:
-		asked = locker.DefaultTTL
+// checkTTL returns an error if a lock cannot have a lease of ttl; 0 is the default.
+func (l *Locker) checkTTL(ttl time.Duration) error {
+	if ttl != 0 && ttl < minTTL {
+		return driver.Invalid("Request.TTL", ttl.String(), "3ms or more: the allowance for drift uses up a shorter lease")
 	}
-	return asked.Truncate(time.Millisecond)
+	if attempt := l.cfg.attemptTimeout(l.cfg.ttl(ttl)); !l.cfg.leavesReplicasTime(attempt) {
+		return driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("one whose attempts take longer than the replicas have: %v of %v",
+			l.cfg.replicaTimeout(attempt), attempt))
+	}
+	return nil
+}
+
+// ttl returns the lease of a request that asks for asked, in whole milliseconds.
+func (c Config) ttl(asked time.Duration) time.Duration {
+	return cmp.Or(asked, c.TTL, locker.DefaultTTL).Truncate(time.Millisecond)
 }
 
 func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
@@ -67,13 +80,15 @@ func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
 	return max(min(ttl/3, maxAttemptTimeout), time.Millisecond)
 }
 
-// replicaTimeout is how long replicas have to acknowledge what an attempt wrote, in whole milliseconds.
+// replicaTimeout returns how long replicas have to acknowledge what an attempt wrote, in whole
+// milliseconds.
 func (c Config) replicaTimeout(attempt time.Duration) time.Duration {
 	return cmp.Or(c.ReplicaTimeout, attempt/2).Truncate(time.Millisecond)
 }
 
-// fits tells whether an attempt leaves the replicas time, and itself for more than them. WAIT 0 would be for ever.
-func (c Config) fits(attempt time.Duration) bool {
+// leavesReplicasTime reports whether an attempt leaves the replicas time, and more for itself. WAIT
+// with a timeout of 0 would wait for ever.
+func (c Config) leavesReplicasTime(attempt time.Duration) bool {
 	within := c.replicaTimeout(attempt)
 	return c.MinReplicas == 0 || within >= time.Millisecond && within < attempt
 }

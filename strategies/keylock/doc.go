@@ -1,4 +1,29 @@
-// Package keylock is what the strategies have in common that keep a hold in one key and change it by scripts: how an acquire, a
-// renewal, a release and a resume are sent, what their answers mean, and what is cleaned up behind them. A strategy gives
-// the scripts, in a [Layout].
+// Package keylock is the engine of strategies that keep a lock in one key and change it by Lua
+// scripts. The strategies single, reentrant and rwhash are made with it; so can be those of others.
+//
+// The author of a strategy provides a [Spec]: a name, and the scripts. Acquire, Renew and Release
+// are required. The others are optional; without one, what it is for ends in
+// errors.ErrUnsupported. [New] makes a Locker of a Spec and a driver. The engine then does the
+// rest, which is the same for every such strategy:
+//
+//  1. It checks each Request, names the keys, and builds the arguments of the scripts.
+//  2. It bounds each send by Config.AttemptTimeout, and resends a command whose reply did not
+//     arrive until its outcome is known, as long as the context and the lease allow.
+//  3. It computes the Deadline from the time of the send that acquired or renewed the lock, less
+//     1 % of the TTL and 2 ms for the drift of clocks. A reply after the Deadline is
+//     locker.ErrLost, and the hold is released.
+//  4. It cleans up in the background behind an acquire that was abandoned with its outcome unknown:
+//     it runs Release, or UndoResume, until nothing can be left. Late replies shorten that.
+//  5. It waits for a release for at most two AttemptTimeouts, whatever the context, and then goes
+//     on in the background.
+//  6. It sends the renewals of many locks in one round trip, if the driver can.
+//  7. With Config.MinReplicas it has so many replicas acknowledge each acquire, resume, renewal and
+//     upgrade, and undoes an acquire that falls short.
+//  8. It passes fencing tokens on, and keeps their counter for a day after its last use.
+//  9. It decodes the replies. Foreign data at a key is an error that says what is there; a reply
+//     that no script of the strategy gives is an error too, and counts as an unknown outcome.
+//  10. It reports each attempt to the Trace in the context.
+//
+// What the scripts must do is said in [Spec]; docs/writing-a-strategy.md walks through an example.
+// The suite in package conformance proves a strategy.
 package keylock

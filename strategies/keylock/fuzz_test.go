@@ -112,7 +112,7 @@ func FuzzReplies(f *testing.F) {
 		f.Add(strategy, uint8(0), "r", []byte("+OK\r\n"+yes+yes))
 		f.Add(strategy, uint8(1), "rfirud", []byte(grant+yes+grant+"*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n:9\r\n:1\r\n:1\r\n"+yes+plain+grant+yes))
 		f.Add(strategy, uint8(2), "ud", []byte(plain+plain+refusal+plain+no))
-		f.Add(strategy, uint8(4), "i", []byte(plain+"*2\r\n$1\r\nx\r\n:-1\r\n"+yes))
+		f.Add(strategy, uint8(4), "i", []byte(plain+"*5\r\n:1\r\n$1\r\nx\r\n:-1\r\n:1\r\n:0\r\n"+yes))
 		f.Add(strategy, uint8(5), "rr", []byte(cut+cut+grant+cut+yes+":2\r\n"+cut+no))
 		f.Add(strategy, uint8(1), "fri", []byte(grant+"-ERR no\r\n-WRONGTYPE no\r\n*2\r\n:-1\r\n$1\r\nx\r\n-OOM no\r\n-MOVED 1 x\r\n-LOADING\r\n"))
 	}
@@ -230,13 +230,12 @@ func (v *victim) inspect() {
 		ok = !state.Held
 	case v.hash && state.Held:
 		holds, _ := v.last.Int(4)
-		ok = v.is(1) && v.text(1) && v.text(2) && v.number(3) && holds > 0
-	case v.hash:
-		ok = v.is(0)
+		ok = v.is(1) && v.text(1) && v.text(2) && v.number(3) && holds > 0 && v.number(5)
 	case state.Held:
-		ok = v.text(0) && v.number(1)
+		holds, _ := v.last.Int(3)
+		ok = v.is(1) && v.text(1) && v.number(2) && holds > 0 && v.number(4)
 	default:
-		ok = v.last.IsNil(0) && v.number(1)
+		ok = v.is(0)
 	}
 	if !ok || state.Left < 0 || state.Held != (state.Holds > 0) {
 		v.Errorf("%+v is seen in the reply %+v, %v", state, v.last, err)

@@ -16,231 +16,168 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// hold is one hold at the server; it is the lease.Lease.
-type hold struct {
-	layout                  *Layout
-	drv                     driver.Driver
+// keyHold is one hold. It implements lease.Lease.
+type keyHold struct {
+	l                       *Locker
 	name, key, value, owner string
-	fenceKey                string // "": not fenced
-	over                    string // the value that a resume replaced; "" where the hold was acquired
+	counter                 string // the key of the fence counter; "": not fenced
+	replaced                string // the value that a resume replaced; "": the hold was acquired
 	ttl, timeout            time.Duration
-	replicas                int                 // must acknowledge what the hold rests on
-	within                  time.Duration       // that they have for it
 	unanswered              *resolve.Unanswered // sends of the acquire that may still be executed
-	openUntil               time.Time           // until when they are reckoned with
+	openUntil               time.Time           // until when they may be
 
 	mu          sync.Mutex
-	deadline    time.Time // the latest that an answer gave
+	deadline    time.Time // the latest of all replies
 	conversions int64     // the number of the last conversion
 }
 
 // Source implements lease.Sourced.
-func (h *hold) Source() locktrace.Source {
-	info := h.drv.Info()
-	return locktrace.Source{Strategy: h.layout.Strategy, Client: info.Client, Address: info.Address}
-}
+func (h *keyHold) Source() locktrace.Source { return h.l.Source() }
 
 // Do implements lease.Lease.
-func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	switch op.Kind {
-	case lease.OpRenew:
+func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	spec := h.l.spec
+	switch {
+	case op.Kind == lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
-	case lease.OpRelease:
+	case op.Kind == lease.OpRelease:
 		return lease.Term{}, h.end(ctx, h.release(h.channel()))
-	case lease.OpGiveBack:
-		return lease.Term{}, h.end(ctx, h.abort(nobody))
-	case lease.OpRaiseFence:
+	case op.Kind == lease.OpGiveBack:
+		return lease.Term{}, h.end(ctx, h.abort(nowhere))
+	case op.Kind == lease.OpRaiseFence && h.fenced():
 		return h.raiseFence(ctx, op.Fence)
-	case lease.OpConvert:
-		if h.layout.Convert != nil {
-			return h.convert(ctx, op.Mode)
-		}
+	case op.Kind == lease.OpConvert && spec.Convert != nil:
+		return h.convert(ctx, op.Mode)
 	}
-	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, h.layout.Strategy, errors.ErrUnsupported)
+	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
 }
 
-// nobody is the channel of a release that is published nowhere.
-const nobody = ""
+func (h *keyHold) fenced() bool { return h.counter != "" }
 
-// channel is where releases are published.
-func (h *hold) channel() string {
+func (h *keyHold) resumes() bool { return h.replaced != "" }
+
+// channel returns where releases are published.
+func (h *keyHold) channel() string {
 	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 	return wake
 }
 
-func (h *hold) until() time.Time {
+// until returns the Deadline.
+func (h *keyHold) until() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.deadline
 }
 
-func (h *hold) extend(deadline time.Time) {
+// extend moves the Deadline, never back.
+func (h *keyHold) extend(deadline time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if deadline.After(h.deadline) {
 		h.deadline = deadline
 	}
+	return h.deadline
 }
 
-// command is a script call, with all its sends. What it needs is inside it: one allocation.
-type command struct {
-	resolve.Sends
-	drv    driver.Driver
-	script *driver.Script
-	keys   []string
-	args   []string
-	reply  driver.Reply
-
-	replicas int           // that are to acknowledge it; 0: none is asked
-	within   time.Duration // that they have; less where ctx ends sooner
-	acked    int           // that did, in the last send
-
-	key [2]string
-	arg [5]string
+// deadlineOf returns when a lease that was asked for at sent ends by the local clock, less the
+// drift.
+func deadlineOf(sent time.Time, ttl time.Duration) time.Time {
+	return sent.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
 
-// Send implements resolve.Command.
-func (c *command) Send(ctx context.Context) (err error) {
-	if c.replicas > 0 {
-		return c.sendAcked(ctx)
+// run sends a call on what is held until its outcome is known, as long as ctx and the lease last,
+// and returns the status of the reply, which is one of want. Errors: ErrLost if it is 0 or the key
+// is not ours any more.
+func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
+	call.Limit = max(time.Until(h.until()), time.Nanosecond)
+	if err := call.Resolve(ctx, call); err != nil {
+		return 0, lostIfOtherType(err)
 	}
-	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
-	return err
-}
-
-// command prepares a call on the lock, and on the fence counter where fenced.
-func (h *hold) command(script *driver.Script, fenced bool, args ...string) *command {
-	c := &command{Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.drv, script: script, key: [2]string{h.key, h.fenceKey}}
-	c.keys = c.key[:1]
-	if fenced {
-		c.keys = c.key[:2]
+	status, err := h.heldStatus(call.reply, want...)
+	if call.Open > 0 && wroteNothing(err) {
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) // an earlier send may be executed once the keys are ours again
 	}
-	c.args = append(c.arg[:0], args...)
-	return c
+	return status, err
 }
 
-// kept is how long the fence counter is kept whose lock may last for ttl yet, in ms. Without one nobody asks.
-func (h *hold) kept(ttl time.Duration) string {
-	if !h.fenced() {
-		return "0"
+// heldStatus returns the status of a reply. Errors: ErrLost if it is 0, the hold is gone.
+func (h *keyHold) heldStatus(reply driver.Reply, want ...int64) (int64, error) {
+	status, err := readStatus(reply, h.key, h.counter, want...)
+	if err == nil && status == replyNo {
+		err = locker.ErrLost
 	}
-	return millis(counterLife(ttl))
+	return status, err
 }
 
-func (h *hold) fenced() bool { return h.fenceKey != "" }
-
-// gone makes of an error that shows that the key is not ours any more the error of a lost lock. Then the outcome is known,
-// whatever became of earlier sends.
-func gone(err error) error {
+// lostIfOtherType maps WRONGTYPE to ErrLost: the key is not ours any more, whatever became of
+// earlier sends.
+func lostIfOtherType(err error) error {
 	if found, ok := errors.AsType[*driver.ServerError](err); ok && found.Code() == "WRONGTYPE" {
 		return fmt.Errorf("%w: %w", locker.ErrLost, found)
 	}
 	return err
 }
 
-// renew extends the lease. It is repeated until it is answered, while ctx and the lease last.
-func (h *hold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
-	cmd := h.replicated(h.layout.Renew, h.fenced(), h.value, millis(ttl), h.kept(ttl))
-	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
-	if err := cmd.Resolve(ctx, cmd); err != nil {
-		return lease.Term{}, gone(err)
-	}
-	if extended, err := answer(cmd.reply); err == nil && extended && cmd.acked < cmd.replicas {
-		return lease.Term{}, cmd.shortfall() // a failover may bring the old lease back, so the old Deadline stays
-	}
-	return h.renewed(cmd.reply, cmd.Last, ttl)
-}
-
-// renewed takes in the answer to a renewal.
-func (h *hold) renewed(reply driver.Reply, sent time.Time, ttl time.Duration) (lease.Term, error) {
-	extended, err := answer(reply)
-	switch {
-	case err != nil:
+func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
+	call := h.renewCall(ttl)
+	if _, err := h.run(ctx, call, replyYes, replyNo); err != nil {
 		return lease.Term{}, err
-	case !extended:
-		return lease.Term{}, locker.ErrLost
 	}
-	h.extend(deadline(sent, ttl))
-	return lease.Term{Deadline: h.until()}, nil
+	if call.acked < call.replicas {
+		return lease.Term{}, call.shortfall() // a failover may bring the old lease back, so the old Deadline stays
+	}
+	return lease.Term{Deadline: h.extend(deadlineOf(call.Last, ttl))}, nil
 }
 
-func (h *hold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
-	if !h.fenced() {
-		return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
-	}
+func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
 	if fence < 1 || fence > maxFence {
 		return lease.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
 	}
-	cmd := h.command(h.layout.RaiseFence, true, h.value, strconv.FormatInt(fence, 10), h.kept(h.ttl))
-	cmd.Limit = max(time.Until(h.until()), time.Nanosecond)
-	if err := cmd.Resolve(ctx, cmd); err != nil {
-		return lease.Term{}, gone(err)
+	call := h.raiseFenceCall(fence)
+	if _, err := h.run(ctx, call, replyYes, replyNo, replyCounter, replyForeign); err != nil {
+		return lease.Term{}, err
 	}
-	status, err := cmd.reply.Int(0)
+	now, err := readFence(call.reply)
+	if err == nil && now < fence {
+		err = malformed(fmt.Errorf("a fencing token of %d, raised to %d", now, fence))
+	}
 	if err != nil {
-		return lease.Term{}, Malformed(err)
+		return lease.Term{}, err
 	}
-	switch status {
-	case replyYes:
-		now, err := readFence(cmd.reply)
-		if err == nil && now < fence {
-			err = Malformed(fmt.Errorf("a fencing token of %d, raised to %d", now, fence))
+	return lease.Term{Deadline: h.until(), Fence: now}, nil
+}
+
+// readOwnFence reads the fencing token of a reply that makes a hold: there is one if the hold is
+// fenced, and only then.
+func (h *keyHold) readOwnFence(reply driver.Reply) (int64, error) {
+	fence, err := readFence(reply)
+	if err == nil && (fence > 0) != h.fenced() {
+		return 0, malformed(fmt.Errorf("a fencing token of %d, fenced: %v", fence, h.fenced()))
+	}
+	return fence, err
+}
+
+// refusal returns the ContentionError of the holder that a reply names.
+func (h *keyHold) refusal(reply driver.Reply) error {
+	spec := h.l.spec
+	holder, err := spec.readHolder(reply)
+	again := holder.left
+	if err == nil && reply.Len() > holder.next {
+		if again, err = reply.Int(holder.next); err != nil {
+			err = malformed(err)
 		}
-		if err != nil {
-			return lease.Term{}, err
-		}
-		return lease.Term{Deadline: h.until(), Fence: now}, nil
-	case replyNo:
-		return lease.Term{}, locker.ErrLost
-	case replyCounter:
-		return lease.Term{}, h.counterInTheWay(cmd)
-	case replyForeign:
-		return lease.Term{}, h.foreignBeside(cmd)
-	default:
-		return lease.Term{}, Malformed(fmt.Errorf("status %d", status))
 	}
-}
-
-// counterError is the error of the reply {-1, text}.
-func (h *hold) counterError(reply driver.Reply) error {
-	found, err := reply.Text(1)
 	if err != nil {
-		return Malformed(err)
+		return err
 	}
-	return driver.Permanent(fmt.Errorf("%w: key %q holds %s; it was left alone", errCounter, h.fenceKey, found))
-}
-
-// counterInTheWay is the counterError of a command that changes what is held: an earlier send of it may yet be executed, once
-// the counter is one again.
-func (h *hold) counterInTheWay(cmd *command) error {
-	err := h.counterError(cmd.reply)
-	if cmd.Open > 0 {
-		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	held := &locker.ContentionError{
+		Name: h.name, Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()), Ordered: spec.Shared,
 	}
-	return err
-}
-
-// foreignBeside is the error of a command that changes what is held, and that found something beside the hold that is not ours.
-func (h *hold) foreignBeside(cmd *command) error {
-	err := Foreign(h.key, cmd.reply)
-	if cmd.Open > 0 {
-		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
+	if holder.left >= 0 {
+		held.Left = fromMillis(max(holder.left, 1))
 	}
-	return err
-}
-
-// contention says who holds by a script's refusal.
-func (h *hold) contention(reply driver.Reply) (*locker.ContentionError, error) {
-	holder, err := h.layout.Holder(reply)
-	if err != nil {
-		return nil, Malformed(err)
+	if again >= 0 {
+		held.RetryAfter = fromMillis(max(again, 1))
 	}
-	held := &locker.ContentionError{Name: h.name, Owner: holder.Owner, Note: holder.Note, Channel: driver.NewChannel(h.drv, h.channel()), Ordered: h.layout.Shared}
-	if holder.Left >= 0 {
-		held.Left = Millis(max(holder.Left, 1))
-	}
-	if holder.Again >= 0 {
-		held.RetryAfter = Millis(max(holder.Again, 1))
-	}
-	return held, nil
+	return held
 }

@@ -11,39 +11,48 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// Locker locks in one layout over one driver. It implements locker.Locker.
+// Locker locks by the scripts of a Spec, through one driver.
 type Locker struct {
-	drv    driver.Driver
-	cfg    Config
-	layout *Layout
+	drv  driver.Driver
+	cfg  Config
+	spec *Spec
 }
 
-// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for MinReplicas with a driver that
-// has no driver.Acknowledger.
-func New(drv driver.Driver, cfg Config, layout *Layout) (*Locker, error) {
-	if drv == nil {
-		return nil, driver.Invalid(layout.Strategy+".New driver", "nil", "a driver, such as goredis.New returns")
+var (
+	_ locker.Locker    = (*Locker)(nil)
+	_ locker.Inspector = (*Locker)(nil)
+	_ lease.Sourced    = (*Locker)(nil)
+)
+
+// New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid;
+// errors.ErrUnsupported for a Config.MinReplicas that drv cannot wait for.
+func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
+	if err := spec.check(); err != nil {
+		return nil, err
 	}
-	if err := cfg.validate(layout.Strategy); err != nil {
+	if drv == nil {
+		return nil, driver.Invalid(spec.Name+".New driver", "nil", "a driver, such as goredis.New returns")
+	}
+	if err := cfg.check(spec.Name); err != nil {
 		return nil, err
 	}
 	if _, ok := drv.(driver.Acknowledger); cfg.MinReplicas > 0 && !ok {
 		return nil, fmt.Errorf("%s.Config.MinReplicas is %d, but the driver (%s) cannot wait for replicas: %w",
-			layout.Strategy, cfg.MinReplicas, cmp.Or(drv.Info().Client, fmt.Sprintf("%T", drv)), errors.ErrUnsupported)
+			spec.Name, cfg.MinReplicas, cmp.Or(drv.Info().Client, fmt.Sprintf("%T", drv)), errors.ErrUnsupported)
 	}
-	return &Locker{drv: drv, cfg: cfg, layout: layout}, nil
+	return &Locker{drv: drv, cfg: cfg, spec: &spec}, nil
 }
 
-// Source implements lease.Sourced.
+// Source implements lease.Sourced: the strategy, the client and the server.
 func (l *Locker) Source() locktrace.Source {
 	info := l.drv.Info()
-	return locktrace.Source{Strategy: l.layout.Strategy, Client: info.Client, Address: info.Address}
+	return locktrace.Source{Strategy: l.spec.Name, Client: info.Client, Address: info.Address}
 }
 
-// Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
+// Acquire implements locker.Locker. It makes one attempt to acquire the lock, or, with
+// Request.Resume, to take a hold over.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"
 	if !req.Resume.IsZero() {
@@ -57,17 +66,15 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 }
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if ctx != nil && req.MaxWait > 0 {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	if req.MaxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 		defer cancel()
 	}
-	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
-		req.Owner, _ = lease.OwnerFrom(ctx, req.Name)
-		if req.Owner == "" && l.layout.SendHolder {
-			req.Owner = lease.NewToken()
-		}
-	}
+	req.Owner = l.ownerOf(ctx, req)
 	key, err := l.check(ctx, req)
 	if err != nil {
 		return nil, err
@@ -79,15 +86,12 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 		}
 		defer drainer.EndAcquire()
 	}
-	a := l.newAttempt(key, req)
+	a := l.newAttempt(ctx, key, req)
 	a.sends.Drainer = drainer
-	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
-		a.sends.Limit = a.timeout
-	}
-	err = a.undoIfClosing(a.failed(a.run(ctx, req)))
+	err = a.undoIfClosing(a.describe(a.run(ctx)))
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locktrace.AttemptInfo{
-			Source: a.Source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
+			Source: l.Source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
 		})
 	}
 	if err != nil {
@@ -96,67 +100,47 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if err := a.undoIfClosing(nil); err != nil { // Close began while Trace.Attempt ran
 		return nil, err
 	}
-	return locker.NewLock(ctx, a.grant(), a.hold), nil
+	return locker.NewLock(ctx, a.grant(), a.keyHold), nil
 }
 
-// Inspect runs a script that reads the lock of a name. Its key is the only one.
-func (l *Locker) Inspect(ctx context.Context, name string, script *driver.Script, read func(key string, r driver.Reply) (locker.State, error)) (locker.State, error) {
-	state, err := l.inspect(ctx, name, script, read)
+// ownerOf returns the owner of a new hold: the request's, or the one that ctx carries, or a random
+// one if the scripts store it.
+func (l *Locker) ownerOf(ctx context.Context, req locker.Request) string {
+	if req.Owner != "" || !req.Resume.IsZero() {
+		return req.Owner
+	}
+	owner, _ := lease.OwnerFrom(ctx, req.Name)
+	if owner == "" && l.spec.ParseValue == nil {
+		owner = lease.NewToken()
+	}
+	return owner
+}
+
+// Inspect implements locker.Inspector with one script.
+func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
+	state, err := l.inspect(ctx, name)
 	if err != nil {
 		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
 	}
 	return state, nil
 }
 
-func (l *Locker) inspect(ctx context.Context, name string, script *driver.Script, read func(key string, r driver.Reply) (locker.State, error)) (locker.State, error) {
+func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error) {
+	if l.spec.Inspect == nil {
+		return locker.State{}, fmt.Errorf("%s: %w", l.spec.Name, errors.ErrUnsupported)
+	}
+	if err := checkContext(ctx); err != nil {
+		return locker.State{}, err
+	}
 	key, err := l.check(ctx, locker.Request{Name: name})
 	if err != nil {
 		return locker.State{}, err
 	}
 	bound := driver.Bound(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer bound.Stop()
-	reply, err := l.drv.Eval(bound, script, []string{key}, nil)
+	reply, err := l.drv.Eval(bound, l.spec.Inspect, []string{key}, nil)
 	if err != nil {
 		return locker.State{}, err
 	}
-	return read(key, reply)
-}
-
-// check refuses what cannot be asked for, and returns the key.
-func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err error) {
-	if ctx == nil {
-		return "", driver.Invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
-	}
-	if err := req.Validate(); err != nil {
-		return "", err
-	}
-	if l.layout.CheckResume != nil && !req.Resume.IsZero() {
-		if err := l.layout.CheckResume(req); err != nil {
-			return "", err
-		}
-	}
-	if req.Mode != locker.Exclusive && !l.layout.Shared {
-		return "", fmt.Errorf("%s has no %v mode, rwhash does: %w", l.layout.Strategy, req.Mode, errors.ErrUnsupported)
-	}
-	ttl := cmp.Or(req.TTL, req.Resume.Grant().TTL)
-	if ttl != 0 && ttl < minTTL {
-		return "", driver.Invalid("Request.TTL", ttl.String(), "3ms or more: the allowance for drift uses up a shorter lease")
-	}
-	if attempt := l.cfg.attemptTimeout(l.cfg.ttl(ttl)); !l.cfg.fits(attempt) {
-		return "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("one whose attempts take longer than the replicas have: %v of %v",
-			l.cfg.replicaTimeout(attempt), attempt))
-	}
-	if key, err = l.key(req.Name); err != nil {
-		return "", err
-	}
-	return key, resolve.Ended(ctx)
-}
-
-func (l *Locker) key(name string) (string, error) {
-	key := l.cfg.Prefix + name
-	if !driver.HasSibling(key) {
-		return "", driver.Invalid(l.layout.Strategy+".Config.Prefix with Request.Name", fmt.Sprintf("%.64q", key),
-			`a key whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
-	}
-	return key, nil
+	return l.spec.readState(reply, key)
 }

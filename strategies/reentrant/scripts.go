@@ -4,7 +4,6 @@ import (
 	_ "embed"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/hashholds"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
@@ -41,18 +40,13 @@ const form = "local form = '^(%d+)$'\n"
 
 var common = form + hashholds.Lua + lockLua
 
-var inspectScript = driver.NewScript(common + inspectLua)
-
-var layout = keylock.Layout{
-	Strategy:    "reentrant",
-	SendHolder:  true,
-	Acquire:     driver.NewScript(acquireFreeLua + common + keylock.FenceLua + acquireLua),
-	Resume:      driver.NewScript(common + keylock.FenceLua + resumeLua),
-	UndoResume:  driver.NewScript(common + undoResumeLua),
-	Renew:       driver.NewScript(common + hashholds.RenewLua),
-	Release:     driver.NewScript(releaseOnlyLua + common + releaseLua),
-	RaiseFence:  driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
-	CheckResume: keylock.SameOwner("reentrant"),
-	Value:       func(string, string) string { return lease.NewToken() },
-	Holder:      keylock.ReadHolder,
+var spec = keylock.Spec{
+	Name:       "reentrant",
+	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + acquireLua),
+	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
+	UndoResume: driver.NewScript(common + undoResumeLua),
+	Renew:      driver.NewScript(common + hashholds.RenewLua),
+	Release:    driver.NewScript(releaseOnlyLua + common + releaseLua),
+	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
+	Inspect:    driver.NewScript(common + inspectLua),
 }

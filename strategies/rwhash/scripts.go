@@ -4,7 +4,6 @@ import (
 	_ "embed"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/hashholds"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
@@ -47,20 +46,15 @@ const form = "local form = '^(%d+) (%d+) (%d+):'\n"
 
 var common = form + hashholds.Lua + lockLua
 
-var inspectScript = driver.NewScript(common + inspectLua)
-
-var layout = keylock.Layout{
-	Strategy:    "rwhash",
-	SendHolder:  true,
-	Shared:      true,
-	Acquire:     driver.NewScript(acquireFreeLua + common + keylock.FenceLua + turnsLua + acquireLua),
-	Resume:      driver.NewScript(common + keylock.FenceLua + resumeLua),
-	UndoResume:  driver.NewScript(common + undoResumeLua),
-	Renew:       driver.NewScript(common + hashholds.RenewLua),
-	Release:     driver.NewScript(releaseOnlyLua + common + turnsLua + releaseLua),
-	Convert:     driver.NewScript(common + keylock.FenceLua + turnsLua + convertLua),
-	RaiseFence:  driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
-	CheckResume: keylock.SameOwner("rwhash"),
-	Value:       func(string, string) string { return lease.NewToken() },
-	Holder:      keylock.ReadHolder,
+var spec = keylock.Spec{
+	Name:       "rwhash",
+	Shared:     true,
+	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + acquireLua),
+	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
+	UndoResume: driver.NewScript(common + undoResumeLua),
+	Renew:      driver.NewScript(common + hashholds.RenewLua),
+	Release:    driver.NewScript(releaseOnlyLua + common + turnsLua + releaseLua),
+	Convert:    driver.NewScript(common + keylock.MintFenceLua + turnsLua + convertLua),
+	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
+	Inspect:    driver.NewScript(common + inspectLua),
 }

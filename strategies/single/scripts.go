@@ -32,18 +32,16 @@ var inspectLua string
 // common is before every script. Its most is the length of the longest value of a hold, in bytes.
 var common = fmt.Sprintf("local most = %d\n", maxValue) + keylock.ReadLua
 
-var inspectScript = driver.NewScript(common + inspectLua)
-
-var layout = keylock.Layout{
-	Strategy:   "single",
+var spec = keylock.Spec{
+	Name:       "single",
+	NewValue:   newValue,
+	ParseValue: parseValue,
 	SetNX:      true,
-	Acquire:    driver.NewScript(common + keylock.FenceLua + acquireLua),
-	Resume:     driver.NewScript(common + keylock.FenceLua + resumeLua),
+	Acquire:    driver.NewScript(common + keylock.MintFenceLua + acquireLua),
+	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
-	Renew:      driver.NewScript(common + renewLua),
+	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),
 	Release:    driver.NewScript(common + releaseLua),
-	RaiseFence: driver.NewScript(common + keylock.FenceLua + raiseFenceLua),
-	Value:      newValue,
-	Parse:      parseValue,
-	Holder:     readHolder,
+	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
+	Inspect:    driver.NewScript(common + inspectLua),
 }

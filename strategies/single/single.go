@@ -1,43 +1,15 @@
 package single
 
 import (
-	"context"
-
-	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
-// Locker is the single-key strategy over one driver. It implements locker.Locker and locker.Inspector.
-type Locker struct {
-	leases *keylock.Locker
-}
+// Locker is the strategy over one driver. Inspect answers with an error for a key of another type.
+type Locker = keylock.Locker
 
-var (
-	_ locker.Locker    = (*Locker)(nil)
-	_ locker.Inspector = (*Locker)(nil)
-)
-
-// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a Config.MinReplicas that drv
-// cannot wait for.
+// New returns a Locker that locks through drv. Errors: ErrInvalid; errors.ErrUnsupported for a
+// Config.MinReplicas that drv cannot wait for.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
-	leases, err := keylock.New(drv, keylock.Config(cfg), &layout)
-	if err != nil {
-		return nil, err
-	}
-	return &Locker{leases}, nil
-}
-
-// Source says where the locks are kept.
-func (l *Locker) Source() locktrace.Source { return l.leases.Source() }
-
-// Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over.
-func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return l.leases.Acquire(ctx, req)
-}
-
-// Inspect implements locker.Inspector with one script. A key of another type is an error.
-func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	return l.leases.Inspect(ctx, name, inspectScript, readState)
+	return keylock.New(drv, keylock.Config(cfg), spec)
 }

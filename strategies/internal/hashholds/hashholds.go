@@ -16,7 +16,8 @@ var holdsLua string
 // Lua finds, writes and removes holds.
 var Lua = keylock.ReadLua + holdsLua
 
-// RenewLua is the script that extends a hold. It goes behind Lua and open.
-//
 //go:embed renew.lua
-var RenewLua string
+var renewLua string
+
+// RenewLua is the script that extends a hold. It goes behind Lua and open.
+var RenewLua = keylock.RenewFenceLua + renewLua

@@ -15,11 +15,7 @@ local till = till_of(value)
 if not till or till <= lock.now then
   return 0
 end
-local counter = KEYS[2] and read(KEYS[2], 16)
 unbounded(lock)
 keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])), string.match(value, '^%d+(.*)$'))
-if type(counter) == 'string' and string.match(counter, '^%d+$') and #counter <= 16 -- what else stands there is not ours
-    and redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
-end
+renew_fence(KEYS[2], ARGV[3])
 return 1

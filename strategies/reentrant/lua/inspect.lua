@@ -1,8 +1,8 @@
 -- Reads who holds. Needs holds and open.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, ms, holds}   until the last of its live holds ends, and how many they are
---          {0}                           free
---          {-2, text}                    the key holds something else: text
+-- reply    {1, owner, note, ms, holds, 0}   until the last of its live holds ends, and how many they are
+--          {0}                              free
+--          {-2, text}                       the key holds something else: text
 local lock, other = open(KEYS[1])
 if other then
   return other
@@ -23,4 +23,4 @@ end
 if n == 0 then
   return {0}
 end
-return {1, shown(lock.owner), shown(lock.note), latest - lock.now, n}
+return {1, shown(lock.owner), shown(lock.note), latest - lock.now, n, 0}

@@ -22,12 +22,7 @@ local fence, last = next_fence(KEYS[2])
 if not fence then
   return {-1, last}
 end
-fence = ARGV[2]
-for _, other in ipairs({lock.fence or '0', last or '0'}) do -- the tenure may know more than a counter that was lost
-  if tonumber(other) > tonumber(fence) then
-    fence = other
-  end
-end
-store_fence(KEYS[2], fence, last, ARGV[3])
+local higher = lock.fence and tonumber(lock.fence) > tonumber(ARGV[2]) -- if the counter was lost
+fence = store_fence(KEYS[2], higher and lock.fence or ARGV[2], last, ARGV[3])
 redis.call('HSET', KEYS[1], 'fence', fence)
 return {1, fence}

@@ -19,5 +19,4 @@ local fence, last = next_fence(KEYS[2])
 if not fence then
   return {-1, last}
 end
-store_fence(KEYS[2], ARGV[2], last, ARGV[3])
-return {1, current(KEYS[2])}
+return {1, store_fence(KEYS[2], ARGV[2], last, ARGV[3])}

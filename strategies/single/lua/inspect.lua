@@ -1,9 +1,13 @@
 -- Reads what is stored. Needs read, most.
 -- KEYS[1]  the lock
--- reply    {value, ms}: what is stored or nil, and its PTTL; '' for what is too long to be ours
+-- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL
+--          {0}                     free
 local held = read(KEYS[1], most)
 if type(held) == 'table' then
   return held
 end
 local left = redis.call('PTTL', KEYS[1])
-return {left ~= -2 and (#held > most and '' or held), left}
+if left == -2 then
+  return {0}
+end
+return {1, #held > most and '' or held, left, 1, 0}

@@ -18,9 +18,4 @@ local fence, last = next_fence(KEYS[2])
 if not fence then
   return {-1, last}
 end
-if last and tonumber(last) >= tonumber(ARGV[2]) then
-  return {1, last}
-end
-local ttl = math.max(tonumber(ARGV[3]), redis.call('PTTL', KEYS[2]))
-redis.call('SET', KEYS[2], ARGV[2], 'PX', string.format('%.0f', ttl))
-return {1, ARGV[2]}
+return {1, store_fence(KEYS[2], ARGV[2], last, ARGV[3])}

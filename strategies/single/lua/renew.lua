@@ -13,10 +13,6 @@ end
 if held ~= ARGV[1] then
   return 0
 end
-local counter = KEYS[2] and read(KEYS[2], 16)
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2]))))
-if type(counter) == 'string' and string.match(counter, '^%d+$') and #counter <= 16 -- what else stands there is not ours
-    and redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
-end
+renew_fence(KEYS[2], ARGV[3])
 return 1

@@ -27,8 +27,7 @@ if held == ARGV[1] then
   return {2, last or fence}
 end
 if KEYS[2] then
-  local kept = math.max(tonumber(ARGV[3]), redis.call('PTTL', KEYS[2]))
-  redis.call('SET', KEYS[2], fence, 'PX', string.format('%.0f', kept))
+  store_fence(KEYS[2], fence, last, ARGV[3])
 end
 local ttl = math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[1]))
 redis.call('SET', KEYS[1], ARGV[1], 'PX', string.format('%.0f', ttl))

@@ -22,3 +22,27 @@ local function next_fence(key)
   return string.format('%.0f', math.max((tonumber(last) or 0) + 1, now)), last
 end
 
+-- store_fence(key, fence, last, ttl) sets the counter to fence, or to last if that is higher, and
+-- returns it. The counter then lives for at least ttl ms; its expiry never shrinks.
+local function store_fence(key, fence, last, ttl)
+  if last and tonumber(last) > tonumber(fence) then
+    fence = last
+  end
+  local kept = math.max(tonumber(ttl), redis.call('PTTL', key))
+  redis.call('SET', key, fence, 'PX', string.format('%.0f', kept))
+  return fence
+end
+
+-- mint_fence(key, ttl) stores the next fencing token and returns it. It returns '0' if key is nil:
+-- the hold is not fenced. If the key holds no counter, it returns nil and a text, and writes nothing.
+local function mint_fence(key, ttl)
+  if not key then
+    return '0'
+  end
+  local fence, last = next_fence(key)
+  if not fence then
+    return nil, last
+  end
+  return store_fence(key, fence, last, ttl)
+end
+

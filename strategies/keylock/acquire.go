@@ -1,0 +1,252 @@
+package keylock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
+)
+
+// keyAttempt is one acquire or resume, with all its sends. The hold that it makes outlives it.
+type keyAttempt struct {
+	*keyHold
+	sends   resolve.Sends
+	note    string
+	mode    locker.Mode
+	noWait  bool
+	waiting lease.Waiting
+	waits   bool // the caller goes on waiting after a refusal
+
+	sent     int         // how many commands were sent
+	last     time.Time   // when the last one was sent
+	answered *scriptCall // the last call of a script; nil if SET NX was answered
+
+	won   time.Time // when the command was sent from which the lease counts
+	own   bool      // an earlier send made the hold
+	fence int64
+}
+
+// newAttempt prepares an attempt on behalf of req, whose fields were checked.
+func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *keyAttempt {
+	owner, note, ttl := req.Owner, req.Note, req.TTL
+	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key}, mode: req.Mode, noWait: req.NoWait}
+	if g := req.Resume.Grant(); g.Token != "" {
+		a.replaced = g.Token
+		if l.spec.ParseValue != nil {
+			oldOwner, oldNote := l.spec.ParseValue(g.Token)
+			owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
+		}
+		a.owner, ttl = g.Owner, cmp.Or(ttl, g.TTL)
+	}
+	a.owner, a.note, a.value = cmp.Or(owner, a.owner), note, l.spec.newValue(owner, note)
+	a.ttl = l.cfg.ttl(ttl)
+	a.timeout = l.cfg.attemptTimeout(a.ttl)
+	if req.Fenced || req.Resume.Fence() != 0 {
+		a.counter = counterKey(key)
+	}
+	if l.spec.Shared {
+		a.waiting, a.waits = waitingOf(ctx, req)
+	}
+	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
+	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
+		a.sends.Limit = a.timeout
+	}
+	return a
+}
+
+// waitingOf returns who waits, and whether anybody does. A quorum asks its nodes without waiting, on
+// behalf of a caller that may wait.
+func waitingOf(ctx context.Context, req locker.Request) (w lease.Waiting, waits bool) {
+	w, waits = lease.WaitingFrom(ctx)
+	if !waits {
+		w.Until, _ = ctx.Deadline()
+	}
+	return w, waits || !req.NoWait
+}
+
+// run makes the attempt. Unless it acquires the lock, it leaves nothing behind, or cleans up in the
+// background.
+func (a *keyAttempt) run(ctx context.Context) error {
+	err := a.sends.Resolve(ctx, a)
+	a.unanswered, a.openUntil = a.sends.Unanswered, a.last.Add(resolve.OpenFor(a.ttl))
+	if err == nil && a.answered != nil {
+		err = a.read(a.answered.reply)
+	}
+	if err == nil {
+		err = a.confirm(ctx)
+		if err == nil {
+			return nil
+		}
+		a.giveBack(a.abort(a.channel()))
+		return err
+	}
+	switch {
+	case driver.Interrupted(err), errors.Is(err, errMalformed):
+		a.giveBack(a.abort(a.channel())) // half of the hold may be there, even without an end of its lease
+	case !a.unanswered.Settled():
+		a.cleanUp(a.unanswered, a.abort(a.channel()))
+	}
+	return err
+}
+
+// Send implements resolve.Command.
+func (a *keyAttempt) Send(ctx context.Context) error {
+	if a.beginsWithSetNX() {
+		a.mark()
+		set, err := a.l.drv.SetNX(ctx, a.key, a.value, a.ttl)
+		if err != nil {
+			return err
+		}
+		if set {
+			a.won = a.last
+			return nil
+		}
+	}
+	a.mark()
+	a.answered = a.acquireCall()
+	return a.answered.Send(ctx)
+}
+
+// beginsWithSetNX reports whether the next command is SET NX. Resends need the script, which finds
+// what an earlier send did.
+func (a *keyAttempt) beginsWithSetNX() bool {
+	return a.l.spec.SetNX && a.l.cfg.MinReplicas == 0 && !a.resumes() && !a.fenced() && a.sends.N == 1
+}
+
+func (a *keyAttempt) mark() {
+	a.last = time.Now()
+	a.sent++
+}
+
+// ReadLate implements resolve.LateReader. It uses nothing of the attempt, which may be over.
+func (a *keyAttempt) ReadLate(v any) resolve.Verdict {
+	switch v := v.(type) {
+	case bool: // of SET NX
+		if v {
+			return resolve.Won
+		}
+		return resolve.Refused
+	case driver.Reply:
+		switch status, err := v.Int(0); {
+		case err != nil:
+		case status == replyYes:
+			return resolve.Won
+		case status == replyAlready, status == replyNo, status == replyCounter, status == replyForeign:
+			return resolve.Refused
+		}
+	}
+	return resolve.Unclear
+}
+
+// read reads the reply of Acquire or Resume.
+func (a *keyAttempt) read(reply driver.Reply) error {
+	status, err := readStatus(reply, a.key, a.counter, replyYes, replyAlready, replyNo, replyCounter, replyForeign)
+	switch {
+	case err != nil:
+		return err
+	case status == replyNo && a.resumes():
+		return locker.ErrNotHeld
+	case status == replyNo:
+		return a.refused(reply)
+	}
+	a.won = a.last
+	if a.fence, err = a.readOwnFence(reply); err != nil {
+		return err
+	}
+	if a.l.spec.Convert != nil {
+		if a.conversions, err = readConversions(reply); err != nil {
+			return err
+		}
+	}
+	if a.own = status == replyAlready; a.own {
+		a.won = a.sends.First
+		a.unanswered.Executed()
+	}
+	return nil
+}
+
+// refused returns the refusal in a reply. The caller learns that it did not wait, unless it asked
+// for that.
+func (a *keyAttempt) refused(reply driver.Reply) error {
+	err := a.refusal(reply)
+	if a.noWait || !errors.Is(err, locker.ErrNotAcquired) {
+		return err
+	}
+	return fmt.Errorf("%w; one attempt was made, middleware/retry waits", err)
+}
+
+// confirm returns an error unless the lease lasts and enough replicas acknowledged it.
+func (a *keyAttempt) confirm(ctx context.Context) error {
+	a.deadline = deadlineOf(a.won, a.ttl)
+	if err := a.late(); err != nil {
+		return err
+	}
+	if err := a.acknowledged(ctx, a.answered, a.own); err != nil {
+		return err
+	}
+	return a.late()
+}
+
+// late returns an error if the lease has ended.
+func (a *keyAttempt) late() error {
+	if time.Now().Before(a.deadline) {
+		return nil
+	}
+	return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
+		locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
+}
+
+// describe adds the server to an error that may pass and says nothing about the lock, and the key to
+// WRONGTYPE.
+func (a *keyAttempt) describe(err error) error {
+	switch {
+	case driver.CodeOf(err) == "WRONGTYPE":
+		return fmt.Errorf("key %.64q is of another type, as of another strategy's lock; it was left alone: %w", a.key, err)
+	case a.sends.N == 0, !driver.Transient(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
+		errors.Is(err, locker.ErrNotReplicated):
+		return err
+	}
+	return locker.NewAttemptError(a.l.drv.Info().Address, time.Since(a.sends.First), err)
+}
+
+// undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it undoes
+// that and returns ErrClosed: the lock could not be renewed or released.
+func (a *keyAttempt) undoIfClosing(err error) error {
+	if err != nil || a.sends.Drainer == nil || !a.sends.Drainer.Closing() {
+		return err
+	}
+	a.giveBack(a.abort(a.channel()))
+	return driver.ErrClosed
+}
+
+func (a *keyAttempt) grant() lease.Grant {
+	return lease.Grant{
+		Name: a.name, Owner: a.owner, Token: a.value, Mode: a.mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
+	}
+}
+
+// waited returns for how long the caller has waited, in ms; "-1" if it does not wait.
+func (a *keyAttempt) waited() string {
+	switch {
+	case !a.waits:
+		return "-1"
+	case a.waiting.ID == "":
+		return "0"
+	default:
+		return millis(time.Since(a.waiting.Since))
+	}
+}
+
+// patience returns for how much longer the caller may wait, in ms, at least "1"; "" without end.
+func (a *keyAttempt) patience() string {
+	if a.waiting.Until.IsZero() {
+		return ""
+	}
+	return millis(max(time.Until(a.waiting.Until), time.Millisecond))
+}

@@ -1,0 +1,128 @@
+package keylock
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
+)
+
+// scriptCall is a call of a script, with all its sends. Keys and arguments are inside it, to save
+// allocations.
+type scriptCall struct {
+	resolve.Sends
+	drv    driver.Driver
+	script *driver.Script
+	keys   []string
+	args   []string
+	reply  driver.Reply
+
+	replicas int           // how many must acknowledge it; 0: none
+	within   time.Duration // the time that they have; less if ctx ends sooner
+	acked    int           // how many did, in the last send
+
+	key [2]string
+	arg [5]string
+}
+
+// Send implements resolve.Command.
+func (c *scriptCall) Send(ctx context.Context) (err error) {
+	if c.replicas > 0 {
+		return c.sendAcked(ctx)
+	}
+	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
+	return err
+}
+
+// call prepares a call with the keys of the hold.
+func (h *keyHold) call(script *driver.Script, args ...string) *scriptCall {
+	c := h.lockCall(script, args...)
+	if h.fenced() {
+		c.keys = c.key[:2]
+	}
+	return c
+}
+
+// lockCall prepares a call with the key of the lock alone.
+func (h *keyHold) lockCall(script *driver.Script, args ...string) *scriptCall {
+	c := &scriptCall{
+		Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.l.drv, script: script, key: [2]string{h.key, h.counter},
+	}
+	c.keys = c.key[:1]
+	c.args = append(c.arg[:0], args...)
+	return c
+}
+
+// The arguments of each script are put together in one of the following functions, as Spec lists
+// them.
+
+// acquireCall is for Acquire, or for Resume if the attempt is to take a hold over.
+func (a *keyAttempt) acquireCall() *scriptCall {
+	spec := a.l.spec
+	c := a.replicated(a.call(spec.Acquire, a.value, millis(a.ttl), a.counterTTL(a.ttl)))
+	if a.resumes() {
+		c.script, c.args = spec.Resume, append(c.args, a.replaced)
+	}
+	if spec.ParseValue == nil {
+		c.args = append(c.args, a.owner, a.note)
+	}
+	if spec.Shared {
+		c.args = append(c.args, a.mode.String(), a.waited(), a.waiting.ID, a.patience())
+	}
+	c.args = append(c.args, spec.ExtraArgs...)
+	return c
+}
+
+func (h *keyHold) renewCall(ttl time.Duration) *scriptCall {
+	return h.replicated(h.call(h.l.spec.Renew, h.value, millis(ttl), h.counterTTL(ttl)))
+}
+
+func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
+	c := h.call(h.l.spec.Convert, h.value, mode.String(), strconv.FormatInt(h.nextConversion(), 10), h.channel(), h.counterTTL(h.ttl))
+	c.args = append(c.args, h.l.spec.ExtraArgs...)
+	if mode == locker.Exclusive {
+		return h.replicated(c)
+	}
+	return c
+}
+
+func (h *keyHold) raiseFenceCall(fence int64) *scriptCall {
+	return h.call(h.l.spec.RaiseFence, h.value, strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
+}
+
+// ending is a call that ends a hold: of Release, or of UndoResume.
+type ending struct {
+	script *driver.Script
+	args   [2]string // an array saves an allocation
+	extra  []string
+}
+
+// release removes the hold and publishes that on channel.
+func (h *keyHold) release(channel string) ending {
+	return ending{h.l.spec.Release, [2]string{h.value, channel}, h.l.spec.ExtraArgs}
+}
+
+// undo puts the value back that a resume replaced: the Lock and the Handle that it was taken from
+// work again.
+func (h *keyHold) undo() ending {
+	return ending{h.l.spec.UndoResume, [2]string{h.value, h.replaced}, nil}
+}
+
+// endCall prepares the call of an ending.
+func (h *keyHold) endCall(e ending) *scriptCall {
+	c := h.lockCall(e.script, e.args[:]...)
+	c.args = append(c.args, e.extra...)
+	return c
+}
+
+// counterTTL returns how long the fence counter of a lock that may last for another ttl is kept, in
+// ms; "0" if there is none.
+func (h *keyHold) counterTTL(ttl time.Duration) string {
+	if !h.fenced() {
+		return "0"
+	}
+	return millis(ttl + counterLife)
+}

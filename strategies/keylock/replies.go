@@ -1,0 +1,153 @@
+package keylock
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// The status of a script's reply. See Spec.
+const (
+	replyForeign = -2
+	replyCounter = -1
+	replyNo      = 0
+	replyYes     = 1
+	replyAlready = 2
+	replyRefused = 3
+	replyLate    = 4
+)
+
+var (
+	errMalformed = errors.New("unexpected reply of a script")
+	errForeign   = errors.New("key is of another type")
+	errCounter   = errors.New("fence counter is not a number")
+)
+
+// malformed returns the error of a reply that no script of the strategy gives. It matches
+// driver.ErrPermanent.
+func malformed(err error) error {
+	return driver.Permanent(fmt.Errorf("%w: %w", errMalformed, err))
+}
+
+// wroteNothing reports whether err says that a script found data of others, and so wrote nothing.
+func wroteNothing(err error) bool {
+	return errors.Is(err, errForeign) || errors.Is(err, errCounter)
+}
+
+// readStatus returns the status of a reply. Errors: a status that is not one of want; what a script
+// found at key or counter that is not ours. They match driver.ErrPermanent.
+func readStatus(reply driver.Reply, key, counter string, want ...int64) (int64, error) {
+	status, err := reply.Int(0)
+	switch {
+	case err != nil:
+		return 0, malformed(err)
+	case !slices.Contains(want, status):
+		return 0, malformed(fmt.Errorf("status %d", status))
+	case status >= 0:
+		return status, nil
+	}
+	found, err := reply.Text(1)
+	switch {
+	case err != nil:
+		err = malformed(err)
+	case status == replyCounter:
+		err = driver.Permanent(fmt.Errorf("%w: key %q holds %s; it was left alone", errCounter, counter, found))
+	default:
+		err = driver.Permanent(fmt.Errorf("%w: %.64q holds %s; it was left alone", errForeign, key, found))
+	}
+	return 0, err
+}
+
+// readFence reads the fencing token behind the status.
+func readFence(reply driver.Reply) (int64, error) {
+	text, err := reply.Text(1)
+	if err != nil {
+		return 0, malformed(err)
+	}
+	fence, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || fence < 0 {
+		return 0, malformed(fmt.Errorf("script returned %q for a fencing token", text))
+	}
+	return fence, nil
+}
+
+// maxConversions is the highest number that Lua counts exactly.
+const maxConversions = 1 << 53
+
+// readConversions reads the number of the hold's last conversion, behind the fence.
+func readConversions(reply driver.Reply) (int64, error) {
+	n, err := reply.Int(2)
+	if err == nil && (n < 0 || n > maxConversions) {
+		err = fmt.Errorf("%d conversions", n)
+	}
+	if err != nil {
+		return 0, malformed(err)
+	}
+	return n, nil
+}
+
+// holderReply is a holder in a reply. The zero next is behind the last item of it.
+type holderReply struct {
+	owner, note string
+	left        int64 // ms; negative: unknown
+	next        int   // the index of the item behind the holder
+}
+
+// readHolder reads a holder, which is behind the status.
+func (s *Spec) readHolder(reply driver.Reply) (h holderReply, err error) {
+	var errNote error
+	if h.owner, err = reply.Text(1); s.ParseValue != nil {
+		h.owner, h.note = s.ParseValue(h.owner)
+		h.next = 2
+	} else {
+		h.note, errNote = reply.Text(2)
+		h.next = 3
+	}
+	left, errLeft := reply.Int(h.next)
+	h.left = left
+	h.next++
+	if err := errors.Join(err, errNote, errLeft); err != nil {
+		return holderReply{}, malformed(err)
+	}
+	return h, nil
+}
+
+// readState reads the reply of Inspect.
+func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
+	status, err := readStatus(reply, key, "", replyYes, replyNo, replyForeign)
+	if err != nil || status == replyNo {
+		return locker.State{}, err
+	}
+	holder, err := s.readHolder(reply)
+	if err != nil {
+		return locker.State{}, err
+	}
+	holds, err := reply.Int(holder.next)
+	if err == nil && (holds < 1 || holds > math.MaxInt32) {
+		err = fmt.Errorf("%d holds", holds)
+	}
+	shared, errShared := reply.Int(holder.next + 1)
+	if err := errors.Join(err, errShared); err != nil {
+		return locker.State{}, malformed(err)
+	}
+	state := locker.State{
+		Held: true, Owner: holder.owner, Note: holder.note, Holds: int(holds), Left: fromMillis(max(holder.left, 0)),
+	}
+	if shared == 1 {
+		state.Mode = locker.Shared
+	}
+	return state, nil
+}
+
+// fromMillis converts ms of a reply, which a foreign key may make large.
+func fromMillis(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

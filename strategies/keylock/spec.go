@@ -1,0 +1,127 @@
+package keylock
+
+import (
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// Spec describes a strategy: its name and its scripts.
+//
+// A hold is named by its value, a string with 128 random bits that is fresh for each acquire. It is
+// compared whole. Without NewValue the value is a token of 22 characters, and Acquire and Resume get
+// the owner and the note as arguments.
+//
+// All scripts get the key of the lock as KEYS[1]. Acquire, Resume, Renew, Convert and RaiseFence
+// also get that of the fence counter as KEYS[2] if the hold is fenced. Times are in milliseconds. A
+// script checks everything before its first write, so that an error leaves nothing half written; it
+// returns the error of a key of another type (WRONGTYPE) as redis.pcall gives it.
+//
+// A reply is a number, its status, or a list that begins with it:
+//
+//	 1  done by this call
+//	 2  done by an earlier send of the same call
+//	 0  not done: another holds the lock, or the hold is gone
+//	 3  a conversion was refused because of another holder
+//	 4  a conversion came behind a later one, and changed nothing
+//	-1  and a text: the fence counter holds something else, which the text names; nothing was written
+//	-2  and a text: the key holds something else, which the text names; nothing was written
+//
+// A fence in a reply is a decimal string; it is '0' if the hold is not fenced. A holder is
+// owner, note, left; or, with ParseValue, value, left. left is the time until the lock is free if
+// nobody renews it; it is negative if unknown.
+type Spec struct {
+	// Name is the strategy's name in traces and errors.
+	Name string
+
+	// NewValue and ParseValue, which go together, put the owner and the note into the value. NewValue
+	// makes the value of a new hold. ParseValue returns the owner and the note of a value; both are
+	// empty unless the value is exactly of NewValue's form. Default: the value is a random token.
+	NewValue   func(owner, note string) string
+	ParseValue func(value string) (owner, note string)
+	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
+	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always Acquire.
+	SetNX bool
+	// Shared says that there is a shared mode, and that the scripts order those who wait. Default:
+	// exclusive only; a shared request ends in errors.ErrUnsupported.
+	Shared bool
+	// ExtraArgs are put behind the arguments of Acquire, Resume, Release and Convert.
+	ExtraArgs []string
+
+	// Acquire makes the hold if nobody holds the lock.
+	//
+	//	ARGV   value, TTL, TTL of the fence counter ('0' if there is none);
+	//	       owner, note, unless there is a ParseValue;
+	//	       with Shared: the mode ('exclusive' or 'shared'); how long the caller has waited, '-1' if
+	//	       it does not wait; who waits, a random ID, '' before the first refusal; how long it will
+	//	       wait at most, '' without end
+	//	reply  {1, fence}, {2, fence}, {0, holder} or {0, holder, again}, {-1, text}, {-2, text}
+	//
+	// again is the time by which to try again, if that is not left. With Convert, the number of the
+	// hold's last conversion follows the fence; it is 0 for a new hold.
+	Acquire *driver.Script
+	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a WAIT
+	// behind it speaks for all that was written before. It extends the fence counter too.
+	//
+	//	ARGV   value, TTL, TTL of the fence counter
+	//	reply  1, 0
+	Renew *driver.Script
+	// Release removes the hold, and publishes an empty message if that frees the lock.
+	//
+	//	ARGV   value, the channel to publish on ('': do not publish)
+	//	reply  1, 0
+	Release *driver.Script
+
+	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a new
+	// fencing token. Default: locks cannot be resumed.
+	//
+	//	ARGV   those of Acquire, with the value to replace behind the first three
+	//	reply  {1, fence}, {2, fence}, {0}: that hold is gone, {-1, text}, {-2, text}
+	Resume *driver.Script
+	// UndoResume puts the value back that Resume replaced. The lease stays as it is. It goes with
+	// Resume.
+	//
+	//	ARGV   the new value, the value that it replaced
+	//	reply  1, 0
+	UndoResume *driver.Script
+	// Convert changes the mode of a hold, and writes whenever it replies 1. The lease stays as it is.
+	// It refuses what comes behind a conversion with a higher number. Default: no conversion.
+	//
+	//	ARGV   value, the mode to change to, the conversion's number, the channel to publish on, TTL of
+	//	       the fence counter
+	//	reply  {1, fence}, {2, fence}, {0}, {3, holder}, {4}, {-1, text}, {-2, text}
+	Convert *driver.Script
+	// RaiseFence raises the fencing token of a hold to at least a given one, which a quorum needs. A
+	// strategy that mints tokens has it. Default: no fencing tokens; a fenced request ends in
+	// errors.ErrUnsupported.
+	//
+	//	ARGV   value, the token in decimal, TTL of the fence counter
+	//	reply  {1, fence as it is now}, {0}, {-1, text}, {-2, text}
+	RaiseFence *driver.Script
+	// Inspect reads who holds. Default: Locker.Inspect ends in errors.ErrUnsupported.
+	//
+	//	ARGV   none
+	//	reply  {1, holder, number of live holds, 1 if they are shared else 0}, {0}, {-2, text}
+	Inspect *driver.Script
+}
+
+// check returns an error that says what is missing.
+func (s *Spec) check() error {
+	switch {
+	case s.Name == "":
+		return driver.Invalid("keylock.Spec.Name", `""`, "the name of the strategy")
+	case s.Acquire == nil || s.Renew == nil || s.Release == nil:
+		return driver.Invalid("keylock.Spec of "+s.Name, "no Acquire, Renew or Release", "all three")
+	case (s.Resume == nil) != (s.UndoResume == nil):
+		return driver.Invalid("keylock.Spec of "+s.Name, "one of Resume and UndoResume", "both or neither")
+	case (s.NewValue == nil) != (s.ParseValue == nil):
+		return driver.Invalid("keylock.Spec of "+s.Name, "one of NewValue and ParseValue", "both or neither")
+	}
+	return nil
+}
+
+func (s *Spec) newValue(owner, note string) string {
+	if s.NewValue == nil {
+		return lease.NewToken()
+	}
+	return s.NewValue(owner, note)
+}
