@@ -64,3 +64,25 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 	}
 	return names
 }
+
+// Go code in docs/*.md that follows a comment with the name of a file is quoted from that file.
+func TestQuotedCode(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join("docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	quote := regexp.MustCompile("(?s)<!-- (\\S+\\.go) -->\n```go\n(.*?)```")
+	found := 0
+	for _, page := range pages {
+		for _, m := range quote.FindAllStringSubmatch(read(t, page), -1) {
+			found++
+			if !strings.Contains(read(t, filepath.FromSlash(m[1])), m[2]) {
+				t.Errorf("%s: not in %s:\n%s", page, m[1], m[2])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page quotes code")
+	}
+}

@@ -9,14 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// A third party's adapter is proved by one test. Here the adapter is respdriver, which needs no client library.
+// One test proves an adapter. Here it is respdriver, which needs no client library.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestConformance(t *testing.T)
 		conformance.Run(t, conformance.Harness{
 			Dial: func(_ conformance.TB, target conformance.Target) (driver.Driver, error) {
 				return respdriver.New(respdriver.Config{
-					Addrs: target.Addrs, Cluster: target.Kind == conformance.Cluster, MasterName: target.MasterName,
-					Username: target.Username, Password: target.Password, TLS: target.TLS,
+					Addrs:      target.Addrs,
+					Cluster:    target.Kind == conformance.Cluster,
+					MasterName: target.MasterName,
+					Username:   target.Username,
+					Password:   target.Password,
+					TLS:        target.TLS,
 				}), nil
 			},
 		})

@@ -1,0 +1,63 @@
+package respdriver
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/resp"
+)
+
+// node is where commands are sent.
+type node struct {
+	addr   string
+	asking bool // send ASKING first
+}
+
+// addrOf returns the address of the node that has keys, as far as it is known. It is empty if the
+// Sentinels know it.
+func (d *Driver) addrOf(keys []string) string {
+	if d.cfg.MasterName != "" {
+		return ""
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(keys) > 0 {
+		if addr, known := d.slots[redistest.Slot(keys[0])]; known {
+			return addr
+		}
+	}
+	return d.cfg.Addrs[d.next%len(d.cfg.Addrs)]
+}
+
+// redirect returns the node that a MOVED or ASK reply names, and remembers that of a MOVED.
+func (d *Driver) redirect(reply resp.Error) (to node, redirected bool) {
+	code, rest, _ := strings.Cut(string(reply), " ")
+	slot, addr, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(slot)
+	switch {
+	case !d.cfg.Cluster || err != nil:
+		return node{}, false
+	case code == "ASK":
+		return node{addr: addr, asking: true}, true
+	case code == "MOVED":
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.slots[n] = addr
+		return node{addr: addr}, true
+	default:
+		return node{}, false
+	}
+}
+
+// forget drops what is known about a node of a cluster that did not answer: others may have taken
+// over its slots.
+func (d *Driver) forget(addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.slots, func(_ int, to string) bool { return to == addr })
+	if d.cfg.Cluster && addr == d.cfg.Addrs[d.next%len(d.cfg.Addrs)] {
+		d.next++
+	}
+}

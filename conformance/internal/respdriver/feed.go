@@ -1,0 +1,53 @@
+package respdriver
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+)
+
+// open connects a feed for the Hub.
+func (d *Driver) open(ctx context.Context) (adapter.Feed, error) {
+	if d.cfg.MasterName != "" {
+		c, err := d.dialMaster(ctx)
+		return feed{c}, err
+	}
+	c, err := d.dial(ctx, d.cfg.Addrs[0])
+	return feed{c}, err
+}
+
+// feed implements adapter.Feed. Close is that of the connection.
+type feed struct{ *resp.Conn }
+
+// Subscribe implements adapter.Feed.
+func (f feed) Subscribe(channel string) error { return f.Send("SUBSCRIBE", channel) }
+
+// Unsubscribe implements adapter.Feed.
+func (f feed) Unsubscribe(channel string) error { return f.Send("UNSUBSCRIBE", channel) }
+
+// Next implements adapter.Feed.
+func (f feed) Next() (adapter.Event, error) {
+	for {
+		v, err := f.Receive()
+		if err != nil {
+			return adapter.Event{}, err
+		}
+		if text, refused := v.Any().(resp.Error); refused {
+			err := adapter.NewServerError(string(text), text)
+			return adapter.Event{Kind: adapter.Refused, Err: err}, nil
+		}
+		words := v.Args()
+		if len(words) != 3 {
+			continue
+		}
+		switch words[0] {
+		case "subscribe":
+			return adapter.Event{Kind: adapter.Subscribed, Channel: words[1]}, nil
+		case "unsubscribe":
+			return adapter.Event{Kind: adapter.Unsubscribed, Channel: words[1]}, nil
+		case "message":
+			return adapter.Event{Kind: adapter.Message, Channel: words[1]}, nil
+		}
+	}
+}
