@@ -1,0 +1,27 @@
+package keylock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
+)
+
+// The strategy of the Example passes the cases for locks.
+func TestExampleConforms(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, conformance.Harness{
+		Name: "the example over goredis",
+		Dial: clients.Goredis,
+		New: func(drv driver.Driver) (locker.Locker, error) {
+			return newExclusive(drv, keylock.Config{AttemptTimeout: 500 * time.Millisecond})
+		},
+		Can:       conformance.Capabilities{Hash: true},
+		On:        []conformance.Kind{conformance.Miniredis, conformance.Single},
+		LocksOnly: true,
+	})
+}
