@@ -20,12 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// inspectable tells what the strategy below the watchdog stores.
-type inspectable struct {
-	locker.Locker
-	locker.Inspector
-}
-
 // TestConformance runs the suite through the whole chain, everything recorded: tracing, metrics, logging, then retry where a
 // case waits, the watchdog and the lock. Middleware changes no contract.
 func TestConformance(t *testing.T) {
@@ -50,7 +44,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return inspectable{locker.Must(watchdog.New(watchdog.Config{}))(l), l}, nil
+					return locker.Must(watchdog.New(watchdog.Config{}))(l), nil
 				},
 				Around:    around,
 				Can:       conformance.Capabilities{Renews: true},

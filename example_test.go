@@ -11,11 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
-	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 func Example() {
@@ -62,9 +60,7 @@ func Example_quorum() {
 		nodes[i] = locker.Must(single.New(drv, single.Config{}))
 	}
 	quorum := locker.Must(redlock.New(nodes, redlock.Config{}))
-	waiting := locker.Must(retry.New(retry.Config{}))
-	renewing := locker.Must(watchdog.New(watchdog.Config{}))
-	l := locker.Chain(quorum, waiting, renewing)
+	l := locker.Must(holdfast.Wrap(quorum, holdfast.Config{}))
 
 	servers[0].Close()
 	servers[3].Close()

@@ -1,11 +1,15 @@
-// Package holdfast gives distributed locks on Redis and Valkey: the chain that most programs want, in one call.
+// Package holdfast provides distributed locks on Redis and Valkey: the chain that most programs want,
+// in one call.
 //
-// [New] puts strategies/single (one key per lock, SET NX PX), strategies/watchdog (renewing for as long as the lock is held)
-// and middleware/retry (waiting, woken by releases) over a driver. For another strategy, client or middleware, put the parts
-// together with [locker.Chain]; see package locker for what a lock guarantees and what it does not.
+// [New] puts strategies/single (one key per lock, SET NX PX), strategies/watchdog (renews the lock for
+// as long as it is held) and middleware/retry (waits, and is woken by releases) over a driver. [Wrap]
+// does the same for any other strategy. Further middleware is added with [locker.Chain]. Package
+// locker says what a lock guarantees and what it does not.
 package holdfast
 
 import (
+	"fmt"
+
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -15,22 +19,37 @@ import (
 
 // Config configures the chain. The zero Config works.
 type Config struct {
-	// Single configures the lock: prefix, TTL, timeouts. Default: no prefix, 30 s.
+	// Single configures the strategy of New: prefix, TTL, timeouts. Default: no prefix, 30 s.
 	Single single.Config
-	// Watchdog configures the renewing. Default: at a third of the TTL, until the release.
+	// Watchdog configures the renewals. Default: at a third of the TTL, until the release.
 	Watchdog watchdog.Config
 	// Retry configures the waiting. Default: until the ctx of the acquire ends.
 	Retry retry.Config
 }
 
-// New returns a Locker over drv that waits for its turn and renews what it has. A Lock that is never released is renewed for
-// as long as the process lives: use [locker.Do], or bound it by watchdog.Config.MaxHold. The Locker is safe for concurrent use
-// and needs no closing; close drv when no lock is needed any more. Errors: locker.ErrInvalid;
-// errors.ErrUnsupported for a Single.MinReplicas that drv cannot wait for.
+// New returns a Locker over drv that waits for its turn and renews its locks. A Lock that is never
+// released is renewed for as long as the process lives: use [locker.Do], or bound it by
+// watchdog.Config.MaxHold. The Locker is safe for concurrent use and needs no closing; close drv when
+// no lock is needed any more. Errors: locker.ErrInvalid; errors.ErrUnsupported if drv cannot wait for
+// replicas, as Single.MinReplicas asks.
 func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 	strategy, err := single.New(drv, cfg.Single)
 	if err != nil {
 		return nil, err
+	}
+	cfg.Single = single.Config{}
+	return Wrap(strategy, cfg)
+}
+
+// Wrap returns a Locker that waits and renews like that of [New], over any strategy: a quorum
+// (strategies/redlock), readers and writers (strategies/rwhash), or one of your own. The strategy is
+// configured already, so cfg.Single must be zero. Errors: locker.ErrInvalid.
+func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
+	switch {
+	case strategy == nil:
+		return nil, driver.Invalid("holdfast.Wrap strategy", "nil", "a Locker")
+	case cfg.Single != single.Config{}:
+		return nil, driver.Invalid("holdfast.Wrap Config.Single", fmt.Sprintf("%+v", cfg.Single), "the zero Config; it configures the strategy of New")
 	}
 	renewing, err := watchdog.New(cfg.Watchdog)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
@@ -99,6 +100,47 @@ func TestNewRenews(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestWrap checks that the chain is the same over any strategy, and that Inspect reaches through it.
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := locker.Must(holdfast.Wrap(lockertest.New(), holdfast.Config{}))
+		err := locker.Do(t.Context(), l, locker.Request{Name: "n", Owner: "me"}, func(ctx context.Context, _ *locker.Lock) error {
+			time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
+			if state, err := locker.Inspect(ctx, l, "n"); err != nil || state.Owner != "me" {
+				t.Errorf("%+v, %v", state, err)
+			}
+			_, err := l.Acquire(ctx, locker.Request{Name: "n", Owner: "other", MaxWait: time.Second})
+			if !errors.Is(err, locker.ErrMaxWait) || !errors.Is(err, locker.ErrNotAcquired) {
+				t.Errorf("another waited: %v", err)
+			}
+			return context.Cause(ctx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWrapRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		what     string
+		strategy locker.Locker
+		cfg      holdfast.Config
+	}{
+		{"no strategy", nil, holdfast.Config{}},
+		{"the configuration of another strategy", lockertest.New(), holdfast.Config{Single: single.Config{TTL: time.Second}}},
+		{"a bad watchdog", lockertest.New(), holdfast.Config{Watchdog: watchdog.Config{MaxRenewals: -1}}},
+		{"a bad retry", lockertest.New(), holdfast.Config{Retry: retry.Config{MaxAttempts: -1}}},
+	}
+	for _, tt := range tests {
+		if l, err := holdfast.Wrap(tt.strategy, tt.cfg); !errors.Is(err, locker.ErrInvalid) || l != nil {
+			t.Errorf("%s: got %v, %v; want ErrInvalid", tt.what, l, err)
+		}
+	}
 }
 
 // onWaiting closes waiting at the first wait.

@@ -307,7 +307,7 @@ func foreignValueIsNoClock(t *caseT) {
 
 func inspectTellsTheHolder(t *caseT) {
 	l, name := t.direct(), t.key()
-	in, ok := undress(l).(locker.Inspector)
+	in, ok := locker.As[locker.Inspector](undress(l))
 	if !ok {
 		t.Fatalf("%T is no locker.Inspector", l)
 	}

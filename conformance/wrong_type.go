@@ -85,7 +85,7 @@ func otherTypeIsAnError(t *caseT) {
 func hugeValueIsNotRead(t *caseT) {
 	l, name := t.direct(), t.key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
-	inspects, _ := undress(l).(locker.Inspector)
+	inspects, _ := locker.As[locker.Inspector](undress(l))
 	const size, times = 16 << 20, 5
 	for _, key := range []string{name, fenceKey(name)} {
 		t.do(key, "DEL", key)

@@ -2,23 +2,50 @@ package locker
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// State is what is known of a name at the server, at the moment of asking.
+// State is what the server stores under a name, at the moment of asking.
 type State struct {
 	Held bool
-	// Owner and Note are the holder's; empty unless what is stored is exactly of our form.
+	// Owner and Note are the holder's. They are empty unless the stored value has exactly our form.
 	Owner, Note string
 	Mode        Mode
 	// Holds is the number of live holds.
 	Holds int
-	// Left is the time until the lease ends unless renewed. Zero: it has no end, as foreign data may.
+	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data may.
 	Left time.Duration
 }
 
-// Inspector is implemented by strategies that keep state in Redis. It tells what is stored now; by the time the answer is
-// read, it may have changed. It is for people and tests, not for deciding who may write.
+// Inspector is implemented by strategies that keep state in Redis. [Inspect] finds it behind
+// middleware.
 type Inspector interface {
 	Inspect(ctx context.Context, name string) (State, error)
+}
+
+// Inspect returns what the server stores under name, by the first [Inspector] among l and the Lockers
+// that it wraps. The answer may be outdated by the time it is read: it is for people and tests, not
+// for deciding who may write.
+//
+// Errors, in an [OpError]: ErrInvalid, errors.ErrUnsupported if there is no Inspector, the client's.
+func Inspect(ctx context.Context, l Locker, name string) (State, error) {
+	err := validateName(name)
+	switch {
+	case ctx == nil:
+		err = driver.Invalid("Inspect ctx", "nil", "a context; context.Background() where there is none")
+	case l == nil:
+		err = driver.Invalid("Inspect locker", "nil", "a Locker")
+	}
+	if err != nil {
+		return State{}, opError("inspect", name, err)
+	}
+	in, ok := As[Inspector](l)
+	if !ok {
+		return State{}, opError("inspect", name, errors.ErrUnsupported)
+	}
+	state, err := in.Inspect(ctx, name)
+	return state, opError("inspect", name, err)
 }

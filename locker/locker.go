@@ -35,6 +35,23 @@ type Func func(context.Context, Request) (*Lock, error)
 // Acquire calls f.
 func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return f(ctx, req) }
 
+// As returns the first T among l and the Lockers that it wraps. A Locker that wraps another one says so
+// by a method Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a [Func] hides
+// what it wraps.
+func As[T any](l Locker) (found T, ok bool) {
+	for l != nil {
+		if found, ok = l.(T); ok {
+			return found, true
+		}
+		wrapper, wraps := l.(interface{ Unwrap() Locker })
+		if !wraps {
+			break
+		}
+		l = wrapper.Unwrap()
+	}
+	return found, false
+}
+
 // Middleware puts something around a Locker: waiting, tracing, renewing.
 type Middleware func(Locker) Locker
 

@@ -49,6 +49,9 @@ type logged struct {
 	*log
 }
 
+// Unwrap returns the Locker that is observed.
+func (l *logged) Unwrap() locker.Locker { return l.inner }
+
 // Acquire implements locker.Locker.
 func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
 	if err := observe.CheckArguments(ctx, "logging", l.inner, req); err != nil {

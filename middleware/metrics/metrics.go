@@ -58,6 +58,9 @@ type measured struct {
 	*meter
 }
 
+// Unwrap returns the Locker that is observed.
+func (m *measured) Unwrap() locker.Locker { return m.inner }
+
 // Acquire implements locker.Locker.
 func (m *measured) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
 	if err := observe.CheckArguments(ctx, "metrics", m.inner, req); err != nil {

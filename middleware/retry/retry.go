@@ -19,6 +19,9 @@ type retrier struct {
 	queues *queues
 }
 
+// Unwrap returns the Locker that waits around.
+func (r *retrier) Unwrap() locker.Locker { return r.inner }
+
 // Acquire implements locker.Locker.
 func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	if err := r.check(ctx, req); err != nil {
@@ -259,7 +262,7 @@ func (a *acquisition) server(known outcome) string {
 	if known.held != nil && !known.held.Channel.IsZero() {
 		return known.held.Channel.Info().Address
 	}
-	if sourced, ok := a.inner.(lease.Sourced); ok {
+	if sourced, ok := locker.As[lease.Sourced](a.inner); ok {
 		return sourced.Source().Address
 	}
 	return ""

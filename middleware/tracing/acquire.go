@@ -19,6 +19,9 @@ type traced struct {
 	*tracer
 }
 
+// Unwrap returns the Locker that is observed.
+func (t *traced) Unwrap() locker.Locker { return t.inner }
+
 // Acquire implements locker.Locker.
 func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	if err := observe.CheckArguments(ctx, "tracing", t.inner, req); err != nil {

@@ -90,7 +90,7 @@ func (p *nodeLock) Unwrap() lease.Lease { return p.Lease }
 func (p *nodeLock) Source() (source locktrace.Source) {
 	var err error
 	defer recovered(&err)
-	if s, ok := p.Lease.(lease.Sourced); ok {
+	if s, ok := lease.Find[lease.Sourced](p.Lease); ok {
 		source = s.Source()
 	}
 	return source

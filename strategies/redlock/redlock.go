@@ -49,7 +49,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	shared := &quorumHealth{size: len(nodes)}
 	for i, inner := range nodes {
 		n := &quorumNode{inner: inner, index: i, quorum: shared}
-		if s, ok := inner.(lease.Sourced); ok {
+		if s, ok := locker.As[lease.Sourced](inner); ok {
 			n.stated = s.Source()
 		}
 		if len(cfg.Names) > 0 {

@@ -12,12 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// inspectable tells what the strategy below the watchdog stores.
-type inspectable struct {
-	locker.Locker
-	locker.Inspector
-}
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, client := range clients.Cover(t, "watchdog") {
@@ -35,7 +29,7 @@ func TestConformance(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return inspectable{dog(l), l}, nil
+					return dog(l), nil
 				},
 				Can:       conformance.Capabilities{Renews: true},
 				On:        client.On,

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // watcher is a Locker whose locks are watched.
@@ -29,13 +28,8 @@ func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	return lock, err
 }
 
-// Source implements lease.Sourced.
-func (w *watcher) Source() locktrace.Source {
-	if s, ok := w.inner.(lease.Sourced); ok {
-		return s.Source()
-	}
-	return locktrace.Source{}
-}
+// Unwrap returns the Locker whose locks are renewed.
+func (w *watcher) Unwrap() locker.Locker { return w.inner }
 
 // watch begins to renew lock. One that never ends needs no renewals; one without a Lease or a TTL, as a test double may
 // return, can have none.
