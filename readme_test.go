@@ -74,7 +74,7 @@ func inExample(t *testing.T, code string) {
 // The packages that the commands in README.md run are there, in the modules where they are run.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
-	commands := regexp.MustCompile("go run (?:-C (\\S+) )?(\\.\\S*)").FindAllStringSubmatch(read(t, "README.md"), -1)
+	commands := regexp.MustCompile(`go run (?:-C (\S+) )?(\.\S*)`).FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(commands) < 2 {
 		t.Errorf("README.md runs %q", commands)
 	}

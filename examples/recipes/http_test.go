@@ -59,7 +59,8 @@ func Example_http409Or503() {
 	mux.Handle("POST /invoices/{id}/charge", charge(l, func(context.Context, string) error { return nil }))
 	post := func() int {
 		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/invoices/42/charge", http.NoBody))
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/invoices/42/charge", http.NoBody)
+		mux.ServeHTTP(w, r)
 		return w.Code
 	}
 

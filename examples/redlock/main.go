@@ -108,8 +108,8 @@ func connect(ctx context.Context, url string) (*node, error) {
 		n.stop = func() error { server.Close(); return nil }
 	}
 	n.close = func() {
-		drv.Close()
-		client.Close()
+		_ = drv.Close()
+		_ = client.Close()
 		if server != nil {
 			server.Close()
 		}

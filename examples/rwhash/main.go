@@ -58,7 +58,7 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	conn.Close() // back into the pool
+	_ = conn.Close() // back into the pool
 	drv, err := redigo.New(pool)
 	if err != nil {
 		return err
