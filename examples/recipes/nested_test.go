@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
-	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // accounts locks an account in each of its methods, which may call one another.
@@ -36,7 +35,7 @@ func Example_nestedCalls() {
 	b := connect()
 	defer b.close()
 	strategy := locker.Must(reentrant.New(b.driver, reentrant.Config{}))
-	a := accounts{locker.Chain(strategy, locker.Must(retry.New(retry.Config{})), locker.Must(watchdog.New(watchdog.Config{})))}
+	a := accounts{locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))}
 	fmt.Println("error:", a.transfer(context.Background()))
 	// Output:
 	// book debit

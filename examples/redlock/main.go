@@ -20,8 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -126,7 +126,10 @@ func settle(ctx context.Context, nodes []*node) error {
 	if err != nil {
 		return err
 	}
-	waiting := locker.Chain(quorum, locker.Must(retry.New(retry.Config{}))) // around the quorum, not around its nodes
+	waiting, err := holdfast.Wrap(quorum, holdfast.Config{}) // around the quorum, not around its nodes
+	if err != nil {
+		return err
+	}
 	req := locker.Request{Name: "settlement", Owner: "night", TTL: 10 * time.Second, MaxWait: 5 * time.Second, Fenced: true}
 
 	night, err := waiting.Acquire(ctx, req)
