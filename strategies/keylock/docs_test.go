@@ -1,0 +1,27 @@
+package keylock_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPageShowsTheExample checks that docs/writing-a-strategy.md shows the Example's scripts.
+func TestPageShowsTheExample(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/writing-a-strategy.md")
+	wantNone(t, err)
+	source, err := os.ReadFile("example_test.go")
+	wantNone(t, err)
+	example := strings.Join(strings.Fields(string(source)), " ")
+	blocks := strings.Split(string(page), "```lua\n")[1:]
+	if len(blocks) == 0 {
+		t.Error("the page shows no script")
+	}
+	for _, block := range blocks {
+		script, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(example, strings.Join(strings.Fields(script), " ")) {
+			t.Errorf("the Example has no such script:\n%s", script)
+		}
+	}
+}
