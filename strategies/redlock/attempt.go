@@ -145,14 +145,15 @@ func (a *quorumAttempt) slotsToAsk() (asked []*slot) {
 }
 
 // requestFor returns what a node is asked for.
-func (a *quorumAttempt) requestFor(s *slot) locker.Request {
-	req := a.req
-	if a.tokens != nil {
-		g := req.Resume.Grant()
-		g.Token = a.tokens[s.node.index]
-		req.Resume = locker.NewHandle(g)
+func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
+	if a.tokens == nil {
+		return &a.req
 	}
-	return req
+	req := a.req
+	g := req.Resume.Grant()
+	g.Token = a.tokens[s.node.index]
+	req.Resume = locker.NewHandle(g)
+	return &req
 }
 
 // mayAsk reports whether a node may be asked now, and counts the call if so. If the attempt cannot

@@ -20,7 +20,7 @@ func asLongAgain(took, timeout time.Duration) time.Duration {
 
 // outcome returns what a node did for an attempt so far: nil if it gave its lock, errUnanswered if
 // it has not answered, or why it did not.
-func (v quorumView) outcome(n nodeView) error {
+func (v *quorumView) outcome(n *nodeView) error {
 	switch {
 	case n.queued:
 		return errStalled

@@ -42,7 +42,7 @@ func TestOutcomeOfNode(t *testing.T) {
 	} {
 		v := viewOf()
 		v.fenced, v.fence = tt.fence > 0, tt.fence
-		if got := v.outcome(tt.node); !errors.Is(got, tt.want) {
+		if got := v.outcome(&tt.node); !errors.Is(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -24,7 +24,7 @@ func (a *quorumAttempt) tryDecide() {
 }
 
 // succeed ends the attempt with the lock, if there is enough left of the lease. The mutex is held.
-func (a *quorumAttempt) succeed(v quorumView) bool {
+func (a *quorumAttempt) succeed(v *quorumView) bool {
 	deadline, _ := v.end()
 	need := a.cfg.minValidity(a.req.TTL)
 	if left := remaining(deadline, v.now); !deadline.IsZero() && left < need {
@@ -71,7 +71,7 @@ func (a *quorumAttempt) verdict() (err error, mayChange bool) { //nolint:revive 
 func (a *quorumAttempt) answers() *nodeAnswers {
 	t, v := &nodeAnswers{}, a.view()
 	for i, n := range a.nodes {
-		err := v.outcome(v.nodes[i])
+		err := v.outcome(&v.nodes[i])
 		t.add(n, err, refuses(err, a.tokens != nil))
 	}
 	return t

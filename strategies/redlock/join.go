@@ -11,7 +11,7 @@ import (
 // ask acquires at one node. What it gives joins the lock or, if that is not held by then, is
 // released. earlier are the leftovers from before the request; mayAsk reports whether the node may
 // be asked now, and counts the call if so.
-func (h *heldLock) ask(ctx context.Context, s *slot, req locker.Request, earlier []*quorumState, mayAsk func() bool) {
+func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, earlier []*quorumState, mayAsk func() bool) {
 	grantedUntil := time.Now().Add(req.TTL)
 	p, err := h.acquireAt(ctx, s, req, earlier, mayAsk)
 	h.attempt.dropEnded()
@@ -38,16 +38,16 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req locker.Request, earlier
 // acquireAt acquires at one node. If a call of an earlier hold may have refused it, it asks once more
 // when that has ended.
 func (h *heldLock) acquireAt(
-	ctx context.Context, s *slot, req locker.Request, earlier []*quorumState, mayAsk func() bool,
+	ctx context.Context, s *slot, req *locker.Request, earlier []*quorumState, mayAsk func() bool,
 ) (*nodeLock, error) {
 	left := leftoversAt(earlier, s.node.index)
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {
-		lock, err = s.node.acquire(ctx, req, h.timeout)
+		lock, err = s.node.acquire(ctx, *req, h.timeout)
 	}
 	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) && mayAsk() {
-		lock, err = s.node.acquire(ctx, req, h.timeout) // what refused it has ended
+		lock, err = s.node.acquire(ctx, *req, h.timeout) // what refused it has ended
 	}
 	return newNodeLock(h, s, req, lock, err)
 }
@@ -94,12 +94,12 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 		if renewed {
 			s.askedAt = time.Now()
 		}
-		h.restoreAt(s, req, earlier)
+		h.restoreAt(s, &req, earlier)
 	}
 }
 
 // restoreAt asks one node, in the background. The mutex is held.
-func (h *heldLock) restoreAt(s *slot, req locker.Request, earlier []*quorumState) {
+func (h *heldLock) restoreAt(s *slot, req *locker.Request, earlier []*quorumState) {
 	s.asking = true
 	s.setBehind(true)
 	ctx, stop := lease.WithoutWaiting(h.ctx), func() {} // a lock that is held does not wait

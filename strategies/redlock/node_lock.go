@@ -33,7 +33,7 @@ type nodeLock struct {
 
 // newNodeLock makes the nodeLock of what the slot's node returned for req. What is no lock of the
 // mode that was asked for counts as the node's failure.
-func newNodeLock(h *heldLock, s *slot, req locker.Request, lock *locker.Lock, err error) (*nodeLock, error) {
+func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, err error) (*nodeLock, error) {
 	switch {
 	case err != nil:
 		return nil, err

@@ -39,7 +39,7 @@ type quorumView struct {
 }
 
 // isLive reports whether a node lock has not expired, and is as exclusive as the lock is.
-func (v quorumView) isLive(n nodeView) bool {
+func (v *quorumView) isLive(n *nodeView) bool {
 	if !n.held || v.mode == locker.Exclusive && !n.exclusive {
 		return false
 	}
@@ -48,18 +48,19 @@ func (v quorumView) isLive(n nodeView) bool {
 
 // counts reports whether a node counts toward the quorum: its lock is live, and its counter cannot
 // fall behind the lock's fencing token.
-func (v quorumView) counts(n nodeView) bool {
+func (v *quorumView) counts(n *nodeView) bool {
 	return v.isLive(n) && (!v.fenced || v.fence > 0 && n.fence >= v.fence)
 }
 
 // mayCount reports whether a node that does not count may soon.
-func (v quorumView) mayCount(n nodeView) bool {
+func (v *quorumView) mayCount(n *nodeView) bool {
 	return n.asking || n.err == nil && v.isLive(n) && !v.counts(n)
 }
 
 // counting returns how many nodes count toward the quorum, and how many others soon may.
-func (v quorumView) counting() (now, soon int) {
-	for _, n := range v.nodes {
+func (v *quorumView) counting() (now, soon int) {
+	for i := range v.nodes {
+		n := &v.nodes[i]
 		switch {
 		case v.counts(n):
 			now++
@@ -75,14 +76,15 @@ var never = time.Unix(1<<40, 0)
 
 // end returns when the quorum ends: the Deadline of the quorum-th latest node that counts. Zero:
 // never. ok reports whether there is a quorum.
-func (v quorumView) end() (end time.Time, ok bool) { return v.endWith(false) }
+func (v *quorumView) end() (end time.Time, ok bool) { return v.endWith(false) }
 
 // endWith is end. If doubt is set, nodes that may soon count do so for an AttemptTimeout from when
 // they were asked.
-func (v quorumView) endWith(doubt bool) (end time.Time, ok bool) {
+func (v *quorumView) endWith(doubt bool) (end time.Time, ok bool) {
 	var buf [9]time.Time
 	all := buf[:0]
-	for _, n := range v.nodes {
+	for i := range v.nodes {
+		n := &v.nodes[i]
 		switch {
 		case v.counts(n) && n.deadline.IsZero():
 			all = append(all, never)
@@ -105,9 +107,10 @@ func (v quorumView) endWith(doubt bool) (end time.Time, ok bool) {
 // lossTime returns when the lock is lost unless something changes. ok is false if it is lost now:
 // too few nodes count or may soon, or so many may have been taken over by a resume that the hold
 // may be another's, wherever it was restored.
-func (v quorumView) lossTime() (end time.Time, ok bool) {
+func (v *quorumView) lossTime() (end time.Time, ok bool) {
 	taken := 0
-	for _, n := range v.nodes {
+	for i := range v.nodes {
+		n := &v.nodes[i]
 		if n.takenOver || !n.expired.IsZero() {
 			taken++
 		}
@@ -119,27 +122,28 @@ func (v quorumView) lossTime() (end time.Time, ok bool) {
 }
 
 // isLost reports whether the quorum of a lock that is held has ended.
-func (v quorumView) isLost() bool {
+func (v *quorumView) isLost() bool {
 	end, ok := v.lossTime()
 	return !ok || !end.IsZero() && remaining(end, v.now) <= 0
 }
 
 // hasQuorum reports whether a quorum of nodes counts.
-func (v quorumView) hasQuorum() bool {
+func (v *quorumView) hasQuorum() bool {
 	counting, _ := v.counting()
 	return counting >= v.needed
 }
 
 // lasts reports whether there is a quorum until deadline. Zero: for ever.
-func (v quorumView) lasts(deadline time.Time) bool {
+func (v *quorumView) lasts(deadline time.Time) bool {
 	end, ok := v.end()
 	return ok && reaches(end, deadline)
 }
 
 // highestLive returns the highest fencing token of the nodes whose locks are live, and how many
 // nodes those are.
-func (v quorumView) highestLive() (fence int64, live int) {
-	for _, n := range v.nodes {
+func (v *quorumView) highestLive() (fence int64, live int) {
+	for i := range v.nodes {
+		n := &v.nodes[i]
 		if v.isLive(n) {
 			live++
 			fence = max(fence, n.fence)
@@ -149,8 +153,9 @@ func (v quorumView) highestLive() (fence int64, live int) {
 }
 
 // highestExclusive returns the highest fencing token of the exclusive node locks.
-func (v quorumView) highestExclusive() (fence int64) {
-	for _, n := range v.nodes {
+func (v *quorumView) highestExclusive() (fence int64) {
+	for i := range v.nodes {
+		n := &v.nodes[i]
 		if n.held && n.exclusive {
 			fence = max(fence, n.fence)
 		}

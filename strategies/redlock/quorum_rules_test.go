@@ -14,8 +14,8 @@ func at(d time.Duration) time.Time { return viewed.Add(d) }
 var viewed = time.Now()
 
 // viewOf returns a view of an exclusive lock with a quorum of two and a timeout of a second.
-func viewOf(nodes ...nodeView) quorumView {
-	return quorumView{nodes: nodes, needed: 2, timeout: time.Second, now: viewed}
+func viewOf(nodes ...nodeView) *quorumView {
+	return &quorumView{nodes: nodes, needed: 2, timeout: time.Second, now: viewed}
 }
 
 // until is a node that counts for d.
@@ -51,13 +51,13 @@ func TestNodeCountsTowardQuorum(t *testing.T) {
 	} {
 		v := viewOf()
 		v.mode, v.fenced, v.fence = tt.mode, tt.fenced, tt.fence
-		if got := v.isLive(tt.node); got != tt.live {
+		if got := v.isLive(&tt.node); got != tt.live {
 			t.Errorf("%s: live is %v, want %v", tt.name, got, tt.live)
 		}
-		if got := v.counts(tt.node); got != tt.counts {
+		if got := v.counts(&tt.node); got != tt.counts {
 			t.Errorf("%s: counts is %v, want %v", tt.name, got, tt.counts)
 		}
-		if got := v.mayCount(tt.node); got != tt.mayCount {
+		if got := v.mayCount(&tt.node); got != tt.mayCount {
 			t.Errorf("%s: may count is %v, want %v", tt.name, got, tt.mayCount)
 		}
 	}

@@ -8,8 +8,9 @@ import (
 
 // renewedSince returns how many nodes that count have granted a renewal sent at began or later.
 // Answers to an earlier renewal do not count for this one.
-func (v quorumView) renewedSince(began time.Time) (n int) {
-	for _, node := range v.nodes {
+func (v *quorumView) renewedSince(began time.Time) (n int) {
+	for i := range v.nodes {
+		node := &v.nodes[i]
 		if v.counts(node) && !node.renewed.Before(began) {
 			n++
 		}
@@ -19,9 +20,10 @@ func (v quorumView) renewedSince(began time.Time) (n int) {
 
 // noneTookOver reports whether a renewal that began at began, and succeeded, proves that no other
 // client resumed the hold: fewer than a quorum of the nodes may have been taken over.
-func (v quorumView) noneTookOver(began time.Time) bool {
+func (v *quorumView) noneTookOver(began time.Time) bool {
 	doubtful := 0
-	for _, n := range v.nodes {
+	for i := range v.nodes {
+		n := &v.nodes[i]
 		if n.takenOver || !n.expired.IsZero() || n.held && n.named && n.renewed.Before(began) {
 			doubtful++
 		}

@@ -27,16 +27,15 @@ type slot struct {
 	expired   time.Time // when what a Handle names ended by the local clock: it may have been taken over before; zero: it did not
 }
 
-// view is what the rules look at. The mutex is held.
-func (s *slot) view() nodeView {
-	n := nodeView{
+// view sets n to what the rules look at. The mutex is held.
+func (s *slot) view(n *nodeView) {
+	*n = nodeView{
 		asking: s.asking, queued: s.queued, askedAt: s.askedAt, err: s.err, takenOver: s.takenOver, expired: s.expired,
 	}
 	if p := s.held; p != nil {
 		n.held, n.exclusive, n.named, n.fence = true, p.mode.exclusive, p.named, p.fence
 		n.deadline, n.renewed = p.lock.Deadline(), p.renewed
 	}
-	return n
 }
 
 // setBehind says whether nobody waits for the acquire that is in flight. The mutex is held.

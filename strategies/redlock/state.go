@@ -46,6 +46,7 @@ type quorumState struct {
 	deadline       time.Time    // of the quorum, as last promised
 	lock           *locker.Lock // nil until there is one
 	alarm          *time.Timer  // runs if the quorum ends before deadline
+	viewed         quorumView   // see view: it is used again, since a cycle takes twenty
 	unreportedLoss error        // unlock ends the Lock with it
 }
 
@@ -62,14 +63,16 @@ func (s *quorumState) unlock() {
 	}
 }
 
-// view returns what the rules look at. The mutex is held.
-func (s *quorumState) view() quorumView {
-	v := quorumView{
-		nodes: make([]nodeView, len(s.slots)), needed: s.quorum, mode: s.mode,
-		fenced: s.fenceKnown != nil, fence: s.fence, timeout: s.timeout, now: time.Now(),
+// view returns what the rules look at, until the next view. The mutex is held.
+func (s *quorumState) view() *quorumView {
+	v := &s.viewed
+	if v.nodes == nil {
+		v.nodes = make([]nodeView, len(s.slots))
+		v.needed, v.fenced, v.timeout = s.quorum, s.fenceKnown != nil, s.timeout
 	}
+	v.mode, v.fence, v.now = s.mode, s.fence, time.Now()
 	for i := range s.slots {
-		v.nodes[i] = s.slots[i].view()
+		s.slots[i].view(&v.nodes[i])
 	}
 	return v
 }
@@ -204,7 +207,7 @@ func (s *quorumState) lossError() error {
 	var failing []*NodeError
 	v := s.view()
 	for i, node := range s.nodes {
-		if v.counts(v.nodes[i]) {
+		if v.counts(&v.nodes[i]) {
 			n++
 		} else if cause := node.failure(); cause != nil {
 			failing = append(failing, node.error(cause))
