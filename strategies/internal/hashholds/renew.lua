@@ -1,7 +1,8 @@
--- Extends the lease of a hold. Never shortens it, never brings it back. Writes whenever it answers 1, also where nothing
--- changes: a WAIT behind it then speaks for all that was written before. Needs holds and open.
+-- Extends the lease of a hold. It never shortens one and never brings one back. It writes whenever
+-- it replies 1, even if nothing changes: a WAIT behind it then speaks for all earlier writes. It
+-- needs renew_fence, holds, open.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  the hold's token
 -- ARGV[2]  TTL of the hold, ms
 -- ARGV[3]  TTL of the counter, ms
@@ -11,11 +12,11 @@ if other then
   return other.err and other or 0
 end
 local value = lock and redis.call('HGET', KEYS[1], ARGV[1])
-local till = till_of(value)
+local till = parse_end(value)
 if not till or till <= lock.now then
   return 0
 end
-unbounded(lock)
-keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])), string.match(value, '^%d+(.*)$'))
+allow_writes(lock)
+write_hold(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])), string.match(value, '^%d+(.*)$'))
 renew_fence(KEYS[2], ARGV[3])
 return 1

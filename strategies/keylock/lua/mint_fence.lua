@@ -1,6 +1,6 @@
 -- next_fence(key) returns the next fencing token in decimal, max(last + 1, the server's time in
--- microseconds), and the last one, nil if there is none. If the key holds no such number, it returns
--- nil and a text that says what it holds. It writes nothing. It needs read.
+-- microseconds), and the last one, nil if there is none. If the key holds no such number, it
+-- returns nil and a text that says what it holds. It writes nothing. It needs read.
 --
 -- Numbers are doubles in Lua: exact up to 2^53, which microseconds reach in the year 2255.
 local function next_fence(key)
@@ -34,7 +34,8 @@ local function store_fence(key, fence, last, ttl)
 end
 
 -- mint_fence(key, ttl) stores the next fencing token and returns it. It returns '0' if key is nil:
--- the hold is not fenced. If the key holds no counter, it returns nil and a text, and writes nothing.
+-- the hold is not fenced. If the key holds no counter, it returns nil and a text, and writes
+-- nothing.
 local function mint_fence(key, ttl)
   if not key then
     return '0'

@@ -1,17 +1,18 @@
--- Acquires, enters again, or finds that an earlier send of the same acquire did. Needs next_fence, store_fence, holds, open.
+-- Acquires, acquires again for the same owner, or finds that an earlier send of the same acquire
+-- did. Needs next_fence, store_fence, holds, open.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  the hold's token
 -- ARGV[2]  TTL of the hold, ms
 -- ARGV[3]  TTL of the counter, ms
 -- ARGV[4]  owner
 -- ARGV[5]  note; may be empty
--- reply    {1, fence}             taken by this call
---          {2, fence}             ours since an earlier call
+-- reply    {1, fence}             acquired by this call
+--          {2, fence}             acquired by an earlier send of this call
 --          {0, owner, note, ms}   held: by whom, and until its last hold ends
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
---          fence is a decimal string, '0' when not fenced
+--          fence is a decimal string, '0' if the hold is not fenced
 local lock, other = open(KEYS[1])
 if other then
   return other
@@ -19,17 +20,17 @@ end
 local found
 if lock then
   local theirs = lock.owner ~= ARGV[4]
-  found = holder(lock, theirs)
-  if broken or ends(lock, ARGV[1]) and broken then
+  found = find_holder(lock, theirs)
+  if broken or hold_end(lock, ARGV[1]) and broken then
     return unknown
   end
   if theirs and found.token then
-    settle(lock, found)
+    store_found(lock, found)
     return {0, shown(lock.owner), shown(lock.note), found.till - lock.now}
   end
 end
-local tenure = found and found.token -- goes on
-if tenure and ends(lock, ARGV[1]) then
+local tenure = found and found.token -- the owner holds already
+if tenure and hold_end(lock, ARGV[1]) then
   return {2, KEYS[2] and lock.fence or '0'}
 end
 local fence, last = '0', nil
@@ -43,7 +44,7 @@ if KEYS[2] then
 end
 
 if tenure then
-  keep(lock, ARGV[1], lock.now + tonumber(ARGV[2]))
+  write_hold(lock, ARGV[1], lock.now + tonumber(ARGV[2]))
   if KEYS[2] and not lock.fence then
     redis.call('HSET', KEYS[1], 'fence', fence)
   end
@@ -52,7 +53,7 @@ if tenure then
 end
 
 local till = clock() + tonumber(ARGV[2])
-local fields = {'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], text(till)}
+local fields = {'kind', 'reentrant', 'owner', ARGV[4], 'last', ARGV[1], ARGV[1], format_ms(till)}
 if ARGV[5] ~= '' then
   fields[#fields + 1] = 'note'
   fields[#fields + 1] = ARGV[5]
@@ -61,4 +62,4 @@ if KEYS[2] then
   fields[#fields + 1] = 'fence'
   fields[#fields + 1] = fence
 end
-return begin(lock, KEYS[1], fields, till) or {1, fence}
+return write_lock(lock, KEYS[1], fields, till) or {1, fence}

@@ -1,5 +1,5 @@
--- The common case of acquire: a free name, no fence. It comes before all else so that it is cheap: the functions that the
--- other cases need are not even made. KEYS, ARGV and reply are acquire's.
+-- The common case of acquire: a free name, no fence. It comes first to be cheap: the functions of
+-- the other cases are not even made. KEYS, ARGV and reply are those of acquire.
 if not KEYS[2] and redis.call('EXISTS', KEYS[1]) == 0 then
   local time = redis.call('TIME')
   local till = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])

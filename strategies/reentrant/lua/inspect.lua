@@ -1,6 +1,7 @@
--- Reads who holds. Needs holds and open.
+-- Reads who holds. Needs holds, open.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, ms, holds, 0}   until the last of its live holds ends, and how many they are
+-- reply    {1, owner, note, ms, holds, 0}   until the last of its live holds ends, and how many there
+--                                           are; 0: exclusive
 --          {0}                              free
 --          {-2, text}                       the key holds something else: text
 local lock, other = open(KEYS[1])
@@ -11,7 +12,7 @@ local n, latest = 0, 0
 if lock then
   local fields = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
-    local till = #fields[i] == 22 and till_of(fields[i + 1]) or 0
+    local till = #fields[i] == 22 and parse_end(fields[i + 1]) or 0
     if till > lock.now then
       n, latest = n + 1, math.max(latest, till)
     end

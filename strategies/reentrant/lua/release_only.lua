@@ -1,5 +1,5 @@
--- The common case of release: the only hold there is, live or not. It comes before all else so that it is cheap: the
--- functions that the other cases need are not even made. KEYS, ARGV and reply are release's.
+-- The common case of release: the only hold there is, live or not. It comes first to be cheap: the
+-- functions of the other cases are not even made. KEYS, ARGV and reply are those of release.
 do
   local f = redis.pcall('HMGET', KEYS[1], 'kind', 'owner', 'last', ARGV[1], 'note', 'fence', 'rough')
   if f[1] == 'reentrant' and f[2] and f[3] == ARGV[1] and f[4] and #f[4] <= 15 and string.match(f[4], '^%d+$') then

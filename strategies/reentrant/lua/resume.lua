@@ -1,13 +1,14 @@
--- Takes a hold over: replaces its token by a fresh one. Never shortens the lease. Needs next_fence, store_fence, holds, open.
+-- Takes a hold over: replaces its token by a new one. It never shortens the lease. Needs
+-- next_fence, store_fence, holds, open.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  the new token
 -- ARGV[2]  TTL of the hold, ms
 -- ARGV[3]  TTL of the counter, ms
 -- ARGV[4]  the token to replace
 -- ARGV[5]  owner; not used
--- ARGV[6]  the lock's note from now on; empty: as it is
--- reply    {1, fence}   taken over by this call; where fenced, with a fencing token minted anew
+-- ARGV[6]  the lock's note from now on; empty: unchanged
+-- reply    {1, fence}   taken over by this call; if fenced, with a new fencing token
 --          {2, fence}   taken over by an earlier send of this call
 --          {0}          the hold is gone
 --          {-1, text}   the counter holds something else: text
@@ -16,10 +17,10 @@ local lock, other = open(KEYS[1])
 if other then
   return other.err and other or {0}
 end
-if lock and ends(lock, ARGV[1]) and not broken then
+if lock and hold_end(lock, ARGV[1]) and not broken then
   return {2, KEYS[2] and lock.fence or '0'}
 end
-local till = lock and live(lock, ARGV[4])
+local till = lock and live_end(lock, ARGV[4])
 if broken then
   return unknown
 end
@@ -35,7 +36,7 @@ if KEYS[2] then
   store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
-keep(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])))
+write_hold(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])))
 if lock.last == ARGV[4] then
   redis.call('HSET', KEYS[1], 'last', ARGV[1])
 end

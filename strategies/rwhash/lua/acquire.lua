@@ -1,42 +1,44 @@
--- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence, store_fence, holds, lock, turns.
+-- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence, store_fence,
+-- holds, lock, turns.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  the hold's token
 -- ARGV[2]  TTL of the hold, ms
 -- ARGV[3]  TTL of the counter, ms
 -- ARGV[4]  owner
 -- ARGV[5]  note; may be empty
 -- ARGV[6]  'exclusive' or 'shared'
--- ARGV[7]  for how long the caller has waited, ms; -1: it does not wait
--- ARGV[8]  names the one who waits; empty before its first refusal
--- ARGV[9]  for how long more it waits at most, ms; empty: without end
--- ARGV[10] for how long at a time writers who wait keep new readers out, ms
--- reply    {1, fence, 0}          taken by this call
---          {2, fence, 0}          ours since an earlier call
+-- ARGV[7]  how long the caller has waited, ms; -1: it does not wait
+-- ARGV[8]  the ID of the waiter; empty before its first refusal
+-- ARGV[9]  how much longer it waits at most, ms; empty: without end
+-- ARGV[10] how long at a time waiting writers keep new readers out, ms
+-- reply    {1, fence, 0}          acquired by this call
+--          {2, fence, 0}          acquired by an earlier send of this call
 --          {0, owner, note, left, again}
 --                                 refused: the holder, what is left of its lease, ms (-1: it is a
 --                                 waiting writer or reader without a lease), and the latest next
 --                                 attempt, ms
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
---          fence is a decimal string, '0' when not fenced
+--          fence is a decimal string, '0' if the hold is not fenced
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other
 end
-if lock and till_of(lock.own) and not broken then
-  return {2, current(KEYS[2]), 0}
+if lock and parse_end(lock.own) and not broken then
+  return {2, current_fence(KEYS[2]), 0}
 end
 local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[10])
 
--- left(till) is how long to wait for what ends at till.
-local function left(till)
+-- time_left(till) returns how long to wait for something that ends at till.
+local function time_left(till)
   return waits and math.min(till - lock.now, back) or till - lock.now
 end
 
-local function by_intent(who, till)
+-- refuse_by_intent(who, till) is the refusal that names a waiter: 'w', 'r' or 'h' (see lock.lua).
+local function refuse_by_intent(who, till)
   local names = redis.call('HMGET', KEYS[1], who .. 'owner', who .. 'note')
-  return {0, shown(names[1]), shown(names[2]), -1, left(till)}
+  return {0, shown(names[1]), shown(names[2]), -1, time_left(till)}
 end
 
 local refusal, found, since, passed_over
@@ -44,28 +46,28 @@ if lock then
   lock.life = math.min(life, tonumber(ARGV[9]) or life)
   since = lock.now - math.max(tonumber(ARGV[7]), 0)
   if lock.over and lock.rwant > lock.now and lock.over + bound > lock.now then
-    lock.turn = lock.over + bound -- a writer whose lease ended passed it on
+    lock.turn = lock.over + bound -- a writer expired, which begins the readers' turn
   end
   if shared then
     local till = math.min(lock.wwant, lock.bar + bound)
     if lock.writer then
-      refusal = because(lock, 0, {token = lock.writer, till = lock.held})
-      refusal[5] = left(lock.held)
+      refusal = refuse_by(lock, 0, {token = lock.writer, till = lock.held})
+      refusal[5] = time_left(lock.held)
     elseif lock.bar <= lock.now and lock.now < till then -- a bar begins with the end of a turn
-      refusal = by_intent('w', till)
+      refusal = refuse_by_intent('w', till)
     end
   else
-    found = holder(lock, false)
+    found = find_holder(lock, false)
     if found.token then
-      refusal = because(lock, 0, found)
+      refusal = refuse_by(lock, 0, found)
       refusal[5] = refusal[4]
-      if not lock.writer or ARGV[8] ~= '' then -- else it leaves nothing that lapses
-        refusal[5] = left(found.till)
+      if not lock.writer or ARGV[8] ~= '' then -- else it leaves no intent, which would lapse
+        refusal[5] = time_left(found.till)
       end
-    elseif awaited(lock) then
-      refusal = by_intent('r', math.min(lock.turn, lock.rwant))
+    elseif readers_turn(lock) then
+      refusal = refuse_by_intent('r', math.min(lock.turn, lock.rwant))
     elseif lock.hwant > lock.now and lock.heir ~= ARGV[8] and since >= lock.hsince then
-      refusal, passed_over = by_intent('h', lock.hwant), true
+      refusal, passed_over = refuse_by_intent('h', lock.hwant), true
     end
   end
 end
@@ -77,16 +79,16 @@ if broken then
 end
 if refusal then
   if waits and lock.gone then
-    pass(lock, lock.over or 0, bound)
+    start_readers_turn(lock, lock.over or 0, bound)
   end
   if waits and (shared or not lock.writer and not passed_over) then
-    want(lock, shared, ARGV[4], ARGV[5], bound)
+    store_intent(lock, shared, ARGV[4], ARGV[5], bound)
   end
   if waits and not shared and ARGV[8] ~= '' then
-    claim(lock, ARGV[8], since, ARGV[4], ARGV[5])
+    claim_next(lock, ARGV[8], since, ARGV[4], ARGV[5])
   end
   if found and found.token then
-    settle(lock, found) -- last: it may end the key, where the hold has ended meanwhile
+    store_found(lock, found) -- last: it may end the key if the hold has expired meanwhile
   end
   return refusal
 end
@@ -103,26 +105,26 @@ if KEYS[2] then
   store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
-local hold = value('0', ARGV[4], ARGV[5])
+local hold = format_value('0', ARGV[4], ARGV[5])
 if lock and shared then
   if lock.gone then
-    pass(lock, lock.over or 0, bound)
+    start_readers_turn(lock, lock.over or 0, bound)
     redis.call('HDEL', KEYS[1], lock.gone)
   end
-  enter(lock, bound)
-  keep(lock, ARGV[1], lock.now + tonumber(ARGV[2]), hold)
+  reader_enters(lock, bound)
+  write_hold(lock, ARGV[1], lock.now + tonumber(ARGV[2]), hold)
   sweep(lock)
   return {1, fence, 0}
 end
 
 local till = clock() + tonumber(ARGV[2])
-local fields, kept = {'kind', 'rwhash', 'last', ARGV[1], ARGV[1], text(till) .. hold}, till
+local fields, kept = {'kind', 'rwhash', 'last', ARGV[1], ARGV[1], format_ms(till) .. hold}, till
 if not shared then
   fields[7], fields[8] = 'writer', ARGV[1]
 end
 
--- carry(needed, ...) keeps fields of the lock that are needed until then.
-local function carry(needed, ...)
+-- carry_over(needed, ...) keeps fields of the lock, which are needed until then.
+local function carry_over(needed, ...)
   local values = redis.call('HMGET', KEYS[1], ...)
   for i = 1, #values do
     if values[i] then
@@ -135,14 +137,14 @@ end
 
 if lock then
   if lock.rwant > lock.now then
-    carry(lock.rwant, 'rwant', 'rowner', 'rnote')
+    carry_over(lock.rwant, 'rwant', 'rowner', 'rnote')
   end
   if lock.ample > 0 then
-    carry(0, 'ample')
+    carry_over(0, 'ample')
   end
   if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
-    carry(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
+    carry_over(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
   end
 end
 -- Dead holds and the intents of writers go.
-return begin(lock, KEYS[1], fields, kept) or {1, fence, 0}
+return write_lock(lock, KEYS[1], fields, kept) or {1, fence, 0}

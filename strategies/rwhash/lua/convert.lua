@@ -1,39 +1,40 @@
--- Turns a hold into one of the other mode. To shared always, and those who wait are told; to exclusive only where nobody else
--- holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock, turns.
+-- Converts a hold to the other mode. To shared always, which is published; to exclusive only if
+-- nobody else holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock, turns.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  the hold's token
 -- ARGV[2]  'exclusive' or 'shared'
 -- ARGV[3]  the conversion's number, counted by the holder
 -- ARGV[4]  the channel to publish on
 -- ARGV[5]  TTL of the counter, ms
--- ARGV[6]  for how long the readers have their turn after a writer, ms
--- reply    {1, fence}             done by this call, or nothing to do; to exclusive and fenced with the writer's fencing token,
---                                 minted anew where a reader became the writer, else '0'
+-- ARGV[6]  how long the readers have their turn after a writer, ms
+-- reply    {1, fence}             done by this call, or nothing to do; to exclusive and fenced: the
+--                                 writer's fencing token, a new one if a reader became the writer;
+--                                 else '0'
 --          {2, fence}             done by an earlier send of this call
 --          {0}                    not held
---          {3, owner, note, ms}   refused: who else holds, and for how long; empty and -1 where it was an earlier send of this
---                                 call that was refused
---          {4}                    a conversion with a higher number was there before
+--          {3, owner, note, ms}   refused: who else holds, and for how long; empty and -1 if an
+--                                 earlier send of this call was refused
+--          {4}                    a conversion with a higher number came before
 --          {-1, text}             the counter holds something else: text
---          {-2, text}             the key holds something else besides: text
+--          {-2, text}             the key also holds something else: text
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or {0}
 end
-local till = lock and till_of(lock.own)
+local till = lock and parse_end(lock.own)
 if not till or till <= lock.now then
   return {0}
 end
-local number, owner, note = parts(lock.own)
+local number, owner, note = parse_value(lock.own)
 local shared, mine, refusal = ARGV[2] == 'shared', lock.writer == ARGV[1], nil
 if tonumber(number) > tonumber(ARGV[3]) then
   return {4}
 end
 
--- token(minted) returns the writer's fencing token, minted where it is to be or where the counter is gone; nil and what is
--- there where that is no counter.
-local function token(minted)
+-- writer_fence(minted) returns the writer's fencing token: a new one with minted, or if the counter
+-- is gone. It returns nil and a text if the key holds no counter.
+local function writer_fence(minted)
   if not KEYS[2] then
     return '0'
   end
@@ -48,22 +49,22 @@ local function token(minted)
   return fence
 end
 
-local again = tonumber(number) == tonumber(ARGV[3]) -- executed before: what it came to shows in the mode
+local again = tonumber(number) == tonumber(ARGV[3]) -- executed before: the mode shows the outcome
 if again and mine == shared then
   return {3, '', '', -1}
 end
 local fence, wrong, found = '0', nil, nil
 if not shared and not mine then
-  found = holder(lock, false, ARGV[1])
+  found = find_holder(lock, false, ARGV[1])
   if found.token then
-    refusal = because(lock, 3, found)
+    refusal = refuse_by(lock, 3, found)
   end
 end
 if broken then
   return unknown
 end
 if not shared and not refusal then
-  fence, wrong = token(not mine)
+  fence, wrong = writer_fence(not mine)
   if not fence then
     return {-1, wrong}
   end
@@ -72,20 +73,21 @@ if again then
   return {2, fence}
 end
 
--- The number is stored whatever the outcome: a send of this conversion that arrives later is to change nothing.
-unbounded(lock)
-redis.call('HSET', KEYS[1], ARGV[1], text(till) .. value(ARGV[3], owner, note))
+-- The number is stored even if the conversion is refused: another send of it that arrives later
+-- then changes nothing.
+allow_writes(lock)
+redis.call('HSET', KEYS[1], ARGV[1], format_ms(till) .. format_value(ARGV[3], owner, note))
 if refusal then
   return refusal
 end
 if shared and mine then
-  pass(lock, lock.now, tonumber(ARGV[6]))
+  start_readers_turn(lock, lock.now, tonumber(ARGV[6]))
   redis.pcall('PUBLISH', ARGV[4], '')
 elseif not shared and not mine then
   redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
   redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'last', ARGV[1])
-  purge(lock, found.dead)
+  remove_dead(lock, found.dead)
   lock.needed = math.max(lock.rwant, lock.hwant)
-  expire(lock, till)
+  set_expiry(lock, till)
 end
 return {1, fence}

@@ -1,7 +1,7 @@
 -- Reads who holds. Needs holds, lock.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, ms, holds, mode}   of the live hold that ends last: whose, and until when; how many are live; 1 for
---                                              shared, 0 for exclusive
+-- reply    {1, owner, note, ms, holds, mode}   the live hold that ends last: whose, and until when;
+--                                              how many are live; 1 if they are shared, else 0
 --          {0}                                 free
 --          {-2, text}                          the key holds something else: text
 local lock, other = open(KEYS[1])
@@ -12,7 +12,7 @@ local n, latest, names = 0, 0, nil
 if lock then
   local fields = redis.call('HGETALL', KEYS[1])
   for i = 1, #fields, 2 do
-    local till = #fields[i] == 22 and till_of(fields[i + 1]) or 0
+    local till = #fields[i] == 22 and parse_end(fields[i + 1]) or 0
     if till > lock.now then
       n = n + 1
       if till > latest then
@@ -27,5 +27,5 @@ end
 if n == 0 then
   return {0}
 end
-local _, owner, note = parts(names)
+local _, owner, note = parse_value(names)
 return {1, shown(owner), shown(note), latest - lock.now, n, lock.writer and 0 or 1}

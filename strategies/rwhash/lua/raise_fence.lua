@@ -1,17 +1,18 @@
--- Raises the fence counter to at least a given token, while a hold lasts, a reader's too. Needs next_fence, store_fence, holds, lock.
+-- Raises the fence counter to at least a given token, while a hold lasts, a reader's too. Needs
+-- next_fence, store_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  the hold's token
 -- ARGV[2]  the fencing token to raise it to, decimal
 -- ARGV[3]  TTL of the counter, ms
--- reply    {1, fence}   the counter as it stands now
+-- reply    {1, fence}   the counter as it is now
 --          {0}          not held
 --          {-1, text}   the counter holds something else: text
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or {0}
 end
-local till = lock and till_of(lock.own)
+local till = lock and parse_end(lock.own)
 if not till or till <= lock.now then
   return {0}
 end

@@ -1,5 +1,6 @@
--- The common case of release: the only hold there is, live or not, and nobody who waits has left anything. It comes before all
--- else so that it is cheap: the functions that the other cases need are not even made. KEYS, ARGV and reply are release's.
+-- The common case of release: the only hold there is, live or not, and no intent of a waiter. It
+-- comes first to be cheap: the functions of the other cases are not even made. KEYS, ARGV and reply
+-- are those of release.
 do
   local f = redis.pcall('HMGET', KEYS[1], 'kind', 'last', ARGV[1], 'writer')
   local till = f[3] and string.match(f[3], '^(%d+) %d+ %d+:')

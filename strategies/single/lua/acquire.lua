@@ -1,14 +1,14 @@
 -- Acquires, or finds that an earlier send of the same acquire did. Needs read, most, next_fence.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  our value
 -- ARGV[2]  TTL of the lock, ms
 -- ARGV[3]  TTL of the counter, ms
--- reply    {1, fence}        taken by this call
---          {2, fence}        ours since an earlier call
---          {0, value, ms}    held: what is stored, '' for what is too long to be ours, and its PTTL
+-- reply    {1, fence}        acquired by this call
+--          {2, fence}        acquired by an earlier send of this call
+--          {0, value, ms}    held: what is stored, '' if it is too long to be ours, and its PTTL
 --          {-1, text}        the counter holds something else: text
---          fence is a decimal string, '0' when not fenced
+--          fence is a decimal string, '0' if the hold is not fenced
 local found = read(KEYS[1], most)
 if type(found) == 'table' then
   return found

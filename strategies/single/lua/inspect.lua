@@ -1,7 +1,8 @@
--- Reads what is stored. Needs read, most.
+-- Reads who holds. Needs read, most.
 -- KEYS[1]  the lock
--- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL
---          {0}                     free
+-- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL; one
+--                                 hold, exclusive
+--          {0}                    free
 local held = read(KEYS[1], most)
 if type(held) == 'table' then
   return held

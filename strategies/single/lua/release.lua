@@ -1,8 +1,9 @@
--- Releases a hold: compare, delete, tell those who wait. A publish that is refused changes nothing. Needs read.
+-- Releases a hold: compares, deletes and publishes. A PUBLISH that is refused changes nothing.
+-- Needs read.
 -- KEYS[1]  the lock
 -- ARGV[1]  our value
 -- ARGV[2]  the channel to publish on; empty: none
--- reply    1 deleted, 0 not ours
+-- reply    1 released, 0 not ours
 local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held

@@ -1,7 +1,8 @@
--- Extends the lease of a hold. Never shortens it, never brings it back. Writes whenever it answers 1, also where nothing
--- changes: a WAIT behind it then speaks for all that was written before. Needs read.
+-- Extends the lease of a hold. It never shortens one and never brings one back. It writes whenever
+-- it replies 1, even if nothing changes: a WAIT behind it then speaks for all earlier writes. Needs
+-- read, renew_fence.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  our value
 -- ARGV[2]  TTL of the lock, ms
 -- ARGV[3]  TTL of the counter, ms

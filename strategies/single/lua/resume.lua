@@ -1,6 +1,7 @@
--- Takes a hold over: replaces its value by a fresh one. Never shortens the lease. Needs read, next_fence.
+-- Takes a hold over: replaces its value by a new one. It never shortens the lease. Needs read,
+-- next_fence, store_fence.
 -- KEYS[1]  the lock
--- KEYS[2]  the fence counter; absent: not fenced
+-- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  our new value
 -- ARGV[2]  TTL of the lock, ms
 -- ARGV[3]  TTL of the counter, ms

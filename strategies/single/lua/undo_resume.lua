@@ -1,8 +1,8 @@
--- Undoes a resume that nobody knows of: puts the old value back. The lease stays as it is. Needs read.
+-- Undoes a resume: puts the old value back. The lease stays as it is. Needs read.
 -- KEYS[1]  the lock
 -- ARGV[1]  the value that the resume set
 -- ARGV[2]  the value that it replaced
--- reply    1 undone, 0 there was nothing to undo
+-- reply    1 undone, 0 nothing to undo
 local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
@@ -10,7 +10,7 @@ end
 if held ~= ARGV[1] then
   return 0
 end
--- A server out of memory refuses a script's first write, unless it is one that needs none.
+-- A server out of memory refuses a script's first write unless it needs no memory.
 local left = redis.call('PTTL', KEYS[1])
 if left > 0 then
   redis.call('PEXPIRE', KEYS[1], left)
