@@ -60,8 +60,8 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	return a
 }
 
-// waitingOf returns who waits, and whether anybody does. A quorum asks its nodes without waiting, on
-// behalf of a caller that may wait.
+// waitingOf returns who waits, and whether anybody does. A quorum asks its nodes without waiting,
+// on behalf of a caller that may wait.
 func waitingOf(ctx context.Context, req locker.Request) (w lease.Waiting, waits bool) {
 	w, waits = lease.WaitingFrom(ctx)
 	if !waits {
@@ -202,8 +202,8 @@ func (a *keyAttempt) late() error {
 		locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 }
 
-// describe adds the server to an error that may pass and says nothing about the lock, and the key to
-// WRONGTYPE.
+// describe adds the server to an error that may pass and says nothing about the lock, and the key
+// to WRONGTYPE.
 func (a *keyAttempt) describe(err error) error {
 	switch {
 	case driver.CodeOf(err) == "WRONGTYPE":
@@ -215,8 +215,8 @@ func (a *keyAttempt) describe(err error) error {
 	return locker.NewAttemptError(a.l.drv.Info().Address, time.Since(a.sends.First), err)
 }
 
-// undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it undoes
-// that and returns ErrClosed: the lock could not be renewed or released.
+// undoIfClosing returns err. If the attempt acquired the lock while the driver is closing, it
+// undoes that and returns ErrClosed: the lock could not be renewed or released.
 func (a *keyAttempt) undoIfClosing(err error) error {
 	if err != nil || a.sends.Drainer == nil || !a.sends.Drainer.Closing() {
 		return err

@@ -12,16 +12,16 @@ import (
 
 // Config configures a Locker. The zero Config works.
 type Config struct {
-	// Prefix is put before every name to make the key; at most 1024 bytes. Default: none, the key is
-	// the name.
+	// Prefix is put before every name to make the key; at most 1024 bytes. Default: none, the key
+	// is the name.
 	Prefix string
 	// TTL is for a Request without a TTL: 3 ms to 24 days. Default: 30 s.
 	TTL time.Duration
 	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the lock's
 	// TTL, at most 3 s.
 	AttemptTimeout time.Duration
-	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an upgrade
-	// before it counts. They are asked by WAIT, in the same round trip. Default: 0, none.
+	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an
+	// upgrade before it counts. They are asked by WAIT, in the same round trip. Default: 0, none.
 	MinReplicas int
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.

@@ -65,7 +65,8 @@ func (h *keyHold) giveBack(e ending) {
 	h.cleanUp(sends, e)
 }
 
-// cleanUp ends, in the background, what may be left of the hold, or what sends may still make of it.
+// cleanUp ends, in the background, what may be left of the hold, or what sends may still make of
+// it.
 func (h *keyHold) cleanUp(sends *resolve.Unanswered, e ending) {
 	call := h.endCall(e)
 	resolve.CleanUp(h.l.drv, resolve.Residue{

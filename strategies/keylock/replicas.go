@@ -9,8 +9,8 @@ import (
 )
 
 // Acquires, resumes, renewals and upgrades count once enough replicas have acknowledged them.
-// Releases and downgrades need no acknowledgement: a failover that undoes one keeps others out until
-// the lease ends, and never lets two in. Replicas get writes in the order in which the master
+// Releases and downgrades need no acknowledgement: a failover that undoes one keeps others out
+// until the lease ends, and never lets two in. Replicas get writes in the order in which the master
 // executes them, so that one which has the next holder's acquire has the release before it too. A
 // token that a quorum raises needs none either: the other nodes have it too.
 
@@ -22,8 +22,8 @@ func (h *keyHold) replicated(c *scriptCall) *scriptCall {
 	return c
 }
 
-// sendAcked sends the script with a WAIT behind it. If ctx would end before the replicas' time does,
-// they get half of what is left, so that their shortfall is known.
+// sendAcked sends the script with a WAIT behind it. If ctx would end before the replicas' time
+// does, they get half of what is left, so that their shortfall is known.
 func (c *scriptCall) sendAcked(ctx context.Context) (err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		if left := time.Until(deadline); left <= c.within {
@@ -39,9 +39,9 @@ func (c *scriptCall) shortfall() error {
 }
 
 // acknowledged returns an error unless enough replicas have what call did, in an earlier send if
-// earlier. WAIT speaks for the writes of its own connection. If an earlier send did it, the answered
-// one wrote nothing, and all connected replicas may count although none has it. Then a renewal that
-// changes nothing is written behind it and waited for.
+// earlier. WAIT speaks for the writes of its own connection. If an earlier send did it, the
+// answered one wrote nothing, and all connected replicas may count although none has it. Then a
+// renewal that changes nothing is written behind it and waited for.
 func (h *keyHold) acknowledged(ctx context.Context, call *scriptCall, earlier bool) error {
 	if h.l.cfg.MinReplicas == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 // Spec describes a strategy: its name and its scripts.
 //
 // A hold is named by its value, a string with 128 random bits that is fresh for each acquire. It is
-// compared whole. Without NewValue the value is a token of 22 characters, and Acquire and Resume get
-// the owner and the note as arguments.
+// compared whole. Without NewValue the value is a token of 22 characters, and Acquire and Resume
+// get the owner and the note as arguments.
 //
 // All scripts get the key of the lock as KEYS[1]. Acquire, Resume, Renew, Convert and RaiseFence
 // also get that of the fence counter as KEYS[2] if the hold is fenced. Times are in milliseconds. A
@@ -33,13 +33,15 @@ type Spec struct {
 	// Name is the strategy's name in traces and errors.
 	Name string
 
-	// NewValue and ParseValue, which go together, put the owner and the note into the value. NewValue
-	// makes the value of a new hold. ParseValue returns the owner and the note of a value; both are
-	// empty unless the value is exactly of NewValue's form. Default: the value is a random token.
+	// NewValue and ParseValue, which go together, put the owner and the note into the value.
+	// NewValue makes the value of a new hold. ParseValue returns the owner and the note of a value;
+	// both are empty unless the value is exactly of NewValue's form. Default: the value is a random
+	// token.
 	NewValue   func(owner, note string) string
 	ParseValue func(value string) (owner, note string)
 	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
-	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always Acquire.
+	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always
+	// Acquire.
 	SetNX bool
 	// Shared says that there is a shared mode, and that the scripts order those who wait. Default:
 	// exclusive only; a shared request ends in errors.ErrUnsupported.
@@ -59,8 +61,8 @@ type Spec struct {
 	// again is the time by which to try again, if that is not left. With Convert, the number of the
 	// hold's last conversion follows the fence; it is 0 for a new hold.
 	Acquire *driver.Script
-	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a WAIT
-	// behind it speaks for all that was written before. It extends the fence counter too.
+	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a
+	// WAIT behind it speaks for all that was written before. It extends the fence counter too.
 	//
 	//	ARGV   value, TTL, TTL of the fence counter
 	//	reply  1, 0
@@ -71,8 +73,8 @@ type Spec struct {
 	//	reply  1, 0
 	Release *driver.Script
 
-	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a new
-	// fencing token. Default: locks cannot be resumed.
+	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a
+	// new fencing token. Default: locks cannot be resumed.
 	//
 	//	ARGV   those of Acquire, with the value to replace behind the first three
 	//	reply  {1, fence}, {2, fence}, {0}: that hold is gone, {-1, text}, {-2, text}
@@ -83,15 +85,15 @@ type Spec struct {
 	//	ARGV   the new value, the value that it replaced
 	//	reply  1, 0
 	UndoResume *driver.Script
-	// Convert changes the mode of a hold, and writes whenever it replies 1. The lease stays as it is.
-	// It refuses what comes behind a conversion with a higher number. Default: no conversion.
+	// Convert changes the mode of a hold, and writes whenever it replies 1. The lease stays as it
+	// is. It refuses what comes behind a conversion with a higher number. Default: no conversion.
 	//
 	//	ARGV   value, the mode to change to, the conversion's number, the channel to publish on, TTL of
 	//	       the fence counter
 	//	reply  {1, fence}, {2, fence}, {0}, {3, holder}, {4}, {-1, text}, {-2, text}
 	Convert *driver.Script
-	// RaiseFence raises the fencing token of a hold to at least a given one, which a quorum needs. A
-	// strategy that mints tokens has it. Default: no fencing tokens; a fenced request ends in
+	// RaiseFence raises the fencing token of a hold to at least a given one, which a quorum needs.
+	// A strategy that mints tokens has it. Default: no fencing tokens; a fenced request ends in
 	// errors.ErrUnsupported.
 	//
 	//	ARGV   value, the token in decimal, TTL of the fence counter

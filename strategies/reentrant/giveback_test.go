@@ -19,8 +19,8 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	return err
 }
 
-// A resume that is given back leaves the hold to whom it was taken from, whatever became of the answers, and nobody else
-// notices.
+// A resume that is given back leaves the hold to whom it was taken from, whatever became of the
+// answers, and nobody else notices.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
 	for what, faults := range map[string][]fault{
@@ -70,7 +70,8 @@ func TestGiveBackAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A hold that was resumed again meanwhile stays with whom it is now, also where the first resume is executed once more.
+// A hold that was resumed again meanwhile stays with whom it is now, also where the first resume is
+// executed once more.
 func TestGiveBackOfWhatAnotherTook(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.me(t, locker.Request{TTL: time.Hour})
@@ -103,8 +104,8 @@ func TestResumeExecutedAfterGiveBack(t *testing.T) {
 	})
 }
 
-// A resume that finds nothing, while an earlier send of it may yet be executed, is undone where it is: the hold may have come
-// back meanwhile.
+// A resume that finds nothing, while an earlier send of it may yet be executed, is undone where it
+// is: the hold may have come back meanwhile.
 func TestResumeExecutedAfterNotHeld(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.me(t, locker.Request{TTL: time.Hour})

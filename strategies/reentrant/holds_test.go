@@ -107,7 +107,8 @@ func (b bench) holdsNow(t *testing.T) int {
 	return state.Holds
 }
 
-// A hold whose lease ended is lost to its holder, though the lock lives on, and no renewal brings it back.
+// A hold whose lease ended is lost to its holder, though the lock lives on, and no renewal brings
+// it back.
 func TestDeadHold(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
@@ -204,7 +205,8 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 	})
 }
 
-// Thousands of nested acquisitions work, and as many releases; so do many that are released from the outside.
+// Thousands of nested acquisitions work, and as many releases; so do many that are released from
+// the outside.
 func TestManyHolds(t *testing.T) {
 	t.Parallel()
 	for inwards, n := range map[bool]int{false: effort.Of(1000, 2000, 10_000), true: effort.Of(500, 1000, 1000)} {

@@ -116,7 +116,8 @@ func TestResumeGivenUp(t *testing.T) {
 	}
 }
 
-// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for longer, goes on working.
+// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for
+// longer, goes on working.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{TTL: 300 * time.Millisecond})

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/malformed"
 )
 
-// A field that is not of our form is an error of a key that is not ours, at once, and leaves the key alone.
+// A field that is not of our form is an error of a key that is not ours, at once, and leaves the
+// key alone.
 func TestMalformedFields(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{TTL: time.Hour, Fenced: true})

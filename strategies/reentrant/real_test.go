@@ -20,7 +20,8 @@ import (
 const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsha " +
 	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
 
-// On a real server, by a user who may no more than is said: many holds, of which many die, and others who come by.
+// On a real server, by a user who may no more than is said: many holds, of which many die, and
+// others who come by.
 func TestManyHoldsOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

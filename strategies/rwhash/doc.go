@@ -1,43 +1,52 @@
-// Package rwhash is a lock for many readers or one writer: a hash per name, with a field for every hold. Its one key and the
-// fence counter share a slot, so that it works in a Cluster.
+// Package rwhash is a lock for many readers or one writer: a hash per name, with a field for every
+// hold. Its key and the fence counter share a slot, so that it works in a Cluster.
 //
-// Request.Mode says how to hold: locker.Shared with other readers, or locker.Exclusive (the default) alone. It is not
-// reentrant, neither for readers nor for writers, whoever the owner is: a reader that acquires again has two holds, and one
-// that asks for the exclusive mode beside its own shared hold waits for itself. Use Lock.Upgrade there.
+// Request.Mode says how to hold: locker.Shared with other readers, or locker.Exclusive (the
+// default) alone. The lock is not reentrant, whoever the owner is: a reader that acquires again has
+// two holds, and one that asks for the exclusive mode beside its own shared hold waits for itself.
+// Use Lock.Upgrade there.
 //
 // # What is guaranteed
 //
-//   - Every acquire is a hold of its own, named by a token of 128 random bits, with a lease and a Deadline of its own by the
-//     server's clock. A reader that died keeps a writer out until its own lease ends and no longer, however often others
-//     renew; a release ends its own hold and no other.
-//   - Lock.Downgrade makes a reader of a writer at once, and wakes the readers who wait; no other writer gets in between.
-//     Lock.Upgrade makes the writer of the sole reader. Where others read it is refused at once with an error that matches
-//     ErrNotAcquired and says who, and the hold goes on as a reader's: two who upgrade never wait for each other. It passes
-//     by the writers who wait. Both leave the lease as it is, and change nothing where the lock is held so already.
-//   - A conversion that is sent again is done once, and one that arrives behind a later one of the same Lock changes nothing.
-//     One of unknown outcome (ErrUnknownOutcome) leaves Lock.Mode at Shared, whatever the server did: count on reading alone,
-//     and convert again, to either mode, or release.
-//   - Fencing tokens are minted for writers: at an acquire, at the upgrade of a fenced hold, at a Resume. A fenced reader has
-//     the token of the last writer that had one, also after Resume; where there was none, one that all readers share and the
-//     next writer's exceeds.
-//   - A handle is good for the mode that it was made in: Resume by one from before a conversion is ErrNotHeld.
-//   - What is said in package single of lost answers, clean-up, Release, Resume and Deadline holds here too, for each hold.
+//   - Every acquire is a hold of its own, named by a token of 128 random bits, with a lease and a
+//     Deadline of its own by the server's clock. A reader that died keeps a writer out until its
+//     own lease ends and no longer, however often others renew. A release ends its own hold and no
+//     other.
+//   - Lock.Downgrade makes a writer a reader at once, and wakes the waiting readers; no other
+//     writer gets in between. Lock.Upgrade makes the sole reader the writer. If there are other
+//     readers it is refused at once with an error that matches ErrNotAcquired and names one, and
+//     the hold stays a reader's: two that upgrade never wait for each other. It goes before waiting
+//     writers. Both leave the lease as it is, and change nothing if the lock has that mode already.
+//   - A conversion that is resent is done once, and one that arrives behind a later one of the same
+//     Lock changes nothing. One of unknown outcome (ErrUnknownOutcome) leaves Lock.Mode at Shared,
+//     whatever the server did: rely on reading alone, and convert again, to either mode, or
+//     release.
+//   - Fencing tokens are minted for writers: at an acquire, at the upgrade of a fenced hold, and at
+//     a Resume. A fenced reader has the token of the last writer that had one, also after Resume.
+//     If there was none, it has one that all readers share and that the next writer's exceeds.
+//   - A handle is valid in the mode in which it was made: Resume with one from before a conversion
+//     is ErrNotHeld.
+//   - What package single says of lost replies, clean-up, Release, Resume and Deadline holds here
+//     too, for each hold.
 //
-// # Who comes when
+// # The order of readers and writers
 //
-// A writer that was refused by readers keeps new readers out, for Config.WriterTurn at a time; then new readers get in for
-// as long, though it goes on waiting, and so on. After a writer, by release, downgrade or the end of its lease, the readers
-// come first who were refused meanwhile: all who try within 10 ms of the first of them, and once in a WriterTurn for 500 ms,
-// so that those far away get in too, as long as somebody waits whenever a hold ends: a lock that falls idle forgets, and whoever
-// comes first has it. Of writers who wait by middleware/retry, in any number of processes, the one that has
-// waited longest is next. So waits are bounded for readers and writers, as long as readers hold for less than WriterTurn.
+// A writer that was refused because of readers keeps new readers out, for Config.WriterTurn at a
+// time. Then new readers get in for as long, even if the writer still waits, and so on. After a
+// writer, by release, downgrade or expiry, the readers that were refused meanwhile come first: all
+// that try within 10 ms of the first of them. Once in a WriterTurn they have 500 ms, so that
+// distant ones get in too. This lasts as long as somebody waits whenever a hold ends; a lock that
+// falls idle goes to whoever comes first. Of writers that wait by middleware/retry, in any number
+// of processes, the one that has waited longest is next. So waits are bounded for readers and
+// writers, as long as readers hold for less than WriterTurn.
 //
-// An attempt that is refused leaves an intent for that, which lives for a second, or until ctx's deadline or MaxWait where
-// that is earlier; its refusal says to try again after 400 ms at the latest (ContentionError.RetryAfter), and middleware/retry
-// does. Who stops waiting is out of the way then; until then a lock may be refused that nobody holds, and its key be there.
-// Request.NoWait leaves nothing, nor does the first attempt of a writer that another writer refuses: both are told when the
-// lease ends.
-// Renewals, releases and conversions are never kept from a holder by any of this.
+// An attempt that is refused leaves an intent for that. It expires after a second, or at the
+// deadline of ctx or MaxWait if that is earlier. The refusal says to try again after 400 ms at the
+// latest (ContentionError.RetryAfter), and middleware/retry does. Once a waiter has stopped, its
+// intent can keep a lock that nobody holds refused, and its key there, until it expires.
+// Request.NoWait leaves none, nor does the first attempt of a writer that another writer refuses:
+// both learn when the lease ends. Renewals, releases and conversions are never delayed by any of
+// this.
 //
 // An acquire in either mode, a renewal, a release and a refusal cost the server O(1). They read up
 // to 64 fields when the hold with the latest expiry is gone, and from time to time to remove
@@ -47,14 +56,17 @@
 //
 // # What is not
 //
-// There is no order among readers, nor among writers that retry without middleware/retry. A TTL under 3 ms is refused. It
-// neither waits nor renews: put middleware/retry and strategies/watchdog around it. A failover to a replica that did not get
-// the last writes yet may let a writer in beside others, unless Config.MinReplicas guards against it (see package single). An
-// upgrade that falls short there is one of unknown outcome; a downgrade, like a release, needs no acknowledgement. Other
-// libraries that lock by SET NX find a key of another type, and the other way round.
+// There is no order among readers, nor among writers that retry without middleware/retry. A TTL
+// under 3 ms is refused. The lock neither waits nor renews: put middleware/retry and
+// strategies/watchdog around it. A failover to a replica that does not have the last writes yet may
+// let a writer in beside others, unless Config.MinReplicas guards against it (see package single).
+// An upgrade that falls short there is one of unknown outcome; a downgrade, like a release, needs
+// no acknowledgement. Other libraries that lock with SET NX find a key of another type, and the
+// reverse.
 //
-// Leases count in whole milliseconds of the server's clock, and one may end up to 1 ms before its TTL: of the drift for which a
-// Deadline allows, so much is used up.
+// Leases count in whole milliseconds of the server's clock. One may end up to 1 ms before its TTL;
+// that uses up some of the drift for which a Deadline allows.
 //
-// Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow what package reentrant needs.
+// Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow what package reentrant
+// needs.
 package rwhash

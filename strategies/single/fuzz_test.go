@@ -37,8 +37,8 @@ func (d *slotted) Eval(_ context.Context, _ *driver.Script, _, args []string) (d
 
 func (d *slotted) Info() driver.Info { return driver.Info{} }
 
-// What a holder says of itself is what others are told, whatever it is; and of a value of anybody else's nothing is told: only
-// what is, byte by byte, as ours are.
+// What a holder says of itself is what others are told, whatever it is; and of a value of anybody
+// else's nothing is told: only what is, byte by byte, as ours are.
 func FuzzValues(f *testing.F) {
 	const token = "0123456789abcdefABCDE_"
 	for _, value := range []string{

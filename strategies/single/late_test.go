@@ -124,8 +124,8 @@ func TestResumeGivenUpIsUndone(t *testing.T) {
 	}
 }
 
-// A resume that a quorum gives back is undone: the Lock and the Handle of the hold go on working, whatever became of the
-// answers.
+// A resume that a quorum gives back is undone: the Lock and the Handle of the hold go on working,
+// whatever became of the answers.
 func TestResumeGivenBackIsUndone(t *testing.T) {
 	t.Parallel()
 	for when, faults := range map[string][]fault{"answered": nil, "not answered": {{Lose: true}}, "executed late": {{Late: 10 * time.Second}, {Hang: true}}} {
@@ -155,7 +155,8 @@ func TestResumeGivenBackIsUndone(t *testing.T) {
 	}
 }
 
-// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for longer, goes on working.
+// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for
+// longer, goes on working.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 300 * time.Millisecond})
@@ -257,7 +258,8 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 	})
 }
 
-// What is found at the key tells that the hold is gone, whatever became of an earlier send: the outcome is known.
+// What is found at the key tells that the hold is gone, whatever became of an earlier send: the
+// outcome is known.
 func TestLossIsNoUnknownOutcome(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{})

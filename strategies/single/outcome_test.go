@@ -58,8 +58,8 @@ func match(t *testing.T, err error, want, wantNot []error) {
 	}
 }
 
-// Contract 4: an acquire whose answer was lost is sent again with the same token, and its Deadline counts from the first
-// send if that one was executed, from the later one if not.
+// Contract 4: an acquire whose answer was lost is sent again with the same token, and its Deadline
+// counts from the first send if that one was executed, from the later one if not.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	const ttl, drift = 10 * time.Second, 102 * time.Millisecond
@@ -122,7 +122,8 @@ func TestAcquireGivenUpLeavesNothing(t *testing.T) {
 	}
 }
 
-// Contract 5 for a lock that was won by a later send, then released: the first one may yet be executed.
+// Contract 5 for a lock that was won by a later send, then released: the first one may yet be
+// executed.
 func TestReleaseOutlivesAnOpenSend(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.drv.Then(fault{Late: 10 * time.Second})
@@ -255,7 +256,8 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// Contract 9: a renewal in flight at the Deadline does not bring the lock back, whatever its answer.
+// Contract 9: a renewal in flight at the Deadline does not bring the lock back, whatever its
+// answer.
 func TestRenewAcrossTheDeadline(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 3 * time.Second})
@@ -268,7 +270,8 @@ func TestRenewAcrossTheDeadline(t *testing.T) {
 	})
 }
 
-// Contract 11, with the answer lost: the second send finds its own token, and the fencing token is minted once.
+// Contract 11, with the answer lost: the second send finds its own token, and the fencing token is
+// minted once.
 func TestResumeWhoseAnswerIsLost(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		first := b.acquire(t, locker.Request{TTL: 10 * time.Second, Fenced: true, Owner: "a|b", Note: "n"})

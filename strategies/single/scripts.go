@@ -29,7 +29,7 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-// common is before every script. Its most is the length of the longest value of a hold, in bytes.
+// common goes before every script. Its most is the length of the longest value of a hold, in bytes.
 var common = fmt.Sprintf("local most = %d\n", maxValue) + keylock.ReadLua
 
 var spec = keylock.Spec{

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// newValue is what is stored for a new hold: a fresh token, and "|owner|note", escaped as in a URL query, where either is
-// given.
+// newValue returns the value of a new hold: a fresh token, and "|owner|note", escaped as in a URL
+// query, if either is given.
 func newValue(owner, note string) string {
 	token := lease.NewToken()
 	if owner == "" && note == "" {
@@ -21,7 +21,8 @@ func newValue(owner, note string) string {
 // maxValue is the length of the longest value of a hold: escaping makes three bytes of one.
 const maxValue = lease.TokenLen + len("||") + 2*3*locker.MaxNameLen
 
-// parseValue reads the owner and the note of a value; both are empty unless it is exactly of newValue's form.
+// parseValue returns the owner and the note of a value; both are empty unless it is exactly of
+// newValue's form.
 func parseValue(value string) (owner, note string) {
 	token, rest, more := strings.Cut(value, "|")
 	if len(token) != lease.TokenLen || strings.Trim(token, tokenAlphabet) != "" || !more {

@@ -17,12 +17,12 @@ const (
 	maxCalls = 4
 	// maxSilent bounds those of the lane for residues whose last try got no answer.
 	maxSilent = 2
-	// stall is how long a call counts among maxCalls. Up to maxStalled of a lane may be in flight for
-	// longer, so that a node that has just frozen delays no other.
+	// stall is how long a call counts among maxCalls. Up to maxStalled of a lane may be in flight
+	// for longer, so that a node that has just frozen delays no other.
 	stall      = 50 * time.Millisecond
 	maxStalled = 32
-	// maxResidues bounds the residues of a driver: a further one replaces one that was tried before,
-	// if there is one. See evict.
+	// maxResidues bounds the residues of a driver: a further one replaces one that was tried
+	// before, if there is one. See evict.
 	maxResidues = 1 << 14
 )
 

@@ -128,8 +128,8 @@ func (c setting) Send(ctx context.Context) error {
 
 func (setting) ReadLate(v any) resolve.Verdict { return late{}.ReadLate(v) }
 
-// However much there is to clean up at a driver, it costs few goroutines, few calls at once and few scripts per second, and each
-// residue is looked after.
+// However much there is to clean up at a driver, it costs few goroutines, few calls at once and few
+// scripts per second, and each residue is looked after.
 func TestCleanUpIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, batched := range []bool{true, false} {
@@ -211,8 +211,8 @@ func TestCleanUpBesideSilence(t *testing.T) {
 	})
 }
 
-// Close makes a clean-up try once more and waits for it. A try that was answered may have passed what was sent before, so
-// another one follows.
+// Close makes a clean-up try once more and waits for it. A try that was answered may have passed
+// what was sent before, so another one follows.
 func TestCleanUpEndsWithClose(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -261,7 +261,8 @@ func TestCleanUpEndsWithClose(t *testing.T) {
 	}
 }
 
-// A driver that looks after no background work gets its clean-up all the same, and so does one that cannot be compared.
+// A driver that looks after no background work gets its clean-up all the same, and so does one that
+// cannot be compared.
 func TestCleanUpOfAPlainDriver(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []bool{false, true} {

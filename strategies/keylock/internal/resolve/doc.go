@@ -1,6 +1,6 @@
-// Package resolve finds out what became of commands whose answer did not come, the same way for every strategy and client.
+// Package resolve finds out what became of commands whose reply did not arrive, and cleans up.
 //
-// [Sends] sends a command again while its outcome is unknown. [CleanUp] removes, in the background, what a command of
-// unknown outcome may still bring about: a server that was frozen runs what it received in any order of connections, so
-// that "not there" proves nothing while a send is open.
+// [Sends] resends a command while its outcome is unknown. [CleanUp] removes, in the background,
+// what a command of unknown outcome may still create. A server that was frozen runs what it
+// received in any order of connections, so "not there" proves nothing while a send is open.
 package resolve

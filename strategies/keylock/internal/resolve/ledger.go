@@ -1,6 +1,6 @@
 package resolve
 
-// Verdict is what a late answer shows about the send of an acquire.
+// Verdict is what a late reply shows about the send of an acquire.
 type Verdict uint8
 
 const (

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Each story is what happens to the sends of an acquire, in order: "send" without an answer that can still come, "wait" with
-// one; "late refused", "late won" and "late lost" answers; "found" executed by a later send or a try; a try that finds
-// nothing, "absent".
+// Each story is what happens to the sends of an acquire, in order: "send" without an answer that
+// can still come, "wait" with one; "late refused", "late won" and "late lost" answers; "found"
+// executed by a later send or a try; a try that finds nothing, "absent".
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// TestRefusedRemovals checks that removals of holds known to be there are repeated within the budget
-// while a server refuses them, and that all are removed soon after.
+// TestRefusedRemovals checks that removals of holds known to be there are repeated within the
+// budget while a server refuses them, and that all are removed soon after.
 func TestRefusedRemovals(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{

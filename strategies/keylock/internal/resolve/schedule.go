@@ -7,10 +7,11 @@ const (
 	maxPause = time.Second
 	// maxAgedPause is the longest pause, which tries of an old residue reach.
 	maxAgedPause = 30 * time.Second
-	// lateAnswerWait is how long the first try waits if late answers can still come. They mostly do.
+	// lateAnswerWait is how long the first try waits if late answers can still come. They mostly
+	// do.
 	lateAnswerWait = 20 * time.Millisecond
-	// finalAnswerWait is how long the last try waits, when the driver closes, for what was sent before
-	// it.
+	// finalAnswerWait is how long the last try waits, when the driver closes, for what was sent
+	// before it.
 	finalAnswerWait = 100 * time.Millisecond
 )
 

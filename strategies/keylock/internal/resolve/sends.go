@@ -15,49 +15,53 @@ const (
 	resendMax = 500 * time.Millisecond
 )
 
-// Command sends one command once, within ctx, and keeps its answer. An error is what the driver returned. It must be safe
-// to repeat.
+// Command sends one command once, within ctx, and keeps its reply. It returns the driver's error.
+// It must be safe to resend.
 type Command interface {
 	Send(ctx context.Context) error
 }
 
-// LateReader is implemented by a Command that makes a hold: answers that come too late for Send are read by it.
+// LateReader is implemented by a Command that makes a hold. It reads replies that come too late for
+// Send.
 type LateReader interface {
-	// ReadLate says what v, which the driver returned without an error, means. It may be called at any time, also after Resolve.
+	// ReadLate returns what v means, which the driver returned without an error. It may be called
+	// at any time, also after Resolve.
 	ReadLate(v any) Verdict
 }
 
-// Sends is the sending of one command until its outcome is known. The zero value with Timeout set is ready, for one
-// Resolve.
+// Sends sends one command until its outcome is known. The zero value with Timeout set is ready for
+// one Resolve.
 type Sends struct {
 	// Timeout bounds each send.
 	Timeout time.Duration
-	// Limit bounds the sending as a whole: no send begins later than this after the first. Zero: ctx alone.
+	// Limit bounds the resending: no send begins later than this after the first. Zero: ctx alone.
 	Limit time.Duration
 	// Urgent marks the sends as urgent for the driver ([driver.Bounded.Urgent]).
 	Urgent bool
-	// Patience, where it is not nil, ends the resending in place of ctx, which then bounds only each send.
+	// Patience, if not nil, ends the resending instead of ctx, which then bounds only each send.
 	Patience context.Context //nolint:containedctx // a second context, of the same call
 
-	// Drainer, where it is not nil, ends the resending once its Close has begun.
+	// Drainer, if not nil, ends the resending once its Close has begun.
 	Drainer driver.Drainer
 
-	// N counts the sends, Open those of them whose answer did not come.
+	// N counts the sends, Open those of them whose reply did not arrive.
 	N, Open int
-	// Unanswered is what is known of the open ones, where the command is a LateReader; nil where there were none.
+	// Unanswered is what is known of the open ones if the command is a LateReader; nil if there
+	// were none.
 	Unanswered *Unanswered
 	// First and Last are when the first and the last send began.
 	First, Last time.Time
 
-	bound driver.Bounded // of the first send, embedded to save an allocation
+	bound driver.Bounded // of the first send; here to save an allocation
 }
 
-// Resolve sends cmd, and sends it again as long as a send is open and ctx and Limit allow: after 5 ms
-// doubling to 500 ms. TRYAGAIN (a slot on the move) is passing and is sent again too.
+// Resolve sends cmd, and resends it as long as a send is open and ctx and Limit allow: after 5 ms
+// doubling to 500 ms. It also resends after TRYAGAIN (a slot on the move).
 //
-// The error is nil once a send was answered; the error of the last send, where no send is open; or else one that matches
-// locker.ErrUnknownOutcome, the last send's error, and ctx's where that ended it. What is driver.Interrupted matches
-// locker.ErrUnknownOutcome too, and is not sent again, as after a WAIT that the server will not hear of.
+// The error is nil once a send was answered. If no send is open, it is the error of the last one.
+// Else it matches locker.ErrUnknownOutcome, the last error, and ctx's if that ended the resending.
+// An error that is driver.Interrupted matches locker.ErrUnknownOutcome too and is not resent, nor
+// is one after which the server would refuse WAIT again.
 func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 	patience := s.Patience
 	if patience == nil {
@@ -71,15 +75,15 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 		case driver.Interrupted(err): // half of it may be written; nothing more will be
 			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 		case !driver.NotExecuted(err):
-			s.open(cmd, err)
+			s.addOpen(cmd, err)
 			if driver.WaitRefused(err) {
-				return s.settle(err) // sent again it would only be executed again
+				return s.classify(err) // resent it would only be executed again
 			}
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Transient(err):
 			if errors.Is(err, driver.ErrNotSent) && patience.Err() != nil && errors.Is(err, patience.Err()) {
 				err = driver.NotSent(Ended(patience))
 			}
-			return s.settle(err)
+			return s.classify(err)
 		}
 		delay = min(max(resendMin, 2*delay), resendMax)
 		if s.over(patience, delay) || !wait(patience, delay) || s.over(patience, 0) {
@@ -94,8 +98,8 @@ func (s *Sends) over(patience context.Context, delay time.Duration) bool {
 		s.Drainer != nil && s.Drainer.Closing()
 }
 
-// open counts a send whose answer did not come.
-func (s *Sends) open(cmd Command, err error) {
+// addOpen counts a send whose reply did not arrive.
+func (s *Sends) addOpen(cmd Command, err error) {
 	s.Open++
 	if late, ok := cmd.(LateReader); ok {
 		if s.Unanswered == nil {
@@ -125,15 +129,15 @@ func (s *Sends) send(ctx context.Context, cmd Command) error {
 	return cmd.Send(bound)
 }
 
-// settle gives err its class: unknown where an earlier send is still open.
-func (s *Sends) settle(err error) error {
+// classify wraps err in ErrUnknownOutcome if an earlier send is open.
+func (s *Sends) classify(err error) error {
 	if s.Open == 0 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 }
 
-// giveUp is settle for the end of patience or of the limit.
+// giveUp returns err with its class and, if it was patience that ended, the reason of that.
 func (s *Sends) giveUp(patience context.Context, err error) error {
 	switch ended := Ended(patience); {
 	case ended == nil:
@@ -142,10 +146,10 @@ func (s *Sends) giveUp(patience context.Context, err error) error {
 	default:
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	return s.settle(err)
+	return s.classify(err)
 }
 
-// Ended is ctx's error with its cause, or nil.
+// Ended returns ctx's error with its cause, or nil.
 func Ended(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
@@ -154,7 +158,7 @@ func Ended(ctx context.Context) error {
 	return err
 }
 
-// wait waits for d and tells whether ctx lasted.
+// wait waits for d and reports whether ctx lasted.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
