@@ -10,17 +10,17 @@ import (
 type Case struct {
 	// Name is the name of its subtest, below the kind of server.
 	Name string
-	// Contract is the number of the contract in docs/DESIGN.md that it proves; 0 is the driver's own, 14 the paragraph on
-	// fencing tokens.
+	// Contract is the number of the contract in docs/DESIGN.md that it proves. 0 is the contract of
+	// adapters, 14 the paragraph on fencing tokens.
 	Contract int
 	// Why says in one sentence what would go wrong otherwise.
 	Why string
-	// On are the kinds of servers that it runs on.
+	// On lists the kinds of servers that it runs on.
 	On []Kind
 }
 
-// Cases lists all cases in the order in which they are declared. A Harness runs those that its provider's features and its
-// strategy's capabilities allow.
+// Cases returns all cases in the order of their declaration. A Harness runs those that the features
+// of its adapter and the capabilities of its strategy allow.
 func Cases() []Case {
 	list := make([]Case, 0, len(cases))
 	for _, c := range cases {
@@ -29,16 +29,16 @@ func Cases() []Case {
 	return list
 }
 
-// testCase is a Case with what runs it.
+// testCase is a Case with the function that runs it.
 type testCase struct {
 	name     string
 	contract int
 	why      string
 	on       []Kind
-	own      bool                    // it does things to the server as a whole: real ones are started for it alone
-	quorum   bool                    // on five servers that share nothing
-	leaves   bool                    // keys, that nobody can release at its end, or that what was held back brings then
-	needs    []Feature               // of the provider
+	own      bool                    // it affects the server as a whole: a real one is started for it alone
+	quorum   bool                    // it runs on five independent servers
+	leaves   bool                    // it may leave keys: nobody can release them, or a late command writes them
+	needs    []Feature               // of the adapter
 	can      func(Capabilities) bool // nil: every strategy can
 	run      func(*caseT)
 }
@@ -46,7 +46,7 @@ type testCase struct {
 var (
 	everywhere  = []Kind{Miniredis, Single, Cluster}
 	anywhere    = []Kind{Miniredis, Single, Cluster, Sentinel}
-	proxied     = []Kind{Miniredis, Single} // one address, so that a proxy can stand before it
+	proxied     = []Kind{Miniredis, Single} // one address, so that a proxy can be put in front of it
 	realOne     = []Kind{Single}
 	miniOne     = []Kind{Miniredis}
 	realCluster = []Kind{Cluster}
@@ -61,11 +61,11 @@ var cases = slices.Concat(
 	waitCases, modeCases, convertCases, quorumCases, successionCases, connectCases,
 )
 
-// leavesKeys tells whether what c leaves is no matter: the driver's own cases write what they like, and what a quorum's
-// stragglers bring after the drivers are closed is for its cases to look for before.
+// leavesKeys reports whether c may leave keys. Cases of the adapter's contract write any keys. Late
+// commands of a quorum may write some after the drivers are closed; its cases check that before.
 func (c *testCase) leavesKeys() bool { return c.leaves || c.contract == 0 || c.quorum }
 
-// featureOf is what a provider needs to be dialled at a kind of server.
+// featureOf returns the feature that an adapter needs for a kind of server, if it needs one.
 func featureOf(k Kind) (Feature, bool) {
 	switch k {
 	case Cluster:
@@ -77,12 +77,13 @@ func featureOf(k Kind) (Feature, bool) {
 	}
 }
 
-// many reports whether c starts a set of real servers on kind k, which takes long: -short leaves it out.
+// many reports whether c starts several real servers on kind k. They take long to start, so -short
+// leaves c out.
 func (c *testCase) many(k Kind) bool {
 	return k == Cluster || k == Sentinel || c.quorum && k != Miniredis
 }
 
-// applies tells whether h must pass c on servers of kind k.
+// applies reports whether h must pass c on servers of kind k.
 func (c *testCase) applies(h *Harness, k Kind) bool {
 	if h.On != nil && !slices.Contains(h.On, k) || h.short && c.many(k) {
 		return false
@@ -90,7 +91,7 @@ func (c *testCase) applies(h *Harness, k Kind) bool {
 	if !slices.Contains(c.on, k) || c.can != nil && !c.can(h.Can) || h.LocksOnly && c.contract == 0 {
 		return false
 	}
-	if c.quorum && h.LocksOnly && h.NewQuorum == nil { // proved with the provider
+	if c.quorum && h.LocksOnly && h.NewQuorum == nil { // proved with the adapter
 		return false
 	}
 	if f, needed := featureOf(k); needed && h.lacks(f) {
@@ -99,5 +100,5 @@ func (c *testCase) applies(h *Harness, k Kind) bool {
 	return !slices.ContainsFunc(c.needs, h.lacks)
 }
 
-// script is short for a script of one case.
+// script returns a script for one case.
 func script(source string) *driver.Script { return driver.NewScript(source) }
