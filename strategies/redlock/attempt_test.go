@@ -120,13 +120,13 @@ func TestDeadlineIsTheQuorums(t *testing.T) {
 	})
 }
 
-// What answers after the quorum joins while the lock is held, and is given back aloud where it was
-// released, quietly where the attempt had lost.
-func TestStragglers(t *testing.T) {
+// What answers after the quorum joins while the lock is held, and is released, and wakes waiters if
+// it was released, quietly where the attempt had lost.
+func TestLateNodes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
-		late    time.Duration // the straggler's answer
+		late    time.Duration // the late answer
 		release time.Duration // when the lock is released; 0: never
 		aloud   int
 	}{
@@ -139,7 +139,7 @@ func TestStragglers(t *testing.T) {
 				slow := c.nodes[1]
 				slow.set(func(n *node) { n.delay = tc.late })
 				lock := c.acquire(locker.Request{Owner: "me"})
-				c.heldBy("me", 2, "before the straggler")
+				c.heldBy("me", 2, "before the late node")
 				slow.set(func(n *node) { n.delay = 0 })
 				if tc.release > 0 && tc.release < tc.late {
 					sleep(tc.release)
@@ -147,14 +147,14 @@ func TestStragglers(t *testing.T) {
 					sleep(tc.late - tc.release)
 				} else {
 					sleep(tc.late)
-					c.heldBy("me", 3, "after the straggler")
+					c.heldBy("me", 3, "after the late node")
 					if tc.release > 0 {
 						match(t, lock.Release(t.Context()))
 					}
 				}
 				synctest.Wait()
 				if slow.giving != 0 || slow.woken != tc.aloud {
-					t.Errorf("the straggler was given back quietly %d times, aloud %d times", slow.giving, slow.woken)
+					t.Errorf("the late node was released quietly %d times, aloud %d times", slow.giving, slow.woken)
 				}
 				sleep(2 * ttl)
 				c.free("in the end")
@@ -163,8 +163,8 @@ func TestStragglers(t *testing.T) {
 	}
 }
 
-// A straggler does not outlast the TTL: then it gives up, as the strategy does that cannot know.
-func TestStragglerEnds(t *testing.T) {
+// A late reply does not outlast the TTL: then it gives up, as the strategy does that cannot know.
+func TestLateAcquireEndsWithTheTTL(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[0].freeze()
 		start := time.Now()
@@ -254,7 +254,7 @@ func TestPlainNodesAreReleased(t *testing.T) {
 
 // A losing attempt returns once what it won is given back, so that who ends the process then leaves
 // nothing; a node that hangs meanwhile does not keep it for ever.
-func TestLosingAttemptWaitsForTheGiveBack(t *testing.T) {
+func TestLosingAttemptWaitsForItsCleanUp(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {
 		for i, n := range c.nodes {
 			n.delay = time.Duration(i) * 50 * ms
@@ -302,7 +302,7 @@ func TestOwner(t *testing.T) {
 
 // A refusal names the holder that most nodes name, says when enough nodes can be free, and where
 // its releases are heard of.
-func TestContentionTellsOfTheHolder(t *testing.T) {
+func TestContentionNamesTheHolder(t *testing.T) {
 	inMemory(t, 5, redlock.Config{WakeJitter: time.Second}, func(t *testing.T, c *cluster) {
 		for i, n := range c.nodes {
 			n.delay = time.Duration(i) * ms

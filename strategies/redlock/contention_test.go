@@ -41,7 +41,7 @@ func TestLossWhileRaisingIsNoContention(t *testing.T) {
 }
 
 // The channel is one of the holder that is named, whose release is heard of there.
-func TestContentionIsHeardOfAtItsHolder(t *testing.T) {
+func TestContentionHasAChannelOfItsHolder(t *testing.T) {
 	inMemory(t, 5, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[0].Hold(locker.Request{Name: name, Owner: "loser", TTL: ttl})
 		for _, n := range c.nodes[1:] {

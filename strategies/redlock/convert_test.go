@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A downgrade whose answers come after its ctx has ended leaves every part where it is.
+// A downgrade whose answers come after its ctx has ended leaves every node lock where it is.
 func TestDowngradeThatIsCutOffKeepsTheLock(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})

@@ -16,16 +16,15 @@ import (
 type NodeError struct {
 	// Node is its index among the nodes of New.
 	Node int
-	// Name is its name in the Config, or else the address of its server; empty where neither is
-	// known.
+	// Name is its name in the Config, or else the address of its server; empty if neither is known.
 	Name string
-	// Address is that of its server; empty where it is not known.
+	// Address is the address of its server; empty if that is not known.
 	Address string
 	// Err is why it failed, or that it has not answered.
 	Err error
 }
 
-// Error implements error. It names the server's address once, in Err's text where that has it.
+// Error implements error. It names the server's address once: not before Err, if Err's text has it.
 func (e *NodeError) Error() string {
 	cause := e.Err.Error()
 	var names []string
@@ -47,9 +46,8 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // QuorumError says that the quorum was missed because of nodes that failed, or did not answer. It
 // never matches locker.ErrNotAcquired or locker.ErrNotHeld: those are answers.
 type QuorumError struct {
-	// Done is how many nodes did what they were asked, Refused how many answered that they could
-	// not, as where the lock is held by another or not held any more, of how many, and how many
-	// were Needed.
+	// Of is how many nodes there are, Done how many did what they were asked, Refused how many
+	// answered that the lock is held by another or not held any more, and Needed the quorum.
 	Done, Refused, Of, Needed int
 	// Nodes are the errors of the nodes that failed, did not answer in time, or no longer held the
 	// lock because they had failed before.
@@ -128,7 +126,7 @@ func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 // errUnanswered is the error of a node that has not answered so far.
 var errUnanswered error = &unansweredError{}
 
-// errEnded is the error of a node whose part ended before the quorum was won.
+// errEnded is the error of a node whose lock ended before the quorum was won.
 var errEnded = errors.New("what it gave ended before the quorum was there")
 
 // errOvertaken is the error of a node that had not begun a conversion when the next one began.
@@ -140,7 +138,7 @@ var errShort = errors.New("what it granted ends before the Deadline")
 // errStalled is the error of a node that is not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many calls are without an answer")
 
-// ended is ctx's error with its cause, or nil.
+// ended returns ctx's error with its cause, or nil.
 func ended(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {

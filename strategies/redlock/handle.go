@@ -10,7 +10,7 @@ import (
 // tokenForm marks the token of a quorum and its version.
 const tokenForm = "redlock1."
 
-// wireToken holds bytes, not strings: JSON would mend what is not UTF-8.
+// wireToken holds bytes, not strings: JSON would replace what is not UTF-8.
 type wireToken struct {
 	Nodes [][]byte
 	Note  []byte `json:",omitempty"` // for the nodes where a resumed hold is restored

@@ -54,9 +54,9 @@ func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
 	})
 }
 
-// A renewal that hangs for a part that is gone does not stand in the way of the part that came in
-// its place.
-func TestRestoredPartIsRenewedByItself(t *testing.T) {
+// A renewal that hangs for a node lock that is gone does not stand in the way of the node lock that
+// came in its place.
+func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[0].hook(slow(20*time.Second, "renew"), nil) // one renewal hangs
@@ -79,8 +79,8 @@ func TestRestoredPartIsRenewedByItself(t *testing.T) {
 	})
 }
 
-// A part that has ended before the quorum is there does not count for it.
-func TestPartThatEndsWhileGathering(t *testing.T) {
+// A node lock that has ended before the quorum is there does not count for it.
+func TestNodeLockThatEndsWhileGathering(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[0].hook(nil, nil)
 		c.n[1].hook(slow(100*ms, "acquire"), nil)
@@ -92,7 +92,7 @@ func TestPartThatEndsWhileGathering(t *testing.T) {
 		}()
 		if lock != nil {
 			c.n[2].hook(nil, nil)
-			c.excludes(t, lock, "after a part had ended before the quorum was won")
+			c.excludes(t, lock, "after a node lock had ended before the quorum was won")
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestRenewalKeepsALockWhoseQuorumEnds(t *testing.T) {
 }
 
 // A hold that is lost for certain says so at once, to those who listen.
-func TestCertainLossIsToldAtOnce(t *testing.T) {
+func TestCertainLossIsReportedAtOnce(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
 		c.n[0].Forget(name)
@@ -216,14 +216,14 @@ func TestLockEndsWithTheQuorumsOfItsNodes(t *testing.T) {
 	})
 }
 
-// A part that ended by the local clock may be extended at its node, by a renewal whose answer was
-// lost: it is released, so that the lock can be restored there and nothing stays behind.
-func TestPartWhoseRenewalWasLostIsReleased(t *testing.T) {
+// A node lock that ended by the local clock may be extended at its node, by a renewal whose answer
+// was lost: it is released, so that the lock can be restored there and nothing stays behind.
+func TestNodeLockWhoseRenewalWasLostIsReleased(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
 		c.n[2].hook(nil, fails(errDown, "renew")) // executed, and not answered
 		match(t, lock.Renew(t.Context(), time.Hour))
-		sleep(ttl + time.Second) // node 2's part is over, by all that is known
+		sleep(ttl + time.Second) // the lock of node 2 is over, by all that is known
 		c.n[2].hook(nil, nil)
 		match(t, lock.Renew(t.Context(), time.Hour))
 		synctest.Wait()

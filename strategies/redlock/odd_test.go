@@ -31,7 +31,7 @@ func (o odd) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, err
 }
 
 // A lock that is over, or of another mode, or the zero Lock, does not count for the quorum.
-func TestOddLocksAreNoParts(t *testing.T) {
+func TestOddLocksDoNotCount(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*locker.Lock) *locker.Lock{
 		"lost":     func(l *locker.Lock) *locker.Lock { l.Hold().MarkLost(errDown); return l },

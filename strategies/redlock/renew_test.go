@@ -188,7 +188,7 @@ func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
 	c.free("after the release")
 }
 
-// A node that was restored counts at the next renewal: with it the quorum stands when another falls
+// A node that was restored counts at the next renewal: with it there is a quorum when another falls
 // away.
 func TestRestoredNodesCount(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
@@ -342,8 +342,8 @@ func TestRestoreAfterTheRelease(t *testing.T) {
 }
 
 // A renewal right after the acquire waits for the nodes that have not answered that yet: with them
-// the quorum stands, though one that was won has fallen away.
-func TestRenewalWaitsForStragglers(t *testing.T) {
+// there is a quorum, though one that was won has fallen away.
+func TestRenewalWaitsForLateNodes(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[2].delay = 100 * ms
 		lock := c.acquire(locker.Request{Owner: "me"})

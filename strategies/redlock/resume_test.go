@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A resume takes the parts one by one, and the old holder restores them behind it: the old Lock is
-// lost all the same.
+// A resume takes the node locks one by one, and the old holder restores them behind it: the old
+// Lock is lost all the same.
 func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -72,7 +72,8 @@ func TestResumeThatIsCutOffIsOfUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A resume that fails gives the parts back to whom it took them from, who believes in the Deadline.
+// A resume that fails gives the node locks back to whom it took them from, who believes in the
+// Deadline.
 func TestFailedResumeIsUndone(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me"})

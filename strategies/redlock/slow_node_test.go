@@ -26,7 +26,7 @@ func overMinting(t *testing.T, c *hookedCluster, tops ...int64) {
 
 // Node 1 hangs when its counter is to be raised; node 2 is upgraded 10 ms after the others, and
 // makes the quorum.
-func TestFencedUpgradeWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
+func TestFencedUpgradeWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		overMinting(t, c, 100, 0, 0)
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared, Fenced: true})
@@ -38,7 +38,7 @@ func TestFencedUpgradeWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
 }
 
 // The same of a raise right after the upgrade, as a quorum around it sends.
-func TestRaiseWaitsForAPartThatIsBeingUpgraded(t *testing.T) {
+func TestRaiseWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared, Fenced: true})
 		c.n[2].hook(slow(10*ms, "convert"), nil)
@@ -125,8 +125,8 @@ func (c *hookedCluster) refused(t *testing.T) *locker.Lock {
 	return lock
 }
 
-// The parts of an upgrade that was refused are shared again when it says so: a resume finds what
-// its Handle says.
+// The node locks of an upgrade that was refused are shared again when it says so: a resume finds
+// what its Handle says.
 func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
 		lock := c.refused(t)
@@ -177,9 +177,9 @@ func TestHandleAndSlowNodesInTurn(t *testing.T) {
 	})
 }
 
-// Node 2 gives its shared part 1 ms after an upgrade was won. It joins, and so the lock outlasts
-// node 0.
-func TestSharedPartAfterAnUpgradeJoins(t *testing.T) {
+// Node 2 gives its shared node lock 1 ms after an upgrade was won. It joins, and so the lock
+// outlasts node 0.
+func TestSharedNodeLockAfterAnUpgradeJoins(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(slow(ms, "acquire"), nil)
 		lock := locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me", Mode: locker.Shared}))

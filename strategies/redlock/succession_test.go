@@ -71,9 +71,9 @@ func succession(t *testing.T, l locker.Locker, holders, each int) {
 	wg.Wait()
 }
 
-// Node 2 is slow to give its part, and misses a long renewal and the downgrade: it is exclusive
-// then, for a shorter time than the lock. It is renewed before it counts for an upgrade.
-func TestUpgradeRenewsAPartThatCameLate(t *testing.T) {
+// Node 2 is slow to give its node lock, and misses a long renewal and the downgrade: it is
+// exclusive then, for a shorter time than the lock. It is renewed before it counts for an upgrade.
+func TestUpgradeRenewsANodeLockThatCameLate(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(slow(50*ms, "acquire"), fails(errDown, "convert"))
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -90,9 +90,9 @@ func TestUpgradeRenewsAPartThatCameLate(t *testing.T) {
 	})
 }
 
-// A part that joins a shared hold as an exclusive one is made shared at once: others are to share
-// it there.
-func TestALatePartIsDowngraded(t *testing.T) {
+// A node lock that joins a shared hold as an exclusive one is made shared at once: others are to
+// share it there.
+func TestLateNodeLockIsDowngraded(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		c.n[2].hook(slow(50*ms, "acquire"), nil)
 		lock := c.take(t, locker.Request{Owner: "me"})
