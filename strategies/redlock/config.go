@@ -21,16 +21,16 @@ type Config struct {
 	// time to use it in. Default: a tenth of the TTL.
 	MinValidity time.Duration
 	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that
-	// has not answered by then counts as one that failed. It is what an attempt costs that a hung
-	// node decides. A release waits twice as long. At least 1 ms. Default: a tenth of the TTL, at
-	// most 1 s.
+	// has not answered by then counts as failed. It is what an attempt costs if its outcome depends
+	// on a node that hangs. A release waits twice as long. At least 1 ms. Default: a tenth of the
+	// TTL, at most 1 s.
 	AttemptTimeout time.Duration
 	// WakeJitter is the maximum random delay of middleware/retry between a wake-up and the next
 	// attempt: concurrent attempts may each acquire some of the nodes, and none a quorum. At least
 	// 1 ns. Default: 10 ms.
 	WakeJitter time.Duration
-	// Names name the nodes in errors, in their order. Default: the addresses of their servers, once
-	// they are known.
+	// Names are the names of the nodes in errors, in their order. Default: the addresses of their
+	// servers, once they are known.
 	Names []string
 }
 
@@ -70,7 +70,7 @@ func (c Config) validate(n int) error {
 	return nil
 }
 
-// ttl is the lease that a Request gets, in whole milliseconds, as that of the nodes.
+// ttl returns the lease of a Request, in whole milliseconds, as the nodes' is.
 func (c Config) ttl(asked time.Duration) time.Duration {
 	return cmp.Or(asked, c.TTL, locker.DefaultTTL).Truncate(time.Millisecond)
 }

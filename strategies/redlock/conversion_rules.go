@@ -18,8 +18,8 @@ func (m nodeMode) is(mode locker.Mode) bool {
 	return !m.unsure && m.exclusive == (mode == locker.Exclusive)
 }
 
-// after returns what is known after a conversion to mode that ended with err; errUnanswered: that is
-// in flight.
+// after returns what is known after a conversion to mode that ended with err; errUnanswered: that
+// is in flight.
 func (m nodeMode) after(mode locker.Mode, err error) nodeMode {
 	switch {
 	case m.is(mode): // the node was only asked

@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// convert changes the mode at a quorum, one conversion at a time. It releases no node lock: one that
-// is shared, or may be, counts for a shared lock, and one that is exclusive is more than it needs.
+// convert changes the mode at a quorum, one conversion at a time. It releases no node lock: one
+// that is shared, or may be, counts for a shared lock, and one that is exclusive is more than it
+// needs.
 func (h *heldLock) convert(ctx context.Context, to locker.Mode) (lease.Term, error) {
 	if err := h.turn.take(ctx); err != nil {
 		return lease.Term{}, err
@@ -45,8 +46,8 @@ func converting(to locker.Mode) func(*nodeLock, pendingReply) {
 	return inBackground(func(p *nodeLock, op *operation) error { return p.convert(to, op) })
 }
 
-// revertMode restores the mode from before a conversion that is not supported, unless the lock would
-// be lost by that.
+// revertMode restores the mode from before a conversion that is not supported, unless the lock
+// would be lost by that.
 func (h *heldLock) revertMode(mode locker.Mode) bool {
 	h.mu.Lock()
 	defer h.unlock()
@@ -60,8 +61,8 @@ func (h *heldLock) revertMode(mode locker.Mode) bool {
 	return true
 }
 
-// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token. If
-// it misses it, the node locks that were upgraded, or may have been, are made shared again.
+// upgrade needs a quorum that is known to be exclusive until the Deadline, with one fencing token.
+// If it misses it, the node locks that were upgraded, or may have been, are made shared again.
 func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	end := time.Now().Add(h.timeout) // of all steps
 	deadline, already := h.beginUpgrade()

@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// tryDecide decides the attempt as soon as the quorum is reached or out of reach. The mutex is held.
+// tryDecide decides the attempt as soon as the quorum is reached or out of reach. The mutex is
+// held.
 func (a *quorumAttempt) tryDecide() {
 	if a.phase != gathering {
 		return
@@ -77,8 +78,9 @@ func (a *quorumAttempt) answers() *nodeAnswers {
 	return t
 }
 
-// sameServerError returns an error if two nodes are one server. Only an owner that was made for this
-// attempt proves that: one that the caller gave may hold by another attempt. The mutex is held.
+// sameServerError returns an error if two nodes are one server. Only an owner that was made for
+// this attempt proves that: one that the caller gave may hold by another attempt. The mutex is
+// held.
 func (a *quorumAttempt) sameServerError() error {
 	if !a.fresh {
 		return nil
@@ -169,8 +171,8 @@ func (a *quorumAttempt) undo(s *slot) {
 	}()
 }
 
-// tellCleanedUp closes cleanedUp once a failed attempt has released what it had; if the caller left,
-// also the nodes must have begun to clean up what they had sent. The mutex is held.
+// tellCleanedUp closes cleanedUp once a failed attempt has released what it had; if the caller
+// left, also the nodes must have begun to clean up what they had sent. The mutex is held.
 func (a *quorumAttempt) tellCleanedUp() {
 	if a.cleanedUp == nil || a.hasCleanedUp || a.undoing > 0 || a.callerLeft && a.inFlight > 0 {
 		return

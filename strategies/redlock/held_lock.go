@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// heldLock is the Lease of a lock that a quorum holds. Its attempt makes it, and late replies to the
-// attempt join it.
+// heldLock is the Lease of a lock that a quorum holds. Its attempt makes it, and late replies to
+// the attempt join it.
 type heldLock struct {
 	*quorumState
 	attempt *quorumAttempt

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Inspect implements locker.Inspector with what a quorum of the nodes agrees on: that the name is
-// held, and by whom. Shared holds are agreed on whoever is named first; Owner and Note are empty
-// then unless a quorum names the same. Holds and Left are the least that a quorum says. Where nodes
-// that failed might make the difference, it is a [*QuorumError], which matches
-// errors.ErrUnsupported where too many nodes are of a Locker that is no Inspector.
+// Inspect implements locker.Inspector: it returns what a quorum of the nodes agrees on, that the name
+// is held and by whom. Nodes that name different shared holds agree that it is shared; Owner and Note
+// are empty then. Holds and Left are the least that a quorum says. Errors: a [*QuorumError] if nodes
+// that failed might make the difference; it matches errors.ErrUnsupported if too many nodes are no
+// Inspectors.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
 	if err != nil {
@@ -27,61 +27,71 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, err
 	}
-	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
-	defer cancel()
-	type answer struct {
-		node  *quorumNode
-		state locker.State
-		err   error
+	states, answers := l.inspectNodes(ctx, name)
+	if state, agreed := agree(states, l.quorum); agreed {
+		return state, nil
 	}
-	answers := make(chan answer, len(l.nodes))
-	for _, n := range l.nodes {
-		go func() {
-			inspector, ok := n.inner.(locker.Inspector)
-			if !ok {
-				answers <- answer{node: n, err: fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)}
-				return
-			}
-			a := answer{node: n}
-			func() {
-				defer recovered(&a.err)
-				a.state, a.err = inspector.Inspect(ctx, name)
-			}()
-			answers <- a
-		}()
-	}
-	t := &nodeAnswers{}
-	var states []locker.State
-	silent := slices.Clone(l.nodes)
-	for len(silent) > 0 {
-		select {
-		case a := <-answers:
-			silent = slices.DeleteFunc(silent, func(n *quorumNode) bool { return n == a.node })
-			if t.add(a.node, a.err, false); a.err == nil {
-				states = append(states, a.state)
-			}
-			if state, agreed := agree(states, l.quorum); agreed {
-				return state, nil
-			}
-		case <-ctx.Done():
-			for _, n := range silent {
-				t.add(n, errUnanswered, false)
-			}
-			silent = nil
-		}
-	}
-	if mostHeld(states)+len(t.failed) < l.quorum {
+	if mostHeld(states)+len(answers.failed) < l.quorum {
 		return locker.State{}, nil // the nodes disagree: nobody has a quorum, whatever the others would say
 	}
-	missed := t.quorumError(len(l.nodes), l.quorum)
-	if err := ended(caller); err != nil {
+	missed := answers.quorumError(len(l.nodes), l.quorum)
+	if err := ended(ctx); err != nil {
 		return locker.State{}, fmt.Errorf("%w: %w", err, missed)
 	}
 	return locker.State{}, missed
 }
 
-// agree finds what quorum of these states have in common.
+// inspectNodes asks all nodes until a quorum agrees, all have answered, ctx ends, or AttemptTimeout.
+func (l *Locker) inspectNodes(ctx context.Context, name string) (states []locker.State, answers *nodeAnswers) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
+	defer cancel()
+	replies := make(chan nodeState, len(l.nodes))
+	for _, n := range l.nodes {
+		go func() { replies <- n.inspect(ctx, name) }()
+	}
+	answers = &nodeAnswers{}
+	silent := slices.Clone(l.nodes)
+	for len(silent) > 0 {
+		select {
+		case r := <-replies:
+			silent = slices.DeleteFunc(silent, func(n *quorumNode) bool { return n == r.node })
+			if answers.add(r.node, r.err, false); r.err == nil {
+				states = append(states, r.state)
+			}
+			if _, agreed := agree(states, l.quorum); agreed {
+				return states, answers
+			}
+		case <-ctx.Done():
+			for _, n := range silent {
+				answers.add(n, errUnanswered, false)
+			}
+			return states, answers
+		}
+	}
+	return states, answers
+}
+
+// nodeState is what a node says of a name.
+type nodeState struct {
+	node  *quorumNode
+	state locker.State
+	err   error
+}
+
+// inspect asks the node.
+func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
+	s.node = n
+	inspector, ok := n.inner.(locker.Inspector)
+	if !ok {
+		s.err = fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)
+		return s
+	}
+	defer recovered(&s.err)
+	s.state, s.err = inspector.Inspect(ctx, name)
+	return s
+}
+
+// agree returns what a quorum of the states have in common.
 func agree(states []locker.State, quorum int) (locker.State, bool) {
 	var free, readers []locker.State
 	named := map[string][]locker.State{} // by owner: a note may be missing where the hold was restored
@@ -107,7 +117,7 @@ func agree(states []locker.State, quorum int) (locker.State, bool) {
 	return locker.State{}, false
 }
 
-// mostHeld is at how many nodes somebody holds, or readers do.
+// mostHeld returns at how many nodes one owner holds, or readers do.
 func mostHeld(states []locker.State) (most int) {
 	named, readers := map[string]int{}, 0
 	for _, s := range states {
@@ -123,8 +133,8 @@ func mostHeld(states []locker.State) (most int) {
 	return most
 }
 
-// least is the first of states with the Holds and the Left that quorum of them reach, and the mode
-// and the note that quorum of them have.
+// least returns the first of states, with the Holds and the Left that a quorum of them reaches, and
+// the mode and the note that a quorum of them has.
 func least(states []locker.State, quorum int) locker.State {
 	s := states[0]
 	var exclusive, noted int

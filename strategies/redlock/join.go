@@ -35,8 +35,8 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, earlie
 	}
 }
 
-// acquireAt acquires at one node. If a call of an earlier hold may have refused it, it asks once more
-// when that has ended.
+// acquireAt acquires at one node. If a call of an earlier hold may have refused it, it asks once
+// more when that has ended.
 func (h *heldLock) acquireAt(
 	ctx context.Context, s *slot, req *locker.Request, earlier []*quorumState, mayAsk func() bool,
 ) (*nodeLock, error) {
@@ -52,9 +52,9 @@ func (h *heldLock) acquireAt(
 	return newNodeLock(h, s, req, lock, err)
 }
 
-// record records what a node gave, or err, why it gave nothing. joined reports whether the node lock
-// is one of the lock's now; otherwise it is to be released. waiting are the operations that wait for
-// it.
+// record records what a node gave, or err, why it gave nothing. joined reports whether the node
+// lock is one of the lock's now; otherwise it is to be released. waiting are the operations that
+// wait for it.
 func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool, waiting []lateJoin) {
 	h.mu.Lock()
 	defer h.unlock()

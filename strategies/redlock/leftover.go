@@ -65,7 +65,8 @@ func mayHaveRefused(all []leftover, err error) bool {
 	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
 }
 
-// callEnds returns a channel that is closed once no call is in flight at node i; nil if none is now.
+// callEnds returns a channel that is closed once no call is in flight at node i; nil if none is
+// now.
 func (s *quorumState) callEnds(i int) <-chan struct{} {
 	s.mu.Lock()
 	defer s.unlock()

@@ -17,8 +17,8 @@ type nodeAnswers struct {
 	failed  []*NodeError // the nodes that failed, and those that have not answered
 }
 
-// add adds a node's answer; errUnanswered stands for none. refused says that err is an answer and no
-// failure.
+// add adds a node's answer; errUnanswered stands for none. refused says that err is an answer and
+// no failure.
 func (t *nodeAnswers) add(n *quorumNode, err error, refused bool) {
 	switch {
 	case err == nil:

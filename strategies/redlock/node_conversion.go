@@ -126,9 +126,9 @@ func (p *nodeLock) converted(before nodeMode, to locker.Mode, err error) {
 	h.watchLoss()
 }
 
-// adoptMode changes the node lock to the lock's mode, for as long as somebody waits for op; nil: for
-// an AttemptTimeout. A node lock that is to be exclusive does not count before; one that is to be
-// shared counts, and is changed in the background.
+// adoptMode changes the node lock to the lock's mode, for as long as somebody waits for op; nil:
+// for an AttemptTimeout. A node lock that is to be exclusive does not count before; one that is to
+// be shared counts, and is changed in the background.
 func (p *nodeLock) adoptMode(op *operation) error {
 	h := p.of
 	h.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Locker is a quorum over nodes. It implements locker.Locker and, where all its nodes do,
+// Locker is a quorum over nodes. It implements locker.Locker and, if a quorum of its nodes does,
 // locker.Inspector.
 type Locker struct {
 	nodes  []*quorumNode
@@ -26,20 +26,12 @@ var (
 	_ locker.Inspector = (*Locker)(nil)
 )
 
-// New returns a Locker that locks where a quorum of nodes does. They should be bare strategies over
-// servers that share nothing, each given once: middleware goes around the quorum. Errors:
-// ErrInvalid.
+// New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over
+// servers that share nothing, each given once: middleware goes around the quorum. New sends nothing.
+// Errors: ErrInvalid.
 func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
-	if len(nodes) == 0 {
-		return nil, invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
-	}
-	if i := slices.Index(nodes, nil); i >= 0 {
-		return nil, invalid(fmt.Sprintf("redlock.New nodes[%d]", i), "nil", "a Locker")
-	}
-	for i, n := range nodes {
-		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
-			return nil, invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
-		}
+	if err := checkNodes(nodes); err != nil {
+		return nil, err
 	}
 	if err := cfg.validate(len(nodes)); err != nil {
 		return nil, err
@@ -60,13 +52,30 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	return l, nil
 }
 
-// same tells whether two Lockers are one, as far as they can be compared.
+// checkNodes refuses nodes that are missing, nil or given twice.
+func checkNodes(nodes []locker.Locker) error {
+	if len(nodes) == 0 {
+		return invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
+	}
+	for i, n := range nodes {
+		what := fmt.Sprintf("redlock.New nodes[%d]", i)
+		if n == nil {
+			return invalid(what, "nil", "a Locker")
+		}
+		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
+			return invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
+		}
+	}
+	return nil
+}
+
+// same reports whether two Lockers are one, as far as they can be compared.
 func same(a, b locker.Locker) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// Acquire implements locker.Locker: one attempt at all nodes at once, to take the lock there or,
-// with Request.Resume, to take over what a handle names.
+// Acquire implements locker.Locker: one attempt at all nodes at once, to acquire the lock or, with
+// Request.Resume, to take over what a Handle names.
 //
 // Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that
 // failed, if failures keep it from reaching the quorum. ErrLost: less than Config.MinValidity was
@@ -83,8 +92,7 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return lock, nil
 }
 
-// check refuses what cannot be asked for, and returns the tokens of the nodes and the note where a
-// hold is to be resumed.
+// check refuses an invalid request. To resume, it returns the tokens of the nodes and the note.
 func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, note string, err error) {
 	if ctx == nil {
 		return nil, "", invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")

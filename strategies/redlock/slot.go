@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// slot is what an attempt, or the lock that it became, knows about one node. The hold's mutex guards
-// it.
+// slot is what an attempt, or the lock that it became, knows about one node. The hold's mutex
+// guards it.
 type slot struct {
 	node  *quorumNode
 	held  *nodeLock // nil: nothing is held there, as far as is known
@@ -54,8 +54,8 @@ func (s *slot) setBehind(behind bool) {
 // hasCall reports whether an acquire or a release is in flight. The mutex is held.
 func (s *slot) hasCall() bool { return s.asking || s.ending }
 
-// callEnds returns a channel that is closed once no call is in flight; nil if none is now. The mutex
-// is held.
+// callEnds returns a channel that is closed once no call is in flight; nil if none is now. The
+// mutex is held.
 func (s *slot) callEnds() <-chan struct{} {
 	if !s.hasCall() {
 		return nil

@@ -50,8 +50,8 @@ type quorumState struct {
 	unreportedLoss error        // unlock ends the Lock with it
 }
 
-// unlock unlocks the mutex, and then ends the Lock if a loss was found that it does not know of: that
-// runs callbacks.
+// unlock unlocks the mutex, and then ends the Lock if a loss was found that it does not know of:
+// that runs callbacks.
 func (s *quorumState) unlock() {
 	lock, loss := s.lock, s.unreportedLoss
 	if lock != nil {
@@ -138,8 +138,8 @@ func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	return detach(s.ctx, time.Until(deadline))
 }
 
-// detach returns a ctx with the values of ctx that does not end with it, but d from now or when stop
-// is called.
+// detach returns a ctx with the values of ctx that does not end with it, but d from now or when
+// stop is called.
 func detach(ctx context.Context, d time.Duration) (detached context.Context, stop func()) {
 	bound := driver.Bound(context.WithoutCancel(ctx), d)
 	return bound, bound.Stop
@@ -162,8 +162,8 @@ func (s *quorumState) Source() locktrace.Source {
 	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
 }
 
-// watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost what they had.
-// The mutex is held.
+// watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost what they
+// had. The mutex is held.
 func (s *quorumState) watchLoss() {
 	if s.alarm != nil {
 		s.alarm.Stop()
@@ -249,8 +249,8 @@ func (s *quorumState) eachFor(
 	return op.answers(s.nodes), err
 }
 
-// beginOperation returns an operation on the node locks that are held. Those that are being acquired
-// take part in it when they come.
+// beginOperation returns an operation on the node locks that are held. Those that are being
+// acquired take part in it when they come.
 func (s *quorumState) beginOperation(do func(*nodeLock, pendingReply)) (op *operation, held []*nodeLock) {
 	s.mu.Lock()
 	defer s.unlock()
