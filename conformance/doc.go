@@ -48,7 +48,8 @@
 // returns a key that no other case uses, t.do(...) sends a command around the adapter, t.proxied()
 // puts a proxy in front of the server that drops, cuts or holds back single requests and replies,
 // and t.eventually(...) polls with a deadline. A case asserts what the server executed, whatever
-// the adapter claims. When it is over, its keys, subscriptions and connections must be gone.
+// the adapter claims. When it is over, no subscription and no connection may be left, and no key of
+// a lock but its fence counter.
 //
 // The files are grouped by what is tested: driver_*.go has the contract of adapters, lock_*.go the
 // contracts of a lock, and quorum*.go those of a quorum. *_tools.go has the methods of caseT;

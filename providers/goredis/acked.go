@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// maxRedirects is how many redirections a script with a WAIT behind it follows.
+// maxRedirects is how many redirections are followed for a script with a WAIT.
 const maxRedirects = 5
 
 // node is where a pipeline goes to, on one connection: one server.
@@ -47,7 +47,7 @@ func (d *goredisDriver) EvalAcked(
 	})
 }
 
-// acknowledged is a script and the WAIT behind it, which takes timeout at most.
+// acknowledged is a script and the WAIT after it, which takes timeout at most.
 type acknowledged struct {
 	script, wait []any
 	timeout      time.Duration

@@ -138,7 +138,7 @@ func stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 
 var errNoReply = errors.New("goredis: neither a reply nor an error; a hook of the client may have swallowed it")
 
-// reply tells what came of c, given the client's error.
+// reply returns the reply or the error of c, given the client's error.
 func (c *command) reply(ctx context.Context, err error) (any, error) {
 	switch {
 	case c.Val() != nil: // an error beside it is another's: of ASKING, of a hook
@@ -151,7 +151,7 @@ func (c *command) reply(ctx context.Context, err error) (any, error) {
 	return nil, errNoReply
 }
 
-// classify gives err the meaning that package driver has for it; the client's error stays below.
+// classify returns err as an error of package driver that wraps the client's.
 func classify(ctx context.Context, err error, sent bool) error {
 	var reply redis.Error
 	var slow interface{ Timeout() bool }
@@ -174,7 +174,7 @@ func classify(ctx context.Context, err error, sent bool) error {
 // sameType makes an error reply of go-redis' own type, which has no name outside of it.
 func sameType[E ~string](_ E, text string) E { return E(text) }
 
-// late tells whether ctx's deadline has passed; ctx.Err may lag behind the client's timer.
+// late reports whether ctx's deadline has passed; ctx.Err may lag behind the client's timer.
 func late(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && !time.Now().Before(deadline)

@@ -104,9 +104,9 @@ func (p patient) Deadline() (time.Time, bool) {
 	return deadline.Add(lag), ok
 }
 
-// obeysDeadline tells whether client ends a call by its context's deadline. With negative timeouts
-// it sets no deadlines, and a ReadOnly cluster client asks a server for the list of commands,
-// whatever the context says.
+// obeysDeadline reports whether client ends a call by its context's deadline. With negative
+// timeouts it sets no deadlines, and a ReadOnly cluster client asks a server for the list of
+// commands, whatever the context says.
 func obeysDeadline(client redis.UniversalClient) bool {
 	switch c := client.(type) {
 	case *redis.Client:

@@ -26,7 +26,7 @@ func (d *redigoDriver) EvalAcked(
 	})
 }
 
-// pair is what a script and the WAIT behind it were answered.
+// pair has the replies to a script and to the WAIT after it.
 type pair struct {
 	reply, acked any
 	waitErr      error

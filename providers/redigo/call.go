@@ -186,7 +186,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// closable tells whether conn is one that shut can close.
+// closable reports whether shut can close conn.
 func closable(conn redis.Conn) bool {
 	_, err := redis.DoContext(conn, context.Background(), "") // sends nothing
 	return err == nil

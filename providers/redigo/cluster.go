@@ -71,7 +71,7 @@ func ask[T any](
 	target := reply.Text[strings.LastIndexByte(reply.Text, ' ')+1:] // ASK 3999 127.0.0.1:6381
 	asking := func(conn redis.Conn) (T, error) {
 		// In a round trip of its own: redigo gives the first error of several replies, and a
-		// refused ASKING says nothing of the command behind it.
+		// refused ASKING says nothing about the command after it.
 		if _, err := exec(ctx, conn, "ASKING", nil); err != nil {
 			var none T
 			return none, driver.NotSent(err)

@@ -32,9 +32,9 @@
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
 //     functions and not counted in MaxActive.
 //
-// Not guaranteed: Info has no address, since a Pool tells none. Connections must be redigo's own,
-// or wrappers that implement redis.ConnWithTimeout; if they do not implement redis.ConnWithContext
-// too, what was given up lasts until its reply or the deadline of its ctx.
+// Not guaranteed: Info has no address, since a Pool does not report it. Connections must be
+// redigo's own, or wrappers that implement redis.ConnWithTimeout; if they do not implement
+// redis.ConnWithContext too, what was given up lasts until its reply or the deadline of its ctx.
 //
 // # Options of the pool
 //
@@ -42,17 +42,17 @@
 //     usual at once.
 //   - With DialContext and without TestOnBorrow, TestOnBorrowContext, IdleTimeout and
 //     MaxConnLifetime, calls run without a goroutine of their own, which saves about a quarter of
-//     their time if the server is near. Where several goroutines go for the last idle connection at
-//     once, one of them may then dial under its ctx, of which redis.DialContext does not tell the
-//     TLS handshake.
+//     their time if the server is near. If several goroutines want the last idle connection at
+//     once, one of them may dial under its ctx, which redis.DialContext ignores in the TLS
+//     handshake.
 //   - TestOnBorrow or TestOnBorrowContext helps against connections that the server has closed
-//     while they were idle. The first use of such a one ends in EOF, which leaves the outcome open:
-//     nobody can tell whether the server died before the command or of it. IdleTimeout, lower than
-//     the server's timeout, helps too.
-//   - redis.DialConnectTimeout and redis.DialTLSHandshakeTimeout are 30 s and 10 s by default. What
-//     dials longer than its ctx goes on behind; lower them where that matters. redis.DialContext
-//     does not tell the TLS handshake of ctx, but redis.DialContextFunc((&tls.Dialer{Config:
-//     config}).DialContext) does.
+//     while they were idle. The first use of such a connection ends in EOF, and the outcome is
+//     unknown: the server may have died before the command or because of it. An IdleTimeout below
+//     the server's timeout helps too.
+//   - redis.DialConnectTimeout and redis.DialTLSHandshakeTimeout are 30 s and 10 s by default. A
+//     dial that takes longer than its ctx goes on in the background; lower them if that matters.
+//     redis.DialContext ignores ctx in the TLS handshake;
+//     redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext) obeys it.
 //
 // # Cluster
 //
@@ -62,8 +62,8 @@
 //	}
 //	drv, err := redigo.New(cluster) // no redisc.RetryConn
 //
-// Scripts go to the node of their first key, and MOVED and ASK are followed. A node that is to get
-// its first slot of all is unknown to redisc until the slot has moved; what asks for it then fails
+// Scripts go to the node of their first key, and MOVED and ASK are followed. A node that has no
+// slot yet is unknown to redisc until its first slot has moved; until then commands for it fail
 // with an error that matches driver.ErrNotSent. redisc knows no contexts, so every call takes a
 // goroutine; set redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools
 // wait. EvalMany sends each script by itself, a few at once.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
-// maxRedirects is how many redirections a script with a WAIT behind it follows.
+// maxRedirects is how many redirections are followed for a script with a WAIT.
 const maxRedirects = 5
 
 // EvalAcked implements driver.Acknowledger. Both commands go over a connection that they have for
@@ -63,7 +63,7 @@ func (d *rueidisDriver) acknowledgement(
 	return adapter.AckedReply(reply, err, acked, waitErr)
 }
 
-// pair is a script and the WAIT behind it.
+// pair is a script and the WAIT after it.
 type pair struct {
 	words, keys, args []string
 	wait              [2]string

@@ -36,9 +36,8 @@
 //     ends meanwhile. Of the 640 places, and of the 16 and 64 of the pool, one in eight is reserved
 //     for renewals, releases and conversions (driver.Urgent), which also go before waiting
 //     acquires.
-//   - A script with a WAIT behind it (MinReplicas) has a connection of the client's pool for
-//     itself: on a shared one it would hold up everybody. There are up to 64 of them at once at a
-//     node.
+//   - A script followed by WAIT (MinReplicas) gets a connection of the client's pool for itself,
+//     since on a shared one it would delay all other commands. A node has up to 64 of them at once.
 //   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the
 //     driver is.
 //
@@ -49,24 +48,24 @@
 //     new one but is silent, the calls that wait for it return when the client gives up dialing
 //     (Dialer.Timeout, 5 s by default). In a cluster it trusts none, and each call takes a
 //     goroutine.
-//   - Of a client that is wrapped, as for tracing, it is not known that nothing was sent if ctx
-//     ends while the client is connecting.
+//   - If the client is wrapped, as for tracing, and ctx ends while it is connecting, the outcome is
+//     unknown although nothing was sent.
 //   - AuthCredentialsFn with RefreshAfter: if a refresh fails, rueidis hands its error to the
 //     commands in flight. One that looks like a failed dial or a refused login comes as
 //     driver.ErrNotSent then, though the command may have run.
-//   - A command that is sent after rueidis has said ErrClosing once counts as not sent. Where
-//     Sentinels fail over and the program closes the client at the same time, it may have been.
+//   - After rueidis has returned ErrClosing once, later commands count as not sent. If Sentinels
+//     fail over while the program closes the client, one of them may have been sent.
 //   - 1024 commands without an answer fill a connection (RingScaleEachConn: 10). The limits above
 //     keep a driver below that; with a smaller RingScaleEachConn, or other users of the client,
-//     what comes then waits whatever its ctx says, unless the environment has
+//     further commands wait whatever their ctx says, unless the environment has
 //     RUEIDIS_QUEUE_TYPE=flowbuffer.
-//   - A ctx without an end is bounded by ConnWriteTimeout alone, or on a pipelined connection by
-//     the client's ping.
-//   - What was given up lives on in the client: a dial until Dialer.Timeout, a command until its
-//     answer, the wait for a connection of the pool for a second or until the driver is closed. A
-//     client that is closed while it dials keeps that connection open for good (v1.0.79: mux.Close
-//     against mux._pipe).
-//   - Where others use up the pool, each call that gives up waiting there makes the client count
+//   - A call whose ctx never ends is bounded by ConnWriteTimeout alone, or on a pipelined
+//     connection by the client's ping.
+//   - What an abandoned call began goes on in the client: a dial until Dialer.Timeout, a command
+//     until its reply, the wait for a connection of the pool for a second or until the driver is
+//     closed. A client that is closed while it dials keeps that connection open for good (v1.0.79:
+//     mux.Close against mux._pipe).
+//   - If other users exhaust the pool, each call that gives up waiting there makes the client count
 //     one connection less, so that it may open more than BlockingPoolSize (v1.0.79: pool.Store
 //     after a pool.Acquire whose ctx has ended).
 //
@@ -94,7 +93,7 @@
 //   - BlockingPoolSize must leave room for the subscriptions, the 16 connections above and, with
 //     MinReplicas, for 64 more.
 //   - SendToReplicas must be false for scripts and SET, as it is where it asks cmd.IsReadOnly.
-//   - Sentinel.TopologyRefreshInterval of a few seconds heals a client that missed a failover.
+//   - Sentinel.TopologyRefreshInterval of a few seconds corrects a client that missed a failover.
 //   - DisableCache, and smaller ReadBufferEachConn and WriteBufferEachConn than half a MiB, suit a
 //     client for locks alone.
 //   - miniredis needs DisableCache, ForceSingleClient and AlwaysRESP2.

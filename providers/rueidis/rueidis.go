@@ -56,9 +56,10 @@ func New(client rueidis.Client) (driver.Driver, error) {
 	return d, nil
 }
 
-// resends tells whether client was made with ConnLifetime. A command in flight when its connection
-// expires and the server is silent is sent again, be it marked as retryable or not (client.go, "err
-// == errConnExpired"). No method tells of the option; a test sees to it that these fields still do.
+// resends reports whether client was made with ConnLifetime. A command in flight when its
+// connection expires and the server is silent is sent again, be it marked as retryable or not
+// (client.go, "err == errConnExpired"). No method tells of the option; a test sees to it that these
+// fields still do.
 func resends(client rueidis.Client) bool {
 	v := reflect.Indirect(reflect.ValueOf(client))
 	if v.Kind() != reflect.Struct {
