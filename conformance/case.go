@@ -10,7 +10,7 @@ import (
 type Case struct {
 	// Name is the name of its subtest, below the kind of server.
 	Name string
-	// Contract is the number of the contract in docs/DESIGN.md that it proves. 0 is the contract of
+	// Contract is the number of the contract in docs/contracts.md that it proves. 0 is the contract of
 	// adapters, 14 the paragraph on fencing tokens.
 	Contract int
 	// Why says in one sentence what would go wrong otherwise.

@@ -38,7 +38,7 @@
 //
 // name is the name of the subtest, below the kind of server: miniredis/set_takes_a_free_key. why is
 // logged when the case fails: it says what would go wrong for users. contract is the number of the
-// contract in docs/DESIGN.md that the case proves; without one it is part of the adapter's
+// contract in docs/contracts.md that the case proves; without one it is part of the adapter's
 // contract, the documentation of package driver. on lists the kinds of servers, needs the features
 // of the adapter, and can the capabilities of the strategy that the case needs. With own, the case
 // gets a server of its own, since it restarts, freezes or reconfigures it.

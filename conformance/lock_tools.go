@@ -212,7 +212,7 @@ func stringKey(c Capabilities) bool    { return !c.Hash }
 func renews(c Capabilities) bool       { return c.Renews }
 func lapses(c Capabilities) bool       { return !c.Renews }
 
-// fenceKey is where DESIGN.md puts the fence counter of a name.
+// fenceKey is where docs/contracts.md puts the fence counter of a name.
 func fenceKey(name string) string {
 	key, _ := driver.Sibling(name, driver.FenceSuffix)
 	return key
