@@ -23,7 +23,7 @@ import (
 func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (err error) {
 	switch {
 	case ctx == nil:
-		err = driver.Invalid("Do ctx", "nil", "a context; context.Background() where there is none")
+		err = driver.NilContext("Do ctx")
 	case l == nil:
 		err = driver.Invalid("Do locker", "nil", "a Locker")
 	case fn == nil:
@@ -94,7 +94,7 @@ func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *L
 func Resume(ctx context.Context, l Locker, h Handle) (*Lock, error) {
 	switch {
 	case ctx == nil:
-		return nil, opError("resume", h.Name(), driver.Invalid("Resume ctx", "nil", "a context; context.Background() where there is none"))
+		return nil, opError("resume", h.Name(), driver.NilContext("Resume ctx"))
 	case l == nil:
 		return nil, opError("resume", h.Name(), driver.Invalid("Resume locker", "nil", "a Locker"))
 	case h.IsZero():

@@ -35,7 +35,7 @@ func Inspect(ctx context.Context, l Locker, name string) (State, error) {
 	err := validateName(name)
 	switch {
 	case ctx == nil:
-		err = driver.Invalid("Inspect ctx", "nil", "a context; context.Background() where there is none")
+		err = driver.NilContext("Inspect ctx")
 	case l == nil:
 		err = driver.Invalid("Inspect locker", "nil", "a Locker")
 	}

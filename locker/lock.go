@@ -149,7 +149,7 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 // Where the lock has ended meanwhile, ended is whom to tell.
 func (l *Lock) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
 	if ctx == nil {
-		invalid = driver.Invalid("Lock."+name+" ctx", "nil", "a context; context.Background() where there is none")
+		invalid = driver.NilContext("Lock." + name + " ctx")
 	}
 	if invalid != nil {
 		return nil, opError(name, l.Name(), invalid)
@@ -245,7 +245,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		ctx = context.Background()
 		defer func() {
 			if err == nil || !l.valid() {
-				err = opError("release", l.Name(), driver.Invalid("Lock.Release ctx", "nil", "a context; context.Background() where there is none"))
+				err = opError("release", l.Name(), driver.NilContext("Lock.Release ctx"))
 			}
 		}()
 	}

@@ -27,3 +27,8 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 func Invalid(what, got, allowed string) error {
 	return &InvalidError{What: what, Got: got, Allowed: allowed}
 }
+
+// NilContext returns an *InvalidError for the argument what, a context that is nil.
+func NilContext(what string) error {
+	return Invalid(what, "nil", "a context; context.Background() where there is none")
+}

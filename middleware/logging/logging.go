@@ -10,13 +10,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // log logs for one Middleware.
 type log struct {
 	cfg      Config
-	observer *observe.Observer[state]
+	observer *telemetry.Observer[state]
 	trace    *locktrace.Trace // of holds
 }
 
@@ -32,11 +32,11 @@ type state struct {
 	failing  time.Time // since when
 }
 
-type acquisition = observe.Acquisition[state]
+type acquisition = telemetry.Acquisition[state]
 
 func newLog(cfg Config) *log {
 	l := &log{cfg: cfg}
-	l.observer = observe.NewObserver(observe.Hooks[state]{
+	l.observer = telemetry.NewObserver(telemetry.Hooks[state]{
 		Contended: l.contended, Waiting: l.waiting, NodeFailing: l.nodeFailing, NodeRecovered: l.nodeRecovered,
 	})
 	l.trace = &locktrace.Trace{Renewed: l.renewed, Released: l.released, Lost: l.lost}
@@ -54,12 +54,12 @@ func (l *logged) Unwrap() locker.Locker { return l.inner }
 
 // Acquire implements locker.Locker.
 func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := observe.CheckArguments(ctx, "logging", l.inner, req); err != nil {
+	if err := telemetry.CheckArguments(ctx, "logging", l.inner, req); err != nil {
 		return nil, err
 	}
 	watched, inside := l.observer.Begin(ctx)
 	watched.Data.name, watched.Data.mode = req.Name, req.Mode
-	err = observe.ErrNoReturn
+	err = telemetry.ErrNoReturn
 	defer func() { l.end(watched, lock, err) }()
 	lock, err = l.inner.Acquire(inside, req)
 	return lock, err
@@ -93,7 +93,7 @@ func requestAttrs(a *acquisition) []slog.Attr {
 
 // holder appends what a refusal says of the holder.
 func (l *log) holder(attrs []slog.Attr, err error) []slog.Attr {
-	held := observe.Holder(err, l.cfg.ShowOwner)
+	held := telemetry.Holder(err, l.cfg.ShowOwner)
 	if held == nil {
 		return attrs
 	}
@@ -124,7 +124,7 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts))
 			if errors.Is(err, locker.ErrNotAcquired) {
 				attrs = l.holder(attrs, err)
-			} else if held := observe.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
+			} else if held := telemetry.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
 				attrs = appendHolder(attrs, held) // whose lease is not known any more
 			}
 			if r.Outcome.Failed() {
@@ -133,22 +133,22 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 			l.log(a, l.cfg.SlowLevel, "slow lock wait ended", attrs...)
 		}
 	}
-	if r.Outcome == observe.Acquired {
+	if r.Outcome == telemetry.Acquired {
 		lock.Hold().Trace(a, l.trace)
 	}
 }
 
 func (l *log) lost(ctx context.Context, info locktrace.LostInfo) {
 	if !l.observer.Of(ctx).Data.lost.Swap(true) {
-		l.logEnd(ctx, "lock lost", info.Source, info.Name, info.Mode, info.Held, observe.Lost, info.Err)
+		l.logEnd(ctx, "lock lost", info.Source, info.Name, info.Mode, info.Held, telemetry.Lost, info.Err)
 	}
 }
 
 // released tells of a release that did not do what it should; of a loss only if nobody did.
 func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
-	switch outcome := observe.OfRelease(info.Err); outcome {
-	case observe.Released:
-	case observe.Lost:
+	switch outcome := telemetry.OfRelease(info.Err); outcome {
+	case telemetry.Released:
+	case telemetry.Lost:
 		l.lost(ctx, locktrace.LostInfo(info))
 	default:
 		l.logEnd(ctx, "lock release failed", info.Source, info.Name, info.Mode, info.Held, outcome, info.Err)
@@ -156,7 +156,7 @@ func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
 }
 
 func (l *log) logEnd(
-	ctx context.Context, message string, source locktrace.Source, name, mode string, held time.Duration, outcome observe.Outcome, err error,
+	ctx context.Context, message string, source locktrace.Source, name, mode string, held time.Duration, outcome telemetry.Outcome, err error,
 ) {
 	attrs := append(holdAttrs(source, name, mode), slog.String("outcome", string(outcome)), slog.Duration("held", held))
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
@@ -229,11 +229,11 @@ func holdAttrs(source locktrace.Source, name, mode string) []slog.Attr {
 }
 
 func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {
-	return append(attrs, slog.String("error_type", observe.ErrorType(err)), slog.String("error", observe.Text(err, l.cfg.ShowOwner)))
+	return append(attrs, slog.String("error_type", telemetry.ErrorType(err)), slog.String("error", telemetry.Text(err, l.cfg.ShowOwner)))
 }
 
 // printable is for what may be of any bytes.
-func printable(key, value string) slog.Attr { return slog.String(key, observe.Printable(value)) }
+func printable(key, value string) slog.Attr { return slog.String(key, telemetry.Printable(value)) }
 
 func (l *log) log(ctx context.Context, level slog.Leveler, message string, attrs ...slog.Attr) {
 	logger := l.cfg.Logger

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // The attributes, each of few values.
@@ -31,13 +31,13 @@ const (
 type meter struct {
 	*instruments
 	cfg      Config
-	observer *observe.Observer[metric.MeasurementOption]
+	observer *telemetry.Observer[metric.MeasurementOption]
 }
 
 func newMeter(cfg Config, in *instruments) *meter {
 	m := &meter{instruments: in, cfg: cfg}
-	m.observer = observe.NewObserver(observe.Hooks[metric.MeasurementOption]{
-		Waiters: func(a *observe.Acquisition[metric.MeasurementOption], change int64) {
+	m.observer = telemetry.NewObserver(telemetry.Hooks[metric.MeasurementOption]{
+		Waiters: func(a *telemetry.Acquisition[metric.MeasurementOption], change int64) {
 			in.waiting.Add(a, change, a.Data)
 		},
 		NodeFailing:   func(ctx context.Context, info locktrace.NodeInfo) { m.node(ctx, info, 1) },
@@ -49,7 +49,7 @@ func newMeter(cfg Config, in *instruments) *meter {
 // node records whether a node of a quorum fails. It is named as in the quorum's Config, by its address, or by its index.
 func (m *meter) node(ctx context.Context, info locktrace.NodeInfo, failing int64) {
 	m.nodesFailing.Record(ctx, failing, set(m.cfg.Attributes,
-		keyStrategy.String(info.Strategy), keyNode.String(observe.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
+		keyStrategy.String(info.Strategy), keyNode.String(telemetry.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
 }
 
 // measured is a Locker whose acquisitions and holds are measured.
@@ -63,7 +63,7 @@ func (m *measured) Unwrap() locker.Locker { return m.inner }
 
 // Acquire implements locker.Locker.
 func (m *measured) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := observe.CheckArguments(ctx, "metrics", m.inner, req); err != nil {
+	if err := telemetry.CheckArguments(ctx, "metrics", m.inner, req); err != nil {
 		return nil, err
 	}
 	if !m.enabled(ctx) {
@@ -72,7 +72,7 @@ func (m *measured) Acquire(ctx context.Context, req locker.Request) (lock *locke
 	base := m.base(req)
 	watched, inside := m.observer.Begin(ctx)
 	watched.Data = set(base)
-	err = observe.ErrNoReturn
+	err = telemetry.ErrNoReturn
 	defer func() { m.end(ctx, watched.End(lock, err), base, lock, err) }()
 	lock, err = m.inner.Acquire(inside, req)
 	return lock, err
@@ -85,7 +85,7 @@ func (m *meter) base(req locker.Request) []attribute.KeyValue {
 	attrs = append(attrs, keyMode.String(req.Mode.String()))
 	if m.cfg.Group != nil {
 		if group := m.cfg.Group(req.Name); group != "" {
-			attrs = append(attrs, keyGroup.String(observe.Printable(group)))
+			attrs = append(attrs, keyGroup.String(telemetry.Printable(group)))
 		}
 	}
 	return attrs
@@ -97,16 +97,16 @@ func set(base []attribute.KeyValue, more ...attribute.KeyValue) metric.Measureme
 	return metric.WithAttributeSet(attribute.NewSet(append(append(all, base...), more...)...))
 }
 
-func ofOutcome(outcome observe.Outcome, err error) []attribute.KeyValue {
+func ofOutcome(outcome telemetry.Outcome, err error) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 3)
 	attrs = append(attrs, keyOutcome.String(string(outcome)))
 	if outcome.Failed() {
-		attrs = append(attrs, semconv.ErrorTypeKey.String(observe.ErrorType(err)))
+		attrs = append(attrs, semconv.ErrorTypeKey.String(telemetry.ErrorType(err)))
 	}
 	return attrs
 }
 
-func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyValue, lock *locker.Lock, err error) {
+func (m *meter) end(ctx context.Context, r telemetry.Result, base []attribute.KeyValue, lock *locker.Lock, err error) {
 	if r.Source.Strategy != "" {
 		base = append(base, keyStrategy.String(r.Source.Strategy))
 	}
@@ -116,7 +116,7 @@ func (m *meter) end(ctx context.Context, r observe.Result, base []attribute.KeyV
 	option := set(base, append(ofOutcome(r.Outcome, err), keyContended.Bool(r.Contended))...)
 	m.wait.Record(ctx, r.Took.Seconds(), option)
 	m.acquisitions.Add(ctx, 1, option)
-	if r.Outcome != observe.Acquired || lock == nil || lock.Name() == "" { // the last: a test double's
+	if r.Outcome != telemetry.Acquired || lock == nil || lock.Name() == "" { // the last: a test double's
 		return
 	}
 	h := &hold{meter: m, base: base, plain: set(base), start: time.Now()}
@@ -136,29 +136,31 @@ type hold struct {
 }
 
 func (h *hold) renewed(ctx context.Context, info locktrace.RenewedInfo) {
-	if observe.Overtaken(info.Err) {
+	if telemetry.Overtaken(info.Err) {
 		return
 	}
-	h.renewals.Add(ctx, 1, set(h.base, ofOutcome(observe.OfRenew(info.Err), info.Err)...))
+	h.renewals.Add(ctx, 1, set(h.base, ofOutcome(telemetry.OfRenew(info.Err), info.Err)...))
 	if info.Err != nil {
 		h.renewalFailures.Add(ctx, 1, h.plain)
 	}
 }
 
 func (h *hold) released(ctx context.Context, info locktrace.ReleasedInfo) {
-	h.end(ctx, observe.OfRelease(info.Err), info.Err)
+	h.end(ctx, telemetry.OfRelease(info.Err), info.Err)
 }
 
-func (h *hold) lost(ctx context.Context, info locktrace.LostInfo) { h.end(ctx, observe.Lost, info.Err) }
+func (h *hold) lost(ctx context.Context, info locktrace.LostInfo) {
+	h.end(ctx, telemetry.Lost, info.Err)
+}
 
 // end records the end of the hold, once: a lock that was lost may be released after that.
-func (h *hold) end(ctx context.Context, outcome observe.Outcome, err error) {
+func (h *hold) end(ctx context.Context, outcome telemetry.Outcome, err error) {
 	if h.over.Swap(true) {
 		return
 	}
 	h.held.Add(ctx, -1, h.plain)
 	h.hold.Record(ctx, time.Since(h.start).Seconds(), set(h.base, ofOutcome(outcome, err)...))
-	if outcome == observe.Lost {
+	if outcome == telemetry.Lost {
 		h.losses.Add(ctx, 1, h.plain)
 	}
 }

@@ -46,7 +46,7 @@ func (r *retrier) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 func (r *retrier) check(ctx context.Context, req locker.Request) error {
 	switch {
 	case ctx == nil:
-		return driver.Invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
+		return driver.NilContext("Acquire ctx")
 	case r.inner == nil:
 		return driver.Invalid("Locker that retry wraps", "nil", "a Locker")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // traced is a Locker whose acquisitions and holds are traced.
@@ -24,7 +24,7 @@ func (t *traced) Unwrap() locker.Locker { return t.inner }
 
 // Acquire implements locker.Locker.
 func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if err := observe.CheckArguments(ctx, "tracing", t.inner, req); err != nil {
+	if err := telemetry.CheckArguments(ctx, "tracing", t.inner, req); err != nil {
 		return nil, err
 	}
 	caller := ctx
@@ -53,7 +53,7 @@ func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker
 	watched, inside := t.observer.Begin(ctx)
 	a := &watched.Data
 	a.tracer, a.span = t.tracer, span
-	err = observe.ErrNoReturn
+	err = telemetry.ErrNoReturn
 	defer func() {
 		a.end(watched.End(lock, err), lock, err)
 		if err == nil {
@@ -65,11 +65,11 @@ func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker
 }
 
 // end ends the span.
-func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
+func (a *acquisition) end(r telemetry.Result, lock *locker.Lock, err error) {
 	attrs := make([]attribute.KeyValue, 0, 14)
 	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), keyContended.Bool(r.Contended), seconds(keyWaited, r.Waited))
 	attrs = a.ofSource(attrs, r.Source)
-	if r.Outcome == observe.Acquired {
+	if r.Outcome == telemetry.Acquired {
 		attrs = append(attrs, seconds(keyTTL, lock.TTL()))
 		if fence := lock.Fence(); fence != 0 {
 			attrs = append(attrs, keyFence.Int64(fence))
@@ -78,7 +78,7 @@ func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
 	if err != nil {
 		a.link(err)
 	}
-	if held := observe.Holder(err, a.cfg.ShowOwner); held != nil {
+	if held := telemetry.Holder(err, a.cfg.ShowOwner); held != nil {
 		attrs = ofHolder(attrs, held)
 	}
 	if r.GaveUp {
@@ -86,15 +86,15 @@ func (a *acquisition) end(r observe.Result, lock *locker.Lock, err error) {
 	}
 	if r.Outcome.Failed() {
 		attrs = ofError(attrs, err)
-		a.span.SetStatus(codes.Error, observe.Text(err, a.cfg.ShowOwner))
+		a.span.SetStatus(codes.Error, telemetry.Text(err, a.cfg.ShowOwner))
 	}
 	a.span.SetAttributes(attrs...)
 	a.span.End()
 }
 
-func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info locktrace.AttemptInfo) {
+func attempted(ctx context.Context, w *telemetry.Acquisition[acquisition], info locktrace.AttemptInfo) {
 	a := &w.Data
-	outcome := observe.OfAcquire(ctx, info.Err)
+	outcome := telemetry.OfAcquire(ctx, info.Err)
 	attrs := make([]attribute.KeyValue, 0, 12)
 	attrs = append(attrs, keyOutcome.String(string(outcome)), seconds(keyElapsed, info.Elapsed))
 	if info.Sends > 0 {
@@ -107,7 +107,7 @@ func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info lo
 	if outcome.Failed() {
 		attrs = ofError(attrs, info.Err)
 	}
-	if held := observe.Holder(info.Err, a.cfg.ShowOwner); held != nil {
+	if held := telemetry.Holder(info.Err, a.cfg.ShowOwner); held != nil {
 		attrs = ofHolder(attrs, held)
 	}
 	a.span.AddEvent("attempt", with(attrs))
@@ -116,7 +116,7 @@ func attempted(ctx context.Context, w *observe.Acquisition[acquisition], info lo
 	}
 }
 
-func waiting(w *observe.Acquisition[acquisition], info locktrace.WaitingInfo) {
+func waiting(w *telemetry.Acquisition[acquisition], info locktrace.WaitingInfo) {
 	a := &w.Data
 	attrs := make([]attribute.KeyValue, 0, 6)
 	attrs = append(attrs, keyQueued.Int(info.Queued), keySubscribed.Bool(info.Subscribed))
@@ -129,6 +129,6 @@ func waiting(w *observe.Acquisition[acquisition], info locktrace.WaitingInfo) {
 	a.span.AddEvent("wait", with(attrs))
 }
 
-func woken(w *observe.Acquisition[acquisition], info locktrace.WokenInfo) {
+func woken(w *telemetry.Acquisition[acquisition], info locktrace.WokenInfo) {
 	w.Data.span.AddEvent("woken", with([]attribute.KeyValue{keyBy.String(string(info.By)), seconds(keyWaited, info.Waited)}))
 }

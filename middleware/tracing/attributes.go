@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // The attributes that OpenTelemetry has no convention for. Durations are in seconds.
@@ -45,7 +45,7 @@ const (
 )
 
 // named is for what may be of any bytes.
-func named(k attribute.Key, s string) attribute.KeyValue { return k.String(observe.Printable(s)) }
+func named(k attribute.Key, s string) attribute.KeyValue { return k.String(telemetry.Printable(s)) }
 
 func seconds(k attribute.Key, d time.Duration) attribute.KeyValue { return k.Float64(d.Seconds()) }
 
@@ -110,7 +110,7 @@ const memory = "memory"
 
 // ofError are the attributes of something that failed.
 func ofError(attrs []attribute.KeyValue, err error) []attribute.KeyValue {
-	attrs = append(attrs, semconv.ErrorTypeKey.String(observe.ErrorType(err)))
+	attrs = append(attrs, semconv.ErrorTypeKey.String(telemetry.ErrorType(err)))
 	if code := driver.CodeOf(err); code != "" {
 		attrs = append(attrs, semconv.DBResponseStatusCode(code))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // hold is what the span of a hold is written by, from any goroutine.
@@ -49,10 +49,10 @@ func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 }
 
 func (h *hold) renewed(info locktrace.RenewedInfo) {
-	if observe.Overtaken(info.Err) {
+	if telemetry.Overtaken(info.Err) {
 		return
 	}
-	outcome := observe.OfRenew(info.Err)
+	outcome := telemetry.OfRenew(info.Err)
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, keyOutcome.String(string(outcome)), seconds(keyTTL, info.TTL))
 	if info.Err != nil {
@@ -64,7 +64,7 @@ func (h *hold) renewed(info locktrace.RenewedInfo) {
 }
 
 // end ends the span, once: a lock that was lost may be released after that.
-func (h *hold) end(outcome observe.Outcome, err error) {
+func (h *hold) end(outcome telemetry.Outcome, err error) {
 	if h.over.Swap(true) {
 		return
 	}
@@ -72,7 +72,7 @@ func (h *hold) end(outcome observe.Outcome, err error) {
 	attrs = append(attrs, keyOutcome.String(string(outcome)), keyRenewals.Int64(h.renewals.Load()))
 	if outcome.Failed() {
 		attrs = ofError(attrs, err)
-		h.span.SetStatus(codes.Error, observe.Text(err, h.cfg.ShowOwner))
+		h.span.SetStatus(codes.Error, telemetry.Text(err, h.cfg.ShowOwner))
 	}
 	h.span.SetAttributes(attrs...)
 	h.span.End()
@@ -94,10 +94,10 @@ func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error
 	switch {
 	case err == nil:
 		attrs = append(attrs, keyOutcome.String("converted"))
-	case observe.Holder(err, false) != nil:
-		attrs = append(attrs, keyOutcome.String(string(observe.Held)))
+	case telemetry.Holder(err, false) != nil:
+		attrs = append(attrs, keyOutcome.String(string(telemetry.Held)))
 	default:
-		attrs = ofError(append(attrs, keyOutcome.String(string(observe.OfRenew(err)))), err)
+		attrs = ofError(append(attrs, keyOutcome.String(string(telemetry.OfRenew(err)))), err)
 	}
 	l.span.AddEvent("convert", with(attrs))
 	return term, strip(err)

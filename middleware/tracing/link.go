@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // maxLinks is how many holders the span of one acquisition links to at most: the first ones that it met.
@@ -21,7 +21,7 @@ func traceparent(sc trace.SpanContext) string {
 	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + (sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)).String()
 }
 
-// parse reads a traceparent that observe.SplitNote found well-formed.
+// parse reads a traceparent that telemetry.SplitNote found well-formed.
 func parse(traceparent string) (trace.SpanContext, bool) {
 	parts := strings.Split(traceparent, "-")
 	if len(parts) != 4 {
@@ -42,15 +42,15 @@ func parse(traceparent string) (trace.SpanContext, bool) {
 func (a *acquisition) send(req locker.Request) locker.Request {
 	sc := a.span.SpanContext()
 	if !a.cfg.NoLink && sc.IsSampled() && (req.Resume.IsZero() || req.Note != "") {
-		req.Note, _ = observe.JoinNote(req.Note, traceparent(sc), locker.MaxNameLen)
+		req.Note, _ = telemetry.JoinNote(req.Note, traceparent(sc), locker.MaxNameLen)
 	}
 	return req
 }
 
 // link links to the holders that err names.
 func (a *acquisition) link(err error) {
-	for _, held := range observe.Refusals(err) {
-		_, from := observe.SplitNote(held.Note)
+	for _, held := range telemetry.Refusals(err) {
+		_, from := telemetry.SplitNote(held.Note)
 		if from == "" || slices.Contains(a.holders, from) || len(a.holders) == maxLinks {
 			continue
 		}
@@ -65,7 +65,7 @@ func (a *acquisition) link(err error) {
 
 // strip returns err as the caller shall see it: without the trace context in the notes of refusals.
 func strip(err error) error {
-	if err == nil || !slices.ContainsFunc(observe.Refusals(err), sent) {
+	if err == nil || !slices.ContainsFunc(telemetry.Refusals(err), sent) {
 		return err
 	}
 	if op, ok := err.(*locker.OpError); ok { //nolint:errorlint // the outermost, or none
@@ -76,14 +76,14 @@ func strip(err error) error {
 
 // sent tells whether the holder sent its trace context.
 func sent(held *locker.ContentionError) bool {
-	_, from := observe.SplitNote(held.Note)
+	_, from := telemetry.SplitNote(held.Note)
 	return from != ""
 }
 
 func stripped(err error) error {
-	held := observe.Refusals(err)
+	held := telemetry.Refusals(err)
 	for i, raw := range held {
-		held[i] = observe.Shown(raw, true)
+		held[i] = telemetry.Shown(raw, true)
 	}
 	if _, bare := err.(*locker.ContentionError); bare { //nolint:errorlint // it and no wrapper
 		return held[0]
@@ -101,7 +101,7 @@ type strippedError struct {
 func (s *strippedError) Refusals() []*locker.ContentionError { return slices.Clone(s.held) }
 
 // Error implements error.
-func (s *strippedError) Error() string { return observe.Text(s.err, true) }
+func (s *strippedError) Error() string { return telemetry.Text(s.err, true) }
 
 // Unwrap returns what is around and beside the ContentionError.
 func (s *strippedError) Unwrap() error { return s.err }

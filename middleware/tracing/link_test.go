@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
@@ -133,7 +133,7 @@ func TestStrippedError(t *testing.T) {
 		if err.Error() != want || strings.Contains(want, "traceparent") {
 			t.Errorf("%s: text %q, want %q", name, err, want)
 		}
-		if shown := observe.Text(err, false); strings.Contains(shown, "w7") || strings.Contains(shown, "w8") || strings.Contains(shown, "traceparent") {
+		if shown := telemetry.Text(err, false); strings.Contains(shown, "w7") || strings.Contains(shown, "w8") || strings.Contains(shown, "traceparent") {
 			t.Errorf("%s: a log would have %q", name, shown)
 		}
 		if !errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, hint) != errors.Is(returned, hint) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // scope names this package to the SDK.
@@ -24,7 +24,7 @@ const lookEvery = 16
 // tracer starts spans.
 type tracer struct {
 	cfg      Config
-	observer *observe.Observer[acquisition]
+	observer *telemetry.Observer[acquisition]
 	holds    *locktrace.Trace
 	current  atomic.Pointer[provided]
 }
@@ -39,14 +39,14 @@ type provided struct {
 
 func newTracer(cfg Config) *tracer {
 	t := &tracer{cfg: cfg}
-	t.observer = observe.NewObserver(observe.Hooks[acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
+	t.observer = telemetry.NewObserver(telemetry.Hooks[acquisition]{Attempt: attempted, Waiting: waiting, Woken: woken})
 	of := func(ctx context.Context) *hold { return &t.observer.Of(ctx).Data.hold }
 	t.holds = &locktrace.Trace{
 		Renewed: func(ctx context.Context, info locktrace.RenewedInfo) { of(ctx).renewed(info) },
 		Released: func(ctx context.Context, info locktrace.ReleasedInfo) {
-			of(ctx).end(observe.OfRelease(info.Err), info.Err)
+			of(ctx).end(telemetry.OfRelease(info.Err), info.Err)
 		},
-		Lost: func(ctx context.Context, info locktrace.LostInfo) { of(ctx).end(observe.Lost, info.Err) },
+		Lost: func(ctx context.Context, info locktrace.LostInfo) { of(ctx).end(telemetry.Lost, info.Err) },
 	}
 	return t
 }

@@ -130,19 +130,32 @@ func (l *log) trace() *locktrace.Trace {
 	}
 }
 
-// spread returns what those suffered in a contained plan who have nothing to do with its trouble: calls that failed, locks
-// that were lost.
+// spread returns what workers suffered in a contained plan that have nothing to do with its trouble:
+// calls that failed, and locks that were lost. A worker whose log blocks during an acquire delays the
+// acquires of its client for the same name, and no others.
 func (p *Plan) spread(events []history.Event) error {
 	if !p.Contained {
 		return nil
 	}
 	var errs []error
 	for _, e := range events {
-		if e.Client < 0 || p.Workers[e.Client].Logs || p.Workers[e.Client].Impatient || e.Outcome == history.OK || e.Outcome == history.Refused {
+		if e.Client < 0 || p.Workers[e.Client].Logs || p.Workers[e.Client].Impatient || e.Outcome == history.OK || e.Outcome == history.Refused || p.delayed(e, events) {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("the trouble of others spread to worker %d: %s of %s at %v: %s: %s",
 			e.Client, e.Kind, e.Name, time.Duration(e.Return), e.Outcome, e.Error))
 	}
 	return errors.Join(errs...)
+}
+
+// delayed reports whether e is an acquire beside another one of the same client and name, made by a
+// worker whose log blocks or whose deadlines are hopeless.
+func (p *Plan) delayed(e history.Event, events []history.Event) bool {
+	return e.Kind == history.Acquire && slices.ContainsFunc(events, func(other history.Event) bool {
+		if other.Client < 0 || other.Kind != history.Acquire || other.Name != e.Name || other.Call > e.Return || other.Return < e.Call {
+			return false
+		}
+		w := p.Workers[other.Client]
+		return (w.Logs || w.Impatient) && w.Client == p.Workers[e.Client].Client
+	})
 }

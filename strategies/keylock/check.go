@@ -14,7 +14,7 @@ import (
 
 func checkContext(ctx context.Context) error {
 	if ctx == nil {
-		return driver.Invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
+		return driver.NilContext("Acquire ctx")
 	}
 	return nil
 }

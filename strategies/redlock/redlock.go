@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -95,7 +96,7 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 // check refuses an invalid request. To resume, it returns the tokens of the nodes and the note.
 func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string, note string, err error) {
 	if ctx == nil {
-		return nil, "", invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
+		return nil, "", driver.NilContext("Acquire ctx")
 	}
 	if err := req.Validate(); err != nil {
 		return nil, "", err

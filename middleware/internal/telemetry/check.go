@@ -1,4 +1,4 @@
-package observe
+package telemetry
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func CheckArguments(ctx context.Context, middleware string, inner locker.Locker,
 	var err error
 	switch {
 	case ctx == nil:
-		err = driver.Invalid("Acquire ctx", "nil", "a context; context.Background() where there is none")
+		err = driver.NilContext("Acquire ctx")
 	case inner == nil:
 		err = driver.Invalid("Locker that "+middleware+" wraps", "nil", "a Locker")
 	default:

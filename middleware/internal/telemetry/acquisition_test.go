@@ -1,4 +1,4 @@
-package observe_test
+package telemetry_test
 
 import (
 	"context"
@@ -14,22 +14,22 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // elapse lets fake time pass.
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
 // observing is an Observer that writes down what its hooks hear.
-func observing(events *[]string) *observe.Observer[string] {
-	log := func(a *observe.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
-	return observe.NewObserver(observe.Hooks[string]{
-		Attempt: func(_ context.Context, a *observe.Acquisition[string], i locktrace.AttemptInfo) {
+func observing(events *[]string) *telemetry.Observer[string] {
+	log := func(a *telemetry.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
+	return telemetry.NewObserver(telemetry.Hooks[string]{
+		Attempt: func(_ context.Context, a *telemetry.Acquisition[string], i locktrace.AttemptInfo) {
 			log(a, "attempt "+i.Strategy)
 		},
-		Waiting: func(a *observe.Acquisition[string], _ locktrace.WaitingInfo) { log(a, "waiting") },
-		Woken:   func(a *observe.Acquisition[string], _ locktrace.WokenInfo) { log(a, "woken") },
-		Waiters: func(a *observe.Acquisition[string], change int64) { log(a, fmt.Sprint("waiters ", change)) },
+		Waiting: func(a *telemetry.Acquisition[string], _ locktrace.WaitingInfo) { log(a, "waiting") },
+		Woken:   func(a *telemetry.Acquisition[string], _ locktrace.WokenInfo) { log(a, "woken") },
+		Waiters: func(a *telemetry.Acquisition[string], change int64) { log(a, fmt.Sprint("waiters ", change)) },
 	})
 }
 
@@ -68,8 +68,8 @@ func TestAcquisition(t *testing.T) {
 		wait(ctx)
 		elapse(time.Second)
 		r := a.End(nil, op(locker.ErrMaxWait))
-		want := observe.Result{
-			Outcome: observe.Timeout, Source: locktrace.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
+		want := telemetry.Result{
+			Outcome: telemetry.Timeout, Source: locktrace.Source{Strategy: "quorum", Address: "1,2"}, Attempts: 1, Contended: true,
 			Took: time.Minute + 4*time.Second, Waited: 4 * time.Second, GaveUp: true,
 		}
 		if r != want {
@@ -102,8 +102,8 @@ func TestObserversSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	attempt(ctx, "node", "")
-	for _, r := range []observe.Result{b.End(lock, nil), a.End(lock, nil)} {
-		if r.Outcome != observe.Acquired || r.Attempts != 1 || r.Source.Strategy != "lockertest" || r.GaveUp {
+	for _, r := range []telemetry.Result{b.End(lock, nil), a.End(lock, nil)} {
+		if r.Outcome != telemetry.Acquired || r.Attempts != 1 || r.Source.Strategy != "lockertest" || r.GaveUp {
 			t.Errorf("came to %+v", r)
 		}
 	}
@@ -154,9 +154,9 @@ func TestContended(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var told []string
-			a, ctx := observe.NewObserver(observe.Hooks[string]{Contended: func(_ *observe.Acquisition[string], refusal error, queued int) {
+			a, ctx := telemetry.NewObserver(telemetry.Hooks[string]{Contended: func(_ *telemetry.Acquisition[string], refusal error, queued int) {
 				who := "nobody"
-				if held := observe.Holder(refusal, true); held != nil {
+				if held := telemetry.Holder(refusal, true); held != nil {
 					who = held.Owner
 				}
 				told = append(told, fmt.Sprint(who, " queued ", queued))
@@ -185,7 +185,7 @@ func TestOneObserverNested(t *testing.T) {
 	attempt(below, "single", "1")
 	attempt(beside, "single", "2")
 	wait(below)
-	for _, r := range []observe.Result{first.End(nil, nil), second.End(nil, nil)} {
+	for _, r := range []telemetry.Result{first.End(nil, nil), second.End(nil, nil)} {
 		if r.Attempts != 1 {
 			t.Errorf("an inner one came to %+v", r)
 		}
@@ -224,12 +224,12 @@ func TestAcquisitionIsContext(t *testing.T) {
 func TestCheckArguments(t *testing.T) {
 	t.Parallel()
 	ok := lockertest.New()
-	if err := observe.CheckArguments(t.Context(), "x", ok, locker.Request{}); err != nil {
+	if err := telemetry.CheckArguments(t.Context(), "x", ok, locker.Request{}); err != nil {
 		t.Errorf("a request is none of our business: %v", err)
 	}
 	for _, err := range []error{
-		observe.CheckArguments(nil, "x", ok, locker.Request{Name: "a"}), //nolint:staticcheck // on purpose
-		observe.CheckArguments(t.Context(), "x", nil, locker.Request{Name: "a"}),
+		telemetry.CheckArguments(nil, "x", ok, locker.Request{Name: "a"}), //nolint:staticcheck // on purpose
+		telemetry.CheckArguments(t.Context(), "x", nil, locker.Request{Name: "a"}),
 	} {
 		if o, is := errors.AsType[*locker.OpError](err); !is || o.Name != "a" || o.Op != "acquire" || !errors.Is(err, locker.ErrInvalid) {
 			t.Errorf("error %v", err)
@@ -238,7 +238,7 @@ func TestCheckArguments(t *testing.T) {
 }
 
 func TestWatchingAllocates(t *testing.T) {
-	o := observe.NewObserver(observe.Hooks[string]{})
+	o := telemetry.NewObserver(telemetry.Hooks[string]{})
 	ctx := context.Background()
 	if got := testing.AllocsPerRun(100, func() {
 		a, _ := o.Begin(ctx)

@@ -1,4 +1,4 @@
-package observe_test
+package telemetry_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/middleware/internal/observe"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -31,11 +31,11 @@ func TestJoinNote(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := observe.JoinNote(tt.note, valid, locker.MaxNameLen)
+			got, ok := telemetry.JoinNote(tt.note, valid, locker.MaxNameLen)
 			if got != tt.want || ok != tt.ok || len(got) > max(locker.MaxNameLen, len(tt.note)) {
 				t.Fatalf("joined %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
 			}
-			if user, found := observe.SplitNote(got); tt.ok && (user != tt.note || found != valid) {
+			if user, found := telemetry.SplitNote(got); tt.ok && (user != tt.note || found != valid) {
 				t.Errorf("split %q, %q", user, found)
 			}
 		})
@@ -68,7 +68,7 @@ func TestSplitNoteOfOthers(t *testing.T) {
 		"escaped":               "traceparent%3D" + valid,
 		"multi-byte characters": "traceparent=00-４bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	} {
-		if user, found := observe.SplitNote(note); user != note || found != "" {
+		if user, found := telemetry.SplitNote(note); user != note || found != "" {
 			t.Errorf("%s: %q is split into %q and %q", name, note, user, found)
 		}
 	}
@@ -84,7 +84,7 @@ func FuzzSplitNote(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, note string) {
-		user, found := observe.SplitNote(note)
+		user, found := telemetry.SplitNote(note)
 		if found == "" {
 			if user != note {
 				t.Fatalf("%q became %q", note, user)
@@ -96,7 +96,7 @@ func FuzzSplitNote(f *testing.F) {
 		if !sc.IsValid() || found[3:35] != sc.TraceID().String() || found[36:52] != sc.SpanID().String() {
 			t.Fatalf("%q: found %q, which OpenTelemetry reads as %v", note, found, sc)
 		}
-		if rejoined, ok := observe.JoinNote(user, found, len(note)); ok && rejoined != note {
+		if rejoined, ok := telemetry.JoinNote(user, found, len(note)); ok && rejoined != note {
 			t.Fatalf("%q: split into %q and %q, rejoined to %q", note, user, found, rejoined)
 		}
 	})
