@@ -2,7 +2,6 @@ package keylock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
 // renewalBatch is equal (==) for holds that are renewed in one round trip: they share a driver and
@@ -45,25 +45,10 @@ func (h *keyHold) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
 	bound.Start(ctx, h.batchTimeout())
 	defer bound.Stop()
 	sent := time.Now()
-	for i, result := range evalMany(bound, h.l.drv, calls) {
+	for i, result := range resolve.EvalMany(bound, h.l.drv, calls) {
 		r := &renewals[i]
 		r.Term, r.Err = holds[i].renewed(result, sent, r.TTL.Truncate(time.Millisecond))
 	}
-}
-
-var errResultCount = errors.New("the driver returned another number of results than it was given calls")
-
-// evalMany sends calls in one round trip, and returns as many results.
-func evalMany(ctx context.Context, drv driver.Driver, calls []driver.Call) []driver.Result {
-	results := drv.(driver.Batcher).EvalMany(ctx, calls) //nolint:errcheck // Batch checks it
-	if len(results) == len(calls) {
-		return results
-	}
-	results = make([]driver.Result, len(calls)) // it is not known which is whose
-	for i := range results {
-		results[i].Err = errResultCount
-	}
-	return results
 }
 
 // renewed returns the term of a renewal that was sent once.

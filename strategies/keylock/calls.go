@@ -93,26 +93,26 @@ func (h *keyHold) raiseFenceCall(fence int64) *scriptCall {
 	return h.call(h.l.spec.RaiseFence, h.value, strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
 }
 
-// ending is a call that ends a hold: of Release, or of UndoResume.
-type ending struct {
+// endScript is a call that ends a hold: of Release, or of UndoResume.
+type endScript struct {
 	script *driver.Script
 	args   [2]string // an array saves an allocation
 	extra  []string
 }
 
 // release removes the hold and publishes that on channel.
-func (h *keyHold) release(channel string) ending {
-	return ending{h.l.spec.Release, [2]string{h.value, channel}, h.l.spec.ExtraArgs}
+func (h *keyHold) release(channel string) endScript {
+	return endScript{h.l.spec.Release, [2]string{h.value, channel}, h.l.spec.ExtraArgs}
 }
 
 // undo puts the value back that a resume replaced: the Lock and the Handle that it was taken from
 // work again.
-func (h *keyHold) undo() ending {
-	return ending{h.l.spec.UndoResume, [2]string{h.value, h.replaced}, nil}
+func (h *keyHold) undo() endScript {
+	return endScript{h.l.spec.UndoResume, [2]string{h.value, h.replaced}, nil}
 }
 
-// endCall prepares the call of an ending.
-func (h *keyHold) endCall(e ending) *scriptCall {
+// endCall prepares the call of an endScript.
+func (h *keyHold) endCall(e endScript) *scriptCall {
 	c := h.lockCall(e.script, e.args[:]...)
 	c.args = append(c.args, e.extra...)
 	return c

@@ -15,7 +15,7 @@ const nowhere = ""
 
 // abort undoes what an attempt that failed may have done: a resume, or an acquire, whose release is
 // published on channel.
-func (h *keyHold) abort(channel string) ending {
+func (h *keyHold) abort(channel string) endScript {
 	if h.resumes() {
 		return h.undo()
 	}
@@ -24,7 +24,7 @@ func (h *keyHold) abort(channel string) ending {
 
 // end ends the hold. The end of ctx stops the resending. It stops neither the first send nor the
 // wait for its reply.
-func (h *keyHold) end(ctx context.Context, e ending) error {
+func (h *keyHold) end(ctx context.Context, e endScript) error {
 	call := h.endCall(e)
 	call.Patience, call.Limit = ctx, 2*h.timeout
 	deadline, mark := h.until(), h.unanswered.Mark()
@@ -55,7 +55,7 @@ func uncancelled(ctx context.Context) context.Context {
 }
 
 // giveBack ends, in the background, a hold that is or was there.
-func (h *keyHold) giveBack(e ending) {
+func (h *keyHold) giveBack(e endScript) {
 	sends := h.unanswered
 	if sends == nil || !time.Now().Before(h.openUntil) {
 		sends = new(resolve.Unanswered)
@@ -67,7 +67,7 @@ func (h *keyHold) giveBack(e ending) {
 
 // cleanUp ends, in the background, what may be left of the hold, or what sends may still make of
 // it.
-func (h *keyHold) cleanUp(sends *resolve.Unanswered, e ending) {
+func (h *keyHold) cleanUp(sends *resolve.Unanswered, e endScript) {
 	call := h.endCall(e)
 	resolve.CleanUp(h.l.drv, resolve.Residue{
 		Sends: sends, Until: h.openUntil, Timeout: h.timeout,

@@ -3,7 +3,6 @@ package resolve
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -26,11 +25,11 @@ const (
 	maxResidues = 1 << 14
 )
 
-// lane is a share of the concurrent calls. Each class of residues has its own, so that none waits
+// callLane is a share of the concurrent calls. Each class of residues has its own, so that none waits
 // for the calls of another. The mutex of the cleaner guards it.
-type lane struct {
-	queues     []*queue // those that it serves, in this order
-	calls      int      // under way, without those that are stalled
+type callLane struct {
+	queues     []*residueQueue // those that it serves, in this order
+	calls      int             // under way, without those that are stalled
 	maxCalls   int
 	stalled    int
 	maxStalled int
@@ -46,23 +45,23 @@ type cleaner struct {
 	closing bool
 	budget  budget
 
-	known       queue // of holds known to be there
-	first       queue // of first tries
-	again       queue // of tries within the budget
-	silent      queue // of residues whose last try was not answered
-	failedKnown queue // of holds known to be there, whose last try failed
+	known       residueQueue // of holds known to be there
+	first       residueQueue // of first tries
+	again       residueQueue // of tries within the budget
+	silent      residueQueue // of residues whose last try was not answered
+	failedKnown residueQueue // of holds known to be there, whose last try failed
 
 	// In this order: what is known to be there waits for nothing that may be there, and a silent
 	// server delays no other.
-	lanes [3]lane
+	lanes [3]callLane
 }
 
 func newCleaner(drv driver.Driver) *cleaner {
 	c := &cleaner{drv: drv, wake: make(chan struct{}, 1)}
-	c.lanes = [...]lane{
-		{queues: []*queue{&c.known}, maxCalls: maxCalls, maxStalled: maxStalled},
-		{queues: []*queue{&c.first, &c.again}, maxCalls: maxCalls, maxStalled: maxStalled},
-		{queues: []*queue{&c.failedKnown, &c.silent}, maxCalls: maxSilent},
+	c.lanes = [...]callLane{
+		{queues: []*residueQueue{&c.known}, maxCalls: maxCalls, maxStalled: maxStalled},
+		{queues: []*residueQueue{&c.first, &c.again}, maxCalls: maxCalls, maxStalled: maxStalled},
+		{queues: []*residueQueue{&c.failedKnown, &c.silent}, maxCalls: maxSilent},
 	}
 	return c
 }
@@ -115,7 +114,7 @@ func (c *cleaner) run(closing context.Context) {
 
 // next returns the residues of the next call, and its lane. If none is due it returns how long to
 // wait; a negative wait means until the wake-up.
-func (c *cleaner) next(now time.Time) (batch []*residue, in *lane, wait time.Duration) {
+func (c *cleaner) next(now time.Time) (batch []*residue, in *callLane, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	most := 1
@@ -142,7 +141,7 @@ func (c *cleaner) next(now time.Time) (batch []*residue, in *lane, wait time.Dur
 // due moves the residues of q that are due and within the budget to batch. It lowers wait to the
 // time until the next one. The mutex is held.
 func (c *cleaner) due(
-	batch []*residue, q *queue, now time.Time, most int, wait *time.Duration,
+	batch []*residue, q *residueQueue, now time.Time, most int, wait *time.Duration,
 ) []*residue {
 	for q.Len() > 0 && len(batch) < most {
 		r := (*q)[0]
@@ -173,7 +172,7 @@ func (c *cleaner) due(
 }
 
 // try makes one call for all of the batch.
-func (c *cleaner) try(batch []*residue, in *lane) {
+func (c *cleaner) try(batch []*residue, in *callLane) {
 	before := make([]Mark, len(batch))
 	timeout := time.Duration(0)
 	ctx := new(driver.Bounded)
@@ -201,44 +200,16 @@ func (c *cleaner) try(batch []*residue, in *lane) {
 	*slot--
 	slot = nil
 	for i, r := range batch {
-		removed, err := r.Read(results[i].Reply, results[i].Err)
-		r.tries++
-		r.answered = r.answered || err == nil
-		r.failed, r.silent = err != nil, err != nil && driver.CodeOf(err) == ""
-		switch {
-		case err != nil:
-		case removed:
-			r.Sends.Executed()
-		default:
-			r.Sends.RemovedSince(before[i])
-		}
-		switch state := r.Sends.state(); {
-		case state.settled(), !now.Before(r.Until), gone(err),
-			r.finalTries > 1, r.finalTries == 1 && err != nil:
+		err := r.record(results[i], before[i])
+		if r.isOver(err, now) {
 			c.count--
 			continue
-		case c.closing:
-			r.due = now
-			if r.finalTries > 0 { // what was sent before may be executed after the try, or be answered late
-				r.due = now.Add(finalAnswerWait)
-			}
-			r.finalTries++
-		default:
-			r.due = now.Add(pause(r.tries, now.Sub(r.began)))
-			if state.present > 0 && err == nil {
-				r.due = now
-			}
-			if r.due.After(r.Until) {
-				r.due = r.Until
-			}
 		}
+		r.schedule(err, now, c.closing)
 		c.put(r)
 	}
 	c.wakeRun()
 }
-
-var errResultCount = errors.New(
-	"the driver returned another number of results than it was given calls")
 
 func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
 	if len(batch) == 1 {
@@ -250,21 +221,7 @@ func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
 	for i, r := range batch {
 		calls[i] = r.Call
 	}
-	results := c.drv.(driver.Batcher).EvalMany(ctx, calls) //nolint:errcheck // next has looked
-	if len(results) != len(calls) {
-		results = make([]driver.Result, len(calls))
-		for i := range results {
-			results[i].Err = errResultCount
-		}
-	}
-	return results
-}
-
-// gone reports whether err says that the driver or its client is closed: nothing can be sent any
-// more.
-func gone(err error) bool {
-	return errors.Is(err, driver.ErrClosed) ||
-		errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrPermanent)
+	return EvalMany(ctx, c.drv, calls)
 }
 
 // add takes a residue in. The mutex is held.
@@ -283,7 +240,7 @@ func (c *cleaner) add(r *residue) {
 // evict drops a residue that was tried before and that an answered try did not remove, if there is
 // one. A hold known to be there is dropped last. The mutex is held.
 func (c *cleaner) evict() {
-	for _, q := range [...]*queue{&c.again, &c.silent, &c.failedKnown} {
+	for _, q := range [...]*residueQueue{&c.again, &c.silent, &c.failedKnown} {
 		if q.Len() > 0 {
 			q.remove((*q)[q.Len()-1]) // a leaf of the heap
 			c.count--
@@ -344,7 +301,7 @@ func (c *cleaner) beginFinalTries() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	for _, q := range [...]*queue{&c.known, &c.first, &c.again, &c.silent, &c.failedKnown} {
+	for _, q := range [...]*residueQueue{&c.known, &c.first, &c.again, &c.silent, &c.failedKnown} {
 		for _, r := range *q {
 			r.finalTries, r.due = 1, r.began // their order stays
 		}

@@ -2,7 +2,10 @@ package resolve
 
 import (
 	"container/heap"
+	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // residue is a Residue in the hands of a cleaner, whose mutex guards it.
@@ -15,8 +18,8 @@ type residue struct {
 	silent     bool // the last try was not answered
 	finalTries int  // which try since the driver began to close is next: 1, then 2; 0: it is open
 
-	queue *queue // that it waits in; nil while it is tried, and when it is dropped
-	index int    // in the queue
+	queue *residueQueue // that it waits in; nil while it is tried, and when it is dropped
+	index int           // in the queue
 }
 
 // cost is that of the next try.
@@ -27,34 +30,74 @@ func (r *residue) cost() int {
 	return cost(r.tries, r.answered, r.Sends.state().present > 0 && !r.failed)
 }
 
-// queue holds residues by when they are due.
-type queue []*residue
+// record records what a try came to that began at the mark, and returns its error.
+func (r *residue) record(result driver.Result, before Mark) error {
+	removed, err := r.Read(result.Reply, result.Err)
+	r.tries++
+	r.answered = r.answered || err == nil
+	r.failed, r.silent = err != nil, err != nil && driver.CodeOf(err) == ""
+	switch {
+	case err != nil:
+	case removed:
+		r.Sends.Executed()
+	default:
+		r.Sends.RemovedSince(before)
+	}
+	return err
+}
 
-func (q *queue) put(r *residue) { heap.Push(q, r) }
+// isOver reports whether the clean-up ends after a try that ended with err: nothing can be left, its
+// time is over, or nothing can be sent any more.
+func (r *residue) isOver(err error, now time.Time) bool {
+	closed := errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrPermanent)
+	return r.Sends.Settled() || !now.Before(r.Until) || closed || r.finalTries > 1 || r.finalTries == 1 && err != nil
+}
 
-func (q *queue) remove(r *residue) { heap.Remove(q, r.index) }
+// schedule sets when the next try is due after one that ended with err.
+func (r *residue) schedule(err error, now time.Time, closing bool) {
+	r.due = now
+	switch {
+	case closing:
+		if r.finalTries > 0 { // what was sent before may be executed after the try, or be answered late
+			r.due = now.Add(finalAnswerWait)
+		}
+		r.finalTries++
+	case r.Sends.state().present == 0 || err != nil:
+		r.due = now.Add(pause(r.tries, now.Sub(r.began)))
+		if r.due.After(r.Until) {
+			r.due = r.Until
+		}
+	}
+}
+
+// residueQueue holds residues by when they are due.
+type residueQueue []*residue
+
+func (q *residueQueue) put(r *residue) { heap.Push(q, r) }
+
+func (q *residueQueue) remove(r *residue) { heap.Remove(q, r.index) }
 
 // Len implements heap.Interface.
-func (q *queue) Len() int { return len(*q) }
+func (q *residueQueue) Len() int { return len(*q) }
 
 // Less implements heap.Interface.
-func (q *queue) Less(i, j int) bool { return (*q)[i].due.Before((*q)[j].due) }
+func (q *residueQueue) Less(i, j int) bool { return (*q)[i].due.Before((*q)[j].due) }
 
 // Swap implements heap.Interface.
-func (q *queue) Swap(i, j int) {
+func (q *residueQueue) Swap(i, j int) {
 	(*q)[i], (*q)[j] = (*q)[j], (*q)[i]
 	(*q)[i].index, (*q)[j].index = i, j
 }
 
 // Push implements heap.Interface.
-func (q *queue) Push(v any) {
+func (q *residueQueue) Push(v any) {
 	r := v.(*residue) //nolint:errcheck // nothing else is put in
 	r.queue, r.index = q, len(*q)
 	*q = append(*q, r)
 }
 
 // Pop implements heap.Interface.
-func (q *queue) Pop() any {
+func (q *residueQueue) Pop() any {
 	n := len(*q) - 1
 	r := (*q)[n]
 	(*q)[n] = nil
