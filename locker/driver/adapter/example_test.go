@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,42 +39,55 @@ func New(c client) (driver.Driver, error) {
 	return &toyDriver{client: c, hub: adapter.NewHub(c.OpenFeed)}, nil
 }
 
-func (a *toyDriver) do(ctx context.Context, args ...string) (driver.Reply, error) {
-	if err := a.CheckOpen(); err != nil {
-		return driver.Reply{}, err
+// send sends a command and converts its reply. The conversion is part of the awaited call, so that
+// a late answer has the type that strategies expect.
+func send[T any](
+	ctx context.Context, d *toyDriver, convert func(reply any) (T, error), args ...string,
+) (T, error) {
+	var zero T
+	if err := d.CheckOpen(); err != nil {
+		return zero, err
 	}
-	v, err := adapter.Await(ctx, func() (any, error) { return a.client.Do(args...) })
-	if text, ok := errors.AsType[replyError](err); ok {
-		return driver.Reply{}, adapter.NewServerError(string(text), err)
-	}
-	if err != nil {
-		return driver.Reply{}, err
-	}
-	return driver.NewReply(v)
-}
-
-func (a *toyDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	r, err := a.do(ctx, "SET", key, value, "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
-	if err != nil || r.IsNil(0) {
-		return false, err
-	}
-	text, err := r.Text(0)
-	return text == "OK", err
-}
-
-func (a *toyDriver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	return a.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
-		line := append([]string{command, body, strconv.Itoa(len(keys))}, keys...)
-		return a.do(ctx, append(line, args...)...)
+	return adapter.Await(ctx, func() (T, error) {
+		v, err := d.client.Do(args...)
+		if text, refused := errors.AsType[replyError](err); refused {
+			return zero, adapter.NewServerError(string(text), err)
+		}
+		if err != nil {
+			return zero, err
+		}
+		return convert(v)
 	})
 }
 
-func (a *toyDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	return a.hub.Subscribe(ctx, channel)
+func (d *toyDriver) SetNX(
+	ctx context.Context, key, value string, ttl time.Duration,
+) (bool, error) {
+	isOK := func(reply any) (bool, error) { return reply == "OK", nil }
+	ms := strconv.FormatInt(ttl.Milliseconds(), 10)
+	return send(ctx, d, isOK, "SET", key, value, "NX", "PX", ms)
 }
 
-func (a *toyDriver) Info() driver.Info { return driver.Info{Client: "toy"} }
-func (a *toyDriver) Close() error      { return a.Shutdown(a.hub) }
+func (d *toyDriver) Eval(
+	ctx context.Context, s *driver.Script, keys, args []string,
+) (driver.Reply, error) {
+	return d.scripts.Eval(ctx, s, func(command, body string) (driver.Reply, error) {
+		words := slices.Concat([]string{command, body, strconv.Itoa(len(keys))}, keys, args)
+		return send(ctx, d, driver.NewReply, words...)
+	})
+}
+
+func (d *toyDriver) Subscribe(
+	ctx context.Context, channel string,
+) (driver.Subscription, error) {
+	if err := d.CheckOpen(); err != nil {
+		return nil, err
+	}
+	return d.hub.Subscribe(ctx, channel)
+}
+
+func (d *toyDriver) Info() driver.Info { return driver.Info{Client: "toy"} }
+func (d *toyDriver) Close() error      { return d.Shutdown(d.hub) }
 
 // An adapter of a client whose calls ignore contexts.
 func Example() {
@@ -89,7 +103,8 @@ func Example() {
 	}
 	reply, err := drv.Eval(ctx, driver.NewScript("return 1"), []string{"job"}, nil)
 	fmt.Println(reply.Len(), err)
-	_, err = drv.Eval(ctx, driver.NewScript("return redis.call('INCR', KEYS[1])"), []string{"job"}, nil)
+	increment := driver.NewScript("return redis.call('INCR', KEYS[1])")
+	_, err = drv.Eval(ctx, increment, []string{"job"}, nil)
 	fmt.Println(driver.CodeOf(err), driver.NotExecuted(err), driver.Transient(err))
 	_, err = drv.Subscribe(ctx, "{job}:wake")
 	fmt.Println(errors.Is(err, errors.ErrUnsupported))
