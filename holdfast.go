@@ -1,10 +1,10 @@
-// Package holdfast provides distributed locks on Redis and Valkey: the chain that most programs want,
-// in one call.
+// Package holdfast provides distributed locks on Redis and Valkey: the chain that most programs
+// want, in one call.
 //
-// [New] puts strategies/single (one key per lock, SET NX PX), strategies/watchdog (renews the lock for
-// as long as it is held) and middleware/retry (waits, and is woken by releases) over a driver. [Wrap]
-// does the same for any other strategy. Further middleware is added with [locker.Chain]. Package
-// locker says what a lock guarantees and what it does not.
+// [New] puts strategies/single (one key per lock, SET NX PX), strategies/watchdog (renews the lock
+// for as long as it is held) and middleware/retry (waits, and is woken by releases) over a driver.
+// [Wrap] does the same for any other strategy. Further middleware is added with [locker.Chain].
+// Package locker says what a lock guarantees and what it does not.
 package holdfast
 
 import (
@@ -29,9 +29,9 @@ type Config struct {
 
 // New returns a Locker over drv that waits for its turn and renews its locks. A Lock that is never
 // released is renewed for as long as the process lives: use [locker.Do], or bound it by
-// watchdog.Config.MaxHold. The Locker is safe for concurrent use and needs no closing; close drv when
-// no lock is needed any more. Errors: locker.ErrInvalid; errors.ErrUnsupported if drv cannot wait for
-// replicas, as Single.MinReplicas asks.
+// watchdog.Config.MaxHold. The Locker is safe for concurrent use and needs no closing; close drv
+// when no lock is needed any more. Errors: locker.ErrInvalid; errors.ErrUnsupported if drv cannot
+// wait for replicas, as Single.MinReplicas asks.
 func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 	strategy, err := single.New(drv, cfg.Single)
 	if err != nil {
@@ -42,8 +42,8 @@ func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 }
 
 // Wrap returns a Locker that waits and renews like that of [New], over any strategy: a quorum
-// (strategies/redlock), readers and writers (strategies/rwhash), or one of your own. The strategy is
-// configured already, so cfg.Single must be zero. Errors: locker.ErrInvalid.
+// (strategies/redlock), readers and writers (strategies/rwhash), or one of your own. The strategy
+// is configured already, so cfg.Single must be zero. Errors: locker.ErrInvalid.
 func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
 	switch {
 	case strategy == nil:

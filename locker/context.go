@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Context returns a copy of parent that ends when the lock does, with what Err says as its cause (context.Cause). It
-// carries the lock's owner for this name, so that a reentrant lock is re-entered under it, and what middleware adds, such as
-// the span of the hold.
+// Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is what
+// Err returns then. It carries the lock's owner for this name, so that a reentrant lock is
+// re-entered with it, and what middleware adds, such as the span of the hold.
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	if dress := l.dresser(); dress != nil {
 		parent = dress(parent)

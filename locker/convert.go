@@ -7,24 +7,26 @@ import (
 )
 
 // Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
+// From the call on, nobody may rely on the exclusive hold. Conversions of one Lock run one at a
+// time.
 //
-// Conversions of one Lock are done one at a time.
-//
-// Nobody may rely on the exclusive hold from the call on. Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared
-// from then on, though others may be kept out; Downgrade again tells them), errors.ErrUnsupported, the client's.
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared from then on, but others may
+// still be kept out; another Downgrade lets them in), errors.ErrUnsupported, the client's.
 func (l *Lock) Downgrade(ctx context.Context) error {
 	return l.convert(ctx, "downgrade", Shared)
 }
 
-// Upgrade turns a shared hold into an exclusive one, or fails at once where there are other holders: it stays shared then.
+// Upgrade turns a shared hold into an exclusive one. If there are other holders it fails at once,
+// and the hold stays shared.
 //
-// Errors: a *ContentionError that says who else holds, and those of Downgrade; whatever they are, Mode stays Shared.
+// Errors: a *ContentionError that says who else holds, and those of Downgrade. After any of them
+// Mode stays Shared.
 func (l *Lock) Upgrade(ctx context.Context) error {
 	return l.convert(ctx, "upgrade", Exclusive)
 }
 
-// convert runs one conversion at a time: answers that came in another order than the server gave them would leave the Lock
-// in a mode that it has not.
+// convert runs one conversion at a time. Replies that arrive in another order than the server
+// executed the commands would leave the Lock in the wrong mode.
 func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 	if ctx != nil && l.valid() {
 		done, err := l.alone(ctx)
@@ -38,7 +40,7 @@ func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 	return err
 }
 
-// alone waits until no conversion is under way, and lets none begin until done.
+// alone waits until no conversion is in flight, and lets none begin until done is called.
 func (l *Lock) alone(ctx context.Context) (done func(), err error) {
 	for {
 		l.mu.Lock()

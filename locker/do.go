@@ -7,9 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Do acquires a lock, calls fn in the caller's goroutine, and releases the lock when fn returns, panics or calls
-// runtime.Goexit. fn's ctx ends with the lock, with a [LostError] as its cause where it was lost; Do still waits for fn. That
-// ctx carries the lock's owner for this name, so that what fn does may re-enter a reentrant lock.
+// Do acquires a lock, calls fn in the caller's goroutine, and releases the lock when fn returns,
+// panics or calls runtime.Goexit. fn's ctx ends with the lock; if the lock is lost, its cause is a
+// [LostError]. Do still waits for fn. The ctx carries the lock's owner for this name, so that fn
+// can re-enter a reentrant lock.
 //
 // A nil error means that fn returned nil, and that the lock was held until fn returned or released
 // it. If fn releases the lock itself, Do does not report that release's error. Do returns one of:
@@ -68,8 +69,8 @@ func join(a, b error) error {
 	}
 }
 
-// Try is Do that does not wait: where the lock is held by another, it returns false and nil. With Request.MaxWait it waits
-// that long first. ran tells whether fn was called.
+// Try is Do without waiting: if the lock is held by another, it returns false and nil. With
+// Request.MaxWait it waits that long first. ran reports whether fn was called.
 func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (ran bool, err error) {
 	req.NoWait = req.NoWait || req.MaxWait == 0
 	wrapped := fn

@@ -18,13 +18,13 @@ var (
 	ErrNotAcquired = errors.New("lock is held by another")
 	// ErrMaxWait: Request.MaxWait passed.
 	ErrMaxWait = errors.New("MaxWait passed")
-	// ErrNotHeld: there is no such hold, or no more.
+	// ErrNotHeld: there is no such hold, or it has ended.
 	ErrNotHeld = errors.New("lock is not held")
 	// ErrLost: the hold ended without being released. It matches ErrNotHeld. A *LostError says how.
 	ErrLost error = &notHeldError{"lock was lost"}
 	// ErrReleased: the hold was released. It matches ErrNotHeld.
 	ErrReleased error = &notHeldError{"lock was released"}
-	// ErrUnknownOutcome: the answer did not come and could not be found out.
+	// ErrUnknownOutcome: no reply came, and the outcome could not be found out.
 	ErrUnknownOutcome = errors.New("outcome is unknown")
 	// ErrInvalid matches every *InvalidError.
 	ErrInvalid = driver.ErrInvalid
@@ -107,13 +107,14 @@ func (l *Lock) gone(operation string, err error) error {
 	}
 }
 
-// OpError wraps every error of an operation on a lock, once. The client's own error is reachable by errors.As.
+// OpError wraps every error of an operation on a lock, once. errors.As finds the client's own error
+// in it.
 type OpError struct {
 	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade" or "inspect".
 	Op string
 	// Name is the lock's name.
 	Name string
-	// Err is the error that the operation met.
+	// Err is the error of the operation.
 	Err error
 }
 
@@ -152,10 +153,10 @@ type ContentionError struct {
 	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
 	// waiters to retry sooner. Zero: unknown.
 	RetryAfter time.Duration
-	// Channel is where releases are heard of. Zero: poll.
+	// Channel is where releases are published. Zero: poll.
 	Channel driver.Channel
-	// Jitter asks for a random delay of up to this before an attempt that a wake-up brings about: attempts that meet spoil
-	// each other, as in a quorum. Zero: none.
+	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
+	// colliding, as in a quorum. Zero: none.
 	Jitter time.Duration
 	// Ordered says that the strategy itself orders waiting shared and exclusive requests, across
 	// processes. Middleware then does not make one wait for the other.

@@ -118,7 +118,8 @@ func ExampleChain() {
 	// <nil>
 }
 
-// One process acquires, another goes on: the Handle is handed over as text. Keep it as secret as a password.
+// One process acquires, another goes on: the Handle is handed over as text. Keep it as secret as a
+// password.
 func ExampleResume() {
 	ctx, l := context.Background(), locks()
 	first := locker.Must(l.Acquire(ctx, locker.Request{Name: "upload"}))
@@ -142,8 +143,9 @@ func ExampleResume() {
 	// <nil>
 }
 
-// A fencing token keeps out a holder that was paused for longer than its lease: what is written carries the token, and the
-// store refuses one that is smaller than the last it saw. In SQL: UPDATE ... SET fence = $1 ... WHERE fence <= $1.
+// A fencing token keeps out a holder that was paused for longer than its lease: what is written
+// carries the token, and the store refuses one that is smaller than the last it saw. In SQL: UPDATE
+// ... SET fence = $1 ... WHERE fence <= $1.
 func ExampleLock_Fence() {
 	ctx, l := context.Background(), locks()
 	var seen int64

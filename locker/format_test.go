@@ -172,8 +172,8 @@ func TestLogValue(t *testing.T) {
 	}
 }
 
-// A lock whose end nobody has noticed yet prints as lost. But printing runs no callback: the program may hold a mutex that
-// its callback takes.
+// A lock whose end nobody has noticed yet prints as lost. But printing runs no callback: the
+// program may hold a mutex that its callback takes.
 func TestPrintingRunsNoCallback(t *testing.T) {
 	t.Parallel()
 	for range 50 { // the lock's timer may be first to notice
@@ -203,7 +203,8 @@ func TestPrintingRunsNoCallback(t *testing.T) {
 	}
 }
 
-// reflected prints v as the printers of test frameworks do that call no method and look into all that is not exported.
+// reflected prints v as the printers of test frameworks do that call no method and look into all
+// that is not exported.
 func reflected(out *strings.Builder, v reflect.Value, depth int) {
 	if depth > 12 {
 		return

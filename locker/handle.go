@@ -13,14 +13,14 @@ import (
 // handleForm marks an encoded Handle and its version.
 const handleForm = "holdfast1."
 
-// Handle names a hold so that another process can take it over. Who has it can release the lock: Encode is explicit, and
-// no printing or logging shows the token.
+// Handle identifies a hold, so that another process can take it over ([Resume]). Whoever has it can
+// release the lock: only Encode returns the token, and no printing or logging shows it.
 type Handle struct {
 	facts lease.Grant             // without the token
 	token *atomic.Pointer[string] // nil: this is the zero Handle; atomic for the reason that hidden gives
 }
 
-// NewHandle makes the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
+// NewHandle returns the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
 func NewHandle(g lease.Grant) Handle {
 	if g.Token == "" {
 		return Handle{}
@@ -34,8 +34,8 @@ func NewHandle(g lease.Grant) Handle {
 	return Handle{g, &made.pointer}
 }
 
-// Grant returns the facts of the hold, token included. It is for strategies. The Deadline does not travel: it is zero
-// after ParseHandle.
+// Grant returns the description of the hold with its token. It is for strategies. After ParseHandle
+// the Deadline is zero.
 func (h Handle) Grant() lease.Grant {
 	g := h.facts
 	if h.token != nil {
@@ -56,10 +56,10 @@ func (h Handle) Owner() string { return h.facts.Owner }
 // Fence is the fencing token, zero if there is none.
 func (h Handle) Fence() int64 { return h.facts.Fence }
 
-// IsZero tells whether h names no hold.
+// IsZero reports whether h identifies no hold.
 func (h Handle) IsZero() bool { return h.token == nil }
 
-// wireHandle holds bytes, not strings: JSON would mend what is not UTF-8.
+// wireHandle holds bytes, not strings: JSON would replace invalid UTF-8.
 type wireHandle struct {
 	Name, Owner, Token []byte
 	Mode               Mode          `json:",omitempty"`
@@ -67,8 +67,8 @@ type wireHandle struct {
 	Fence              int64         `json:",omitempty"`
 }
 
-// Encode returns h as text of letters, digits, '-', '_' and one '.', token included: keep it as secret as a password.
-// The zero Handle encodes to "".
+// Encode returns h as text of letters, digits, '-', '_' and one '.', with its token: keep it as
+// secret as a password. The zero Handle is encoded as "".
 func (h Handle) Encode() string {
 	if h.IsZero() {
 		return ""
@@ -81,7 +81,8 @@ func (h Handle) Encode() string {
 	return handleForm + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// ParseHandle reads what Encode wrote. Anything else is ErrInvalid; the error does not repeat the text.
+// ParseHandle parses the text that Encode returned. Any other text is ErrInvalid; the error does
+// not repeat it.
 func ParseHandle(s string) (Handle, error) {
 	bad := driver.Invalid("ParseHandle argument", "text of another form", "what Handle.Encode returned")
 	if len(s) < len(handleForm) || s[:len(handleForm)] != handleForm {

@@ -26,11 +26,12 @@ type Inspector interface {
 	Inspect(ctx context.Context, name string) (State, error)
 }
 
-// Inspect returns what the server stores under name, by the first [Inspector] among l and the Lockers
-// that it wraps. The answer may be outdated by the time it is read: it is for people and tests, not
-// for deciding who may write.
+// Inspect returns what the server stores under name, by the first [Inspector] among l and the
+// Lockers that it wraps. The answer may be outdated by the time it is read: it is for people and
+// tests, not for deciding who may write.
 //
-// Errors, in an [OpError]: ErrInvalid, errors.ErrUnsupported if there is no Inspector, the client's.
+// Errors, in an [OpError]: ErrInvalid, errors.ErrUnsupported if there is no Inspector, the
+// client's.
 func Inspect(ctx context.Context, l Locker, name string) (State, error) {
 	err := validateName(name)
 	switch {

@@ -71,8 +71,8 @@ type afterDone struct {
 // If the lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the
 // lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
 // lock is running when one of the other three finds the lock lost, f does not wait for it and runs
-// in a goroutine of its own. Otherwise f runs in a goroutine that works for this lock alone, so that
-// an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
+// in a goroutine of its own. Otherwise f runs in a goroutine that works for this lock alone, so
+// that an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
 //
 // If f panics, the other callbacks still run and the release is still sent; then the panic
 // continues in the goroutine that called f. stop removes f, and reports whether f will never run

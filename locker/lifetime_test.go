@@ -154,7 +154,8 @@ func TestAfterDone(t *testing.T) {
 	}
 }
 
-// Whoever is first to find the Deadline passed, the timer or a method, tells those who wait; and once.
+// Whoever is first to find the Deadline passed, the timer or a method, tells those who wait; and
+// once.
 func TestWhoeverFindsTheEndTells(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(context.Context, *locker.Lock){
@@ -235,7 +236,8 @@ func TestContextOfAnEndedLock(t *testing.T) {
 	wantError(t, "Cause", context.Cause(ctx), locker.ErrLost)
 }
 
-// What was handed to a lock and taken back, or told, must not stay in memory as long as the lock or its timer.
+// What was handed to a lock and taken back, or told, must not stay in memory as long as the lock or
+// its timer.
 func TestNothingIsKept(t *testing.T) {
 	t.Parallel()
 	t.Run("of a stopped callback", func(t *testing.T) {

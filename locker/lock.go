@@ -145,8 +145,8 @@ func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// do runs an operation that keeps the hold. invalid is what was found wrong with its arguments.
-// Where the lock has ended meanwhile, ended is whom to tell.
+// do runs an operation that keeps the hold. invalid is what is wrong with its arguments. If the
+// lock has ended meanwhile, ended has the callbacks to run.
 func (l *Lock) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
 	if ctx == nil {
 		invalid = driver.NilContext("Lock." + name + " ctx")
@@ -162,9 +162,9 @@ func (l *Lock) do(ctx context.Context, name string, op lease.Op, invalid error) 
 	return ended, opError(name, l.Name(), err)
 }
 
-// whileHeld is the ctx of an operation: its Err tells of the lock's end too, so that nothing is
-// sent again after it. Its Done does not, and so costs nothing: each send is bounded by itself, and
-// what it may bring about changes nothing.
+// whileHeld is the ctx of an operation. Its Err also reports the end of the lock, so that nothing
+// is resent after it. Its Done does not, and so costs nothing: each send is bounded by itself, and
+// its late outcome changes nothing.
 type whileHeld struct {
 	context.Context
 	lock *Lock
@@ -195,8 +195,8 @@ func noun(o lease.Op) string {
 	}
 }
 
-// apply records what an operation brought about. What ended while it was under way stays ended.
-// ended is whom to tell.
+// apply records the outcome of an operation. A lock that ended while it was in flight stays ended,
+// and ended has the callbacks to run.
 func (l *Lock) apply(op lease.Op, term lease.Term, err error) (ended *ending, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,17 +15,18 @@ type Mode = lease.Mode
 const (
 	// Exclusive: one holder. The zero Mode.
 	Exclusive = lease.Exclusive
-	// Shared: any number of shared holders and no exclusive one. Strategies without it answer errors.ErrUnsupported.
+	// Shared: any number of shared holders and no exclusive one. A strategy without it returns
+	// errors.ErrUnsupported.
 	Shared = lease.Shared
 )
 
 // Locker acquires locks. It is safe for concurrent use. The interface is frozen: it will not grow.
 type Locker interface {
-	// Acquire returns a held lock or an error, never both. On a bare strategy it makes one attempt; middleware/retry adds
-	// waiting. ctx bounds the acquiring, never the hold.
+	// Acquire returns a held lock or an error, never both. A bare strategy makes one attempt;
+	// middleware/retry adds waiting. ctx bounds the call, never the hold.
 	//
-	// Errors: ErrNotAcquired (held by another), ErrUnknownOutcome, ErrInvalid, ErrClosed, ErrNotHeld (Request.Resume),
-	// errors.ErrUnsupported, ctx's own, and what the client reported; each wrapped in one *OpError.
+	// Errors: ErrNotAcquired (held by another), ErrUnknownOutcome, ErrInvalid, ErrClosed, ErrNotHeld
+	// (Request.Resume), errors.ErrUnsupported, ctx's own, and the client's; each in one *OpError.
 	Acquire(ctx context.Context, req Request) (*Lock, error)
 }
 
@@ -35,9 +36,9 @@ type Func func(context.Context, Request) (*Lock, error)
 // Acquire calls f.
 func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return f(ctx, req) }
 
-// As returns the first T among l and the Lockers that it wraps. A Locker that wraps another one says so
-// by a method Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a [Func] hides
-// what it wraps.
+// As returns the first T among l and the Lockers that it wraps. A Locker that wraps another one
+// says so by a method Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a
+// [Func] hides what it wraps.
 func As[T any](l Locker) (found T, ok bool) {
 	for l != nil {
 		if found, ok = l.(T); ok {
@@ -52,11 +53,12 @@ func As[T any](l Locker) (found T, ok bool) {
 	return found, false
 }
 
-// Middleware puts something around a Locker: waiting, tracing, renewing.
+// Middleware wraps a Locker: it adds waiting, tracing or renewal.
 type Middleware func(Locker) Locker
 
-// Chain wraps l. The first middleware is the outermost: Chain(l, tracing, retry) traces one acquisition with all its
-// attempts; Chain(l, retry, tracing) traces each attempt. Where one of them is nil, each acquire is ErrInvalid and says which.
+// Chain wraps l in middleware. The first one is the outermost: Chain(l, tracing, retry) traces an
+// acquire with all its attempts, Chain(l, retry, tracing) each attempt. If one of them is nil,
+// every acquire fails with ErrInvalid, which says which one.
 func Chain(l Locker, outermostFirst ...Middleware) Locker {
 	for i, m := range slices.Backward(outermostFirst) {
 		if m == nil {
@@ -77,7 +79,7 @@ func invalidMiddleware(index int) Middleware {
 	}
 }
 
-// Must returns v, or panics where err is not nil. It is for constructors with constant arguments.
+// Must returns v, or panics if err is not nil. It is for constructors with constant arguments.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// The error of a lost lock names the lock, how it was lost, and the last error; what wraps it names the lock once.
+// The error of a lost lock names the lock, how it was lost, and the last error; what wraps it names
+// the lock once.
 func TestLostError(t *testing.T) {
 	t.Parallel()
 	const gone = " (deleted, expired, or the server lost its data)"

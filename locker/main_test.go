@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // secret is the token of the locks in these tests.
 const secret = "s3cr3t-t0ken-0123456789"
 
-// fakeLease is a strategy's side of a hold: it writes down what it is asked, and answers as the test says.
+// fakeLease is a strategy's side of a hold: it writes down what it is asked, and answers as the
+// test says.
 type fakeLease struct {
 	answer func(ctx context.Context, op lease.Op) (lease.Term, error) // nil: yes to everything
 

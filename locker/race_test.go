@@ -39,8 +39,8 @@ func TestOneReleaseOfMany(t *testing.T) {
 	}
 }
 
-// Every method at once, for the race detector. Whatever the order, the lock ends once, with one reason, and each callback is
-// told once or taken back.
+// Every method at once, for the race detector. Whatever the order, the lock ends once, with one
+// reason, and each callback is told once or taken back.
 func TestLockAllAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 200 {
@@ -94,7 +94,8 @@ func TestLockAllAtOnce(t *testing.T) {
 	}
 }
 
-// Middleware further in may have started the timer already when middleware further out wraps the lease.
+// Middleware further in may have started the timer already when middleware further out wraps the
+// lease.
 func TestWrapLeaseBesideATimer(t *testing.T) {
 	t.Parallel()
 	var lock *locker.Lock

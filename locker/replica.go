@@ -9,13 +9,13 @@ import (
 // ErrNotReplicated matches every [ReplicaError].
 var ErrNotReplicated = errors.New("too few replicas acknowledged it")
 
-// ReplicaError says that a server did what it was asked, but that too few of its replicas acknowledged it in time: a failover
-// could undo it. It matches ErrNotReplicated. A lock whose acquire ends so was given back; one whose renewal ends so is held
-// until its old Deadline.
+// ReplicaError reports that a server executed an operation, but that too few of its replicas
+// acknowledged it in time: a failover could undo it. It matches ErrNotReplicated. An acquire that
+// ends so is undone; a lock whose renewal ends so is held until its old Deadline.
 type ReplicaError struct {
-	// Acked replicas have it, Wanted were asked for.
+	// Acked replicas acknowledged it, Wanted were asked for.
 	Acked, Wanted int
-	// Within is how long they had.
+	// Within is the time that they had.
 	Within time.Duration
 }
 

@@ -32,8 +32,9 @@ func (d *diary) read() []string {
 	return slices.Clone(d.entries)
 }
 
-// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal, in a batch or alone, nor the
-// reports and the end of other locks, nor the end of the contexts of its own.
+// A callback that blocks delays the reports of its own lock and nothing else: neither a renewal, in
+// a batch or alone, nor the reports and the end of other locks, nor the end of the contexts of its
+// own.
 func TestBlockedReports(t *testing.T) {
 	t.Parallel()
 	for name, batch := range map[string]any{"together": 1, "alone": nil} {
@@ -132,7 +133,8 @@ func count(all []string, s string) (n int) {
 	return n
 }
 
-// A callback that panics keeps no other from being called, no context from ending, and no release from being sent.
+// A callback that panics keeps no other from being called, no context from ending, and no release
+// from being sent.
 func TestPanicInAfterDone(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(l locker.Locker, lock *locker.Lock){

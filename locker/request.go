@@ -21,17 +21,17 @@ const (
 type Request struct {
 	_ struct{} // keyed literals only
 
-	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis it is, behind the strategy's prefix, the key
-	// itself. Names that end in ":fence" or ":wake", and the few for which no key in the same cluster slot exists ("a}b",
-	// "{}x"), are refused.
+	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis the key is the strategy's
+	// prefix and the name. Names that end in ":fence" or ":wake" are refused, and so are the few for
+	// which no other key has the same cluster slot ("a}b", "{}x").
 	//
 	// "a" and "{a}" are two locks that share a wake-up channel and a fence counter. A release of
 	// one costs the waiters of the other an attempt; the fencing tokens of each still increase.
 	Name string
 	// Mode is Exclusive unless said otherwise.
 	Mode Mode
-	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a fraction is dropped). Zero:
-	// the strategy's default (30 s).
+	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a
+	// fraction is dropped). Zero: the strategy's default (30 s).
 	TTL time.Duration
 	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
 	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
@@ -43,16 +43,18 @@ type Request struct {
 	NoWait bool
 	// Fenced asks for a fencing token too, in the same round trip.
 	Fenced bool
-	// Owner is an identity, for re-entry only; at most 1024 bytes. Empty: the one that ctx carries (WithOwner, Do), else a
-	// fresh random one.
+	// Owner is an identity, for re-entry only; at most 1024 bytes. Empty: the one that ctx carries
+	// (WithOwner, Do), or else a fresh random one.
 	Owner string
-	// Note is for display and trace links: those who are refused see it. It is never identity. At most 1024 bytes.
+	// Note is for display and trace links: requests that are refused get it in their error. It is
+	// never an identity. At most 1024 bytes.
 	Note string
 	// Resume takes over this hold instead of acquiring one. Name and Mode must be the handle's.
 	Resume Handle
 }
 
-// Validate checks what every strategy demands of a Request and returns an *InvalidError, or nil. Strategies call it first.
+// Validate returns an *InvalidError if the Request breaks a rule of all strategies. Strategies call
+// it first.
 func (r Request) Validate() error {
 	if err := validateName(r.Name); err != nil {
 		return err

@@ -13,8 +13,9 @@ type noLease struct{}
 
 func (noLease) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
 
-// Timers stand still while a machine is suspended. So the wait for the end looks at the wall clock again and again: each
-// eighth of the TTL, but at least each 10 s and not more often than each second. A suspension is a Deadline that is suddenly nearer.
+// Timers stand still while a machine is suspended. So the wait for the end looks at the wall clock
+// again and again: each eighth of the TTL, but at least each 10 s and not more often than each
+// second. A suspension is a Deadline that is suddenly nearer.
 func TestSuspensionIsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ttl, at, left, ends time.Duration }{

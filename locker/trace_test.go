@@ -88,7 +88,8 @@ func TestWithTrace(t *testing.T) {
 	}
 }
 
-// Where only one of two traces wants an event, it gets it once; where none does, the composed Trace has none.
+// Where only one of two traces wants an event, it gets it once; where none does, the composed Trace
+// has none.
 func TestWithTraceOfParts(t *testing.T) {
 	t.Parallel()
 	var r recorder
@@ -147,7 +148,8 @@ func TestLockIsTraced(t *testing.T) {
 	})
 }
 
-// A loss is reported when it happens, to whoever asked for it: the lock that its holder forgot is the one to hear of.
+// A loss is reported when it happens, to whoever asked for it: the lock that its holder forgot is
+// the one to hear of.
 func TestLossIsTraced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

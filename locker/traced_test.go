@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// A Trace added to a Lock hears of what comes after, beside the one that the Lock was made under, each with its own ctx.
+// A Trace added to a Lock hears of what comes after, beside the one that the Lock was made under,
+// each with its own ctx.
 func TestTraceLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

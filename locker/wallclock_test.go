@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// skewed is a time whose clocks disagree: it is at wall by the wall clock and at mono by the monotonic one. So is a Deadline
-// after the machine was suspended, when the monotonic clock stood still, or after somebody set the wall clock.
+// skewed is a time whose clocks disagree: it is at wall by the wall clock and at mono by the
+// monotonic one. So is a Deadline after the machine was suspended, when the monotonic clock stood
+// still, or after somebody set the wall clock.
 func skewed(wall, mono time.Time) time.Time {
 	type fields struct { // of time.Time, when it has both clocks
 		wall uint64

@@ -17,14 +17,16 @@ type Waiting struct {
 
 type waitingKey struct{}
 
-// WithWaiting returns a copy of ctx for the attempts of somebody who has waited since then. It is for middleware that
-// repeats attempts: a strategy that keeps an order among processes goes by it, and by ctx's deadline.
+// WithWaiting returns a copy of ctx for the attempts of somebody who has waited since then. It is
+// for middleware that repeats attempts: a strategy that keeps an order among processes goes by it,
+// and by ctx's deadline.
 func WithWaiting(ctx context.Context, since time.Time) context.Context {
 	until, _ := ctx.Deadline()
 	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since, until})
 }
 
-// WithoutWaiting returns a copy of ctx in which nobody waits. It is for strategies that go on asking for a lock they hold.
+// WithoutWaiting returns a copy of ctx in which nobody waits. It is for strategies that go on
+// asking for a lock they hold.
 func WithoutWaiting(ctx context.Context) context.Context {
 	if _, waits := WaitingFrom(ctx); !waits {
 		return ctx

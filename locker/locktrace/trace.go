@@ -7,9 +7,9 @@ import (
 
 // Trace is a set of callbacks for the events of locks, in the manner of net/http/httptrace. Any of
 // them may be nil. They are called in the goroutine where the event happens, possibly several at
-// once, and must be quick. The ctx they get carries the values of the ctx of the acquire. A callback
-// that blocks delays its own acquisition, and the requests of this process that wait behind it for
-// the same name, but no other name.
+// once, and must be quick. The ctx they get carries the values of the ctx of the acquire. A
+// callback that blocks delays its own acquisition, and the requests of this process that wait
+// behind it for the same name, but no other name.
 //
 // There are exceptions. Renewed, Lost and Released of one lock are called in order, one at a time:
 // a callback that blocks delays the reports of its lock, and neither a renewal nor a release.

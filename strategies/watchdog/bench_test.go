@@ -26,7 +26,8 @@ func (granting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
-// BenchmarkCycle is what the watchdog adds to an acquire and a release, beside 10,000 locks that it watches.
+// BenchmarkCycle is what the watchdog adds to an acquire and a release, beside 10,000 locks that it
+// watches.
 func BenchmarkCycle(b *testing.B) {
 	dog := locker.Must(watchdog.New(watchdog.Config{}))(granting{})
 	for i := range 10_000 {
@@ -77,7 +78,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkRenewal is the processor time of one renewal: a thousand locks are renewed as fast as one core allows.
+// BenchmarkRenewal is the processor time of one renewal: a thousand locks are renewed as fast as
+// one core allows.
 func BenchmarkRenewal(b *testing.B) {
 	renewed := make(chan struct{}, 1)
 	left := make(chan struct{}, b.N)

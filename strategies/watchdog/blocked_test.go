@@ -28,7 +28,8 @@ func (p fullPipe) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// Callbacks that block, in a log sink or after the end of a lock that is gone, cost no lock on a healthy server.
+// Callbacks that block, in a log sink or after the end of a lock that is gone, cost no lock on a
+// healthy server.
 func TestBlockedCallbacks(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]func(s *server) locker.Locker{

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// A lease that runs out because it could not be renewed says why, also where no time would have healed it; what was healed
-// is not blamed.
+// A lease that runs out because it could not be renewed says why, also where no time would have
+// healed it; what was healed is not blamed.
 func TestSaysWhyItRanOut(t *testing.T) {
 	t.Parallel()
 	for what, refused := range map[string]error{
@@ -52,7 +52,8 @@ func TestSaysWhyItRanOut(t *testing.T) {
 	}
 }
 
-// stubborn is a Locker whose renewals fail, succeed, and then are not answered at all, whatever their context.
+// stubborn is a Locker whose renewals fail, succeed, and then are not answered at all, whatever
+// their context.
 type stubborn struct {
 	granting
 	renewals chan error
@@ -91,7 +92,8 @@ func TestBlamesNoFailureThatWasHealed(t *testing.T) {
 	})
 }
 
-// An AttemptTimeout that is long for the TTL does not use up the lease in one batch without an answer.
+// An AttemptTimeout that is long for the TTL does not use up the lease in one batch without an
+// answer.
 func TestBatchLeavesTimeForRepetitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

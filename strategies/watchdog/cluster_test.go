@@ -65,8 +65,8 @@ func releaseAtOnce(t *testing.T, locks []*locker.Lock, held func(*locker.Lock) b
 	wg.Wait()
 }
 
-// One of three masters falls silent, with a hundred or more watched locks on each. For less than the TTL: no lock is lost. For longer:
-// its own are, and no other.
+// One of three masters falls silent, with a hundred or more watched locks on each. For less than
+// the TTL: no lock is lost. For longer: its own are, and no other.
 func TestSilentNodeOfACluster(t *testing.T) { // alone: with thousands of locks it takes all that the machine has
 	redistest.Need(t)
 	const ttl = 4 * time.Second

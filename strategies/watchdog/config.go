@@ -8,17 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Config configures the renewing. The zero Config works.
+// Config configures the renewals. The zero Config works.
 type Config struct {
-	// Jitter is by which part of the time until a renewal it may come sooner, at random, so that locks taken together are
-	// not renewed together for ever: more than 0 and at most 0.5. Default: 0.1, so that a TTL of 30 s is renewed after 9 to
-	// 10 s.
+	// Jitter is the part of the time until a renewal by which it may come sooner, at random, so that
+	// locks acquired together are not always renewed together: more than 0 and at most 0.5. Default:
+	// 0.1, so that a TTL of 30 s is renewed after 9 to 10 s.
 	Jitter float64
-	// MaxRenewals is how often a lock is renewed at most; failed renewals do not count. Then its lease runs out, and Err
-	// matches ErrLost and ErrMaxRenewals. Default: 0, no limit.
+	// MaxRenewals is the maximum number of renewals of a lock; failed ones do not count. After them
+	// its lease runs out, and Err matches ErrLost and ErrMaxRenewals. Default: 0, no limit.
 	MaxRenewals int
-	// MaxHold is how long after it was acquired a lock is renewed at most. Then its lease runs out, up to one TTL later, and
-	// Err matches ErrLost and ErrMaxHold. Default: 0, no limit.
+	// MaxHold is the maximum time after the acquire at which a lock is renewed. After it the lease
+	// runs out, up to one TTL later, and Err matches ErrLost and ErrMaxHold. Default: 0, no limit.
 	MaxHold time.Duration
 }
 
@@ -27,14 +27,15 @@ const (
 	maxJitter     = 0.5
 )
 
-// Why the watchdog let a lease run out: the cause of its ErrLost.
+// The causes of an ErrLost if the watchdog let the lease run out.
 var (
 	ErrMaxRenewals = errors.New("the watchdog has renewed it MaxRenewals times")
 	ErrMaxHold     = errors.New("the watchdog stopped renewing it after MaxHold")
 )
 
-// New returns a Middleware that renews. It may wrap several Lockers, which then share one timer. It needs no closing: it is
-// at rest when no lock is held. Put it inside middleware/retry or outside; it watches what was acquired. Errors: ErrInvalid.
+// New returns a Middleware that renews locks while they are held. It may wrap several Lockers,
+// which then share one timer. It needs no closing: without locks it has no goroutine and no timer.
+// It works inside middleware/retry and outside. Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	switch {
 	case cfg.Jitter == 0:

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// maxBatch is how many renewals travel together at most: a server is not to be kept busy for long at once.
+	// maxBatch is the maximum number of renewals in a batch, so that none keeps a server busy for
+	// long.
 	maxBatch = 256
-	// maxBatches is how many batches of a group are in flight at most.
+	// maxBatches is the maximum number of batches of a group in flight.
 	maxBatches = 16
 	// maxActive bounds the renewals of a group that are sent one by one and are in flight but not
 	// stalled. It grows by half the number of stalled ones, so that a silent server with many locks
@@ -27,15 +28,17 @@ const (
 	retryMin = 200 * time.Millisecond
 )
 
-// groupKey says whose renewals wait for one another: those of one batch, or of one Locker where there are no batches.
+// groupKey identifies the renewals that share a limit: those of one Batch, or of one Locker whose
+// renewals are sent one by one.
 type groupKey struct {
 	of       any
 	together bool
-	fails    uint8 // 0, 1, or 2 for two and more: failed renewals must not hold up the others
+	fails    uint8 // 0, 1, or 2 for two and more, so that failed renewals do not delay the others
 }
 
-// groupOf is the group of the next renewal of l. One that failed among others is repeated alone: the others may be why. One
-// that failed alone is repeated among others: after an outage there are many.
+// groupOf returns the group of the next renewal of l. One that failed in a batch is repeated alone:
+// the others may be the cause. One that failed alone is repeated in a batch: after an outage there
+// are many.
 func groupOf(l *watchedLease) groupKey {
 	fails := min(l.fails, 2)
 	batch := l.lock.Hold().Batch()
@@ -45,7 +48,8 @@ func groupOf(l *watchedLease) groupKey {
 	return groupKey{batch, l.fails%2 == 0, fails}
 }
 
-// group is what is due and not begun. It exists while there is something to do. The scheduler's mutex guards it.
+// group holds the renewals that are due and not begun. It exists while it has any, or workers. The
+// scheduler's mutex guards it.
 type group struct {
 	key     groupKey
 	due     []*watchedLease
@@ -56,7 +60,7 @@ type group struct {
 // crowded reports whether so many renewals are stalled that further ones must not wait for long.
 func (g *group) crowded() bool { return g.stalled >= maxActive }
 
-// full tells whether the group may have no further worker.
+// full reports whether the group may not have another worker.
 func (g *group) full() bool {
 	active := g.workers - g.stalled
 	if g.key.together {
@@ -65,19 +69,20 @@ func (g *group) full() bool {
 	return active >= maxActive+g.stalled/2 || g.workers >= maxAlone
 }
 
-// hand gives l to its group. The mutex is held.
-func (s *scheduler) hand(l *watchedLease, key groupKey) {
+// enqueue adds l to its group. The mutex is held.
+func (s *scheduler) enqueue(l *watchedLease, key groupKey) {
 	g := s.groups[key]
 	if g == nil {
 		g = &group{key: key}
 		s.groups[key] = g
 	}
 	g.due = append(g.due, l)
-	s.help(g)
+	s.startWorker(g)
 }
 
-// help gives the group a worker if there is something to do and it may have one more. The mutex is held.
-func (s *scheduler) help(g *group) {
+// startWorker starts a worker of the group if renewals are due and it may have another one. The
+// mutex is held.
+func (s *scheduler) startWorker(g *group) {
 	if len(g.due) == 0 || g.full() {
 		return
 	}
@@ -96,13 +101,13 @@ func (s *scheduler) work(g *group) {
 		}
 		errs := s.send(g, taken, crowded)
 		for i, l := range taken {
-			s.settle(l, errs[i])
+			s.planAfter(l, errs[i])
 		}
 	}
 }
 
-// take returns up to n leases that are due, or none when the worker is to end, and whether the group is crowded. Those released
-// meanwhile are left out.
+// take returns up to n leases that are due, without those released meanwhile, and whether the group
+// is crowded. If it returns none, the worker ends.
 func (s *scheduler) take(g *group, n int) (taken []*watchedLease, crowded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,16 +123,17 @@ func (s *scheduler) take(g *group, n int) (taken []*watchedLease, crowded bool) 
 			delete(s.groups, g.key)
 		}
 	}
-	s.help(g)
+	s.startWorker(g)
 	return taken, g.crowded()
 }
 
-// send renews what was taken, and counts the worker as stalled while the answer is late.
+// send renews the leases that were taken, and counts the worker as stalled while the answer is
+// late.
 func (s *scheduler) send(g *group, taken []*watchedLease, crowded bool) []error {
-	late := time.AfterFunc(stall, func() { s.late(g, 1) })
+	late := time.AfterFunc(stall, func() { s.addStalled(g, 1) })
 	defer func() {
 		if !late.Stop() {
-			s.late(g, -1)
+			s.addStalled(g, -1)
 		}
 	}()
 	if !g.key.together {
@@ -144,7 +150,7 @@ func renewTogether(g *group, taken []*watchedLease) []error {
 		wait = min(wait, patience(l))
 	}
 	ctx := context.Background()
-	if g.key.fails > 0 { // the first time the strategy's own bound will do
+	if g.key.fails > 0 { // the first try has the strategy's own bound
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
@@ -162,17 +168,18 @@ func renewAlone(l *watchedLease, crowded bool) error {
 	return l.lock.Hold().Renew(ctx)
 }
 
-// late adds by to the number of workers whose answer is late.
-func (s *scheduler) late(g *group, by int) {
+// addStalled adds n to the number of stalled workers.
+func (s *scheduler) addStalled(g *group, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g.stalled += by
-	s.help(g)
+	g.stalled += n
+	s.startWorker(g)
 }
 
 func ended(l *watchedLease) bool { return l.lock.Err() != nil }
 
-// patience is how long a renewal waits for its answer: a third of the TTL; a repetition, less.
+// patience returns how long a renewal waits for its answer: a third of the TTL, or less if the one
+// before it failed.
 func patience(l *watchedLease) time.Duration {
 	wait := l.lock.TTL() / 3
 	if l.fails > 0 {

@@ -18,7 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// counted is a driver that counts the batches that are sent, the calls in them, and those that were executed.
+// counted is a driver that counts the batches that are sent, the calls in them, and those that were
+// executed.
 type counted struct {
 	driver.Driver
 	batches, calls, executed atomic.Int64
@@ -62,8 +63,8 @@ func executed(t *testing.T, server *redistest.Server) (n int64) {
 	return n
 }
 
-// Many locks on a real server, over each client: each is renewed when it is due and no sooner, few round trips and few
-// goroutines are enough, and what was counted here was executed there, once.
+// Many locks on a real server, over each client: each is renewed when it is due and no sooner, few
+// round trips and few goroutines are enough, and what was counted here was executed there, once.
 func TestManyLocks(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	redistest.Need(t)
 	const ttl = 3 * time.Second

@@ -124,7 +124,8 @@ func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*l
 	return locks
 }
 
-// Locks of one driver are renewed in few round trips. Where the jitter does not spread them, in as few as there can be.
+// Locks of one driver are renewed in few round trips. Where the jitter does not spread them, in as
+// few as there can be.
 func TestRenewalsTravelTogether(t *testing.T) {
 	t.Parallel()
 	const locked = 600
@@ -217,7 +218,8 @@ func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see 
 	})
 }
 
-// A silent node of a cluster leaves a batch without an answer, also for the locks of the others: these are renewed alone.
+// A silent node of a cluster leaves a batch without an answer, also for the locks of the others:
+// these are renewed alone.
 func TestUnansweredBatch(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
 		locks := acquireMany(t, t.Context(), l, 100)
@@ -247,8 +249,8 @@ func TestSilenceShorterThanTheLease(t *testing.T) {
 	})
 }
 
-// A release does not wait for a renewal in flight. That one is executed and answered later, when another holds the lock, and
-// changes nothing.
+// A release does not wait for a renewal in flight. That one is executed and answered later, when
+// another holds the lock, and changes nothing.
 func TestReleaseWhileARenewalIsInFlight(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
 		s.set(func(s *server) { s.late = 2 * time.Second })

@@ -145,7 +145,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// An outage that ends before the lease does is survived; one that does not is a loss at the Deadline, no sooner and no later.
+// An outage that ends before the lease does is survived; one that does not is a loss at the
+// Deadline, no sooner and no later.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	down := errors.New("connection refused")
@@ -231,7 +232,8 @@ func TestRenewedByItsHolder(t *testing.T) {
 	})
 }
 
-// Work under Do may take longer than the TTL, whichever of watchdog and retry is outside; a resumed lock is watched too.
+// Work under Do may take longer than the TTL, whichever of watchdog and retry is outside; a resumed
+// lock is watched too.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	chains := map[string]func(dog, wait locker.Middleware) []locker.Middleware{

@@ -18,7 +18,8 @@ type instant int64
 
 const never = instant(math.MaxInt64)
 
-// scheduler knows when each lock is to be renewed. All locks of one Middleware share it, and its one timer.
+// scheduler plans when each lock is renewed. All locks of one Middleware share it, and its one
+// timer.
 type scheduler struct {
 	cfg   Config
 	epoch time.Time
@@ -32,21 +33,21 @@ type scheduler struct {
 
 func (s *scheduler) now() instant { return instant(time.Since(s.epoch)) }
 
-// begin watches a lock just acquired.
-func (s *scheduler) begin(l *watchedLease) {
-	wait := pause(l.lock)
+// add plans the renewals of a lock that was just acquired.
+func (s *scheduler) add(l *watchedLease) {
+	wait := untilRenewal(l.lock)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.began = s.now()
-	s.next(l, wait)
+	s.planRenewal(l, wait)
 }
 
-// forget ends the watching. A renewal under way is left to itself.
-func (s *scheduler) forget(l *watchedLease) {
+// remove plans no more renewals of l. One in flight is left to itself.
+func (s *scheduler) remove(l *watchedLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.released = true
-	if l.index != away {
+	if l.index != notQueued {
 		heap.Remove(&s.queue, l.index)
 		if len(s.queue) == 0 { // else the timer would keep all this until it fires
 			s.timer.Stop()
@@ -55,17 +56,18 @@ func (s *scheduler) forget(l *watchedLease) {
 	}
 }
 
-// next plans the renewal that is due after wait, unless a limit is reached. The mutex is held.
-func (s *scheduler) next(l *watchedLease, wait time.Duration) {
+// planRenewal plans the renewal that is due after wait, unless MaxRenewals is reached. The mutex is
+// held.
+func (s *scheduler) planRenewal(l *watchedLease, wait time.Duration) {
 	if s.cfg.MaxRenewals > 0 && l.renewals >= s.cfg.MaxRenewals {
 		l.lock.Hold().ExplainExpiry(ErrMaxRenewals)
 		return
 	}
-	s.plan(l, s.draw(wait))
+	s.schedule(l, s.jittered(wait))
 }
 
-// plan puts l into the queue, for due. The mutex is held.
-func (s *scheduler) plan(l *watchedLease, due instant) {
+// schedule puts l into the queue, unless MaxHold is over by then. The mutex is held.
+func (s *scheduler) schedule(l *watchedLease, due instant) {
 	if s.cfg.MaxHold > 0 && due-l.began > instant(s.cfg.MaxHold) {
 		l.lock.Hold().ExplainExpiry(ErrMaxHold)
 		return
@@ -75,9 +77,10 @@ func (s *scheduler) plan(l *watchedLease, due instant) {
 	s.arm()
 }
 
-// draw returns the time of a renewal: sooner than after wait by up to the jitter. It is rounded down to a multiple of a
-// fraction of the jitter, so that renewals that are due at almost the same moment are due at the same moment.
-func (s *scheduler) draw(wait time.Duration) instant {
+// jittered returns the time of a renewal: after wait, less a random part of it up to Config.Jitter.
+// It is rounded down to a multiple of a fraction of the jitter, so that renewals that are due at
+// almost the same moment are due at the same moment, and share a batch.
+func (s *scheduler) jittered(wait time.Duration) instant {
 	from := s.now()
 	jitter := int64(float64(wait) * s.cfg.Jitter)
 	if jitter < 8 {
@@ -88,8 +91,8 @@ func (s *scheduler) draw(wait time.Duration) instant {
 	return instant(due &^ (grain - 1))
 }
 
-// arm sets the timer for the head of the queue. One that fires too soon is not put back: it is cheaper to look. The mutex
-// is held.
+// arm sets the timer for the head of the queue. A timer that would fire too soon is left as it is:
+// a look costs less than a reset. The mutex is held.
 func (s *scheduler) arm() {
 	if len(s.queue) == 0 {
 		return
@@ -106,27 +109,27 @@ func (s *scheduler) arm() {
 	s.alarm = due
 }
 
-// tick hands over what is due.
+// tick enqueues the renewals that are due.
 func (s *scheduler) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.alarm = never
 	for now := s.now(); len(s.queue) > 0 && s.queue[0].due <= now; {
 		l := heap.Pop(&s.queue).(*watchedLease) //nolint:errcheck // there is nothing else in it
-		s.hand(l, groupOf(l))
+		s.enqueue(l, groupOf(l))
 	}
 	s.arm()
 }
 
-// settle plans what follows a renewal that ended with err.
-func (s *scheduler) settle(l *watchedLease, err error) {
+// planAfter plans the next renewal after one that ended with err.
+func (s *scheduler) planAfter(l *watchedLease, err error) {
 	if err != nil {
 		explain(l.lock, err)
 	}
 	if ended(l) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, locker.ErrInvalid) || errors.Is(err, locker.ErrClosed) {
 		return
 	}
-	wait := pause(l.lock)
+	wait := untilRenewal(l.lock)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -137,18 +140,19 @@ func (s *scheduler) settle(l *watchedLease, err error) {
 			l.lock.Hold().ExplainExpiry(nil)
 		}
 		l.renewals++
-		s.next(l, wait)
+		s.planRenewal(l, wait)
 	default:
 		delay := backoff(l.lock.TTL(), l.fails)
 		if l.fails++; l.fails > maxFails {
-			l.fails -= 2 // odd and even go different ways
+			l.fails -= 2 // groupOf treats odd and even counts differently
 		}
-		s.plan(l, s.draw(delay))
+		s.schedule(l, s.jittered(delay))
 	}
 }
 
-// explain notes why the lease may run out. An error that no time heals, such as NOPERM, is tried again like any other: a
-// password that was changed may be changed back, and the lease lasts until its Deadline in any case.
+// explain records why the lease may run out. A renewal is repeated after any error, also one that
+// is not transient, such as NOPERM: a permission may come back, and the lease lasts until its
+// Deadline.
 func explain(lock *locker.Lock, err error) {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
@@ -166,12 +170,12 @@ const (
 	maxFails   = 10
 )
 
-// backoff is the pause after a renewal that failed, when fails failed before it.
+// backoff returns the pause after a failed renewal, before which fails others failed.
 func backoff(ttl time.Duration, fails uint8) time.Duration {
 	return min(backoffMin<<fails, backoffMax, ttl/12)
 }
 
-// queue is a heap of leases, the one that is due first on top.
+// queue is a heap of leases, with the one that is due first on top.
 type queue []*watchedLease
 
 func (q queue) Len() int           { return len(q) }
@@ -194,6 +198,6 @@ func (q *queue) Pop() any {
 	l := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
-	l.index = away
+	l.index = notQueued
 	return l
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// On a real server: a renewal is held back on its way, the lock is released and taken by another, and then the server
-// executes the renewal. The other's lease is not extended, and no renewal is sent after the release.
+// On a real server: a renewal is held back on its way, the lock is released and taken by another,
+// and then the server executes the renewal. The other's lease is not extended, and no renewal is
+// sent after the release.
 func TestLateRenewalOnARealServer(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// watcher is a Locker whose locks are watched.
+// watcher is a Locker whose locks are renewed.
 type watcher struct {
 	inner     locker.Locker
 	scheduler *scheduler
@@ -31,8 +31,8 @@ func (w *watcher) Acquire(ctx context.Context, req locker.Request) (*locker.Lock
 // Unwrap returns the Locker whose locks are renewed.
 func (w *watcher) Unwrap() locker.Locker { return w.inner }
 
-// watch begins to renew lock. One that never ends needs no renewals; one without a Lease or a TTL, as a test double may
-// return, can have none.
+// watch begins to renew lock. A lock that never ends needs no renewals; one without a Lease or a
+// TTL, as a test double may return, can have none.
 func (w *watcher) watch(lock *locker.Lock) {
 	if lock == nil || lock.Deadline().IsZero() || lock.TTL() <= 0 {
 		return
@@ -41,13 +41,14 @@ func (w *watcher) watch(lock *locker.Lock) {
 		if inner == nil {
 			return nil
 		}
-		l := &watchedLease{Lease: inner, watcher: w, lock: lock, index: away}
-		w.scheduler.begin(l)
+		l := &watchedLease{Lease: inner, watcher: w, lock: lock, index: notQueued}
+		w.scheduler.add(l)
 		return l
 	})
 }
 
-// watchedLease is the Lease of a lock that is kept renewed. The scheduler's mutex guards all that changes.
+// watchedLease is the Lease of a lock that is kept renewed. The scheduler's mutex guards all that
+// changes.
 type watchedLease struct {
 	lease.Lease
 	watcher *watcher
@@ -56,18 +57,18 @@ type watchedLease struct {
 	began    instant // for MaxHold
 	due      instant // when the next renewal begins
 	renewals int
-	index    int   // in the scheduler's heap; away while a renewal is under way, and after the end
+	index    int   // in the scheduler's heap; notQueued while a renewal is in flight, and after the end
 	fails    uint8 // renewals that failed since the last that did not
 	released bool
 }
 
-// away is the index of a lease that is not in the heap.
-const away = -1
+// notQueued is the index of a lease that is not in the heap.
+const notQueued = -1
 
-// Do implements lease.Lease. A release ends the watching before it is sent.
+// Do implements lease.Lease. Before a release is sent, the renewals end.
 func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRelease || op.Kind == lease.OpGiveBack {
-		l.watcher.scheduler.forget(l)
+		l.watcher.scheduler.remove(l)
 	}
 	return l.Lease.Do(ctx, op)
 }
@@ -75,8 +76,9 @@ func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) 
 // Unwrap lets renewals be sent in batches.
 func (l *watchedLease) Unwrap() lease.Lease { return l.Lease }
 
-// pause is how long the lock can wait for its renewal: until a third of its lease is over.
-func pause(lock *locker.Lock) time.Duration {
+// untilRenewal returns how long the renewal of the lock can wait: until a third of its lease is
+// over.
+func untilRenewal(lock *locker.Lock) time.Duration {
 	ttl, left := lock.TTL(), time.Until(lock.Deadline())
 	return max(left-ttl/3*2, min(left, ttl)/3, 0)
 }

@@ -16,18 +16,20 @@ type Observer[D any] struct {
 	trace *locktrace.Trace
 }
 
-// Hooks are called for the events of an acquisition, one at a time, and never after its End, unless they say otherwise. They
-// may be nil.
+// Hooks are called for the events of an acquisition, one at a time, and never after its End, unless
+// they say otherwise. They may be nil.
 type Hooks[D any] struct {
 	Attempt func(context.Context, *Acquisition[D], locktrace.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locktrace.WaitingInfo)
 	Woken   func(*Acquisition[D], locktrace.WokenInfo)
-	// Contended is called once, when it shows that the lock is not free: by a refusal or, without one, by a wait behind so
-	// many others of this process.
+	// Contended is called once, when it shows that the lock is not free: by a refusal or, without one,
+	// by a wait behind so many others of this process.
 	Contended func(_ *Acquisition[D], refusal error, queued int)
-	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait any more.
+	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait
+	// any more.
 	Waiters func(_ *Acquisition[D], change int64)
-	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not the acquisition has ended.
+	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not the
+	// acquisition has ended.
 	NodeFailing, NodeRecovered func(context.Context, locktrace.NodeInfo)
 }
 
@@ -74,7 +76,8 @@ func report[D any](to func(context.Context) *Acquisition[D]) *locktrace.Trace {
 	}
 }
 
-// Acquisition is one acquisition while it lasts. It is the context of it, so that watching takes two allocations.
+// Acquisition is one acquisition while it lasts. It is the context of it, so that watching takes
+// two allocations.
 type Acquisition[D any] struct {
 	context.Context
 	Data     D
@@ -114,7 +117,8 @@ func (a *Acquisition[D]) Value(key any) any {
 // Age is how long ago the acquisition began.
 func (a *Acquisition[D]) Age() time.Duration { return time.Since(a.start) }
 
-// Meanwhile calls f unless the acquisition has ended: a strategy may report what comes late. No hook runs meanwhile.
+// Meanwhile calls f unless the acquisition has ended: a strategy may report what comes late. No
+// hook runs meanwhile.
 func (a *Acquisition[D]) Meanwhile(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,7 +127,8 @@ func (a *Acquisition[D]) Meanwhile(f func()) {
 	}
 }
 
-// attempt counts those of the outermost strategy: of one that is made of others, those of its parts are details.
+// attempt counts those of the outermost strategy: of one that is made of others, those of its parts
+// are details.
 func (a *Acquisition[D]) attempt(ctx context.Context, info locktrace.AttemptInfo) {
 	if !info.Part {
 		a.attempts++

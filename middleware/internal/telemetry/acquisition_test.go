@@ -114,8 +114,8 @@ func TestObserversSideBySide(t *testing.T) {
 	}
 }
 
-// Contention is a refusal of the whole, or others of this process that are ahead; it is told of once. An outage is none, nor is a
-// part of a quorum that others hold.
+// Contention is a refusal of the whole, or others of this process that are ahead; it is told of
+// once. An outage is none, nor is a part of a quorum that others hold.
 func TestContended(t *testing.T) {
 	t.Parallel()
 	refused := op(fmt.Errorf("%w; one attempt was made", &locker.ContentionError{Name: "a", Owner: "w7"}))
@@ -171,7 +171,8 @@ func TestContended(t *testing.T) {
 	}
 }
 
-// One middleware may be around a quorum and around each of its nodes: every acquisition hears of what happens inside it, once.
+// One middleware may be around a quorum and around each of its nodes: every acquisition hears of
+// what happens inside it, once.
 func TestOneObserverNested(t *testing.T) {
 	t.Parallel()
 	var events []string

@@ -32,8 +32,9 @@ var sentinels = []struct {
 	{ErrNoReturn, "panic"},
 }
 
-// ErrorType is the value of error.type: the code of a server error ("LOADING"), the name of an error that has one
-// ("unknown_outcome", "timeout"), the failed step of a connection ("net_dial"), or the type of the innermost error.
+// ErrorType is the value of error.type: the code of a server error ("LOADING"), the name of an
+// error that has one ("unknown_outcome", "timeout"), the failed step of a connection ("net_dial"),
+// or the type of the innermost error.
 func ErrorType(err error) string {
 	if code := driver.CodeOf(err); code != "" && !errors.Is(err, locker.ErrLost) && !errors.Is(err, locker.ErrUnknownOutcome) {
 		return code
@@ -93,8 +94,8 @@ func Refusals(err error) []*locker.ContentionError {
 	}
 }
 
-// Holder is what err says of who holds the lock, without the trace context in the note and, unless owners is set, without
-// the owner; of several refusals, what the first one says. nil: err is none.
+// Holder is what err says of who holds the lock, without the trace context in the note and, unless
+// owners is set, without the owner; of several refusals, what the first one says. nil: err is none.
 func Holder(err error, owners bool) *locker.ContentionError {
 	raw, ok := errors.AsType[*locker.ContentionError](err)
 	if !ok {
@@ -113,8 +114,8 @@ func Shown(raw *locker.ContentionError, owners bool) *locker.ContentionError {
 	return &held
 }
 
-// Printable is s for attributes: a name or a note may be of any bytes, but a single attribute that is not UTF-8 keeps OTLP
-// from sending the whole batch, and Prometheus from reading the whole page.
+// Printable is s for attributes: a name or a note may be of any bytes, but a single attribute that
+// is not UTF-8 keeps OTLP from sending the whole batch, and Prometheus from reading the whole page.
 func Printable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // Text is err's text, Printable; what the refusals in it tell is what Holder does.

@@ -5,15 +5,16 @@ import "strings"
 // noteMark begins a holder's trace context in a note; a W3C traceparent follows, and nothing else.
 const noteMark = "traceparent="
 
-// The parts of a traceparent, https://www.w3.org/TR/trace-context/#traceparent-header: "00-" trace ID "-" span ID "-" flags.
+// The parts of a traceparent, https://www.w3.org/TR/trace-context/#traceparent-header: "00-" trace
+// ID "-" span ID "-" flags.
 const (
 	traceIDLen     = 32
 	spanIDLen      = 16
 	traceparentLen = len("00-") + traceIDLen + len("-") + spanIDLen + len("-01")
 )
 
-// JoinNote puts a traceparent behind what the user has to say. ok is false where the note would be longer than limit, or ends
-// in a traceparent already; it is then unchanged.
+// JoinNote puts a traceparent behind what the user has to say. ok is false where the note would be
+// longer than limit, or ends in a traceparent already; it is then unchanged.
 func JoinNote(note, traceparent string, limit int) (joined string, ok bool) {
 	if _, found := SplitNote(note); found != "" {
 		return note, false
@@ -47,7 +48,8 @@ func SplitNote(note string) (user, traceparent string) {
 	return note[:at-1], traceparent
 }
 
-// validTraceparent accepts version 00 in its canonical form, with IDs that are not zero and the flags that it defines.
+// validTraceparent accepts version 00 in its canonical form, with IDs that are not zero and the
+// flags that it defines.
 func validTraceparent(s string) bool {
 	if len(s) != traceparentLen {
 		return false

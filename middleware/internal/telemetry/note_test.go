@@ -74,7 +74,8 @@ func TestSplitNoteOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzSplitNote checks that what is found is a traceparent to OpenTelemetry too, and that nothing is lost.
+// FuzzSplitNote checks that what is found is a traceparent to OpenTelemetry too, and that nothing
+// is lost.
 func FuzzSplitNote(f *testing.F) {
 	for _, seed := range []string{
 		"", "nightly", "traceparent=" + valid, "a b traceparent=" + valid, "traceparent=" + valid + " traceparent=" + valid,

@@ -11,8 +11,8 @@ import (
 // Outcome is what became of an acquisition, a renewal or a hold, in a word of low cardinality.
 type Outcome string
 
-// The outcomes. Those of an acquisition are Acquired to Error, those of a renewal Renewed, Lost, Unknown and Error, those of
-// a hold Released, Lost, Unknown and Error.
+// The outcomes. Those of an acquisition are Acquired to Error, those of a renewal Renewed, Lost,
+// Unknown and Error, those of a hold Released, Lost, Unknown and Error.
 const (
 	Acquired  Outcome = "acquired"
 	Held      Outcome = "held"      // refused: another holds the lock
@@ -29,8 +29,8 @@ const (
 // Failed tells whether o is an error. To be refused, to wait in vain and to be called off are none.
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost }
 
-// OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound cut off, while ctx lasts,
-// is an error: nobody called it off.
+// OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound
+// cut off, while ctx lasts, is an error: nobody called it off.
 func OfAcquire(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -54,8 +54,8 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 // OfRenew is the outcome of a renewal.
 func OfRenew(err error) Outcome { return of(Renewed, err) }
 
-// Overtaken tells whether a renewal came to nothing because the lock was released, which is no failure: a watchdog's may be
-// under way then.
+// Overtaken tells whether a renewal came to nothing because the lock was released, which is no
+// failure: a watchdog's may be under way then.
 func Overtaken(err error) bool { return errors.Is(err, locker.ErrReleased) }
 
 // OfRelease is the outcome of a release, and with it of the hold.
@@ -74,7 +74,8 @@ func of(success Outcome, err error) Outcome {
 	}
 }
 
-// onlyEnded tells whether every leaf of err's tree says that the waiting was ended, by MaxWait, ctx or ctx's cause.
+// onlyEnded tells whether every leaf of err's tree says that the waiting was ended, by MaxWait, ctx
+// or ctx's cause.
 func onlyEnded(err, cause error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case interface{ Unwrap() error }:

@@ -158,7 +158,8 @@ func TestTextOfRefusal(t *testing.T) {
 	}
 }
 
-// A server that does not know a command shows its arguments, and the token of the hold is one of them.
+// A server that does not know a command shows its arguments, and the token of the hold is one of
+// them.
 func TestTextOfArguments(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
