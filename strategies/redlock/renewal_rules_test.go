@@ -67,18 +67,18 @@ func TestMovedDeadline(t *testing.T) {
 
 func TestLeaseToAsk(t *testing.T) {
 	t.Parallel()
-	const min = time.Minute
+	const asked = time.Minute
 	for _, tt := range []struct {
 		name     string
 		ttl      time.Duration
 		deadline time.Time
 		want     time.Duration
 	}{
-		{"no Deadline", min, time.Time{}, min},
-		{"the TTL is longer", min, at(min / 2), min},
-		{"the Deadline is later, and the drift", min, at(64 * min), 65*min + 10*time.Millisecond},
-		{"until the Deadline alone", 0, at(64 * min), 65*min + 10*time.Millisecond},
-		{"not more than a lease may be", min, at(locker.MaxTTL), locker.MaxTTL},
+		{"no Deadline", asked, time.Time{}, asked},
+		{"the TTL is longer", asked, at(asked / 2), asked},
+		{"the Deadline is later, and the drift", asked, at(64 * asked), 65*asked + 10*time.Millisecond},
+		{"until the Deadline alone", 0, at(64 * asked), 65*asked + 10*time.Millisecond},
+		{"not more than a lease may be", asked, at(locker.MaxTTL), locker.MaxTTL},
 	} {
 		if got := leaseToAsk(tt.ttl, tt.deadline, viewed); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
