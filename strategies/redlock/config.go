@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // Config configures a Locker. The zero Config works.
@@ -39,32 +40,28 @@ const (
 	maxAttemptTimeout = time.Second
 )
 
-func invalid(what, got, allowed string) error {
-	return &locker.InvalidError{What: what, Got: got, Allowed: allowed}
-}
-
 // validate checks c for n nodes.
 func (c Config) validate(n int) error {
 	if c.Quorum != 0 && (c.Quorum <= n/2 || c.Quorum > n) {
-		return invalid("redlock.Config.Quorum", strconv.Itoa(c.Quorum),
+		return driver.Invalid("redlock.Config.Quorum", strconv.Itoa(c.Quorum),
 			fmt.Sprintf("%d to %d of %d nodes, or 0 for %d", n/2+1, n, n, n/2+1))
 	}
 	if c.TTL != 0 && (c.TTL < locker.MinTTL || c.TTL > locker.MaxTTL) {
-		return invalid("redlock.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
+		return driver.Invalid("redlock.Config.TTL", c.TTL.String(), "1ms to 576h (24 days), or 0 for 30s")
 	}
 	if c.MinValidity < 0 || c.MinValidity >= cmp.Or(c.TTL, locker.DefaultTTL) {
-		return invalid("redlock.Config.MinValidity", c.MinValidity.String(),
+		return driver.Invalid("redlock.Config.MinValidity", c.MinValidity.String(),
 			"less than the TTL, or 0 for a tenth of it")
 	}
 	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
-		return invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(),
+		return driver.Invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(),
 			"1ms or more, or 0 for a tenth of the TTL, at most 1s")
 	}
 	if c.WakeJitter < 0 {
-		return invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")
+		return driver.Invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")
 	}
 	if len(c.Names) != 0 && len(c.Names) != n {
-		return invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)),
+		return driver.Invalid("redlock.Config.Names", fmt.Sprintf("%d names", len(c.Names)),
 			fmt.Sprintf("one for each of %d nodes, or none", n))
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // tryDecide decides the attempt as soon as the quorum is reached or out of reach. The mutex is
@@ -94,7 +95,7 @@ func (a *quorumAttempt) sameServerError() error {
 		other = fmt.Sprintf("nodes[%d]", j)
 	}
 	address := cmp.Or(a.nodes[i].where().Address, "address unknown")
-	return invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
+	return driver.Invalid(fmt.Sprintf("redlock.New nodes[%d]", i), fmt.Sprintf("the server of %s (%s)", other, address),
 		"a Locker for another server: these nodes are one server, and a quorum's share nothing")
 }
 

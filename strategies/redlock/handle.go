@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // tokenForm marks the token of a quorum and its version.
@@ -38,10 +40,10 @@ func decodeToken(token string, n int) (tokens []string, note string, err error) 
 		ours = err == nil && json.Unmarshal(decoded, &raw) == nil
 	}
 	if !ours {
-		return nil, "", invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
+		return nil, "", driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
 	}
 	if got := len(raw.Nodes); got != n {
-		return nil, "", invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got), fmt.Sprintf("a handle of %d nodes", n))
+		return nil, "", driver.Invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got), fmt.Sprintf("a handle of %d nodes", n))
 	}
 	tokens = make([]string, n)
 	for i, t := range raw.Nodes {

@@ -56,15 +56,15 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 // checkNodes refuses nodes that are missing, nil or given twice.
 func checkNodes(nodes []locker.Locker) error {
 	if len(nodes) == 0 {
-		return invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
+		return driver.Invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
 	}
 	for i, n := range nodes {
 		what := fmt.Sprintf("redlock.New nodes[%d]", i)
 		if n == nil {
-			return invalid(what, "nil", "a Locker")
+			return driver.Invalid(what, "nil", "a Locker")
 		}
 		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
-			return invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
+			return driver.Invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 		}
 	}
 	if ttl := l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)); ttl <= l.cfg.MinValidity {
-		return nil, "", invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
+		return nil, "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
 	return tokens, note, ended(ctx)
 }
