@@ -135,7 +135,7 @@ func refusalsAreTold(t *caseT) {
 	for _, tc := range []struct {
 		text        string
 		notExecuted bool
-		passing     bool
+		transient   bool
 	}{
 		{"LOADING Redis is loading the dataset in memory", true, true},
 		{"READONLY You can't write against a read only replica.", true, true},
@@ -170,8 +170,8 @@ func refusalsAreTold(t *caseT) {
 			t.srv.mini.SetError("")
 			what += " on " + (&driver.ServerError{Text: tc.text}).Code()
 			t.refused(err, tc.text, what)
-			if driver.NotExecuted(err) != tc.notExecuted || driver.Transient(err) != tc.passing {
-				t.Errorf("%s: NotExecuted %v, Passing %v; want %v, %v", what, driver.NotExecuted(err), driver.Transient(err), tc.notExecuted, tc.passing)
+			if driver.NotExecuted(err) != tc.notExecuted || driver.Transient(err) != tc.transient {
+				t.Errorf("%s: NotExecuted %v, Transient %v; want %v, %v", what, driver.NotExecuted(err), driver.Transient(err), tc.notExecuted, tc.transient)
 			}
 			if n := p.Count(faultproxy.Contains(key)); n != 1 {
 				t.Errorf("%s: sent %d times, want once", what, n)

@@ -67,7 +67,7 @@ var modeCases = []testCase{
 		run: nestedDoesNotQueue,
 	},
 	{
-		name: "a nested acquire outlives a passing error", contract: 13, on: proxied, can: reenters,
+		name: "a nested acquire outlives a transient error", contract: 13, on: proxied, can: reenters,
 		why: "an error is no answer: who queues after it waits behind those who wait for its own lock, without end",
 		run: nestedOutlivesAnOutage,
 	},

@@ -59,7 +59,7 @@ var acquireOutcomeCases = []testCase{
 		run: unknownErrorsLeaveOpen,
 	},
 	{
-		name: "TRYAGAIN is passing", contract: 6, on: miniOne, own: true,
+		name: "TRYAGAIN is transient", contract: 6, on: miniOne, own: true,
 		why: "a slot on the move says so for a moment, and no lock should fail by it",
 		run: tryAgainIsPassing,
 	},

@@ -61,7 +61,7 @@ func TestMutantsThatWait(t *testing.T) { //nolint:tparallel // the cases ran at 
 				}
 				return l.Acquire(ctx, req)
 			}),
-			caught: []string{"a nested acquire does not wait for the queue", "a nested acquire outlives a passing error"},
+			caught: []string{"a nested acquire does not wait for the queue", "a nested acquire outlives a transient error"},
 		},
 		{
 			name:  "an error taken for the answer whether an owner holds the lock",
@@ -73,7 +73,7 @@ func TestMutantsThatWait(t *testing.T) { //nolint:tparallel // the cases ran at 
 				}
 				return lock, err
 			}),
-			caught: []string{"a nested acquire outlives a passing error"},
+			caught: []string{"a nested acquire outlives a transient error"},
 		},
 		{
 			name:   "NoWait and MaxWait that bound nothing",

@@ -32,7 +32,7 @@ func TestSubscribingAgain(t *testing.T) {
 		ask  func(ctx context.Context, asking int) error
 		want []time.Duration
 	}{
-		{"passing failures", func(_ context.Context, n int) error {
+		{"transient failures", func(_ context.Context, n int) error {
 			if n < 3 {
 				return errors.New("connection refused")
 			}

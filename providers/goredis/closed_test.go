@@ -43,7 +43,7 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 			if err := closeNode(); err != nil {
 				t.Fatal(err)
 			}
-			check := func(what string, passing bool) {
+			check := func(what string, transient bool) {
 				for name, operation := range operations {
 					if name == "Subscribe" {
 						continue
@@ -51,8 +51,8 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 					ctx := driver.Bound(t.Context(), time.Minute)
 					err := operation(ctx, drv)
 					ctx.Stop()
-					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != passing {
-						t.Errorf("%s, %s: %v, passing: %t, want %t", what, name, err, driver.Transient(err), passing)
+					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != transient {
+						t.Errorf("%s, %s: %v, transient: %t, want %t", what, name, err, driver.Transient(err), transient)
 					}
 				}
 			}

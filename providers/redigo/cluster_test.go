@@ -148,7 +148,7 @@ func TestClusterSlotMoves(t *testing.T) {
 		_, err = drv.Eval(t.Context(), incr, []string{keys[0], keys[2]}, nil)
 		wantServerError(t, err, "TRYAGAIN ")
 		if !driver.NotExecuted(err) || !driver.Transient(err) {
-			t.Errorf("TRYAGAIN: not executed %v, passing %v", driver.NotExecuted(err), driver.Transient(err))
+			t.Errorf("TRYAGAIN: not executed %v, transient %v", driver.NotExecuted(err), driver.Transient(err))
 		}
 		fresh := open(t, newClient(move.From().Addr())) // knows the importing node only if it asks
 		if set, err := fresh.SetNX(t.Context(), keys[2], "v", time.Minute); set || err != nil {
@@ -200,7 +200,7 @@ func TestClusterAsksUnknownNode(t *testing.T) {
 	_, err := drv.SetNX(t.Context(), "k", "v", time.Minute)
 	wantNotSent(t, err, driver.ErrNotSent)
 	if !driver.Transient(err) || c.visited != 2 || c.refreshed != 1 {
-		t.Errorf("passing %v, %d walks, %d refreshes", driver.Transient(err), c.visited, c.refreshed)
+		t.Errorf("transient %v, %d walks, %d refreshes", driver.Transient(err), c.visited, c.refreshed)
 	}
 	must(t, c.Pool.(*redis.Pool).Close())
 }

@@ -279,7 +279,7 @@ func TestLogin(t *testing.T) {
 		}
 		wantServerError(t, err, c.want)
 		if !driver.NotExecuted(err) || errors.Is(err, driver.ErrNotSent) == c.sent || driver.Transient(err) {
-			t.Errorf("%s: %v, not executed %v, passing %v", name, err, driver.NotExecuted(err), driver.Transient(err))
+			t.Errorf("%s: %v, not executed %v, transient %v", name, err, driver.NotExecuted(err), driver.Transient(err))
 		}
 	}
 }

@@ -315,7 +315,7 @@ func TestClosedClientIsFinal(t *testing.T) {
 			_, err = drv.SetNX(t.Context(), "k", "v", time.Second)
 		}
 		if driver.Transient(err) || !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, redis.ErrClosing) {
-			t.Errorf("%s: SetNX through a closed client: %v, passing: %v", name, err, driver.Transient(err))
+			t.Errorf("%s: SetNX through a closed client: %v, transient: %v", name, err, driver.Transient(err))
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestSubscribeWithoutServer(t *testing.T) {
 	p.Refuse()
 	p.CutAll()
 	if _, err := drv.Subscribe(t.Context(), "b"); err == nil || !driver.Transient(err) {
-		t.Errorf("Subscribe without a server: %v; want a passing error", err)
+		t.Errorf("Subscribe without a server: %v; want a transient error", err)
 	}
 	if err := p.Accept(); err != nil {
 		t.Fatal(err)

@@ -126,9 +126,9 @@ func TestAcquireRefuses(t *testing.T) {
 func TestLastingErrorsDecide(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		errs    []error
-		want    error // one that err matches
-		passing bool
+		errs      []error
+		want      error // one that err matches
+		transient bool
 	}{
 		"all are closed":      {[]error{locker.ErrClosed, locker.ErrClosed, locker.ErrClosed}, locker.ErrClosed, false},
 		"a quorum is closed":  {[]error{locker.ErrClosed, locker.ErrClosed, errDown}, locker.ErrClosed, false},
@@ -143,8 +143,8 @@ func TestLastingErrorsDecide(t *testing.T) {
 				}
 				_, err := c.Acquire(t.Context(), locker.Request{Name: "x"})
 				match(t, err, tc.want)
-				if driver.Transient(err) != tc.passing {
-					t.Errorf("%v passes: %v, want %v", err, !tc.passing, tc.passing)
+				if driver.Transient(err) != tc.transient {
+					t.Errorf("%v is transient: %v, want %v", err, !tc.transient, tc.transient)
 				}
 				first, ok := errors.AsType[*redlock.NodeError](err)
 				if !ok || first.Name != string(rune('a'+first.Node)) || !errors.Is(first, tc.want) {
