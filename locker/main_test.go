@@ -89,7 +89,7 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// closed tells whether c is closed.
+// closed reports whether c is closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

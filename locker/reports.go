@@ -38,7 +38,7 @@ func (l *Lock) enqueue(r report) {
 	l.reports.add(r)
 }
 
-// startReports tells whether the caller is to report, by runReports: some wait, and no goroutine
+// startReports reports whether the caller is to report, by runReports: some wait, and no goroutine
 // reports them.
 func (l *Lock) startReports() bool {
 	if !l.valid() {

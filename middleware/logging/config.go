@@ -18,16 +18,19 @@ type Config struct {
 	SlowWait time.Duration
 	// ContendedLevel is the level of "lock contended". Default: slog.LevelDebug.
 	ContendedLevel slog.Leveler
-	// SlowLevel is the level of "lock wait is slow" and "slow lock wait ended". Default: slog.LevelWarn.
+	// SlowLevel is the level of "lock wait is slow" and "slow lock wait ended". Default:
+	// slog.LevelWarn.
 	SlowLevel slog.Leveler
 	// LostLevel is the level of "lock lost" and "lock release failed". Default: slog.LevelError.
 	LostLevel slog.Leveler
-	// FailingLevel is the level of "lock renewals fail" and "redlock node fails". Default: slog.LevelWarn.
+	// FailingLevel is the level of "lock renewals fail" and "redlock node fails". Default:
+	// slog.LevelWarn.
 	FailingLevel slog.Leveler
-	// RecoveredLevel is the level of "lock renewals recovered" and "redlock node recovered". Default: slog.LevelInfo.
+	// RecoveredLevel is the level of "lock renewals recovered" and "redlock node recovered". Default:
+	// slog.LevelInfo.
 	RecoveredLevel slog.Leveler
-	// ShowOwner logs the holder's owner. On a reentrant lock, whoever knows the owner can enter. Default: false. The token of
-	// a hold is never logged.
+	// ShowOwner logs the holder's owner. On a reentrant lock, whoever knows the owner can enter.
+	// Default: false. The token of a hold is never logged.
 	ShowOwner bool
 }
 

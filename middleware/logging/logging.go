@@ -144,7 +144,7 @@ func (l *log) lost(ctx context.Context, info locktrace.LostInfo) {
 	}
 }
 
-// released tells of a release that did not do what it should; of a loss only if nobody did.
+// released logs a release that failed, and a loss that was not logged before.
 func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
 	switch outcome := telemetry.OfRelease(info.Err); outcome {
 	case telemetry.Released:

@@ -265,7 +265,8 @@ func TestWithoutTrace(t *testing.T) {
 	}
 }
 
-// A loss and a release from two goroutines at once are one record; no record ever has a token, or an owner.
+// A loss and a release from two goroutines at once are one record; no record ever has a token, or
+// an owner.
 func TestLostOnce(t *testing.T) {
 	t.Parallel()
 	b, server := &book{}, lockertest.New()
@@ -328,7 +329,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A change of a node of a quorum is one record, however often the middleware is in the chain, and also after the acquisition.
+// A change of a node of a quorum is one record, however often the middleware is in the chain, and
+// also after the acquisition.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	b := &book{}

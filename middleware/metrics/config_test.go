@@ -20,7 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
-// Every instrument has its unit and a description, the histograms their buckets, and what may fall is no monotonic sum.
+// Every instrument has its unit and a description, the histograms their buckets, and what may fall
+// is no monotonic sum.
 func TestInstruments(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{HoldBuckets: []float64{1, 2}}), waitsFor(time.Second))

@@ -33,8 +33,8 @@ func counted(reader sdkmetric.Reader) {
 	}
 }
 
-// Names of locks are mapped to few groups. Outside of retry, an acquisition counts once, however often it tried; inside,
-// every attempt would.
+// Names of locks are mapped to few groups. Outside of retry, an acquisition counts once, however
+// often it tried; inside, every attempt would.
 func ExampleNew() {
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))

@@ -17,13 +17,14 @@ const (
 	HoldDuration = "holdfast.lock.hold.duration" // histogram, s: from the return of Acquire to the release or the loss
 	Acquisitions = "holdfast.lock.acquisitions"  // counter, {acquisition}
 	Renewals     = "holdfast.lock.renewals"      // counter, {renewal}
-	// RenewalFailures counts those that failed, whatever the error; its series begin at zero. A counter, {renewal}.
+	// RenewalFailures counts those that failed, whatever the error; its series begin at zero. A
+	// counter, {renewal}.
 	RenewalFailures = "holdfast.lock.renewal.failures"
 	Losses          = "holdfast.lock.losses"  // counter, {lock}; its series begin at zero
 	Holding         = "holdfast.lock.held"    // up-down counter, {lock}: locks held now
 	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions that wait now
-	// NodesFailing is a gauge for each node of a quorum that has failed: 1 while it fails, 0 since it answers again. Unit
-	// {node}: the sum over the nodes is how many fail now.
+	// NodesFailing is a gauge for each node of a quorum that has failed: 1 while it fails, 0 since it
+	// answers again. Unit {node}: the sum over the nodes is how many fail now.
 	NodesFailing = "holdfast.redlock.nodes.failing"
 )
 
@@ -61,7 +62,7 @@ func newInstruments(cfg Config) (*instruments, error) {
 	return in, errors.Join(errs[:]...)
 }
 
-// enabled tells whether anything is recorded.
+// enabled reports whether anything is recorded.
 func (in *instruments) enabled(ctx context.Context) bool {
 	return in.wait.Enabled(ctx) || in.hold.Enabled(ctx) || in.acquisitions.Enabled(ctx) || in.renewals.Enabled(ctx) ||
 		in.renewalFailures.Enabled(ctx) || in.losses.Enabled(ctx) || in.held.Enabled(ctx) || in.waiting.Enabled(ctx) ||

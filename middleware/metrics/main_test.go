@@ -61,7 +61,8 @@ func (m *measured) data(t testing.TB) map[string]metricdata.Metrics {
 	return out
 }
 
-// lines shows every data point: the instrument without its prefix, the value (count and sum of a histogram), the attributes.
+// lines shows every data point: the instrument without its prefix, the value (count and sum of a
+// histogram), the attributes.
 func (m *measured) lines(t testing.TB) []string {
 	t.Helper()
 	var out []string

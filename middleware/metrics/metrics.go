@@ -46,7 +46,8 @@ func newMeter(cfg Config, in *instruments) *meter {
 	return m
 }
 
-// node records whether a node of a quorum fails. It is named as in the quorum's Config, by its address, or by its index.
+// node records whether a node of a quorum fails. It is named as in the quorum's Config, by its
+// address, or by its index.
 func (m *meter) node(ctx context.Context, info locktrace.NodeInfo, failing int64) {
 	m.nodesFailing.Record(ctx, failing, set(m.cfg.Attributes,
 		keyStrategy.String(info.Strategy), keyNode.String(telemetry.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))

@@ -361,7 +361,8 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// A node of a quorum is 1 while it fails and 0 since it recovered, also where the change is noticed after the acquisition.
+// A node of a quorum is 1 while it fails and 0 since it recovered, also where the change is noticed
+// after the acquisition.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	m := measure()

@@ -136,8 +136,8 @@ func (w *waiter) acquired(lock *locker.Lock, note string) {
 	closeSub(sub)
 }
 
-// acquiredBeside is for a lock that was acquired without queueing.
-func (qs *queues) acquiredBeside(lock *locker.Lock, note string) {
+// acquiredOutsideQueue is for a lock that was acquired without queueing.
+func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if q := qs.byName[lock.Name()]; q != nil {
@@ -158,7 +158,7 @@ func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
 	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: lock, at: time.Now()}
 }
 
-// released tells the leaders of name's queue, if there is one, that the lock may be free.
+// released wakes the leaders of name's queue, if there is one: the lock may be free.
 func (qs *queues) released(name string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -66,9 +66,10 @@ func cycle(b *testing.B, l locker.Locker, name string, work int) {
 	}
 }
 
-// BenchmarkHandover is a lock that goes from one goroutine to the next, one operation a turn, over a server in memory. Each
-// holds it for ten round trips, so that the next in line is refused and waits. attempts/op is what a turn costs the server:
-// one attempt that wins, and what the next in line asks meanwhile.
+// BenchmarkHandover is a lock that goes from one goroutine to the next, one operation a turn, over
+// a server in memory. Each holds it for ten round trips, so that the next in line is refused and
+// waits. attempts/op is what a turn costs the server: one attempt that wins, and what the next in
+// line asks meanwhile.
 func BenchmarkHandover(b *testing.B) {
 	for _, waiters := range []int{2, 16} {
 		b.Run(strconv.Itoa(waiters), func(b *testing.B) {

@@ -39,10 +39,10 @@
 //     if that is longer). An attempt cut off sooner than the fastest took does not count. A request
 //     that gives up behind them reports for how long which server has been silent, and the last
 //     answer before.
-//   - An error that matches [locker.ErrUnknownOutcome] says that an attempt of the request itself had
-//     an unknown outcome, and that no later one of its own was refused, whatever other requests found
-//     out since. One that matches [driver.ErrNotSent] says that the last attempt surely sent nothing,
-//     and that none of the request's own is of unknown outcome.
+//   - An error that matches [locker.ErrUnknownOutcome] says that an attempt of the request itself
+//     had an unknown outcome, and that no later one of its own was refused, whatever other requests
+//     found out since. One that matches [driver.ErrNotSent] says that the last attempt surely sent
+//     nothing, and that none of the request's own is of unknown outcome.
 //   - Request.NoWait makes one attempt. Request.Resume is tried again only after an error that
 //     proves that nothing ran. MaxWait bounds both.
 //

@@ -20,8 +20,8 @@ import (
 
 const name = "job"
 
-// server is a Locker in memory, the driver whose channels it names, and the record of what was asked of it. Its lock has no
-// lease end but what a refusal says.
+// server is a Locker in memory, the driver whose channels it names, and the record of what was
+// asked of it. Its lock has no lease end but what a refusal says.
 type server struct {
 	start    time.Time
 	noPubSub bool                                        // refusals name no channel
@@ -292,7 +292,8 @@ type result struct {
 	done bool
 }
 
-// begin acquires in another goroutine and returns once that waits. The result may be read after synctest.Wait.
+// begin acquires in another goroutine and returns once that waits. The result may be read after
+// synctest.Wait.
 func (s *server) begin(ctx context.Context, l locker.Locker, req locker.Request) *result {
 	r := &result{}
 	if req.Name == "" {

@@ -148,7 +148,8 @@ func timeout(d time.Duration) func(context.Context) (context.Context, context.Ca
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 }
 
-// An attempt that ctx cuts off: what was known stands, unless there was another error or a long silence.
+// An attempt that ctx cuts off: what was known stands, unless there was another error or a long
+// silence.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	unknown := func(ctx context.Context, _ *server) error {

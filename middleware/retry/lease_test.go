@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release in this process wakes the head without pub/sub; so does a downgrade. Everything else reaches the strategy.
+// A release in this process wakes the head without pub/sub; so does a downgrade. Everything else
+// reaches the strategy.
 func TestLocalRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

@@ -77,7 +77,8 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 	}
 }
 
-// A driver that cannot be compared breaks the contract of driver.NewChannel; the queue goes on without the one who met it.
+// A driver that cannot be compared breaks the contract of driver.NewChannel; the queue goes on
+// without the one who met it.
 func TestChannelThatCannotBeCompared(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		type uncomparable struct {
@@ -145,8 +146,8 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// A waiter waits in its caller's goroutine, and its queue has one only while it asks for its subscription. This does not run
-// beside other tests, whose goroutines it would count.
+// A waiter waits in its caller's goroutine, and its queue has one only while it asks for its
+// subscription. This does not run beside other tests, whose goroutines it would count.
 func TestNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

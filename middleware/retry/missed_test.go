@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release of this process between the first try of a request with an owner and its wait is not missed.
+// A release of this process between the first try of a request with an owner and its wait is not
+// missed.
 func TestOwnerHearsALocalRelease(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []string{"", "me"} {

@@ -43,7 +43,7 @@ func (o outcome) error(now time.Time) error {
 	return &held
 }
 
-// history is what the attempts of one request tell about its own outcome.
+// history is what is known of a request's own outcome from its attempts.
 type history struct {
 	sent    bool      // one of them may have reached a server
 	unknown bool      // one of them had an unknown outcome, and none was refused since
@@ -97,7 +97,7 @@ func contention(name string, err error) *locker.ContentionError {
 	return nil
 }
 
-// safe tells whether err proves that nothing ran, neither in this send nor in an earlier one of the
+// safe reports whether err proves that nothing ran, neither in this send nor in an earlier one of the
 // same attempt.
 func safe(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// reentrant answers as a strategy does that lets an owner enter again. Its lock is held by owner until it is "".
+// reentrant answers as a strategy does that lets an owner enter again. Its lock is held by owner
+// until it is "".
 type reentrant struct {
 	*server
 
@@ -55,7 +56,8 @@ func (r *reentrant) Acquire(ctx context.Context, req locker.Request) (*locker.Lo
 	return lock, err
 }
 
-// An error is no answer to whether the owner holds the lock: a nested acquire asks again until it has one.
+// An error is no answer to whether the owner holds the lock: a nested acquire asks again until it
+// has one.
 func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 	t.Parallel()
 	for what, err := range map[string]error{
@@ -85,8 +87,9 @@ func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// An owner may come to hold the lock while a request of it queues. It hears of that from the refusals of those ahead, or where
-// another request of this process acquired it, and is not left behind them.
+// An owner may come to hold the lock while a request of it queues. It hears of that from the
+// refusals of those ahead, or where another request of this process acquired it, and is not left
+// behind them.
 func TestOwnerComesToHold(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -16,12 +16,12 @@ import (
 // While mu is free:
 //
 //  1. A queue is in byName as long as it has a waiter. One that has emptied is never used again.
-//  2. Each line has at most one leader, its first waiter. There is always a leader, and only leaders
-//     poll.
-//  3. A waiter that [queue.step] lets send, and did not before, has a reason in its wake channel, or
-//     has taken it out.
-//  4. Whoever entered leaves, by a defer, whatever happens to it: so a queue cannot get stuck behind
-//     one that gave up or panicked.
+//  2. Each line has at most one leader, its first waiter. There is always a leader, and only
+//     leaders poll.
+//  3. A waiter that [queue.step] lets send, and did not before, has a reason in its wake channel,
+//     or has taken it out.
+//  4. Whoever entered leaves, by a defer, whatever happens to it: so a queue cannot get stuck
+//     behind one that gave up or panicked.
 //
 // No wake-up is lost while somebody waits: it stays in a waiter's channel, or in the
 // subscription's, until an attempt is sent after it was heard. If that waiter gives up instead, its
@@ -175,7 +175,8 @@ func (q *queue) advance(entering *waiter) {
 		}
 		if leader != line.leader {
 			if line.leader == nil && leader != entering && leader.shared {
-				// An exclusive waiter was ahead, and may have the lock: the others wait for the leader's answer.
+				// An exclusive waiter was ahead, and may have the lock: the others wait for the leader's
+				// answer.
 				q.closed = true
 			}
 			line.leader = leader

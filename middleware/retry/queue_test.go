@@ -52,8 +52,8 @@ func TestFirstInFirstOut(t *testing.T) {
 	})
 }
 
-// 64 goroutines that want one lock again and again: one attempt under way at a time, and nobody waits for more than one turn
-// of each of the others.
+// 64 goroutines that want one lock again and again: one attempt under way at a time, and nobody
+// waits for more than one turn of each of the others.
 func TestFairness(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const workers, rounds = 64, 20
@@ -111,8 +111,9 @@ func TestQueuesApart(t *testing.T) {
 	})
 }
 
-// Where the first waiter is shared, it asks for all shared ones up to the first exclusive one, who enter once it has; one that
-// comes later stays behind that one, and those behind an exclusive one that gives up join the others.
+// Where the first waiter is shared, it asks for all shared ones up to the first exclusive one, who
+// enter once it has; one that comes later stays behind that one, and those behind an exclusive one
+// that gives up join the others.
 func TestSharedHead(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T, s *server, l locker.Locker, note string, mode locker.Mode) *result {
@@ -220,7 +221,8 @@ func TestWakeUpPassedOn(t *testing.T) {
 	}
 }
 
-// A queue behind a head whose attempt hangs: who gives up leaves at once, and when the head ends, the next one tries.
+// A queue behind a head whose attempt hangs: who gives up leaves at once, and when the head ends,
+// the next one tries.
 func TestHeadThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		free := make(chan struct{})
@@ -249,8 +251,8 @@ func TestHeadThatHangs(t *testing.T) {
 	})
 }
 
-// A nested acquire must not wait behind those who wait for its own lock: with an owner, the first attempt comes before the
-// queue.
+// A nested acquire must not wait behind those who wait for its own lock: with an owner, the first
+// attempt comes before the queue.
 func TestOwnerTriesFirst(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -19,7 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// overRedis runs f in fake time with processes that lock on one server: each has a client and queues of its own.
+// overRedis runs f in fake time with processes that lock on one server: each has a client and
+// queues of its own.
 func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker)) {
 	t.Helper()
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// wakingLease wakes the waiters of its own process when the lock is released or converted. A pub/sub
-// message takes a round trip more, and a foreign channel may not be readable at all.
+// wakingLease wakes the waiters of its own process when the lock is released or converted. A
+// pub/sub message takes a round trip more, and a foreign channel may not be readable at all.
 type wakingLease struct {
 	lease.Lease
 	queues *queues

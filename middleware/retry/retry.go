@@ -151,7 +151,7 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 	return nil, err == nil, err
 }
 
-// send passes the request on. The Lock that comes of it tells the queue of its release.
+// send passes the request on. The release of the Lock that it returns wakes the queue.
 func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	lock, err := a.inner.Acquire(ctx, req)
 	switch {
@@ -161,7 +161,7 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 		a.place.acquired(lock, a.req.Note)
 	default:
 		a.queues.notifyReleases(lock)
-		a.queues.acquiredBeside(lock, a.req.Note)
+		a.queues.acquiredOutsideQueue(lock, a.req.Note)
 	}
 	return lock, err
 }
@@ -209,13 +209,13 @@ func (a *acquisition) cutOff(err error, now time.Time) error {
 	return a.giveUpWith(known, why)
 }
 
-// over tells whether time is over. A client's own timer may have noticed it before ctx.
+// over reports whether time is over. A client's own timer may have noticed it before ctx.
 func (a *acquisition) over(now time.Time) bool {
 	end, bounded := a.ctx.Deadline()
 	return a.ctx.Err() != nil || bounded && !now.Before(end)
 }
 
-// lasting tells whether err is an answer that another attempt would only repeat. An acquire that
+// lasting reports whether err is an answer that another attempt would only repeat. An acquire that
 // lost its lock before it had it may try again; a resume may not.
 func (a *acquisition) lasting(err error, refused bool) bool {
 	notHeld := errors.Is(err, locker.ErrNotHeld)
@@ -225,7 +225,7 @@ func (a *acquisition) lasting(err error, refused bool) bool {
 	return !refused && !notHeld && !driver.Transient(err)
 }
 
-// markWaiting tells the strategy, from the next attempt on, that this acquisition goes on waiting.
+// markWaiting lets the strategy know, from the next attempt on, that this acquisition waits.
 func (a *acquisition) markWaiting() {
 	if !a.waiting {
 		a.waiting, a.ctx = true, lease.WithWaiting(a.ctx, a.start)

@@ -16,7 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// A waiter behind one whose server has been silent for a second reports an outage, also through Try.
+// A waiter behind one whose server has been silent for a second reports an outage, also through
+// Try.
 func TestWaitingBehindASilentServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

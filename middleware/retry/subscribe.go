@@ -88,7 +88,7 @@ func (h *subscription) stop() driver.Subscription {
 	return h.sub
 }
 
-// closeSub ends a subscription. Nobody hears it any more: an error of its end means nothing.
+// closeSub ends a subscription that nobody uses any more. Its error means nothing.
 func closeSub(sub driver.Subscription) {
 	if sub != nil {
 		_ = sub.Close()

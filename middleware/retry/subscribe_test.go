@@ -23,7 +23,8 @@ func late(d time.Duration) func(context.Context, int) error {
 	return func(context.Context, int) error { elapse(d); return nil }
 }
 
-// A queue asks for a subscription again, once a second at most, where the failure may pass, and never where it cannot.
+// A queue asks for a subscription again, once a second at most, where the failure may pass, and
+// never where it cannot.
 func TestSubscribingAgain(t *testing.T) {
 	t.Parallel()
 	refused := &driver.ServerError{Text: "NOPERM no channels for you"}
@@ -62,7 +63,8 @@ func TestSubscribingAgain(t *testing.T) {
 	}
 }
 
-// One subscription serves a queue for as long as it has waiters, and no longer, whoever its head is.
+// One subscription serves a queue for as long as it has waiters, and no longer, whoever its head
+// is.
 func TestOneSubscriptionForAQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
@@ -97,7 +99,8 @@ func TestOneSubscriptionForAQueue(t *testing.T) {
 	})
 }
 
-// The one who asked for the subscription leaves while the answer is out: the others get it. The last one leaves: nobody does.
+// The one who asked for the subscription leaves while the answer is out: the others get it. The
+// last one leaves: nobody does.
 func TestLeavingWhileSubscribing(t *testing.T) {
 	t.Parallel()
 	t.Run("others stay", func(t *testing.T) {
@@ -154,8 +157,8 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 	})
 }
 
-// A refusal may name another channel than the one before, as that of a quorum does. What was named last is listened to, but
-// a queue does not chase it.
+// A refusal may name another channel than the one before, as that of a quorum does. What was named
+// last is listened to, but a queue does not chase it.
 func TestTheChannelChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		channels := []string{"a", "b", "a", "b", "c", "c", "c", "c"}

@@ -46,7 +46,7 @@ func (a *acquisition) await(entered bool) (step, error) {
 // expected is what a waiter waits for.
 type expected struct {
 	wake     <-chan locktrace.WakeReason
-	released <-chan struct{} // nil: it hears of no releases
+	released <-chan struct{} // nil: there is no subscription
 	leads    bool
 	until    time.Time // when it asks again though it was told nothing; zero: it does not
 	by       locktrace.WakeReason

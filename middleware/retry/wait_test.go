@@ -17,7 +17,8 @@ import (
 
 const ms = time.Millisecond
 
-// Contract 12: whichever comes first of a wake-up, the end of the lease and the backoff makes the head try again.
+// Contract 12: whichever comes first of a wake-up, the end of the lease and the backoff makes the
+// head try again.
 func TestWhenTheHeadTries(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -148,7 +149,8 @@ func TestDefaultPolicy(t *testing.T) {
 	})
 }
 
-// What was heard before an attempt is sent is answered by that attempt, and brings about no other one.
+// What was heard before an attempt is sent is answered by that attempt, and brings about no other
+// one.
 func TestHeardBeforeTheAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
@@ -177,7 +179,8 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 	})
 }
 
-// A wake-up that one leader takes out before its attempt is told to the other, whose attempt is under way.
+// A wake-up that one leader takes out before its attempt is told to the other, whose attempt is
+// under way.
 func TestHeardForTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		h := s.hold()
@@ -213,7 +216,8 @@ func TestHeardForTheOthers(t *testing.T) {
 	})
 }
 
-// WakeJitter delays what a release or the end of a lease brings about, and nothing else; it obeys ctx.
+// WakeJitter delays what a release or the end of a lease brings about, and nothing else; it obeys
+// ctx.
 func TestWakeJitter(t *testing.T) {
 	t.Parallel()
 	t.Run("delay", func(t *testing.T) {
@@ -294,7 +298,8 @@ func TestRefusalsAskForJitter(t *testing.T) {
 	}
 }
 
-// A look at a held lock that ctx would cut off is not sent: nothing would come of it but an unknown outcome.
+// A look at a held lock that ctx would cut off is not sent: nothing would come of it but an unknown
+// outcome.
 func TestNoPollThatWouldBeCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.latency = 100 * ms

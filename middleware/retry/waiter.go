@@ -35,7 +35,7 @@ const (
 	outOfTime             // an attempt would take longer than its time
 )
 
-// leads tells whether w is the leader of its line.
+// leads reports whether w is the leader of its line.
 func (w *waiter) leads() bool { return w.queue.line(w.shared).leader == w }
 
 // next returns w's next step and, if that is stay, the time to call next again (zero: when woken).

@@ -240,7 +240,8 @@ func TestServerAttributes(t *testing.T) {
 	}
 }
 
-// Names, owners and notes may be of any bytes; what a backend is sent is text. One attribute that is not would cost a whole batch.
+// Names, owners and notes may be of any bytes; what a backend is sent is text. One attribute that
+// is not would cost a whole batch.
 func TestAnyBytes(t *testing.T) {
 	t.Parallel()
 	const odd = "a\xff\xfeb"
@@ -265,7 +266,8 @@ func TestAnyBytes(t *testing.T) {
 	}
 }
 
-// A middleware that is put around nothing, or asked without a ctx, says so; one whose Locker panics ends its span.
+// A middleware that is put around nothing, or asked without a ctx, says so; one whose Locker panics
+// ends its span.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	r := record()

@@ -32,7 +32,8 @@ func show(recorder *tracetest.SpanRecorder) {
 	}
 }
 
-// contended acquires a lock that another holds, through a chain, and gives up after the third attempt.
+// contended acquires a lock that another holds, through a chain, and gives up after the third
+// attempt.
 func contended(chain ...locker.Middleware) {
 	server := lockertest.New()
 	server.Hold(locker.Request{Name: "report"})
@@ -49,7 +50,8 @@ func parts() (tracer, waiter locker.Middleware, recorder *tracetest.SpanRecorder
 	return tracer, waiter, recorder
 }
 
-// Tracing outside of retry records one span for the whole acquisition, waiting included. This is what most programs want.
+// Tracing outside of retry records one span for the whole acquisition, waiting included. This is
+// what most programs want.
 func Example_tracingOutsideRetry() {
 	tracer, waiter, recorder := parts()
 	contended(tracer, waiter)
@@ -65,7 +67,8 @@ func Example_tracingOutsideRetry() {
 	//     attempt
 }
 
-// Tracing inside of retry records a span for each attempt. The waiting is between them, and in none.
+// Tracing inside of retry records a span for each attempt. The waiting is between them, and in
+// none.
 func Example_tracingInsideRetry() {
 	tracer, waiter, recorder := parts()
 	contended(waiter, tracer)

@@ -22,7 +22,8 @@ type hold struct {
 	over     atomic.Bool
 }
 
-// begin starts the span of a hold: a child of the caller's span, or where there is none of the acquisition's.
+// begin starts the span of a hold: a child of the caller's span, or where there is none of the
+// acquisition's.
 func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 	if lock == nil || lock.Name() == "" { // a test double's
 		return

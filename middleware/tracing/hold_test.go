@@ -141,7 +141,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// The hold stands beside its acquisition, below the caller's span; without one, below its acquisition. It links to it.
+// The hold stands beside its acquisition, below the caller's span; without one, below its
+// acquisition. It links to it.
 func TestParents(t *testing.T) {
 	t.Parallel()
 	for _, called := range []bool{false, true} {
@@ -183,7 +184,8 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// A renewal of the watchdog is an event, wherever the watchdog is in the chain, and travels with others as before.
+// A renewal of the watchdog is an event, wherever the watchdog is in the chain, and travels with
+// others as before.
 func TestWatchdogRenewals(t *testing.T) {
 	t.Parallel()
 	for name, outside := range map[string]bool{"watchdog outside": true, "watchdog inside": false} {

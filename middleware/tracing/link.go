@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
-// maxLinks is how many holders the span of one acquisition links to at most: the first ones that it met.
+// maxLinks is how many holders the span of one acquisition links to at most: the first ones that it
+// met.
 const maxLinks = 16
 
 // traceparent is a span's context in the form of https://www.w3.org/TR/trace-context/.
@@ -38,7 +39,8 @@ func parse(traceparent string) (trace.SpanContext, bool) {
 	}), true
 }
 
-// send puts the span's context into the note of req. A resume without a note keeps the one that is stored.
+// send puts the span's context into the note of req. A resume without a note keeps the one that is
+// stored.
 func (a *acquisition) send(req locker.Request) locker.Request {
 	sc := a.span.SpanContext()
 	if !a.cfg.NoLink && sc.IsSampled() && (req.Resume.IsZero() || req.Note != "") {
@@ -74,7 +76,7 @@ func strip(err error) error {
 	return stripped(err)
 }
 
-// sent tells whether the holder sent its trace context.
+// sent reports whether the holder sent its trace context.
 func sent(held *locker.ContentionError) bool {
 	_, from := telemetry.SplitNote(held.Note)
 	return from != ""

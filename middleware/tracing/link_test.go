@@ -78,8 +78,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// Notes of other forms are shown as they are, and link to nothing. Those that look like ours may link anywhere, and do no
-// more.
+// Notes of other forms are shown as they are, and link to nothing. Those that look like ours may
+// link anywhere, and do no more.
 func TestNotesOfOthers(t *testing.T) {
 	t.Parallel()
 	for note, links := range map[string][]string{
@@ -106,7 +106,8 @@ func TestNotesOfOthers(t *testing.T) {
 	}
 }
 
-// The error is the caller's own: what the strategy returned stays as it was, and all else about it is found as before.
+// The error is the caller's own: what the strategy returned stays as it was, and all else about it
+// is found as before.
 func TestStrippedError(t *testing.T) {
 	t.Parallel()
 	raw := &locker.ContentionError{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, RetryAfter: 1}
@@ -198,7 +199,8 @@ func TestNestedTracing(t *testing.T) {
 	equal(t, "links of the outer span", linked(outer), []string{})
 }
 
-// A resume that says nothing of a note keeps the one that is stored, and with it the link to where the hold began.
+// A resume that says nothing of a note keeps the one that is stored, and with it the link to where
+// the hold began.
 func TestResumeKeepsNote(t *testing.T) {
 	t.Parallel()
 	for note, sends := range map[string]bool{"": false, "mine": true} {

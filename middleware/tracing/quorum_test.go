@@ -36,8 +36,8 @@ func attempts(s sdktrace.ReadOnlySpan, strategy, outcome string) (n int) {
 	return n
 }
 
-// A quorum's attempt is one, whatever it asks of its nodes; what those answer are events. It links to whom it waited for, and
-// not to who was in the way at a node without which it was won.
+// A quorum's attempt is one, whatever it asks of its nodes; what those answer are events. It links
+// to whom it waited for, and not to who was in the way at a node without which it was won.
 func TestQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *lockertest.Locker, r *recorded) {
 		nodes, l := quorum(bare)

@@ -33,7 +33,8 @@ type process struct {
 	locker locker.Locker
 }
 
-// inMemory are the three clients, over connections that never leave the process, so that they work in fake time.
+// inMemory are the three clients, over connections that never leave the process, so that they work
+// in fake time.
 var inMemory = []struct {
 	name string
 	open func(t *testing.T, m *miniredis.Miniredis) driver.Driver
@@ -85,7 +86,8 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start 
 	})
 }
 
-// Whoever is refused links to the span of the holder, though that is another process on another client.
+// Whoever is refused links to the span of the holder, though that is another process on another
+// client.
 func TestLinkAcrossClients(t *testing.T) {
 	t.Parallel()
 	for h, holderClient := range inMemory {
@@ -126,7 +128,8 @@ func TestLinkAcrossClients(t *testing.T) {
 	}
 }
 
-// A process that does not send its trace context still links to those who do; they do not link to it.
+// A process that does not send its trace context still links to those who do; they do not link to
+// it.
 func TestNoLink(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, start func(int, tracing.Config) *process) {
 		silent, open := start(0, tracing.Config{NoLink: true}), start(1, tracing.Config{})
@@ -149,7 +152,8 @@ func TestNoLink(t *testing.T) {
 	})
 }
 
-// What is stored is longer and nothing else: as many commands, and other libraries that contend on the name go on as before.
+// What is stored is longer and nothing else: as many commands, and other libraries that contend on
+// the name go on as before.
 func TestOtherLibraries(t *testing.T) {
 	overRedis(t, func(t *testing.T, m *miniredis.Miniredis, start func(int, tracing.Config) *process) {
 		other := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() }})

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
-// On a real server, through the usual chain, each client's waiter links to the holder on the next client; and nothing that is
-// recorded on either side lets anybody release, or enter.
+// On a real server, through the usual chain, each client's waiter links to the holder on the next
+// client; and nothing that is recorded on either side lets anybody release, or enter.
 func TestLinkOnServer(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

@@ -17,8 +17,9 @@ import (
 // scope names this package to the SDK.
 const scope = "github.com/holdfast-go/holdfast/middleware/tracing"
 
-// lookEvery is how many acquisitions of a program without an SDK go by between two looks whether one has come. A new global
-// TracerProvider is seen at once; this is for what attaches to a running process, as automatic instrumentation does.
+// lookEvery is how many acquisitions of a program without an SDK go by between two looks whether
+// one has come. A new global TracerProvider is seen at once; this is for what attaches to a running
+// process, as automatic instrumentation does.
 const lookEvery = 16
 
 // tracer starts spans.
@@ -72,7 +73,7 @@ func (t *tracer) provided() *provided {
 	return p
 }
 
-// silent tells whether there is no SDK, mostly without asking.
+// silent reports whether there is no SDK, mostly without asking.
 func (p *provided) silent() bool { return p.absent.Load() && p.idle.Add(1)%lookEvery != 0 }
 
 // start starts the span of an acquisition. Where there is no SDK it returns ctx and nil.

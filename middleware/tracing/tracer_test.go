@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
-// late is a TracerProvider whose SDK comes later, without the global one being set: as automatic instrumentation does.
+// late is a TracerProvider whose SDK comes later, without the global one being set: as automatic
+// instrumentation does.
 type late struct {
 	noop.TracerProvider
 	sdk   trace.TracerProvider
@@ -48,8 +49,8 @@ func cycle(tb testing.TB, ctx context.Context, l locker.Locker) {
 	}
 }
 
-// Where there is no SDK, few acquisitions ask for one, with or without a span of the caller's; the first that finds one is
-// recorded, and all after it.
+// Where there is no SDK, few acquisitions ask for one, with or without a span of the caller's; the
+// first that finds one is recorded, and all after it.
 func TestNoSDK(t *testing.T) {
 	t.Parallel()
 	remote := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
@@ -114,7 +115,8 @@ func TestGlobalProvider(t *testing.T) { //nolint:paralleltest // it sets what is
 	cycle(t, t.Context(), l)
 }
 
-// Without an SDK a cycle takes no more than a fraction of an allocation, on average; the limit is two.
+// Without an SDK a cycle takes no more than a fraction of an allocation, on average; the limit is
+// two.
 func TestNoSDKAllocations(t *testing.T) {
 	l := lockertest.New()
 	ctx := context.Background()

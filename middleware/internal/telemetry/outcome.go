@@ -26,7 +26,7 @@ const (
 	Lost     Outcome = "lost" // the hold ended without being released
 )
 
-// Failed tells whether o is an error. To be refused, to wait in vain and to be called off are none.
+// Failed reports whether o is an error. To be refused, to wait in vain and to be called off are none.
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost }
 
 // OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound
@@ -54,7 +54,7 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 // OfRenew is the outcome of a renewal.
 func OfRenew(err error) Outcome { return of(Renewed, err) }
 
-// Overtaken tells whether a renewal came to nothing because the lock was released, which is no
+// Overtaken reports whether a renewal came to nothing because the lock was released, which is no
 // failure: a watchdog's may be under way then.
 func Overtaken(err error) bool { return errors.Is(err, locker.ErrReleased) }
 
@@ -74,7 +74,7 @@ func of(success Outcome, err error) Outcome {
 	}
 }
 
-// onlyEnded tells whether every leaf of err's tree says that the waiting was ended, by MaxWait, ctx
+// onlyEnded reports whether every leaf of err's tree says that the waiting was ended, by MaxWait, ctx
 // or ctx's cause.
 func onlyEnded(err, cause error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
