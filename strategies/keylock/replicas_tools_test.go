@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -27,7 +28,7 @@ type settings struct {
 	replicas        int
 }
 
-// strategies are those that wait for replicas.
+// strategies are those that are made with keylock, the Example's too.
 var strategies = []struct {
 	name string
 	new  func(driver.Driver, settings) (locker.Locker, error)
@@ -40,6 +41,9 @@ var strategies = []struct {
 	}},
 	{"rwhash", func(d driver.Driver, s settings) (locker.Locker, error) {
 		return rwhash.New(d, rwhash.Config{AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
+	}},
+	{"exclusive", func(d driver.Driver, s settings) (locker.Locker, error) {
+		return newExclusive(d, keylock.Config{AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
 	}},
 }
 
