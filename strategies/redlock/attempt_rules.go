@@ -91,7 +91,7 @@ func resumeVerdict(t *nodeAnswers, f quorumFacts) (err error, mayChange bool) { 
 func sameServer(nodes []nodeView, owner string) (node, other int, found bool) {
 	for i := range nodes {
 		held, refused := errors.AsType[*locker.ContentionError](nodes[i].err)
-		if !refused || held.Owner == "" || held.Owner != owner {
+		if !refused || held.Owner != owner {
 			continue
 		}
 		for j := range nodes {

@@ -6,9 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var errNodeDown = errors.New("connection refused")
+var (
+	errNodeDown         = errors.New("connection refused")
+	errNodeDenies error = &driver.ServerError{Text: "NOPERM this user has no permissions"} // it lasts
+)
 
 func TestAsLongAgain(t *testing.T) {
 	t.Parallel()
@@ -44,6 +48,25 @@ func TestOutcomeOfNode(t *testing.T) {
 		v.fenced, v.fence = tt.fence > 0, tt.fence
 		if got := v.outcome(&tt.node); !errors.Is(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err             error
+		acquire, resume bool
+	}{
+		{nil, false, false},
+		{errNodeDown, false, false},
+		{errUnanswered, false, false},
+		{&locker.ContentionError{}, true, true},
+		{locker.ErrNotHeld, false, true},
+		{locker.ErrLost, false, false}, // it had given its lock
+	} {
+		if a, r := refuses(tt.err, false), refuses(tt.err, true); a != tt.acquire || r != tt.resume {
+			t.Errorf("%v refuses an acquire: %v, a resume: %v; want %v, %v", tt.err, a, r, tt.acquire, tt.resume)
 		}
 	}
 }
@@ -102,6 +125,7 @@ func TestVerdictOfResume(t *testing.T) {
 		{"two hold nothing", []error{locker.ErrNotHeld, locker.ErrNotHeld, late}, false, locker.ErrNotHeld, locker.ErrUnknownOutcome, false},
 		{"two hold nothing, one was taken over", []error{locker.ErrNotHeld, locker.ErrNotHeld, nil}, true, locker.ErrUnknownOutcome, locker.ErrNotHeld, false},
 		{"one that has not answered decides", []error{locker.ErrNotHeld, errNodeDown, late}, false, locker.ErrUnknownOutcome, locker.ErrNotHeld, true},
+		{"two deny it, one has not answered", []error{errNodeDenies, errNodeDenies, late}, false, locker.ErrUnknownOutcome, locker.ErrNotHeld, false},
 		{"two failed", []error{errNodeDown, errNodeDown, locker.ErrNotHeld}, false, errNodeDown, locker.ErrUnknownOutcome, false},
 		{"two are held by others", []error{locker.ErrNotAcquired, locker.ErrNotAcquired, late}, false, locker.ErrNotHeld, locker.ErrNotAcquired, false},
 		{"two took it over and lost it", []error{locker.ErrLost, locker.ErrLost, nil}, true, locker.ErrUnknownOutcome, locker.ErrNotHeld, false},

@@ -21,6 +21,7 @@ func TestModeAfterConversion(t *testing.T) {
 		{"upgraded", shared, locker.Exclusive, nil, exclusive},
 		{"downgraded", exclusive, locker.Shared, nil, shared},
 		{"upgraded, after an unknown outcome", unsure, locker.Exclusive, nil, exclusive},
+		{"downgraded, after an unknown outcome", unsure, locker.Shared, nil, shared},
 		{"in flight", exclusive, locker.Shared, errUnanswered, unsure},
 		{"an upgrade without an answer", shared, locker.Exclusive, locker.ErrUnknownOutcome, unsure},
 		{"an upgrade that others refuse", shared, locker.Exclusive, held, shared},

@@ -20,6 +20,7 @@ func TestReleaseVerdict(t *testing.T) {
 		{"two did not hold it", []error{nil, notHeld, notHeld}, locker.ErrLost},
 		{"none held it", []error{notHeld, notHeld, notHeld}, locker.ErrLost},
 		{"one that has not answered may hold it", []error{nil, notHeld, late}, locker.ErrUnknownOutcome},
+		{"two deny it, one has not answered", []error{errNodeDenies, errNodeDenies, late}, locker.ErrUnknownOutcome},
 		{"one failed", []error{nil, notHeld, errNodeDown}, errNodeDown},
 	} {
 		answers := &nodeAnswers{}
