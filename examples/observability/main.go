@@ -90,7 +90,7 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 
 	var unheard firstError
 	otel.SetErrorHandler(&unheard) // it would go to standard error by itself
-	record := &recorder{}
+	record := newRecorder()
 	var workers team
 	defer func() {
 		if ended := workers.shutdown(ctx); err == nil {
@@ -114,6 +114,7 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	if err := workers.shift(ctx, s.rounds); err != nil {
 		return err
 	}
+	record.awaitLoss(ctx)
 	done := record.stop()
 	printTraces(out, done)
 	if s.svg != "" {

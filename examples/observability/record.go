@@ -17,7 +17,10 @@ type recorder struct {
 	mu      sync.Mutex
 	ended   []span
 	stopped bool
+	lost    chan struct{} // closed when a hold that was lost has ended
 }
+
+func newRecorder() *recorder { return &recorder{lost: make(chan struct{})} }
 
 // span is one that has ended.
 type span struct{ sdktrace.ReadOnlySpan }
@@ -31,6 +34,22 @@ func (r *recorder) OnEnd(s sdktrace.ReadOnlySpan) {
 	defer r.mu.Unlock()
 	if !r.stopped {
 		r.ended = append(r.ended, span{s})
+	}
+	if (span{s}).value("holdfast.outcome") == "lost" {
+		select {
+		case <-r.lost:
+		default:
+			close(r.lost)
+		}
+	}
+}
+
+// awaitLoss waits for the span of a lost hold. A loss is reported in the background, so that the
+// span may end after the work.
+func (r *recorder) awaitLoss(ctx context.Context) {
+	select {
+	case <-r.lost:
+	case <-ctx.Done():
 	}
 }
 

@@ -186,7 +186,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	c := newCollector(t)
 	server := httptest.NewServer(c)
 	defer server.Close()
-	telemetry, err := newTelemetry(t.Context(), "worker", &recorder{}, server.Listener.Addr().String())
+	telemetry, err := newTelemetry(t.Context(), "worker", newRecorder(), server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 // Exemplars of the waiting lead to the spans of acquisitions.
 func TestExemplars(t *testing.T) {
 	t.Parallel()
-	record := &recorder{}
+	record := newRecorder()
 	telemetry, err := newTelemetry(t.Context(), "worker", record, "")
 	if err != nil {
 		t.Fatal(err)
