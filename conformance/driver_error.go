@@ -193,6 +193,9 @@ func unknownUserIsRefused(t *caseT) {
 		drv, err := t.h.Dial(t.TB, target)
 		if err == nil {
 			_, err = drv.SetNX(t.ctx, tc.key, "v", time.Minute)
+			if err != nil && driver.Transient(err) {
+				t.Errorf("%s: %v counts as transient, so waiters would repeat it", tc.what, err)
+			}
 			if closed := drv.Close(); closed != nil {
 				t.Errorf("%s: Close: %v", tc.what, closed)
 			}

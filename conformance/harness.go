@@ -64,7 +64,8 @@ type Capabilities struct {
 	Convert bool
 	// Reentrant: an acquire by the owner that holds succeeds.
 	Reentrant bool
-	// Hash: the lock's key is a hash of ours, so that a string there is an error instead of a foreign holder.
+	// Hash: the lock's key is not a plain string (a hash, a sorted set). A string there is an error, and
+	// not a foreign holder.
 	Hash bool
 	// Renews: locks are renewed until they are released, for the first time before half of their TTL is over. A case that
 	// waits for the end of a lease then closes the holder's driver, or cuts it off.

@@ -63,7 +63,7 @@ var waitCases = []testCase{
 		run: waitersQueueInOrder,
 	},
 	{
-		name: "a waiter that gives up passes its turn on", contract: 13, on: everywhere,
+		name: "a waiter that gives up passes its turn on", contract: 13, on: everywhere, needs: subscribes,
 		why: "those behind it send nothing while it is at the head, and would wait for nobody",
 		run: leaverPassesItsTurnOn,
 	},

@@ -83,7 +83,6 @@ func TestPrintingNeverShowsTheToken(t *testing.T) {
 		"%v", "%+v", "%#v", "%s", "%q", "%+q", "%#q", "%d", "%x", "%X", "% x", "%#x", "%o", "%b", "%c", "%U", "%e", "%g", "%t", "%T", "%z", "%20v", "%-5s", "%.3s",
 		"no verb", "%[2]v", "%!", "%*d",
 	}
-	_ = time.Local.String() // %p looks into a Time's Location, without the Once that fills it in
 	for name, v := range printables(t) {
 		for _, verb := range verbs {
 			wantNoToken(t, name+" by "+verb, fmt.Sprintf(verb, v))

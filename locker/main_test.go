@@ -16,7 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Printing by %p and by reflection reads time.Local without the Once that fills it in.
+	_ = time.Local.String()
+	goleak.VerifyTestMain(m)
+}
 
 // secret is the token of the locks in these tests.
 const secret = "s3cr3t-t0ken-0123456789"
