@@ -20,8 +20,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// TestConformance runs the suite through the whole chain, everything recorded: tracing, metrics, logging, then retry where a
-// case waits, the watchdog and the lock. Middleware changes no contract.
+// TestConformance runs the suite through the whole chain, everything recorded: tracing, metrics,
+// logging, then retry where a case waits, the watchdog and the lock. Middleware changes no
+// contract.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	spans := trace.NewTracerProvider(trace.WithSpanProcessor(tracetest.NewSpanRecorder()))

@@ -102,7 +102,8 @@ func TestNewRenews(t *testing.T) {
 	})
 }
 
-// TestWrap checks that the chain is the same over any strategy, and that Inspect reaches through it.
+// TestWrap checks that the chain is the same over any strategy, and that Inspect reaches through
+// it.
 func TestWrap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

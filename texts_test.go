@@ -25,8 +25,8 @@ func normal(text, addr string) string {
 	return strings.ReplaceAll(text, addr, "ADDR")
 }
 
-// What a person reads when an acquire gives up: the lock, the server, what was tried for how long, what is known of the
-// outcome, and the cause, once.
+// What a person reads when an acquire gives up: the lock, the server, what was tried for how long,
+// what is known of the outcome, and the cause, once.
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
 	const wait = 700 * time.Millisecond // go-redis dials for 400 ms before it says that it is refused

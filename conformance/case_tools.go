@@ -127,7 +127,7 @@ func (t *caseT) stored(key string) (value string, ok bool) {
 	}
 }
 
-// exists tells whether there is a key of any type.
+// exists reports whether there is a key of any type.
 func (t *caseT) exists(key string) bool {
 	t.Helper()
 	return t.do(key, "EXISTS", key) == int64(1)

@@ -39,7 +39,8 @@ func (c *census) wrote(key string) {
 	c.foreign[key] = true
 }
 
-// stray picks out of the names found at a server those that belong to the case and should not be there.
+// stray picks out of the names found at a server those that belong to the case and should not be
+// there.
 func (c *census) stray(found []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +49,8 @@ func (c *census) stray(found []string) []string {
 	})
 }
 
-// leavesNoKey demands, when the drivers of a case are closed, that the locks that were released or given up have left no key but
-// the fence counters, which expire.
+// leavesNoKey demands, when the drivers of a case are closed, that the locks that were released or
+// given up have left no key but the fence counters, which expire.
 func (t *caseT) leavesNoKey() {
 	t.Helper()
 	if t.leaves || t.Failed() {
@@ -74,7 +75,8 @@ func (t *caseT) leavesNoKey() {
 	}
 }
 
-// leavesNoSubscription demands, when the last driver of a case is closed and clients are not yet, that nothing is subscribed to.
+// leavesNoSubscription demands, when the last driver of a case is closed and clients are not yet,
+// that nothing is subscribed to.
 func (t *caseT) leavesNoSubscription() {
 	t.Helper()
 	left := t.finally(func(ctx context.Context, s *server) ([]string, error) {
@@ -86,7 +88,8 @@ func (t *caseT) leavesNoSubscription() {
 	}
 }
 
-// leavesNoConnection demands, when all clients of a server are closed, that none is connected, and that nothing is subscribed to.
+// leavesNoConnection demands, when all clients of a server are closed, that none is connected, and
+// that nothing is subscribed to.
 func leavesNoConnection(tb TB, s *server) {
 	tb.Helper()
 	if s == nil || tb.Failed() {
@@ -98,8 +101,9 @@ func leavesNoConnection(tb TB, s *server) {
 	}
 }
 
-// connections lists who is connected but for those who list this, replicas and Sentinels; a client that sent another CLIENT last,
-// as some do when they connect, counts. Who is not connected subscribes to nothing.
+// connections lists who is connected but for those who list this, replicas and Sentinels; a client
+// that sent another CLIENT last, as some do when they connect, counts. Who is not connected
+// subscribes to nothing.
 func connections(ctx context.Context, s *server) (left []string, err error) {
 	if s.mini != nil {
 		if s.mini.Server() == nil {
@@ -128,7 +132,8 @@ func (t *caseT) finally(look func(context.Context, *server) ([]string, error)) [
 	return finally(context.WithoutCancel(t.ctx), t.srv, t.patience, look)
 }
 
-// finally waits until look finds nothing more at s and its nodes, and returns what stays. A server that was ended has nothing.
+// finally waits until look finds nothing more at s and its nodes, and returns what stays. A server
+// that was ended has nothing.
 func finally(ctx context.Context, s *server, patience time.Duration, look func(context.Context, *server) ([]string, error)) (left []string) {
 	ctx, cancel := context.WithTimeout(ctx, max(patience, 10*time.Second)) // a busy machine may take its time for one look
 	defer cancel()

@@ -158,7 +158,8 @@ func waitHoldsNobodyUp(t *caseT) {
 	t.ok(replica.Thaw(), "let the replica go on")
 }
 
-// ackedThrough counts a key up with a WAIT behind it, through a fault, and gives it up some time after that.
+// ackedThrough counts a key up with a WAIT behind it, through a fault, and gives it up some time
+// after that.
 func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.ctx)

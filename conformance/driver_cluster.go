@@ -133,8 +133,8 @@ func silentNodeInBatch(t *caseT) {
 	t.ok(silent.Thaw(), "let the node go on")
 }
 
-// silentNodeHoldsUpNoOther freezes one node of three, makes many calls to it in each way to send, and demands that calls to the
-// others are answered soon.
+// silentNodeHoldsUpNoOther freezes one node of three, makes many calls to it in each way to send,
+// and demands that calls to the others are answered soon.
 func silentNodeHoldsUpNoOther(t *caseT) {
 	drv, silent := t.driver(), t.srv.cluster.Nodes()[1]
 	key := func(at bool) string {
@@ -211,8 +211,8 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 	return ways
 }
 
-// successorIsFound ends a master of which two replicas are known, and demands of each way to send that it reaches the one that
-// takes over.
+// successorIsFound ends a master of which two replicas are known, and demands of each way to send
+// that it reaches the one that takes over.
 func successorIsFound(t *caseT) {
 	cluster := t.srv.cluster
 	master := cluster.Nodes()[0]

@@ -49,7 +49,7 @@ var driverErrorCases = []testCase{
 	},
 }
 
-// refused demands that err is the error reply with this text, and tells whether it is.
+// refused demands that err is the error reply with this text, and reports whether it is.
 func (t *caseT) refused(err error, text, what string) {
 	t.Helper()
 	var se *driver.ServerError

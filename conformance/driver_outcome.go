@@ -130,7 +130,7 @@ func (c command) ran(t *caseT, key string) int {
 	return n
 }
 
-// happened tells whether a fault has happened.
+// happened reports whether a fault has happened.
 func happened(trap *faultproxy.Trap) bool {
 	select {
 	case <-trap.Hit():
@@ -198,7 +198,8 @@ func refusedConnectionSendsNothing(t *caseT) {
 	p.Refuse()
 	p.CutAll()
 	for _, c := range commands {
-		// A pooled connection may be found dead first, which leaves its command open. Then there are none left.
+		// A pooled connection may be found dead first, which leaves its command open. Then there are none
+		// left.
 		t.eventually(c.name+" says that nothing was sent", func() bool {
 			key := t.key()
 			ctx, cancel := context.WithTimeout(t.ctx, t.prompt)
@@ -217,7 +218,8 @@ func refusedConnectionSendsNothing(t *caseT) {
 	}
 }
 
-// endedContextReturns withholds replies and requests and demands that each command returns soon after its context is over.
+// endedContextReturns withholds replies and requests and demands that each command returns soon
+// after its context is over.
 func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct{}) (context.Context, func())) {
 	p, drv := t.proxied()
 	t.warm(drv, countScript)
@@ -245,7 +247,8 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 	}
 }
 
-// hopelessDeadlineSlowsNobody makes many calls at once over a slow link before and after a few that cannot be answered in time.
+// hopelessDeadlineSlowsNobody makes many calls at once over a slow link before and after a few that
+// cannot be answered in time.
 func hopelessDeadlineSlowsNobody(t *caseT) {
 	const workers, calls, latency = 64, 5, 20 * time.Millisecond
 	p, drv := t.proxied()

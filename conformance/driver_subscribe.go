@@ -66,8 +66,8 @@ var driverSubscribeCases = []testCase{
 	},
 }
 
-// subscribe subscribes until the end of the case, and takes the wake-up of the confirmation if there is one.
-// A wake-up that comes later than a round trip is the case's.
+// subscribe subscribes until the end of the case, and takes the wake-up of the confirmation if
+// there is one. A wake-up that comes later than a round trip is the case's.
 func (t *caseT) subscribe(drv driver.Driver, channel string) driver.Subscription {
 	t.Helper()
 	sub, err := drv.Subscribe(t.ctx, channel)
@@ -184,7 +184,8 @@ func reconnectWakes(t *caseT) {
 		p.CutAll()
 		for i, sub := range subs {
 			t.woken(sub, fmt.Sprintf("after cut %d, without a message", round+1))
-			// The wake-up may come before the old connection is gone at the server, never before the new one is confirmed.
+			// The wake-up may come before the old connection is gone at the server, never before the new one
+			// is confirmed.
 			t.eventually("PUBLISH is heard again", func() bool {
 				t.do(channels[i], "PUBLISH", channels[i], "")
 				select {

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// The cases of strategies whose holds change their mode, and which let neither readers nor writers starve.
+// The cases of strategies whose holds change their mode, and which let neither readers nor writers
+// starve.
 var convertCases = []testCase{
 	{
 		name: "a downgrade lets no writer in", contract: 1, on: everywhere, can: converts,

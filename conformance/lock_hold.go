@@ -219,8 +219,9 @@ func nextHolderIsLeftAlone(t *caseT) {
 	}
 }
 
-// lostTo releases or renews a hold that lose makes and loses, demands ErrLost, and then what lose returns. A release that a busy
-// machine lets be sent twice finds nothing of its own, and takes that for the work of the first send: then it is tried again.
+// lostTo releases or renews a hold that lose makes and loses, demands ErrLost, and then what lose
+// returns. A release that a busy machine lets be sent twice finds nothing of its own, and takes
+// that for the work of the first send: then it is tried again.
 func (t *caseT) lostTo(use, where string, lose func() (lock *locker.Lock, check func())) {
 	t.Helper()
 	var err error

@@ -115,8 +115,8 @@ func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	}
 }
 
-// beside counts what was sent about other names than those of the case: what it is warmed up by may be cleaned up for a while,
-// where a busy machine answered late.
+// beside counts what was sent about other names than those of the case: what it is warmed up by may
+// be cleaned up for a while, where a busy machine answered late.
 func beside(p *faultproxy.Proxy) int {
 	return p.Count(func(args []string) bool {
 		switch strings.ToUpper(args[0]) {

@@ -71,8 +71,8 @@ const faulty = 10 * attemptTimeout
 // answerLost are the faults after which the command was executed and nobody heard of it.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall}
 
-// acquireIsOneCommand counts again where it counted too many: on a busy machine an answer may take longer than an attempt, and
-// what it answers is sent again.
+// acquireIsOneCommand counts again where it counted too many: on a busy machine an answer may take
+// longer than an attempt, and what it answers is sent again.
 func acquireIsOneCommand(t *caseT) {
 	const tries = 5
 	p, l := t.behind()

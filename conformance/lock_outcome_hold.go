@@ -95,8 +95,9 @@ var faults = map[string]faultproxy.Fault{
 	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall, "cut before": faultproxy.CutBefore,
 }
 
-// releaseTries is how often a release may take longer than it is repeated for, so that its outcome is unknown in truth: a
-// strategy need not wait for much more than one answer that is lost, and a busy machine may be slow with the next.
+// releaseTries is how often a release may take longer than it is repeated for, so that its outcome
+// is unknown in truth: a strategy need not wait for much more than one answer that is lost, and a
+// busy machine may be slow with the next.
 const releaseTries = 3
 
 // resolved releases what acquire gives until the outcome is known, releaseTries times at most.

@@ -57,9 +57,10 @@ var openOutcomeCases = []testCase{
 	},
 }
 
-// abandon cancels an acquire that is held back, and demands that its outcome is unknown. It returns the lock's name, what holds
-// the acquire back, and what sees the clean-up. An acquire that is held back for as long as an attempt is sent again, and won
-// then: on a busy machine that may be so before the cancel, and another one is made.
+// abandon cancels an acquire that is held back, and demands that its outcome is unknown. It returns
+// the lock's name, what holds the acquire back, and what sees the clean-up. An acquire that is held
+// back for as long as an attempt is sent again, and won then: on a busy machine that may be so
+// before the cancel, and another one is made.
 func (t *caseT) abandon(p *faultproxy.Proxy, l locker.Locker, fenced bool) (name string, acquire, cleanUp *faultproxy.Trap) {
 	t.Helper()
 	t.eventually("an acquire is cancelled before it is sent again", func() bool {
@@ -324,7 +325,8 @@ func unsentAcquireIsNotOpen(t *caseT) {
 	p.Refuse()
 	p.CutAll()
 	var name string
-	// A pooled connection may be found dead first, which leaves the acquire open. Then there are none left.
+	// A pooled connection may be found dead first, which leaves the acquire open. Then there are none
+	// left.
 	t.eventually("an acquire says that nothing was sent", func() bool {
 		name = t.key()
 		ctx, cancel := context.WithTimeout(t.ctx, 2*shortly)

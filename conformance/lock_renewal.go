@@ -36,7 +36,8 @@ var renewalCases = []testCase{
 	},
 }
 
-// medium is a TTL whose first renewal a case waits for, and that leaves time to tell it from the Deadline.
+// medium is a TTL whose first renewal a case waits for, and that leaves time to tell it from the
+// Deadline.
 const medium = 3 * time.Second
 
 // watched is the TTL of locks that must be renewed in time, on a machine that is busy elsewhere.
@@ -157,7 +158,8 @@ func releaseEndsRenewals(t *caseT) {
 		released := background(func() error { return lock.Release(t.ctx) })
 		t.event(lock.Done(), "Done closes")
 		t.is(lock.Err(), locker.ErrReleased, "Err of a released lock")
-		// A client with one connection sends the release behind the renewal: the next holder must not wait for it.
+		// A client with one connection sends the release behind the renewal: the next holder must not
+		// wait for it.
 		t.do(lock.Name(), "DEL", lock.Name())
 		next = t.acquire(other, locker.Request{Name: lock.Name(), TTL: long, Fenced: true})
 		renewal.Release()

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// The cases of calls that are made at once, one after the other, with nobody and nothing in the way.
+// The cases of calls that are made at once, one after the other, with nobody and nothing in the
+// way.
 var successionCases = []testCase{
 	{
 		name: "calls follow one another at once", contract: 4, on: everywhere,
@@ -23,7 +24,8 @@ var successionCases = []testCase{
 	},
 }
 
-// succession has several holders, so that what runs in the background comes late, use names of their own.
+// succession has several holders, so that what runs in the background comes late, use names of
+// their own.
 func (t *caseT) succession(l locker.Locker, again bool) {
 	t.Helper()
 	const holders, names = 8, 6
@@ -51,8 +53,9 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 	}
 }
 
-// followInTime is follow, up to three times, each with another name, where a busy machine let the time of a call pass: that says
-// nothing of the call before it, as a refusal or a loss does, or an unknown outcome before any call can have taken so long.
+// followInTime is follow, up to three times, each with another name, where a busy machine let the
+// time of a call pass: that says nothing of the call before it, as a refusal or a loss does, or an
+// unknown outcome before any call can have taken so long.
 func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	for range 3 {
 		start := time.Now()
@@ -66,7 +69,8 @@ func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	return err
 }
 
-// follow does to a free name all that one who holds it may do, up to the first error, and leaves it free.
+// follow does to a free name all that one who holds it may do, up to the first error, and leaves it
+// free.
 func follow(ctx context.Context, l locker.Locker, req locker.Request, can Capabilities) error {
 	lock, err := l.Acquire(ctx, req)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// attemptTimeout bounds each send of the default strategy: the suite loses many answers, and waits for each.
+// attemptTimeout bounds each send of the default strategy: the suite loses many answers, and waits
+// for each.
 const attemptTimeout = 500 * time.Millisecond
 
 // long is a TTL that no case outlasts, so that a key that goes was removed and did not expire.
@@ -57,7 +58,8 @@ func (t *caseT) direct() locker.Locker {
 	return t.locker(t.driver())
 }
 
-// behind is a Locker behind a proxy. The server knows its scripts, so that each operation is one command.
+// behind is a Locker behind a proxy. The server knows its scripts, so that each operation is one
+// command.
 func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	p, drv := t.proxied()
@@ -97,7 +99,8 @@ func (t *caseT) endsLater(lock *locker.Lock) {
 	})
 }
 
-// lapsing acquires a lock whose lease then ends by itself: where locks are renewed, the holder's driver is closed.
+// lapsing acquires a lock whose lease then ends by itself: where locks are renewed, the holder's
+// driver is closed.
 func (t *caseT) lapsing(req locker.Request) *locker.Lock {
 	t.Helper()
 	drv := t.driver()
@@ -184,8 +187,8 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 	}
 }
 
-// unanswered makes a call whose time is over before its answer comes. On a busy machine that may be before it is sent, so that
-// its outcome is known: then it has more time.
+// unanswered makes a call whose time is over before its answer comes. On a busy machine that may be
+// before it is sent, so that its outcome is known: then it has more time.
 func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (err error) {
 	t.Helper()
 	for wait := 3 * shortly; wait < t.prompt; wait *= 3 {

@@ -94,8 +94,8 @@ func releaseIsPublished(t *caseT) {
 	}
 }
 
-// giveBackIsQuiet ends one hold quietly and the next one aloud. A strategy may do without the quiet end; then it says so, and
-// leaves the hold alone.
+// giveBackIsQuiet ends one hold quietly and the next one aloud. A strategy may do without the quiet
+// end; then it says so, and leaves the hold alone.
 func giveBackIsQuiet(t *caseT) {
 	l, name := t.direct(), t.key()
 	ear := t.listenAt(t.srv.target.Addrs[0], name)

@@ -135,8 +135,8 @@ func processesExcludeEachOther(t *caseT) {
 }
 
 func waiterGivesUp(t *caseT) {
-	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an unknown outcome. Nor does a
-	// strategy ask to come back then (rwhash does so after 400 ms).
+	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an
+	// unknown outcome. Nor does a strategy ask to come back then (rwhash does so after 400 ms).
 	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
 	for what, match := range map[string]error{"MaxWait": locker.ErrMaxWait, "deadline": context.DeadlineExceeded, "NoWait": locker.ErrNotAcquired} {

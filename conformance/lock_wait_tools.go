@@ -29,7 +29,8 @@ func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 	return t.dress(mw(undress(l)))
 }
 
-// wait acquires in the background, and returns when it waits for the holder; then where the lock arrives.
+// wait acquires in the background, and returns when it waits for the holder; then where the lock
+// arrives.
 func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 	t.Helper()
 	return t.waitAs(l, req, func(locktrace.WaitingInfo) bool { return true })

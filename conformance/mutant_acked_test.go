@@ -28,7 +28,8 @@ func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args 
 	return a.reply, a.acked, err
 }
 
-// TestFlawedAcknowledgements demands that the suite fails on drivers that tell more than the WAIT behind a script does.
+// TestFlawedAcknowledgements demands that the suite fails on drivers that tell more than the WAIT
+// behind a script does.
 func TestFlawedAcknowledgements(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
 	t.Parallel()
 	var suspects []suspect

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// algorithm is a way to lock. The sound ones pass the cases that the mutants fail; a mutant differs from a sound one in the
-// flaw alone.
+// algorithm is a way to lock. The sound ones pass the cases that the mutants fail; a mutant differs
+// from a sound one in the flaw alone.
 type algorithm struct {
 	acquire, renew, release string // Lua, see mutant_lua_test.go
 
@@ -171,7 +171,8 @@ func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (
 	return h.drv.Eval(ctx, script(lua), []string{h.key, fence}, append(args, wake))
 }
 
-// resolve sends until there is an answer, while both contexts last; patience bounds only how long it goes on.
+// resolve sends until there is an answer, while both contexts last; patience bounds only how long
+// it goes on.
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {

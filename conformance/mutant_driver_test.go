@@ -73,7 +73,8 @@ func mapped(change func(error) error) flawedDriver {
 	}
 }
 
-// oneByOneAfterDeadline takes a caller's deadline for a dead connection, and then opens a single other one.
+// oneByOneAfterDeadline takes a caller's deadline for a dead connection, and then opens a single
+// other one.
 func oneByOneAfterDeadline() flawedDriver {
 	var dead atomic.Bool
 	var other sync.Mutex

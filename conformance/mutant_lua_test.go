@@ -11,8 +11,8 @@ package conformance
 //	ARGV[5]  "true": mint a fencing token
 //	ARGV[6]  the channel of releases
 //
-// acquire replies {1, fence}: taken now; {2, fence}: by an earlier send; {0, ms}: held, and its PTTL.
-// renew and release reply 1, or 0 where the hold is gone.
+// acquire replies {1, fence}: taken now; {2, fence}: by an earlier send; {0, ms}: held, and its
+// PTTL. renew and release reply 1, or 0 where the hold is gone.
 
 const luaMint = `
 local function mint(next)

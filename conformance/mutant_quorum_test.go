@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// smallQuorum is a quorum in few lines. Without a flaw it is sound, as far as the cases go that catch the flaws.
+// smallQuorum is a quorum in few lines. Without a flaw it is sound, as far as the cases go that
+// catch the flaws.
 type smallQuorum struct {
 	nodes []locker.Locker
 	need  int
@@ -38,7 +39,8 @@ type smallQuorum struct {
 	namesNone     bool // an error says how many nodes failed, and not which
 }
 
-// asking are the acquires that are under way, by node; those of attempts that lost until what they won is given back.
+// asking are the acquires that are under way, by node; those of attempts that lost until what they
+// won is given back.
 type asking struct {
 	mu    sync.Mutex
 	calls map[int][]chan struct{} // closed when they are over
@@ -119,7 +121,8 @@ func (q smallQuorum) Acquire(ctx context.Context, req locker.Request) (*locker.L
 	return locker.NewLock(ctx, lease.Grant{Name: req.Name, Token: lease.NewToken(), TTL: req.TTL, Deadline: deadline, Fence: h.fence}, h), nil
 }
 
-// each calls f for each node at once, and counts what came of it until need did it, or cannot any more. To refuse is to say no.
+// each calls f for each node at once, and counts what came of it until need did it, or cannot any
+// more. To refuse is to say no.
 func (h *smallHold) each(need int, no error, f func(ctx context.Context, i int) error) (done, refused int, failed error) {
 	answers := make(chan error, len(h.nodes))
 	for i := range h.nodes {

@@ -19,7 +19,8 @@ var (
 	fields = algorithm{acquire: luaFieldsAcquire, renew: luaFieldsRenew, release: luaFieldsRelease}
 )
 
-// mutants are the flawed algorithms, those of the literature first, and the cases that must catch them.
+// mutants are the flawed algorithms, those of the literature first, and the cases that must catch
+// them.
 var mutants = []struct {
 	name   string
 	sound  algorithm
@@ -225,8 +226,9 @@ func takeInTwoCommands(ctx context.Context, h *mutableHold) (driver.Reply, error
 	return reply, err
 }
 
-// takeByClientClock stores when the holder's lease ends, by the holder's clock, and takes what ended more than a second ago
-// by its own. Two who see that at once are told apart by what GETSET returns.
+// takeByClientClock stores when the holder's lease ends, by the holder's clock, and takes what
+// ended more than a second ago by its own. Two who see that at once are told apart by what GETSET
+// returns.
 func takeByClientClock(ctx context.Context, h *mutableHold) (driver.Reply, error) {
 	const tolerance = time.Second
 	now := time.Now().Add(h.skew)

@@ -22,7 +22,7 @@ func attempts(f func(ctx context.Context, req locker.Request, l locker.Locker) (
 	}
 }
 
-// early tells whether an attempt is one that a request with an owner makes before its turn.
+// early reports whether an attempt is one that a request with an owner makes before its turn.
 func early(req locker.Request) bool { return req.NoWait && req.Owner == "" }
 
 // anonymous is an attempt whose refusal does not name the holder.

@@ -248,8 +248,8 @@ func errorsNameNodes(t *caseT) {
 	}
 }
 
-// hungNodesCostNothing judges each kind of call by its quickest: one that waits for a hung node takes a quorumTimeout each time,
-// and on a busy machine others may take as long now and then.
+// hungNodesCostNothing judges each kind of call by its quickest: one that waits for a hung node
+// takes a quorumTimeout each time, and on a busy machine others may take as long now and then.
 func hungNodesCostNothing(t *caseT) {
 	const rounds, limit = 4, quorumTimeout / 2
 	proxies, l := t.quorumBehind()

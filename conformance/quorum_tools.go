@@ -22,12 +22,13 @@ const (
 	quorumSize = 5
 	majority   = quorumSize/2 + 1
 
-	// quorumTimeout bounds an attempt of the default quorum: longer than a send, so that a node may send twice.
+	// quorumTimeout bounds an attempt of the default quorum: longer than a send, so that a node may
+	// send twice.
 	quorumTimeout = 3 * attemptTimeout
 )
 
-// startQuorum starts the servers of a quorum, which share nothing. The real ones keep their keys over a restart, as a quorum
-// assumes.
+// startQuorum starts the servers of a quorum, which share nothing. The real ones keep their keys
+// over a restart, as a quorum assumes.
 func startQuorum(tb TB, kind Kind) *server {
 	tb.Helper()
 	q := &server{target: Target{Kind: kind, Miniredis: kind == Miniredis}}
@@ -124,8 +125,9 @@ func unplug(proxies ...*faultproxy.Proxy) {
 	}
 }
 
-// wins acquires a free lock. It may be that a request of an attempt that lost is executed only now, and is about to be given
-// back: that is waited for. So is a busy machine, on which the nodes do not answer in time.
+// wins acquires a free lock. It may be that a request of an attempt that lost is executed only now,
+// and is about to be given back: that is waited for. So is a busy machine, on which the nodes do
+// not answer in time.
 func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	t.Helper()
 	t.eventually("the lock can be had", func() bool {
@@ -192,7 +194,7 @@ func (t *caseT) lease(i int, name string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// there tells whether a node has name's key.
+// there reports whether a node has name's key.
 func (t *caseT) there(i int, name string) bool {
 	t.Helper()
 	return t.at(i, "EXISTS", name) == int64(1)
@@ -241,8 +243,8 @@ func (t *caseT) everywhere(lock *locker.Lock) {
 	})
 }
 
-// contendedSoon is contended where nodes are down: it may be that one attempt does not see enough of the others to tell that
-// it is they who hold the lock.
+// contendedSoon is contended where nodes are down: it may be that one attempt does not see enough
+// of the others to tell that it is they who hold the lock.
 func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
 	t.Helper()
 	t.eventually("it is said that another holds the lock", func() bool {

@@ -134,10 +134,12 @@ func (r *recorder) first() string {
 // impatient is how long a case that is to fail waits for what does not come.
 const impatient = 4 * time.Second
 
-// slots bounds how many cases run at once, quorumSlots how many with five servers; they mostly wait.
+// slots bounds how many cases run at once, quorumSlots how many with five servers; they mostly
+// wait.
 var slots, quorumSlots = make(chan struct{}, 24), make(chan struct{}, 8)
 
-// failing runs the cases with these names on h, at once and on servers of their own, and returns those that failed.
+// failing runs the cases with these names on h, at once and on servers of their own, and returns
+// those that failed.
 func failing(h *Harness, names []string) map[string]*recorder {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -177,8 +179,8 @@ type suspect struct {
 	caught        []string
 }
 
-// convict demands that the suite fails on each suspect by the cases that were made for its flaw, and that these pass without
-// the flaw. All run at once, and then report one by one.
+// convict demands that the suite fails on each suspect by the cases that were made for its flaw,
+// and that these pass without the flaw. All run at once, and then report one by one.
 func convict(t *testing.T, suspects []suspect) {
 	type verdict struct{ flawed, sound map[string]*recorder }
 	verdicts := make([]verdict, len(suspects))

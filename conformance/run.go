@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Run runs every case that h must pass, each as the subtest kind/name of t. Servers are started once per kind, or for a
-// single case where it disturbs them. At the end it fails t if a case that should have run did not.
+// Run runs every case that h must pass, each as the subtest kind/name of t. Servers are started
+// once per kind, or for a single case where it disturbs them. At the end it fails t if a case that
+// should have run did not.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if err := h.check(); err != nil {
@@ -104,7 +105,7 @@ func runCase(tb TB, h *Harness, c *testCase, kind Kind, shared pool) {
 	c.run(t)
 }
 
-// chosen tells whether the command line picks among subtests.
+// chosen reports whether the command line picks among subtests.
 func chosen() bool {
 	for _, name := range [...]string{"test.run", "test.skip"} {
 		if f := flag.Lookup(name); f != nil && strings.Contains(f.Value.String(), "/") {

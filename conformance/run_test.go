@@ -99,7 +99,8 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What runs on some kinds of servers and what runs on the others is together all that runs, and no cell is in both.
+// What runs on some kinds of servers and what runs on the others is together all that runs, and no
+// cell is in both.
 func TestOnPicksAmongKinds(t *testing.T) {
 	t.Parallel()
 	can := Capabilities{Shared: true, Convert: true, Reentrant: true}

@@ -55,7 +55,8 @@ func read(t *testing.T) dashboard {
 	return d
 }
 
-// Every query parses and asks for what the program serves, by labels that it has; and all that it serves is on a panel.
+// Every query parses and asks for what the program serves, by labels that it has; and all that it
+// serves is on a panel.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	d, served := read(t), exampleSeries(t)
@@ -99,7 +100,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// Every panel can be drawn: it has a place, a unit, a data source to choose, and says what it shows.
+// Every panel can be drawn: it has a place, a unit, a data source to choose, and says what it
+// shows.
 func TestPanels(t *testing.T) {
 	t.Parallel()
 	d := read(t)
@@ -144,7 +146,8 @@ func checkContent(t *testing.T, p panel) {
 	}
 }
 
-// The variables are asked of the data source that was chosen, before those that depend on them; each is used.
+// The variables are asked of the data source that was chosen, before those that depend on them;
+// each is used.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	d := read(t)

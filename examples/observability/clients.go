@@ -71,7 +71,8 @@ type allClients []*client
 
 var dialers = []func(context.Context, *server) (*client, error){dialGoredis, dialRueidis, dialRedigo}
 
-// dialClients connects the three clients. What it returns is to be closed also where one of them fails.
+// dialClients connects the three clients. What it returns is to be closed also where one of them
+// fails.
 func dialClients(ctx context.Context, s *server) (all allClients, err error) {
 	logging.Disable() // go-redis writes its own lines to standard error otherwise
 	for _, dial := range dialers {

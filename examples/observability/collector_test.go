@@ -111,7 +111,8 @@ func valueOf(all []*common.KeyValue, key string) string {
 	return ""
 }
 
-// A collector gets every span, with links that lead from one process to another, and every instrument.
+// A collector gets every span, with links that lead from one process to another, and every
+// instrument.
 func TestCollector(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)

@@ -1,5 +1,5 @@
-// Observability: three workers, each on a different Redis client and with telemetry of its own, as three processes have it,
-// contend for one lock. Then the first of them loses another lock.
+// Observability: three workers, each on a different Redis client and with telemetry of its own, as
+// three processes have it, contend for one lock. Then the first of them loses another lock.
 //
 //	go run -C examples/observability .                     prints the traces: who waited for whom, and how long
 //	go run -C examples/observability . -svg timeline.svg   draws them too
@@ -8,9 +8,10 @@
 //	go run -C examples/observability . -otlp 127.0.0.1:4318
 //	                                                       sends traces and metrics to a collector by OTLP over HTTP
 //
-// It needs nothing but Go; -redis takes a real server. It ends with exit status 0, or with 1 and a line on standard error if
-// the server, an address, the collector or the file cannot be used. It is a module of its own, so that its exporters stay
-// out of the modules that users of the library download.
+// It needs nothing but Go; -redis takes a real server. It ends with exit status 0, or with 1 and a
+// line on standard error if the server, an address, the collector or the file cannot be used. It is
+// a module of its own, so that its exporters stay out of the modules that users of the library
+// download.
 package main
 
 import (

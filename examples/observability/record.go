@@ -162,7 +162,7 @@ func (s span) linksTo(kind string) []trace.SpanID {
 	return to
 }
 
-// acquires tells whether s is an acquisition of the lock of that name.
+// acquires reports whether s is an acquisition of the lock of that name.
 func (s span) acquires(name string) bool {
 	return s.Name() == "acquire lock" && s.value("holdfast.lock.name") == name
 }

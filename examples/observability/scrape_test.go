@@ -71,7 +71,8 @@ func scrape(t *testing.T, url string) families {
 	return all
 }
 
-// The labels of what is measured, and all their values in a run without faults. Names of locks are in none.
+// The labels of what is measured, and all their values in a run without faults. Names of locks are
+// in none.
 var labels = map[string][]string{
 	"holdfast_lock_group":   {"order", "report"},
 	"holdfast_contended":    {"true", "false"},

@@ -33,7 +33,8 @@ func newTelemetry(ctx context.Context, service string, record *recorder, otlp st
 	}
 	t := &telemetry{name: service, registry: prometheus.NewRegistry(), otlp: otlp}
 	page, err := prometheusexporter.New(prometheusexporter.WithRegisterer(t.registry),
-		// One page serves three services here. A process of its own needs no label for its name: Prometheus gives it a job.
+		// One page serves three services here. A process of its own needs no label for its name:
+		// Prometheus gives it a job.
 		prometheusexporter.WithResourceAsConstantLabels(attribute.NewAllowKeysFilter(semconv.ServiceNameKey)))
 	if err != nil {
 		return nil, err

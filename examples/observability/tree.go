@@ -36,7 +36,8 @@ func (p *printer) line(start, took, text, id string) {
 	_, _ = fmt.Fprintln(p.out, strings.TrimRight(line, " "))
 }
 
-// span prints s and what is below it. first stands before its own text, rest before that of what is below.
+// span prints s and what is below it. first stands before its own text, rest before that of what is
+// below.
 func (p *printer) span(s span, who, first, rest string) {
 	id := s.SpanContext().SpanID()
 	p.line(ms(s.StartTime().Sub(p.start())), ms(s.took()), first+who+s.text(), id.String())

@@ -52,8 +52,8 @@ func newWorker(ctx context.Context, c *client, record *recorder, otlp string) (*
 	return &worker{client: c, telemetry: t, tracer: t.tracers.Tracer("examples/observability"), locker: l}, err
 }
 
-// observed puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars in the metrics lead to the
-// spans of acquisitions.
+// observed puts tracing and metrics around the usual chain. Tracing is outermost, so that exemplars
+// in the metrics lead to the spans of acquisitions.
 func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
 	traced := tracing.New(tracing.Config{TracerProvider: t.tracers})
 	measured, err1 := metrics.New(metrics.Config{MeterProvider: t.meters, Group: group})
@@ -65,7 +65,8 @@ func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
 	return locker.Chain(strategy, traced, measured, waiting, renewing), nil
 }
 
-// group is what locks are counted under: "order" for all orders. Names stay out of the metrics, of which there would be too many.
+// group is what locks are counted under: "order" for all orders. Names stay out of the metrics, of
+// which there would be too many.
 func group(name string) string {
 	kind, _, _ := strings.Cut(name, ":")
 	return kind

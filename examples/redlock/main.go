@@ -1,5 +1,5 @@
-// Redlock: a lock that outlives a server. It is held where three of five servers hold it. The client
-// is go-redis.
+// Redlock: a lock that outlives a server. It is held where three of five servers hold it. The
+// client is go-redis.
 //
 //	go run ./examples/redlock                                                   embedded servers: nothing but Go is needed
 //	go run ./examples/redlock -redis redis://a:6379,redis://b:6379,redis://c:6379,...     the same on real ones, three or more

@@ -25,7 +25,8 @@ const (
 	text  = "locker/internal/text"
 )
 
-// An arrow says what may come into a program with the packages that it imports; the standard library always may.
+// An arrow says what may come into a program with the packages that it imports; the standard
+// library always may.
 type arrow struct {
 	program []string // what the program imports; "." is the module's own package
 	with    []string // which packages of ours may come with that; "x/..." is x and all below it
@@ -246,7 +247,8 @@ func TestExamplesStandAlone(t *testing.T) {
 	}
 }
 
-// strays returns how each package that a does not allow comes into its program. What such a package brings is left out.
+// strays returns how each package that a does not allow comes into its program. What such a package
+// brings is left out.
 func (a arrow) strays(t *testing.T, g graph) []string {
 	t.Helper()
 	var roots []string

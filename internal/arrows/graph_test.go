@@ -26,7 +26,8 @@ type listed struct {
 	EmbedFiles        []string
 }
 
-// graph has every package of this module and everything that they and the packages named beside them import.
+// graph has every package of this module and everything that they and the packages named beside
+// them import.
 type graph map[string]listed
 
 // list returns the graph of the root module and of the packages in beside.
@@ -63,7 +64,8 @@ func goCommand(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// noticeChanges reads the module's folders, so that go test's cache sees when a file in them changes.
+// noticeChanges reads the module's folders, so that go test's cache sees when a file in them
+// changes.
 func noticeChanges(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -77,8 +79,8 @@ func noticeChanges(t *testing.T) {
 	}
 }
 
-// links returns what a program that imports roots links, the standard library left out. Each package is mapped to one of
-// its importers, a root to "".
+// links returns what a program that imports roots links, the standard library left out. Each
+// package is mapped to one of its importers, a root to "".
 func (g graph) links(t *testing.T, roots []string) map[string]string {
 	t.Helper()
 	importer := map[string]string{}

@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
-// strategies and kinds are, with All, the dimensions of the product over which the conformance suite runs. The chain, which has a
-// watchdog in it, is not over the same clients as the watchdog alone.
+// strategies and kinds are, with All, the dimensions of the product over which the conformance
+// suite runs. The chain, which has a watchdog in it, is not over the same clients as the watchdog
+// alone.
 var (
 	strategies = []string{"reentrant", "rwhash", "watchdog", "chain"}
 	kinds      = []conformance.Kind{conformance.Miniredis, conformance.Single, conformance.Cluster, conformance.Sentinel}
@@ -20,10 +21,10 @@ type Covered struct {
 	On []conformance.Kind
 }
 
-// Cover returns the clients that prove a strategy, each with the kinds of servers on which it does. By default the strategies,
-// clients and kinds of servers are covered pairwise: each strategy runs on each kind over one client, and every pair of a
-// strategy, a client or a kind occurs. If the environment says HOLDFAST_TEST=full, each strategy runs on each kind over each
-// client.
+// Cover returns the clients that prove a strategy, each with the kinds of servers on which it does.
+// By default the strategies, clients and kinds of servers are covered pairwise: each strategy runs
+// on each kind over one client, and every pair of a strategy, a client or a kind occurs. If the
+// environment says HOLDFAST_TEST=full, each strategy runs on each kind over each client.
 func Cover(tb conformance.TB, strategy string) []Covered {
 	tb.Helper()
 	i := slices.Index(strategies, strategy)
@@ -36,8 +37,8 @@ func Cover(tb conformance.TB, strategy string) []Covered {
 	return cover(i, 1)
 }
 
-// cover returns what a strategy runs on in the first squares of the product, which has one for each client: in square s strategy i
-// runs on kind k over client i+k+s, modulo the number of clients.
+// cover returns what a strategy runs on in the first squares of the product, which has one for each
+// client: in square s strategy i runs on kind k over client i+k+s, modulo the number of clients.
 func cover(strategy, squares int) []Covered {
 	list := make([]Covered, len(All))
 	for c, client := range All {

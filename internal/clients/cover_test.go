@@ -47,8 +47,8 @@ func TestPairwise(t *testing.T) {
 	}
 }
 
-// By default every pair of values of two dimensions occurs, and each strategy runs once on each kind of server. The full product
-// has each cell once, and so all that runs by default.
+// By default every pair of values of two dimensions occurs, and each strategy runs once on each
+// kind of server. The full product has each cell once, and so all that runs by default.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	names := make([]string, len(All))

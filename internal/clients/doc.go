@@ -1,5 +1,5 @@
-// Package clients makes a driver over each of the three clients, set up as the documentation of its provider advises, for tests
-// that any client must pass.
+// Package clients makes a driver over each of the three clients, set up as the documentation of its
+// provider advises, for tests that any client must pass.
 package clients
 
 import (
@@ -11,8 +11,8 @@ import (
 type Client struct {
 	// Name is the provider's.
 	Name string
-	// Dial makes a driver over a client of its own, connected to target. It closes the client by tb.Cleanup, but not the
-	// driver: it is a conformance.Harness's Dial.
+	// Dial makes a driver over a client of its own, connected to target. It closes the client by
+	// tb.Cleanup, but not the driver: it is a conformance.Harness's Dial.
 	Dial func(tb conformance.TB, target conformance.Target) (driver.Driver, error)
 }
 

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { clients.VerifyNoLeaks(m) }
 
-// What a script answers is the same through every client, in a batch too, or an error through every one. To SET NX, OK is yes,
-// nil is no, and all else is an error.
+// What a script answers is the same through every client, in a batch too, or an error through every
+// one. To SET NX, OK is yes, nil is no, and all else is an error.
 func FuzzReplies(f *testing.F) {
 	for _, reply := range []string{
 		":1\r\n", ":-9223372036854775808\r\n", "$-1\r\n", "*-1\r\n", "$0\r\n\r\n", "$3\r\na\r\n\r\n", "+OK\r\n", "*0\r\n", "*1\r\n$-1\r\n", "*1\r\n*-1\r\n",

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Who waits for a subscription while the server says nothing hears of that, and not that somebody has closed the connection.
+// Who waits for a subscription while the server says nothing hears of that, and not that somebody
+// has closed the connection.
 func TestSubscribeToASilentServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

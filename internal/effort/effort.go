@@ -1,4 +1,5 @@
-// Package effort says how much the tests of this repository do: as little as an inner loop can bear, what CI runs, or all.
+// Package effort says how much the tests of this repository do: as little as an inner loop can
+// bear, what CI runs, or all.
 package effort
 
 import (
@@ -9,8 +10,8 @@ import (
 
 const variable = "HOLDFAST_TEST"
 
-// Full reports whether tests do all that they can: whether the environment says HOLDFAST_TEST=full, as in `make test-all`.
-// It panics if the variable has a value that is not known.
+// Full reports whether tests do all that they can: whether the environment says HOLDFAST_TEST=full,
+// as in `make test-all`. It panics if the variable has a value that is not known.
 func Full() bool {
 	switch mode := os.Getenv(variable); mode {
 	case "full":
@@ -22,7 +23,8 @@ func Full() bool {
 	}
 }
 
-// Of returns short with -short, full if Full, and else usual: how often a test repeats something, or how large it makes it.
+// Of returns short with -short, full if Full, and else usual: how often a test repeats something,
+// or how large it makes it.
 func Of[T any](short, usual, full T) T {
 	switch {
 	case testing.Short():

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ResetAll closes all connections with a reset (RST) on both sides, as a host does that was restarted.
+// ResetAll closes all connections with a reset (RST) on both sides, as a host does that was
+// restarted.
 func (p *Proxy) ResetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -23,8 +24,9 @@ func (p *Proxy) ResetAll() {
 	clear(p.conns)
 }
 
-// HalfOpen makes all open connections half-open for good: what is sent on them in either direction is lost, and neither side
-// is told. A client that closes its side ends the connection. New connections pass.
+// HalfOpen makes all open connections half-open for good: what is sent on them in either direction
+// is lost, and neither side is told. A client that closes its side ends the connection. New
+// connections pass.
 func (p *Proxy) HalfOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,12 +38,12 @@ func (p *Proxy) HalfOpen() {
 // pieceLen is how many bytes pass at once of what is slow.
 const pieceLen = 16
 
-// Slow passes on each message in pieces of 16 bytes with a pause behind each, from the next message on, in both directions;
-// 0: at once.
+// Slow passes on each message in pieces of 16 bytes with a pause behind each, from the next message
+// on, in both directions; 0: at once.
 func (p *Proxy) Slow(pause time.Duration) { p.pause.Store(int64(pause)) }
 
-// Latency makes the round trip of each request longer by d, from the next request on; 0: no longer. Unlike Delay it holds
-// back no later request: those that are sent together are answered together.
+// Latency makes the round trip of each request longer by d, from the next request on; 0: no longer.
+// Unlike Delay it holds back no later request: those that are sent together are answered together.
 func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
 
 // write passes bytes on to one side, unless the connection is half-open.
@@ -84,8 +86,8 @@ func (c *conn) deliver(to net.Conn, raw []byte) error {
 	return err
 }
 
-// Forget drops the requests noted so far, and the rules that disturb nothing any more: a proxy under an endless load keeps
-// all of them otherwise.
+// Forget drops the requests noted so far, and the rules that disturb nothing any more: a proxy
+// under an endless load keeps all of them otherwise.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

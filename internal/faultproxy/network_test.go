@@ -61,7 +61,8 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// Requests that are sent together wait for the latency together: one after the other, these would outlast the patience of these tests.
+// Requests that are sent together wait for the latency together: one after the other, these would
+// outlast the patience of these tests.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, addr string) {

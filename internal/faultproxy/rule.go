@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Match tells whether a request, given by its words, is meant.
+// Match reports whether a request, given by its words, is meant.
 type Match func(args []string) bool
 
 // Any matches every request.
@@ -112,7 +112,7 @@ func newTrap(r Rule) *Trap {
 	return &Trap{rule: r, hit: newEvent(), executed: newEvent(), gone: newEvent(), released: newEvent()}
 }
 
-// takes counts a request and tells whether the rule is to disturb it. Proxy.mu is held.
+// takes counts a request and reports whether the rule is to disturb it. Proxy.mu is held.
 func (t *Trap) takes(args []string) bool {
 	if t.released.fired() || !t.rule.Match(args) {
 		return false

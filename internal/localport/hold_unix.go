@@ -24,7 +24,8 @@ func Hold(port int) (*Held, error) {
 	return &Held{drop: func() error { return drop(fd) }}, nil
 }
 
-// drop lets others bind even if a process that is being started has a copy still, until it executes its program.
+// drop lets others bind even if a process that is being started has a copy still, until it executes
+// its program.
 func drop(fd int) error {
 	err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	return errors.Join(err, syscall.Close(fd))

@@ -211,7 +211,8 @@ func (c *Cluster) id(s *Server) string {
 	return c.ids[s]
 }
 
-// Nodes returns the masters, in the order of their first slots; after a failover, those of the last WaitMasters.
+// Nodes returns the masters, in the order of their first slots; after a failover, those of the last
+// WaitMasters.
 func (c *Cluster) Nodes() []*Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,8 +32,9 @@ func (s *Server) stop() error {
 	return s.hold()
 }
 
-// hold keeps the port of a server that is gone, so that no other server is found there. A child that the server forked just
-// before, to save or to send its data, has a copy of its listener for a moment.
+// hold keeps the port of a server that is gone, so that no other server is found there. A child
+// that the server forked just before, to save or to send its data, has a copy of its listener for a
+// moment.
 func (s *Server) hold() error {
 	if s.held != nil {
 		return nil
@@ -44,8 +45,9 @@ func (s *Server) hold() error {
 	})
 }
 
-// runAgain starts the process on the port that was held. Another process may take that before it does, most often one that
-// looks for a free port and gives it up at once: it tries again for a while.
+// runAgain starts the process on the port that was held. Another process may take that before it
+// does, most often one that looks for a free port and gives it up at once: it tries again for a
+// while.
 func (s *Server) runAgain(ctx context.Context) error {
 	if err := s.held.Drop(); err != nil {
 		return err
@@ -119,7 +121,7 @@ func (s *Server) RestartEmpty(ctx context.Context) error {
 	return s.runAgain(ctx)
 }
 
-// Running tells whether the process is there, frozen or not.
+// Running reports whether the process is there, frozen or not.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,8 @@ func (*Cluster) WaitMaster(ctx context.Context, s *Server) error {
 	return poll(ctx, s.Addr()+" is a master", s.leads)
 }
 
-// WaitMasters waits for the end of all failovers: until Masters names some. From then on they are the Nodes.
+// WaitMasters waits for the end of all failovers: until Masters names some. From then on they are
+// the Nodes.
 func (c *Cluster) WaitMasters(ctx context.Context) error {
 	err := poll(ctx, "all nodes agree on the masters", func(ctx context.Context) error {
 		masters, seen, err := c.look(ctx)
@@ -75,8 +76,9 @@ func (c *Cluster) WaitMasters(ctx context.Context) error {
 	return c.WaitReady(ctx)
 }
 
-// Masters asks all nodes for the masters, which it returns in the order of their first slots. It is an error if a node does
-// not answer, if they do not agree, or if a node that has no slots is not in sync with its master.
+// Masters asks all nodes for the masters, which it returns in the order of their first slots. It is
+// an error if a node does not answer, if they do not agree, or if a node that has no slots is not
+// in sync with its master.
 func (c *Cluster) Masters(ctx context.Context) ([]*Server, error) {
 	masters, _, err := c.look(ctx)
 	return masters, err

@@ -80,7 +80,7 @@ func (p *process) end(sig os.Signal) error {
 	}
 }
 
-// gone tells whether the process has ended.
+// gone reports whether the process has ended.
 func (p *process) gone() bool {
 	select {
 	case <-p.exited:

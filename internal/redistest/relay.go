@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/localport"
 )
 
-// Relay passes bytes on between a replica and its master, and what the master sends later by a delay: a link with latency. It
-// does not look at the bytes; replication is no protocol of requests and replies, so that package faultproxy cannot stand here.
+// Relay passes bytes on between a replica and its master, and what the master sends later by a
+// delay: a link with latency. It does not look at the bytes; replication is no protocol of requests
+// and replies, so that package faultproxy cannot stand here.
 type Relay struct {
 	listener net.Listener
 	target   string

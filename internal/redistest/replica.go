@@ -10,8 +10,8 @@ import (
 // quickSync makes a master begin to copy its data to a replica at once.
 const quickSync = "repl-diskless-sync-delay"
 
-// StartReplica starts a replica of master for a test, which finds it at addr: the master's own, or that of a Relay.
-// It is in sync when StartReplica returns.
+// StartReplica starts a replica of master for a test, which finds it at addr: the master's own, or
+// that of a Relay. It is in sync when StartReplica returns.
 func StartReplica(tb TB, master *Server, addr string) *Server {
 	tb.Helper()
 	return start(tb, func(ctx context.Context) (*Server, error) { return LaunchReplica(ctx, master, addr) })
@@ -51,7 +51,8 @@ func (s *Server) inSync(ctx context.Context) error {
 	})
 }
 
-// AddReplica starts a replica of one of the masters. It is in sync when AddReplica returns, and every node knows it.
+// AddReplica starts a replica of one of the masters. It is in sync when AddReplica returns, and
+// every node knows it.
 func (c *Cluster) AddReplica(ctx context.Context, master *Server) (*Server, error) {
 	if _, err := master.Do(ctx, "CONFIG", "SET", quickSync, 0); err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func (s *Server) run(ctx context.Context) error {
 	return err
 }
 
-// ping tells whether the server answers, and is the process that we started.
+// ping reports whether the server answers, and is the process that we started.
 func (s *Server) ping(ctx context.Context, pid int) error {
 	if _, err := s.Do(ctx, "PING"); err != nil { // an error too while it loads its data
 		return err

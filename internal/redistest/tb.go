@@ -35,7 +35,7 @@ func program() (string, error) {
 	return exec.LookPath(name)
 }
 
-// Available tells whether there is a server program to run.
+// Available reports whether there is a server program to run.
 func Available() bool {
 	_, err := program()
 	return err == nil

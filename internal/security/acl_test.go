@@ -44,7 +44,8 @@ func rule(t *testing.T, user string) []string {
 	return nil
 }
 
-// alsoNeeded is what SECURITY.md's table says that a client needs beyond the rules, always and with such servers.
+// alsoNeeded is what SECURITY.md's table says that a client needs beyond the rules, always and with
+// such servers.
 func alsoNeeded(t *testing.T, client string, kind conformance.Kind) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)

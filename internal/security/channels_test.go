@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Who waits for a name whose channel the ACL refuses polls. It costs those who wait for other names neither their connection
-// nor their wake-ups.
+// Who waits for a name whose channel the ACL refuses polls. It costs those who wait for other names
+// neither their connection nor their wake-ups.
 func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 	t.Parallel()
 	const others, refusals = 30, 20

@@ -60,7 +60,8 @@ var strategies = map[string]strategy{
 	},
 }
 
-// cycle is all that can be done with locks of one strategy over one driver. It goes on after errors.
+// cycle is all that can be done with locks of one strategy over one driver. It goes on after
+// errors.
 type cycle struct {
 	ctx      context.Context
 	drv      driver.Driver

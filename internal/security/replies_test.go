@@ -27,8 +27,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A server that does not know a command repeats its arguments in the error, and the token of the hold is among them. No error,
-// no lock and no log line shows it, however it is printed.
+// A server that does not know a command repeats its arguments in the error, and the token of the
+// hold is among them. No error, no lock and no log line shows it, however it is printed.
 func TestRepliesThatRepeatArguments(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

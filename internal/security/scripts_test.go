@@ -66,7 +66,8 @@ func (r *recorder) counters() map[string]bool {
 	return all
 }
 
-// hostile texts would do harm where a text is taken for code, for a command, for a format or for the end of itself.
+// hostile texts would do harm where a text is taken for code, for a command, for a format or for
+// the end of itself.
 var hostile = map[string]string{
 	"Lua":            `'] redis.call('FLUSHALL') --`,
 	"long string":    `]]..redis.call("FLUSHALL")..[[`,

@@ -46,8 +46,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// Who shows no certificate, or one of another CA, gets no lock and no subscription, and hears why, soon. So does who meets a
-// server that it has no reason to trust.
+// Who shows no certificate, or one of another CA, gets no lock and no subscription, and hears why,
+// soon. So does who meets a server that it has no reason to trust.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
@@ -105,8 +105,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// turnedAway tells whether err says that the server refused the certificate. With TLS 1.3 it may hang up before a client that
-// is writing has read why.
+// turnedAway reports whether err says that the server refused the certificate. With TLS 1.3 it may
+// hang up before a client that is writing has read why.
 func turnedAway(err error) bool { return alerted(err) || hungUp(err) }
 
 func failed(err error) bool { return err != nil }
@@ -116,7 +116,7 @@ func alerted(err error) bool {
 	return ok && op.Op == "remote error" && strings.HasPrefix(op.Err.Error(), "tls: ")
 }
 
-// hungUp tells whether err says that the server closed the connection.
+// hungUp reports whether err says that the server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

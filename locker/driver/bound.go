@@ -117,9 +117,9 @@ func (b *Bounded) Err() error {
 	return b.check()
 }
 
-// Cancellable reports whether ctx can end before its deadline, or at all if it has none. A [Bounded]
-// whose parent cannot end is not cancellable: an adapter may send its command in the caller's
-// goroutine, under the deadline, instead of in one that the caller can leave.
+// Cancellable reports whether ctx can end before its deadline, or at all if it has none. A
+// [Bounded] whose parent cannot end is not cancellable: an adapter may send its command in the
+// caller's goroutine, under the deadline, instead of in one that the caller can leave.
 //
 // On go-redis with ContextTimeoutEnabled, acquire and release of a free lock then take 1.1 times as
 // long as the bare client's two commands, and 1.6 times under a context that can be cancelled

@@ -35,16 +35,19 @@ func next(due *[]error) error {
 	return err
 }
 
-// FailAcquire makes the next valid Acquire, or Resume, of any name fail with err, without any effect. Called again, it
-// makes one more fail. A *locker.ContentionError says "held by another"; any other error is an outage.
+// FailAcquire makes the next valid Acquire, or Resume, of any name fail with err, without any
+// effect. Called again, it makes one more fail. A *locker.ContentionError says "held by another";
+// any other error is an outage.
 func (l *Locker) FailAcquire(err error) { l.fail(&l.faults.acquire, err) }
 
-// FailRenew makes the next renewal of any lock fail with err, without any effect. Called again, it makes one more fail.
-// With locker.ErrNotHeld the Lock is lost; with any other error its Deadline stays as it was.
+// FailRenew makes the next renewal of any lock fail with err, without any effect. Called again, it
+// makes one more fail. With locker.ErrNotHeld the Lock is lost; with any other error its Deadline
+// stays as it was.
 func (l *Locker) FailRenew(err error) { l.fail(&l.faults.renew, err) }
 
-// FailRelease makes the next release of any lock fail with err, without any effect: the name stays held until the lease
-// ends, as after a locker.ErrUnknownOutcome. Called again, it makes one more fail.
+// FailRelease makes the next release of any lock fail with err, without any effect: the name stays
+// held until the lease ends, as after a locker.ErrUnknownOutcome. Called again, it makes one more
+// fail.
 func (l *Locker) FailRelease(err error) { l.fail(&l.faults.release, err) }
 
 func (l *Locker) fail(due *[]error, err error) {
@@ -56,8 +59,9 @@ func (l *Locker) fail(due *[]error, err error) {
 	*due = append(*due, err)
 }
 
-// Hold takes a name on behalf of somebody else, such as another process, and returns that one's Lock. No failure set by
-// FailAcquire applies. It panics where the request is not valid or the name is not free.
+// Hold takes a name on behalf of somebody else, such as another process, and returns that one's
+// Lock. No failure set by FailAcquire applies. It panics where the request is not valid or the name
+// is not free.
 func (l *Locker) Hold(req locker.Request) *locker.Lock {
 	ctx := context.Background()
 	if err := check(ctx, req); err != nil {
@@ -75,8 +79,8 @@ func (l *Locker) Hold(req locker.Request) *locker.Lock {
 	return l.lock(ctx, h)
 }
 
-// Expire ends every hold of name as the end of its lease would: the Locks are lost at once, and the name is free. It tells
-// whether there was any.
+// Expire ends every hold of name as the end of its lease would: the Locks are lost at once, and the
+// name is free. It tells whether there was any.
 func (l *Locker) Expire(name string) bool {
 	dropped := l.drop(name)
 	for _, h := range dropped {
@@ -91,8 +95,8 @@ func (l *Locker) Expire(name string) bool {
 	return len(dropped) > 0
 }
 
-// Forget frees name without telling anybody, as a server does that lost its data: the holders learn of it when they renew
-// or release. It tells whether there was any.
+// Forget frees name without telling anybody, as a server does that lost its data: the holders learn
+// of it when they renew or release. It reports whether there was any.
 func (l *Locker) Forget(name string) bool { return len(l.drop(name)) > 0 }
 
 // drop takes away the holds of name.

@@ -116,7 +116,8 @@ func TestExpire(t *testing.T) {
 	acquire(t, l, locker.Request{Name: "a"})
 }
 
-// Between the attempt that wins and the Lock that Acquire returns, there is a moment. A loss in it must not go unheard.
+// Between the attempt that wins and the Lock that Acquire returns, there is a moment. A loss in it
+// must not go unheard.
 func TestExpireDuringAcquire(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -189,7 +190,8 @@ func giveBack(lock *locker.Lock) (err error) {
 	return err
 }
 
-// A resume that is given back leaves the hold to whom it was taken from, with the lease that it had by then.
+// A resume that is given back leaves the hold to whom it was taken from, with the lease that it had
+// by then.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Locker is a locker.Locker and a locker.Inspector in memory. The zero Locker is ready. It is safe for concurrent use.
+// Locker is a locker.Locker and a locker.Inspector in memory. The zero Locker is ready. It is safe
+// for concurrent use.
 type Locker struct {
 	mu     sync.Mutex
 	names  map[string]*tenures
@@ -27,8 +28,8 @@ var (
 // New returns a Locker on which nothing is held.
 func New() *Locker { return new(Locker) }
 
-// Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take a hold over. A zero
-// Request.TTL is locker.DefaultTTL, or the handle's.
+// Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take
+// a hold over. A zero Request.TTL is locker.DefaultTTL, or the handle's.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"
 	if !req.Resume.IsZero() {
@@ -50,8 +51,8 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return l.lock(ctx, h), nil
 }
 
-// Inspect implements locker.Inspector. Of several shared holders, Owner and Note are those of the one that came first, and
-// Left is that of the one that stays longest.
+// Inspect implements locker.Inspector. Of several shared holders, Owner and Note are those of the
+// one that came first, and Left is that of the one that stays longest.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	if err := check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
@@ -101,7 +102,8 @@ func (l *Locker) attempt(req locker.Request) (*hold, error) {
 	return l.takeOver(req)
 }
 
-// lock makes the Lock of h, which is held already: it may be expired before there is a Lock to tell.
+// lock makes the Lock of h, which is held already: it may be expired before there is a Lock to
+// tell.
 func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 	lock := locker.NewLock(ctx, h.grant(), h)
 	l.mu.Lock()

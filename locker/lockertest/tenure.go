@@ -57,7 +57,8 @@ func (l *Locker) take(req locker.Request) (*hold, error) {
 	return h, nil
 }
 
-// takeOver puts a new hold in the place of the one that the request's handle names, as it stands. The mutex is held.
+// takeOver puts a new hold in the place of the one that the request's handle names, as it stands.
+// The mutex is held.
 func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	t := l.of(req.Name)
 	old := req.Resume.Grant()

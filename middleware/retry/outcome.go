@@ -97,8 +97,8 @@ func contention(name string, err error) *locker.ContentionError {
 	return nil
 }
 
-// safe reports whether err proves that nothing ran, neither in this send nor in an earlier one of the
-// same attempt.
+// safe reports whether err proves that nothing ran, neither in this send nor in an earlier one of
+// the same attempt.
 func safe(err error) bool {
 	return driver.NotExecuted(err) && !errors.Is(err, locker.ErrUnknownOutcome)
 }

@@ -170,8 +170,8 @@ func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 // and not when the caller leaves.
 //
 // A client of rueidis itself asks for Err right before it sends, once it has a connection. That
-// tells whether a command was sent whose caller has left, and keeps it from being sent afterwards.
-// A wrapper may ask under a context of its own.
+// reports whether a command was sent whose caller has left, and keeps it from being sent
+// afterwards. A wrapper may ask under a context of its own.
 //
 // The client sends a lone command with a deadline in the goroutine of its caller, and closes the
 // connection after the deadline, so that is as far away as its own timeout. Without a deadline it

@@ -53,8 +53,8 @@ var ends = []struct {
 	},
 }
 
-// Whatever becomes of the holder, waiters in other processes get the lock within its TTL, each in turn, and with higher
-// fencing tokens. A watchdog dies with its process.
+// Whatever becomes of the holder, waiters in other processes get the lock within its TTL, each in
+// turn, and with higher fencing tokens. A watchdog dies with its process.
 func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	addr := server.Get(t).Addr()

@@ -47,8 +47,9 @@ func (scope) Helper() {}
 // Cleanup implements conformance.TB; the end of the process cleans up.
 func (scope) Cleanup(func()) {}
 
-// hold is the holder: args are the provider, the strategy, the address, the name, the TTL, and whether a watchdog renews. It
-// takes the lock and says "held", with the fencing token. Then it does what each line of in says, and says what came of it:
+// hold is the holder: args are the provider, the strategy, the address, the name, the TTL, and
+// whether a watchdog renews. It takes the lock and says "held", with the fencing token. Then it
+// does what each line of in says, and says what came of it:
 //
 //	renewed    wait for a renewal that no such line waited for yet, or the end of the lock: "renewed" or what Err says
 //	state      "held" or what Err says
@@ -172,8 +173,8 @@ func (h *holder) tell(line string) string {
 	return h.hear()
 }
 
-// outlasts tells whether it was renewed to the end of its first lease. On a machine that is busy for as long as that, it may be
-// lost before.
+// outlasts reports whether it was renewed to the end of its first lease. On a machine that is busy
+// for as long as that, it may be lost before.
 func (h *holder) outlasts() bool {
 	h.t.Helper()
 	for range 3 {

@@ -56,8 +56,8 @@ func Names(events []Event) map[string][]Event {
 	return byName
 }
 
-// Check checks the history of one name, as [Settle] returns it, for at most about three times the timeout; 0: for as long
-// as it takes.
+// Check checks the history of one name, as [Settle] returns it, for at most about three times the
+// timeout; 0: for as long as it takes.
 func Check(events []Event, r Rules, timeout time.Duration) Result {
 	res := Result{rules: r, events: events, Verdict: Kept}
 	for _, e := range events {
@@ -119,7 +119,8 @@ func (r Rules) model() porcupine.Model {
 	}
 }
 
-// operations translates events for porcupine. What is explained by leftovers, or proves nothing, is left out.
+// operations translates events for porcupine. What is explained by leftovers, or proves nothing, is
+// left out.
 func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Operation {
 	left := leftovers(events, all, r)
 	rows := map[int]int{} // of the picture, by client
@@ -164,7 +165,7 @@ func inOrder(all map[string]*lease) []*lease {
 	return list
 }
 
-// proves tells whether the model is to see an event.
+// proves reports whether the model is to see an event.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
 	if o.lease != nil && o.lease.excuses(o.Event) {
 		return false
@@ -197,13 +198,14 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	return o.sound() && o.Outcome != Failed
 }
 
-// sound tells whether o is about a hold that no server may have lost by then.
+// sound reports whether o is about a hold that no server may have lost by then.
 func (o *op) sound() bool { return o.lease != nil && !o.lease.doubtful(o.Return) }
 
-// late tells whether the hold was lost when it was to be: its client knows that by itself, whatever is left at the server.
+// late reports whether the hold was lost when it was to be: its client knows that by itself,
+// whatever is left at the server.
 func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
 
-// explained tells whether something of another call may have been in the way.
+// explained reports whether something of another call may have been in the way.
 func (o *op) explained(left map[string]span, of func(Event) bool, events []Event) bool {
 	for _, e := range events {
 		if s, ok := left[e.ID]; ok && e.ID != o.ID && (of == nil || of(e)) && s.meets(o.Call, o.Return) {
@@ -213,7 +215,7 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 	return false
 }
 
-// keepsTurn tells whether an acquire may have been refused for the sake of one who waited.
+// keepsTurn reports whether an acquire may have been refused for the sake of one who waited.
 func (r Rules) keepsTurn(o *op, events []Event) bool {
 	return r.Intent > 0 && slices.ContainsFunc(events, func(e Event) bool {
 		return e.Kind == Acquire && !e.NoWait && e.ID != o.ID && (!e.Shared || !o.Shared) &&
@@ -221,7 +223,8 @@ func (r Rules) keepsTurn(o *op, events []Event) bool {
 	})
 }
 
-// besideShaky tells whether a hold of an owner, or of any, that a server may have lost, or may bring back, was there.
+// besideShaky reports whether a hold of an owner, or of any, that a server may have lost, or may
+// bring back, was there.
 func besideShaky(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
 		if l.shaky() && (owner == "" || l.owner == owner) && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
@@ -240,8 +243,8 @@ func explain(model porcupine.Model, ops []porcupine.Operation, timeout time.Dura
 	return info
 }
 
-// reason names the operation at which the longest explanation of a history ends: of those that it leaves out, the one that
-// returned first.
+// reason names the operation at which the longest explanation of a history ends: of those that it
+// leaves out, the one that returned first.
 func reason(info porcupine.LinearizationInfo) string {
 	partitions := info.PartialLinearizationsOperations()
 	if len(partitions) == 0 || len(partitions[0]) == 0 {

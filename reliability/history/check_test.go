@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// The clock of the histories written here counts in units; leases last 100, and all is gone 50 later.
+// The clock of the histories written here counts in units; leases last 100, and all is gone 50
+// later.
 const (
 	ttl    = 100
 	linger = 50

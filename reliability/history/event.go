@@ -54,10 +54,11 @@ func OutcomeOf(err error) Outcome {
 	return Unsettled
 }
 
-// Event is one call of a client and its answer. Times are nanoseconds on a clock that all clients of a history share.
+// Event is one call of a client and its answer. Times are nanoseconds on a clock that all clients
+// of a history share.
 type Event struct {
-	// ID names the event. Of two with the same ID the later one counts: a call is recorded when it begins, and again
-	// when it ends, so that it is known if its process dies in between.
+	// ID names the event. Of two with the same ID the later one counts: a call is recorded when it
+	// begins, and again when it ends, so that it is known if its process dies in between.
 	ID      string  `json:"id"`
 	Client  int     `json:"client"`
 	Name    string  `json:"name"` // of the lock; of Lose: empty for all
@@ -84,8 +85,8 @@ type Event struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Settle returns the events with one for each ID, in the order of their calls. A call that is still pending, since its client
-// died, ends unsettled at the time at; so do the holds of dead clients.
+// Settle returns the events with one for each ID, in the order of their calls. A call that is still
+// pending, since its client died, ends unsettled at the time at; so do the holds of dead clients.
 func Settle(events []Event, at int64) []Event {
 	last := map[string]int{}
 	var out []Event
@@ -118,7 +119,7 @@ func Settle(events []Event, at int64) []Event {
 	return out
 }
 
-// begins tells whether a hold began.
+// begins reports whether a hold began.
 func (e Event) begins() bool { return (e.Kind == Acquire || e.Kind == Resume) && e.Outcome == OK }
 
 // never is later than every event.

@@ -38,7 +38,8 @@ func (h *Hold) end(e Event, err error) error {
 	return err
 }
 
-// Held tells whether the lock says that it is held, and records it if so: the claim is for one instant before the Deadline.
+// Held reports whether the lock says that it is held, and records it if so: the claim is for one
+// instant before the Deadline.
 func (h *Hold) Held() bool {
 	from := time.Now()
 	e := h.event(Held) // what it claims stands no later than Err looks

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// markDoubts marks the holds of which something may have been at a server when it may have lost its state, and tells whether
-// there are any. What they were told before is to be explained all the same.
+// markDoubts marks the holds of which something may have been at a server when it may have lost its
+// state, and reports whether there are any. What they were told before is to be explained all the
+// same.
 func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	found := false
 	for _, e := range events {
@@ -20,7 +21,8 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 		}
 	}
 	if r.Model == Reentrant && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Resume }) {
-		// A resume raises the token of all holds of its owner: of one in doubt the others could not be told apart.
+		// A resume raises the token of all holds of its owner: of one in doubt the others could not be
+		// told apart.
 		for _, l := range all {
 			if l.shaky() {
 				l.doubt = min(l.doubt, l.acquired.Call)
@@ -38,7 +40,8 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	return found
 }
 
-// lost counts the shaky holds of which it shows: their holder was told before the Deadline, or somebody else got in.
+// lost counts the shaky holds of which it shows: their holder was told before the Deadline, or
+// somebody else got in.
 func lost(events []Event, all map[string]*lease, r Rules) int {
 	n := 0
 	for _, l := range all {
@@ -72,12 +75,14 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 	return false
 }
 
-// outOfOrder looks for fencing tokens that do not follow each other, whatever the servers lost: "" if there are none.
+// outOfOrder looks for fencing tokens that do not follow each other, whatever the servers lost: ""
+// if there are none.
 //
-// It is about tokens that are minted. Of two masters, of which one does not know yet that it is none any more, each hands out
-// the token that it knows to those who enter its tenure again, and to readers after its last writer. That token is behind the
-// other master's, as it is to be: the store rejects it. An acquire whose command is sent to one
-// master, and again to the other, may begin a tenure at both.
+// It is about tokens that are minted. Of two masters, of which one does not know yet that it is
+// none any more, each hands out the token that it knows to those who enter its tenure again, and to
+// readers after its last writer. That token is behind the other master's, as it is to be: the store
+// rejects it. An acquire whose command is sent to one master, and again to the other, may begin a
+// tenure at both.
 func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
 	var minted []Event
@@ -100,7 +105,7 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	return ""
 }
 
-// mints tells whether the token of e was minted for it, after those that were.
+// mints reports whether the token of e was minted for it, after those that were.
 func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool {
 	switch r.Model {
 	case ReadWrite:

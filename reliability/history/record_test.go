@@ -62,8 +62,8 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// TestOpenAttempt checks that an acquire that is refused in the end is recorded as open if an attempt
-// of it had an unknown outcome.
+// TestOpenAttempt checks that an acquire that is refused in the end is recorded as open if an
+// attempt of it had an unknown outcome.
 func TestOpenAttempt(t *testing.T) {
 	t.Parallel()
 	for _, last := range []error{locker.ErrUnknownOutcome, locker.ErrNotAcquired} {
@@ -98,8 +98,8 @@ func TestResentAttempt(t *testing.T) {
 	}
 }
 
-// TestPartIsNotOpen checks that an unknown outcome at one node of a quorum does not make the acquire
-// open: the outcome of the quorum's own attempt is reported beside it.
+// TestPartIsNotOpen checks that an unknown outcome at one node of a quorum does not make the
+// acquire open: the outcome of the quorum's own attempt is reported beside it.
 func TestPartIsNotOpen(t *testing.T) {
 	t.Parallel()
 	rec := history.NewRecorder(time.Now(), nil)

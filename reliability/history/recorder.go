@@ -21,13 +21,14 @@ type Recorder struct {
 	events []Event
 }
 
-// NewRecorder returns a Recorder whose clock counts from epoch. Where sink is not nil, it gets each event, twice where
-// Event.ID says so, from any goroutine; else the Recorder keeps them.
+// NewRecorder returns a Recorder whose clock counts from epoch. Where sink is not nil, it gets each
+// event, twice where Event.ID says so, from any goroutine; else the Recorder keeps them.
 func NewRecorder(epoch time.Time, sink func(Event)) *Recorder {
 	return &Recorder{epoch: epoch, sink: sink}
 }
 
-// At is a time on the Recorder's clock. The zero time, a lease without end, is later than all others.
+// At is a time on the Recorder's clock. The zero time, a lease without end, is later than all
+// others.
 func (r *Recorder) At(t time.Time) int64 {
 	if t.IsZero() {
 		return never
@@ -56,7 +57,8 @@ func (r *Recorder) Events() []Event {
 	return append([]Event(nil), r.events...)
 }
 
-// Lose records that the server of a name may lose its state between two times; an empty name means all.
+// Lose records that the server of a name may lose its state between two times; an empty name means
+// all.
 func (r *Recorder) Lose(name string, from, to int64) {
 	r.Add(Event{ID: fmt.Sprintf("lose/%s/%d", name, from), Client: -1, Name: name, Kind: Lose, Outcome: OK, Call: from, Return: to})
 }

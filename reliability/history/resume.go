@@ -14,8 +14,8 @@ type passed struct {
 	lasts  int64  // the server has let go by then, as far as resumes go
 }
 
-// pass finds which holds were taken over. Events come in the order of their calls, and so those about a hold after those about
-// the one that it was taken from.
+// pass finds which holds were taken over. Events come in the order of their calls, and so those
+// about a hold after those about the one that it was taken from.
 func pass(events []Event, all map[string]*lease, r Rules) {
 	for i, e := range events {
 		l := all[e.Over]
@@ -49,28 +49,29 @@ func (l *lease) lastsAt(events []Event, at int64, r Rules) int64 {
 	return max(l.lasts, min(last+int64(ttl)+int64(r.Linger), never))
 }
 
-// doubts tells whether a resume may have been executed, or be yet, though its client got no hold: one that was sent again may
-// find that the hold is gone, and be executed after. It is undone, but those who ask meanwhile, or whose undoing dies with its
-// client, are told that the hold is lost. In a crowd it may have been executed at some nodes.
+// doubts reports whether a resume may have been executed, or be yet, though its client got no hold:
+// one that was sent again may find that the hold is gone, and be executed after. It is undone, but
+// those who ask meanwhile, or whose undoing dies with its client, are told that the hold is lost.
+// In a crowd it may have been executed at some nodes.
 func (e Event) doubts(r Rules) bool {
 	return e.Kind == Resume && (e.Outcome == Unsettled || e.Outcome == Lost && (r.Crowd || e.Return-e.Call >= attempt(e.TTL)))
 }
 
-// doubted tells whether the hold may have been taken over, while a call was under way, by a resume that came to nothing: that
-// is undone, or the lease ends.
+// doubted reports whether the hold may have been taken over, while a call was under way, by a
+// resume that came to nothing: that is undone, or the lease ends.
 func (l *lease) doubted(e Event) bool {
 	return slices.ContainsFunc(l.doubts, func(d span) bool { return d.meets(e.Call, e.Return) })
 }
 
-// again reports whether the acquire was or may have been sent more than once: one that arrives after
-// a resume brings the hold back.
+// again reports whether the acquire was or may have been sent more than once: one that arrives
+// after a resume brings the hold back.
 func (l *lease) again() bool {
 	a := l.acquired
 	return a.Kind == Acquire && (a.Resent || a.Return-a.Call >= attempt(a.TTL))
 }
 
-// excuses tells whether a call of a hold proves nothing, since it was or may have been taken over. Its Lock is not told of
-// that: until it asks, it says that it is held.
+// excuses reports whether a call of a hold proves nothing, since it was or may have been taken
+// over. Its Lock is not told of that: until it asks, it says that it is held.
 func (l *lease) excuses(e Event) bool {
 	switch e.Kind {
 	case Held:
@@ -88,7 +89,8 @@ func (l *lease) excuses(e Event) bool {
 	return false
 }
 
-// shakeChains lets holds that were taken from each other be in doubt together, and tells whether that changed any.
+// shakeChains lets holds that were taken from each other be in doubt together, and reports whether
+// that changed any.
 func shakeChains(all map[string]*lease) (changed bool) {
 	for more := true; more; {
 		more = false
@@ -125,7 +127,7 @@ func resumptionOf(e Event, events []Event, all map[string]*lease, r Rules) resum
 	return f
 }
 
-// resumes tells whether the model is to see a resume.
+// resumes reports whether the model is to see a resume.
 func (o *op) resumes(r Rules) bool {
 	switch {
 	case o.Outcome == OK:
@@ -138,7 +140,8 @@ func (o *op) resumes(r Rules) bool {
 	return true
 }
 
-// resume replaces one hold by another. It is lost only where the hold is gone, or of another mode than its handle says.
+// resume replaces one hold by another. It is lost only where the hold is gone, or of another mode
+// than its handle says.
 func (r Rules) resume(s state, o *op) (bool, state) {
 	shared := o.Shared && r.Model == ReadWrite
 	there := o.old != nil && s.has(o.old.number)
@@ -163,13 +166,14 @@ func (r Rules) resume(s state, o *op) (bool, state) {
 	return true, next
 }
 
-// mintsAgain tells whether the fencing token of a resume is a fresh one; a reader's is that of the last writer. One that was
-// sent again is told the tenure's as it is by then.
+// mintsAgain reports whether the fencing token of a resume is a fresh one; a reader's is that of
+// the last writer. One that was sent again is told the tenure's as it is by then.
 func (r Rules) mintsAgain(s state, o *op, shared bool) bool {
 	return o.Fence > s.fence || o.Fence == s.fence && (shared || r.Model == Reentrant && o.beside && o.Fence == s.tenure)
 }
 
-// tenure is the token of the tenure when o has got one. In a crowd it is that of the outermost hold.
+// tenure is the token of the tenure when o has got one. In a crowd it is that of the outermost
+// hold.
 func (r Rules) tenure(s state, o *op) int64 {
 	if s.tenure == 0 || !r.Crowd {
 		return max(s.tenure, o.Fence)
@@ -177,7 +181,8 @@ func (r Rules) tenure(s state, o *op) int64 {
 	return s.tenure
 }
 
-// revived looks for a hold that is used after its client was told that it is lost: "" if there is none.
+// revived looks for a hold that is used after its client was told that it is lost: "" if there is
+// none.
 func revived(events []Event) string {
 	told := map[string]Event{}
 	for _, e := range events {

@@ -15,24 +15,27 @@ const (
 // Rules say what is promised.
 type Rules struct {
 	Model Model `json:"model"`
-	// Linger is how long a request may be held up before the server executes it, and how long the library cleans up after
-	// one: what is not released is gone one TTL and Linger after the last that was heard of it.
+	// Linger is how long a request may be held up before the server executes it, and how long the
+	// library cleans up after one: what is not released is gone one TTL and Linger after the last that
+	// was heard of it.
 	Linger time.Duration `json:"linger"`
-	// Resend is how long a call takes at least in which a command is sent more than once, its connection having broken: what was sent
-	// first may then be executed late, and is cleaned up. 0: a third of the TTL, at most 3 s, as where no answer came.
+	// Resend is how long a call takes at least in which a command is sent more than once, its
+	// connection having broken: what was sent first may then be executed late, and is cleaned up. 0: a
+	// third of the TTL, at most 3 s, as where no answer came.
 	Resend time.Duration `json:"resend,omitempty"`
 	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
 	Crowd bool `json:"crowd,omitempty"`
-	// Intent is for how long after the attempt of one who waits those of others may be refused, since a lock keeps turns among
-	// those who wait: readers for a writer, writers for both. 0: there are no turns.
+	// Intent is for how long after the attempt of one who waits those of others may be refused, since
+	// a lock keeps turns among those who wait: readers for a writer, writers for both. 0: there are no
+	// turns.
 	Intent time.Duration `json:"intent,omitempty"`
 }
 
-// attempt is how long one send of a command with this TTL may take: a call that took longer may have been sent again, and
-// what was sent first may be executed last.
+// attempt is how long one send of a command with this TTL may take: a call that took longer may
+// have been sent again, and what was sent first may be executed last.
 func attempt(ttl time.Duration) int64 { return int64(min(ttl/3, 3*time.Second)) }
 
-// resent tells whether the command of a call may have been sent more than once.
+// resent reports whether the command of a call may have been sent more than once.
 func (r Rules) resent(e Event) bool {
 	least := attempt(e.TTL)
 	if r.Resend > 0 {
@@ -59,10 +62,10 @@ type lease struct {
 	passed
 }
 
-// shaky tells whether a server may have lost the hold, or may bring it back.
+// shaky reports whether a server may have lost the hold, or may bring it back.
 func (l *lease) shaky() bool { return l.doubt < never }
 
-// doubtful tells whether what the holder was told at a time may be due to a loss.
+// doubtful reports whether what the holder was told at a time may be due to a loss.
 func (l *lease) doubtful(at int64) bool { return at >= l.doubt }
 
 // leases finds the holds.
@@ -94,10 +97,11 @@ func leases(events []Event, r Rules) map[string]*lease {
 	return all
 }
 
-// end is the span in which the server lets go of a hold whose release did not succeed. A release without an answer may have
-// done it at once; one that was told "lost" before the Deadline proves that it was done too early, and by nobody. A server that
-// loses the hold lets go of it then. A renewal behind, by a watchdog, may be told in the middle of a resume of some nodes that comes
-// to nothing that the hold is lost: the other nodes are given up then.
+// end is the span in which the server lets go of a hold whose release did not succeed. A release
+// without an answer may have done it at once; one that was told "lost" before the Deadline proves
+// that it was done too early, and by nobody. A server that loses the hold lets go of it then. A
+// renewal behind, by a watchdog, may be told in the middle of a resume of some nodes that comes to
+// nothing that the hold is lost: the other nodes are given up then.
 func (l *lease) end(r Rules) span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
@@ -112,7 +116,8 @@ func (l *lease) end(r Rules) span {
 	return s
 }
 
-// ends tells whether the server lets go of the hold by itself, as far as the model is to see the hold at all.
+// ends reports whether the server lets go of the hold by itself, as far as the model is to see the
+// hold at all.
 func (l *lease) ends() bool {
 	if l.doubtful(l.acquired.Return) {
 		return false
@@ -123,9 +128,9 @@ func (l *lease) ends() bool {
 	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return) || l.doubted(*l.released)
 }
 
-// leftovers are the spans in which something may stand at the server that is nobody's hold: what an acquire without an answer
-// brought about, or one that was sent more than once, or whose wait for a holder ended during an
-// attempt; a conversion or a resume without an answer.
+// leftovers are the spans in which something may stand at the server that is nobody's hold: what an
+// acquire without an answer brought about, or one that was sent more than once, or whose wait for a
+// holder ended during an attempt; a conversion or a resume without an answer.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {

@@ -38,7 +38,7 @@ func (s state) find(number int) int {
 
 func (s state) has(number int) bool { return s.find(number) >= 0 }
 
-// writes tells whether a hold is there, and exclusive.
+// writes reports whether a hold is there, and exclusive.
 func (s state) writes(number int) bool {
 	i := s.find(number)
 	return i >= 0 && s.holds[i+holdBytes-1] == 'x'
@@ -46,10 +46,11 @@ func (s state) writes(number int) bool {
 
 func (s state) count() int { return len(s.holds) / holdBytes }
 
-// exclusive tells whether the hold that is there, or any of its owner's, is exclusive.
+// exclusive reports whether the hold that is there, or any of its owner's, is exclusive.
 func (s state) exclusive() bool { return strings.HasSuffix(s.holds, "x") }
 
-// with returns s with a hold. Holds are in the order of their numbers: that in which they came makes no difference.
+// with returns s with a hold. Holds are in the order of their numbers: that in which they came
+// makes no difference.
 func (s state) with(number int, shared bool) state {
 	one := encode(number, shared)
 	at := 0

@@ -14,7 +14,7 @@ type op struct {
 	resumption
 }
 
-// step tells whether a lock that keeps its promises could do o in s, and what is then.
+// step reports whether a lock that keeps its promises could do o in s, and what is then.
 func (r Rules) step(s state, o *op) (bool, state) {
 	if o.ends {
 		return s.has(o.number), s.without(o.number)
@@ -49,7 +49,7 @@ func told(s state, o *op) bool {
 	return true
 }
 
-// admits tells whether the hold of o may begin beside those that are there.
+// admits reports whether the hold of o may begin beside those that are there.
 func (r Rules) admits(s state, o *op) bool {
 	switch r.Model {
 	case Reentrant:
@@ -76,7 +76,7 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	return true, next
 }
 
-// follows tells whether a fencing token may come after those that were handed out.
+// follows reports whether a fencing token may come after those that were handed out.
 func (r Rules) follows(s state, o *op) bool {
 	switch r.Model {
 	case ReadWrite:
@@ -94,8 +94,8 @@ func (r Rules) follows(s state, o *op) bool {
 	return o.Fence > s.fence
 }
 
-// convert: one without an answer leaves its client a reader, whatever the server did. Which that is only those notice who are
-// refused, and leftovers explains them.
+// convert: one without an answer leaves its client a reader, whatever the server did. Which that is
+// only those notice who are refused, and leftovers explains them.
 func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s

@@ -2,13 +2,14 @@ package history
 
 import "sync"
 
-// Store is what a lock guards: for each name it accepts only writes whose fencing token is not below the highest that it saw.
+// Store is what a lock guards: for each name it accepts only writes whose fencing token is not
+// below the highest that it saw.
 type Store struct {
 	mu      sync.Mutex
 	highest map[string]int64
 }
 
-// Accept tells whether a write is accepted. It never fails.
+// Accept reports whether a write is accepted. It never fails.
 func (s *Store) Accept(name string, fence int64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 // drift is what a Deadline allows for clocks that drift.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// brokenWord looks for an answer that no order of the calls can explain, nor the loss of a server's state: "" if there is none.
+// brokenWord looks for an answer that no order of the calls can explain, nor the loss of a server's
+// state: "" if there is none.
 func brokenWord(events []Event) string {
 	for _, e := range events {
 		if e.Outcome != OK {

@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Tries that were given up on a lock that is held by another cost the server nothing for long, whatever its TTL: most were
-// refused, or were never sent. Before, each of them sent about 35 scripts.
+// Tries that were given up on a lock that is held by another cost the server nothing for long,
+// whatever its TTL: most were refused, or were never sent. Before, each of them sent about 35
+// scripts.
 func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const tries = 1500

@@ -13,7 +13,8 @@ import (
 
 func size(full int) int { return effort.Of(full/10, full/4, full) }
 
-// Thousands wait for one name: one in ten gets the lock when it is released, the others give up when they are told.
+// Thousands wait for one name: one in ten gets the lock when it is released, the others give up
+// when they are told.
 func TestManyWaitForOneName(t *testing.T) {
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const name = "job"
@@ -42,7 +43,8 @@ func TestManyWaitForOneName(t *testing.T) {
 	})
 }
 
-// Many names are waited for over one driver: one connection hears of all, and each waiter of its own.
+// Many names are waited for over one driver: one connection hears of all, and each waiter of its
+// own.
 func TestManyNamesOverOneConnection(t *testing.T) {
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		n := size(1_000)

@@ -95,7 +95,8 @@ type crowd struct {
 	patient, impaired context.Context
 }
 
-// gather has n wait, and returns when all do. name is what the i-th waits for, leaves whether it gives up in the end.
+// gather has n wait, and returns when all do. name is what the i-th waits for, leaves whether it
+// gives up in the end.
 func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leaves func(i int) bool) *crowd {
 	t.Helper()
 	c := &crowd{}
@@ -134,7 +135,8 @@ func gather(t *testing.T, l locker.Locker, n int, name func(i int) string, leave
 	return c
 }
 
-// report compares what a crowd costs with what was used before, when those have ended who ask for subscriptions.
+// report compares what a crowd costs with what was used before, when those have ended who ask for
+// subscriptions.
 func report(t *testing.T, before usage, n int) {
 	t.Helper()
 	most := before.goroutines + n + spare

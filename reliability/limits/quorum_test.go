@@ -19,8 +19,8 @@ import (
 )
 
 // A quorum beside a silent node leaves no more calls there than a fixed number, whether or not the
-// client ends a call at its deadline. Before, each acquire left one for as long as its lease: 11,000
-// goroutines and 190 MB after ten seconds.
+// client ends a call at its deadline. Before, each acquire left one for as long as its lease:
+// 11,000 goroutines and 190 MB after ten seconds.
 func TestQuorumBesideASilentNode(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	for what, obeysDeadline := range map[string]bool{"ContextTimeoutEnabled": true, "not ContextTimeoutEnabled": false} {
 		t.Run(what, func(t *testing.T) { quorumBesideASilentNode(t, obeysDeadline) })

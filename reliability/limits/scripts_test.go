@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Of many who call a script that the server does not know, one sends the source: a cold start costs a handful of refusals, not
-// one or two for each caller.
+// Of many who call a script that the server does not know, one sends the source: a cold start costs
+// a handful of refusals, not one or two for each caller.
 func TestColdStart(t *testing.T) { //nolint:paralleltest // see each
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const callers, most = 1000, 4

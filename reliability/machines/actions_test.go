@@ -123,7 +123,7 @@ func (m *machine) granted(s step, lock *locker.Lock, ttl time.Duration, fenced b
 	return h
 }
 
-// open tells whether a command of the step may yet come.
+// open reports whether a command of the step may yet come.
 func (m *machine) open(s step) bool { return s.faulted() && m.srv.drv.lastLate().After(s.end) }
 
 // forget lets go of the first hold that is over for all.
@@ -136,7 +136,7 @@ func (m *machine) forget() {
 	}
 }
 
-// live tells whether somebody holds, as far as the model knows.
+// live reports whether somebody holds, as far as the model knows.
 func (m *machine) live() bool {
 	for _, h := range m.holds {
 		if h.must(time.Now()) {

@@ -22,7 +22,8 @@ func (m *machine) check() {
 	m.outlasted = 0
 }
 
-// checkServer compares keys, expiries and holds, and learns what became of steps of unknown outcome.
+// checkServer compares keys, expiries and holds, and learns what became of steps of unknown
+// outcome.
 func (m *machine) checkServer() {
 	now := time.Now()
 	calm := !m.haunted.After(now)
@@ -162,7 +163,8 @@ func (m *machine) watchedLock(h *hold) {
 	h.over = locker.ErrLost
 }
 
-// checkExclusion demands that the locks that believe to hold do not exclude each other, but for those that were taken away.
+// checkExclusion demands that the locks that believe to hold do not exclude each other, but for
+// those that were taken away.
 func (m *machine) checkExclusion() {
 	now := time.Now()
 	for i, h := range m.holds {

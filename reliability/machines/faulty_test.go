@@ -25,7 +25,8 @@ const (
 // lateBy is how much later a late command is executed.
 const lateBy = 700 * time.Millisecond
 
-// plan is what happens to the commands of one step: its faults one by one, then the last one again if it lasts.
+// plan is what happens to the commands of one step: its faults one by one, then the last one again
+// if it lasts.
 type plan struct {
 	faults []fault
 	lasts  bool
@@ -67,10 +68,11 @@ func (p plan) String() string {
 	return text
 }
 
-// faulty is a driver whose commands fail by plan. It batches nothing, so that the plan is about single commands.
+// faulty is a driver whose commands fail by plan. It batches nothing, so that the plan is about
+// single commands.
 //
-// A plan is for the commands of a step, not for what goes on in the background at the same instant: who comes first there is
-// left to chance, and a walk must repeat itself.
+// A plan is for the commands of a step, not for what goes on in the background at the same instant:
+// who comes first there is left to chance, and a walk must repeat itself.
 type faulty struct {
 	driver.Driver
 	late sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// flaws are what can be wrong with a lock: a script in place of the one that has a mark. The shrunk script has at most so many
-// steps, of the twenty that a walk has.
+// flaws are what can be wrong with a lock: a script in place of the one that has a mark. The shrunk
+// script has at most so many steps, of the twenty that a walk has.
 var flaws = map[string]struct {
 	mark, script string
 	most         int
@@ -84,7 +84,8 @@ func TestFlawed(t *testing.T) {
 	}})
 }
 
-// A walk finds what is wrong with a lock, and shows it as a script that is short and says what was done.
+// A walk finds what is wrong with a lock, and shows it as a script that is short and says what was
+// done.
 func TestScriptsAreShort(t *testing.T) {
 	t.Parallel()
 	for name, flaw := range flaws {
@@ -95,7 +96,8 @@ func TestScriptsAreShort(t *testing.T) {
 			}
 			var out string
 			var steps []string
-			// The commands of a quorum's nodes have no order among each other, and rapid cannot shrink what it cannot repeat.
+			// The commands of a quorum's nodes have no order among each other, and rapid cannot shrink what
+			// it cannot repeat.
 			for try := 0; try < 3 && (try == 0 || len(steps) > flaw.most); try++ {
 				out, steps = shrunk(t, name)
 			}
@@ -109,7 +111,8 @@ func TestScriptsAreShort(t *testing.T) {
 
 var stepLine = regexp.MustCompile(`(?m)^ +\d+\. (.*)$`)
 
-// shrunk lets rapid find a flaw, in a process of its own, and returns what that printed and the steps of the script.
+// shrunk lets rapid find a flaw, in a process of its own, and returns what that printed and the
+// steps of the script.
 func shrunk(t *testing.T, flaw string) (out string, steps []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestFlawed$", "-rapid.nofailfile",

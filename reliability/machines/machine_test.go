@@ -24,7 +24,8 @@ type kind struct {
 	make      func(driver.Driver) (locker.Locker, error)
 }
 
-// machine is one walk: a server, what was done to it, and the model of what that should have brought about.
+// machine is one walk: a server, what was done to it, and the model of what that should have
+// brought about.
 type machine struct {
 	*kind
 	*rapid.T
@@ -93,7 +94,7 @@ type step struct {
 	err        error
 }
 
-// faulted tells whether something happened to its commands.
+// faulted reports whether something happened to its commands.
 func (s step) faulted() bool { return s.bad() && s.sent > 0 }
 
 // perform does op while faults happen to its commands, and notes it.
@@ -121,7 +122,8 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	return s
 }
 
-// pass lets time pass, and all happen that is due then: what comes at the same instant has no order.
+// pass lets time pass, and all happen that is due then: what comes at the same instant has no
+// order.
 func (m *machine) pass(d time.Duration) {
 	pass(d)
 	synctest.Wait()

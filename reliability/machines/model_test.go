@@ -36,11 +36,11 @@ func (h *hold) err(now time.Time) error {
 	return h.over
 }
 
-// may tells whether the server may have had it after t; must, whether it surely had it until t.
+// may reports whether the server may have had it after t; must, whether it surely had it until t.
 func (h *hold) may(t time.Time) bool  { return !h.gone && h.to.After(t) }
 func (h *hold) must(t time.Time) bool { return !h.gone && !h.unsure && h.from.After(t) }
 
-// excludes tells whether h keeps an acquire by owner out.
+// excludes reports whether h keeps an acquire by owner out.
 func (k *kind) excludes(h *hold, owner string, mode locker.Mode) bool {
 	switch {
 	case k.reentrant:
@@ -52,7 +52,8 @@ func (k *kind) excludes(h *hold, owner string, mode locker.Mode) bool {
 	}
 }
 
-// kept tells whether somebody may, and whether somebody must, have kept such a request out at some time of a step.
+// kept reports whether somebody may, and whether somebody must, have kept such a request out at
+// some time of a step.
 func (m *machine) kept(s step, except *hold, owner string, mode locker.Mode) (may, must bool) {
 	for _, h := range m.holds {
 		if h == except || !m.excludes(h, owner, mode) {
@@ -70,7 +71,8 @@ func (m *machine) kept(s step, except *hold, owner string, mode locker.Mode) (ma
 // left is the drift that a Deadline leaves, for a lease of ttl.
 func left(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
-// within tells whether t is from first to last, but for a millisecond, in which the server counts.
+// within reports whether t is from first to last, but for a millisecond, in which the server
+// counts.
 func within(t, first, last time.Time) bool {
 	return !t.Before(first.Add(-time.Millisecond)) && !t.After(last.Add(time.Millisecond))
 }
@@ -85,7 +87,8 @@ func is(err, want error) bool {
 	return errors.Is(err, want)
 }
 
-// fenced compares a new hold's fencing token. nested: it came into a tenure of its own owner; before is what the counter was.
+// fenced compares a new hold's fencing token. nested: it came into a tenure of its own owner;
+// before is what the counter was.
 func (m *machine) fencedAs(h *hold, before int64, nested bool) {
 	if !nested {
 		m.tenure = 0

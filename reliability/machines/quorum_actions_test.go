@@ -288,7 +288,8 @@ func (m *quorum) restart(t *rapid.T) {
 	m.pass(10 * time.Millisecond) // a server whose clock has not moved mints the same tokens again
 }
 
-// foreigner is a step: a library that knows no tokens takes the key of one node, takes it by force, or deletes it.
+// foreigner is a step: a library that knows no tokens takes the key of one node, takes it by force,
+// or deletes it.
 func (m *quorum) foreigner(t *rapid.T) {
 	i := m.node(t)
 	srv := m.srvs[i]

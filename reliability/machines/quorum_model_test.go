@@ -33,10 +33,11 @@ func (h *part) err(now time.Time) error {
 	return h.over
 }
 
-// sure tells whether the model knows where it is.
+// sure reports whether the model knows where it is.
 func (h *part) sure() bool { return !h.resumed && !h.blurred }
 
-// doubted tells whether who has one of its handles may have taken a quorum over: then it is lost, whatever was restored since.
+// doubted reports whether who has one of its handles may have taken a quorum over: then it is lost,
+// whatever was restored since.
 func (h *part) doubted() bool {
 	n := 0
 	for _, dropped := range h.dropped {
@@ -47,8 +48,8 @@ func (h *part) doubted() bool {
 	return n >= needed
 }
 
-// grasp notes what the Lock's handle names after a step: what the nodes have now that they had not, or that it named before. A
-// node that failed may not have told yet what it did.
+// grasp notes what the Lock's handle names after a step: what the nodes have now that they had not,
+// or that it named before. A node that failed may not have told yet what it did.
 func (m *quorum) grasp(s *quorumStep, h *part) {
 	h.handle = h.lock.Handle()
 	for i, k := range m.keys() {
@@ -61,7 +62,7 @@ func (m *quorum) grasp(s *quorumStep, h *part) {
 	}
 }
 
-// has tells whether the hold surely has the key of node i, until after t.
+// has reports whether the hold surely has the key of node i, until after t.
 func (h *part) has(i int, k quorumKey, t time.Time) bool {
 	return h.named[i] && k.value == h.values[i] && k.till.After(t)
 }

@@ -27,7 +27,8 @@ func TestRedlock(t *testing.T) {
 	})
 }
 
-// quorum is one walk over a quorum of servers. Commands of its nodes have no order among each other, and the model needs none.
+// quorum is one walk over a quorum of servers. Commands of its nodes have no order among each
+// other, and the model needs none.
 type quorum struct {
 	*rapid.T
 	srvs   [nodes]*server
@@ -91,7 +92,8 @@ func (m *quorum) notef(format string, args ...any) {
 	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
 }
 
-// troubles are the nodes to whose commands something may happen in a step, in the order in which a shrunk script prefers them.
+// troubles are the nodes to whose commands something may happen in a step, in the order in which a
+// shrunk script prefers them.
 var troubles = [][]int{{}, {}, {}, {}, {0}, {1}, {2}, {0, 1}, {1, 2}}
 
 // quorumStep is one operation that was done.
@@ -163,8 +165,8 @@ func (m *quorum) perform(t *rapid.T, what string, op func(ctx context.Context) e
 	return s
 }
 
-// haunt notes that what failed until now may be sent again, and cleaned up: a send lasts three seconds at most, and clean-up is
-// tried each second.
+// haunt notes that what failed until now may be sent again, and cleaned up: a send lasts three
+// seconds at most, and clean-up is tried each second.
 func (m *quorum) haunt() { m.haunted = latest(m.haunted, time.Now().Add(6*time.Second)) }
 
 // pass lets time pass, and all happen that is due then.

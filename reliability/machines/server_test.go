@@ -108,7 +108,8 @@ func (s *server) restart(t *rapid.T) {
 	}
 }
 
-// reconnect uses the client until it has no connection left to the server that was: what is not repeated fails on those.
+// reconnect uses the client until it has no connection left to the server that was: what is not
+// repeated fails on those.
 func (s *server) reconnect(t *rapid.T) {
 	for range 10 {
 		var wg sync.WaitGroup

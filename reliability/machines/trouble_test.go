@@ -59,7 +59,8 @@ func (m *machine) outage(t *rapid.T) {
 	m.outlasted = d
 }
 
-// foreigner is a step: a library that knows no tokens takes the key, takes it by force, or deletes it.
+// foreigner is a step: a library that knows no tokens takes the key, takes it by force, or deletes
+// it.
 func (m *machine) foreigner(t *rapid.T) {
 	switch rapid.SampledFrom([]string{"takes", "seizes", "deletes"}).Draw(t, "what") {
 	case "takes":

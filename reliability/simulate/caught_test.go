@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
-// A lock that is known to be wrong is found out, by seeds of which a run of that seed alone finds it again, with exit status 1:
-// not each time, since who comes first of those that are ready at the same instant is not the seed's.
+// A lock that is known to be wrong is found out, by seeds of which a run of that seed alone finds
+// it again, with exit status 1: not each time, since who comes first of those that are ready at the
+// same instant is not the seed's.
 func TestFlawsAreCaught(t *testing.T) {
 	t.Parallel()
 	if *stride > 0 {
@@ -52,7 +53,8 @@ func TestFlawsAreCaught(t *testing.T) {
 	}
 }
 
-// violates runs what `make simulate` runs, and returns what it prints; an error unless it finds a violation.
+// violates runs what `make simulate` runs, and returns what it prints; an error unless it finds a
+// violation.
 func violates(seed string, args ...string) (string, error) {
 	cmd := exec.Command(os.Args[0], append(args, "-seed="+seed)...)
 	out, err := cmd.CombinedOutput()
@@ -64,5 +66,5 @@ func violates(seed string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// isSingle tells whether the flawed locks, which are of one key at one server, can stand in.
+// isSingle reports whether the flawed locks, which are of one key at one server, can stand in.
 func isSingle(p *simulate.Plan) bool { return p.Strategy == "single" && !p.Quorum }

@@ -66,8 +66,9 @@ func (c *client) connect(provider string, l *link, number int) error {
 	return nil
 }
 
-// close closes all drivers, at once, and then the clients. Between them it lets things settle: rueidis waits for an answer
-// under a mutex, and fake time stands still while another goroutine waits for that mutex.
+// close closes all drivers, at once, and then the clients. Between them it lets things settle:
+// rueidis waits for an answer under a mutex, and fake time stands still while another goroutine
+// waits for that mutex.
 func (c *client) close() error {
 	errs := make([]error, len(c.drivers))
 	var wg sync.WaitGroup

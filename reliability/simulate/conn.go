@@ -43,7 +43,8 @@ func (e *endpoint) Read(p []byte) (int, error) {
 	}
 }
 
-// read reads what is there. Where that is nothing, it says for how long it is no use to try again; negative: until woken.
+// read reads what is there. Where that is nothing, it says for how long it is no use to try again;
+// negative: until woken.
 func (e *endpoint) read(p []byte) (n int, wait time.Duration, err error) {
 	l := e.link
 	l.mu.Lock()
@@ -123,7 +124,8 @@ func (c *conn) arrival(leave time.Time, extra time.Duration) time.Time {
 	return later(now, leave).Add(extra + c.latency())
 }
 
-// latency is that of a near network. Hardly two segments arrive at the same instant, so that their order is the seed's.
+// latency is that of a near network. Hardly two segments arrive at the same instant, so that their
+// order is the seed's.
 func (c *conn) latency() time.Duration {
 	return 50*time.Microsecond + time.Duration(c.rand.IntN(int(400*time.Microsecond)))
 }
@@ -151,7 +153,8 @@ func (e *endpoint) Close() error {
 	return nil
 }
 
-// reset breaks the connection: the client is told at once. What is under way to the server may be lost.
+// reset breaks the connection: the client is told at once. What is under way to the server may be
+// lost.
 func (c *conn) reset(lose bool) {
 	if c.over {
 		return

@@ -69,7 +69,8 @@ var refusals = []string{
 	"TRYAGAIN Multiple keys request during rehashing of slot",
 }
 
-// maxHold is the longest that the network or a server holds anything back: less than the clean-up of an open acquire lasts.
+// maxHold is the longest that the network or a server holds anything back: less than the clean-up
+// of an open acquire lasts.
 const maxHold = 10 * time.Second
 
 // disturb draws the faults.

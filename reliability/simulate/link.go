@@ -91,7 +91,7 @@ func (l *link) reply(c *conn, p []byte) []byte {
 	return append([]byte(nil), p...)
 }
 
-// ofLock tells whether a client sends one of the commands by which it locks.
+// ofLock reports whether a client sends one of the commands by which it locks.
 func ofLock(p []byte) bool {
 	return slices.ContainsFunc([]string{"evalsha", "EVALSHA", "SET\r\n", "set\r\n"}, func(s string) bool { return bytes.Contains(p, []byte(s)) })
 }

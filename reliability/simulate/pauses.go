@@ -8,7 +8,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// pauses are those of middleware/retry by default, but drawn from a seed, so that a schedule can be repeated.
+// pauses are those of middleware/retry by default, but drawn from a seed, so that a schedule can be
+// repeated.
 type pauses struct {
 	random *rand.Rand
 	next   time.Duration

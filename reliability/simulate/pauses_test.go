@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Pauses are drawn from the seed: the same for each acquire of a client that is made again, others for others.
+// Pauses are drawn from the seed: the same for each acquire of a client that is made again, others
+// for others.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	draw := func(seed uint64, client int) (all []time.Duration) {

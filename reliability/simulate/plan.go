@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Plan is a schedule: all that its seed decides. How goroutines that are ready at the same instant follow each other is not
-// part of it.
+// Plan is a schedule: all that its seed decides. How goroutines that are ready at the same instant
+// follow each other is not part of it.
 type Plan struct {
 	Seed     uint64
 	Strategy string   // "single", "reentrant", "rwhash"
@@ -22,7 +22,8 @@ type Plan struct {
 	Offsets  []time.Duration // of the servers' clocks, from the start on
 	Workers  []Worker
 	Faults   []Fault // in the order of their times
-	// Contained says that there is no fault but what must not spread to other workers: a log that blocks, an impatient worker.
+	// Contained says that there is no fault but what must not spread to other workers: a log that
+	// blocks, an impatient worker.
 	Contained bool
 }
 
@@ -97,8 +98,9 @@ const (
 func (p *Plan) longest() time.Duration  { return slices.Max(p.TTLs) }
 func (p *Plan) shortest() time.Duration { return slices.Min(p.TTLs) }
 
-// drift is by how much a server's clock may be off while a lease lasts: what a Deadline allows for, less the millisecond by
-// which reentrant and rwhash, which count in whole ones, may end a lease too soon.
+// drift is by how much a server's clock may be off while a lease lasts: what a Deadline allows for,
+// less the millisecond by which reentrant and rwhash, which count in whole ones, may end a lease
+// too soon.
 func (p *Plan) drift() time.Duration { return p.shortest()/100 + time.Millisecond }
 
 // String is the plan in a line.

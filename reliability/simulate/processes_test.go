@@ -63,8 +63,8 @@ func (s *sum) add(line string) (violations int, report bool) {
 	return violations, true
 }
 
-// simulateAll runs schedules in one process for each core. In each one goroutine runs at a time, so that a seed is repeated as
-// exactly as can be.
+// simulateAll runs schedules in one process for each core. In each one goroutine runs at a time, so
+// that a seed is repeated as exactly as can be.
 func simulateAll() (*sum, error) {
 	s := &sum{}
 	n := runtime.NumCPU()
@@ -122,7 +122,8 @@ func (s *sum) process(i, n int) error {
 	}
 }
 
-// run runs a process. done is how many schedules it ran; stuckAt, if not 0, the seed of one behind them that cannot be simulated.
+// run runs a process. done is how many schedules it ran; stuckAt, if not 0, the seed of one behind
+// them that cannot be simulated.
 func (s *sum) run(seed uint64, n int, lasts time.Duration, most int) (done int, stuckAt uint64, err error) {
 	args := []string{
 		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(int(lasts.Seconds())),

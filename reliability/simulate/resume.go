@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// handOver lets holds be passed on and resumed, in every other plan. What it draws is apart from all else that a seed gives.
+// handOver lets holds be passed on and resumed, in every other plan. What it draws is apart from
+// all else that a seed gives.
 func (p *planner) handOver() {
 	p = &planner{rand.New(rand.NewPCG(p.Seed, 2)), p.Plan}
 	if p.chance(2) {
@@ -46,7 +47,8 @@ func (p *Plan) AcquireOnly() {
 	}
 }
 
-// passedOn keeps of each name the hold that was passed on last. It stays there when it was taken, so that several try.
+// passedOn keeps of each name the hold that was passed on last. It stays there when it was taken,
+// so that several try.
 type passedOn struct {
 	mu     sync.Mutex
 	byName map[string]history.Passed
@@ -75,7 +77,8 @@ func (w *worker) obtain(ctx context.Context, t Turn, req locker.Request) (*histo
 
 var errMovedOn = errors.New("it was taken over")
 
-// moveOn takes the worker's own hold over by way of another client, and returns the hold to go on with.
+// moveOn takes the worker's own hold over by way of another client, and returns the hold to go on
+// with.
 func (w *worker) moveOn(ctx context.Context, hold *history.Hold, s Step) *history.Hold {
 	next, err := w.calls.Resume(ctx, w.lockers[s.Client], hold.Pass())
 	if err != nil {

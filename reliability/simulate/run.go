@@ -25,12 +25,12 @@ type Outcome struct {
 	Spread     error // trouble, where it must not
 }
 
-// Violated tells whether a promise was broken.
+// Violated reports whether a promise was broken.
 func (o *Outcome) Violated() bool {
 	return o.Leftover != nil || o.Spread != nil || slices.ContainsFunc(o.Names, func(r history.Result) bool { return r.Verdict == history.Violation })
 }
 
-// Undecided tells whether a check ran out of time.
+// Undecided reports whether a check ran out of time.
 func (o *Outcome) Undecided() bool {
 	return slices.ContainsFunc(o.Names, func(r history.Result) bool { return r.Verdict == history.Unknown })
 }
@@ -38,7 +38,8 @@ func (o *Outcome) Undecided() bool {
 // checkTime bounds the check of one history.
 const checkTime = 20 * time.Second
 
-// Run makes a plan happen in a bubble of its own, and checks the history. All goroutines of it have ended then: else t fails.
+// Run makes a plan happen in a bubble of its own, and checks the history. All goroutines of it have
+// ended then: else t fails.
 func Run(t *testing.T, p *Plan, strategy Strategy) *Outcome {
 	t.Helper()
 	o := &Outcome{Plan: p}
@@ -98,7 +99,8 @@ func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
 	return events, w.rules()
 }
 
-// resend is after what time a command is sent again whose connection broke. This network may deliver the first one late.
+// resend is after what time a command is sent again whose connection broke. This network may
+// deliver the first one late.
 const resend = 5 * time.Millisecond
 
 // rules are what the plan's locks promise in this network.

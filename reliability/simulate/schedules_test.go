@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
-// TestSchedules runs schedules: a few seconds of them as a test, as many as the flags say in a process of `make simulate`.
+// TestSchedules runs schedules: a few seconds of them as a test, as many as the flags say in a
+// process of `make simulate`.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	if *stride > 0 {
@@ -46,16 +47,17 @@ func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 	}
 }
 
-// A schedule takes milliseconds. Fake time stands still while a goroutine waits for a mutex, and so for ever if who has that
-// waits for time to pass: within stuck that is seen. rueidis does so where it closes a connection that is silent (v1.0.79:
-// pool.Store), for a second of real time: nothing is wrong then but that such a schedule cannot be simulated. Any other that
-// is stuck is a failure.
+// A schedule takes milliseconds. Fake time stands still while a goroutine waits for a mutex, and so
+// for ever if who has that waits for time to pass: within stuck that is seen. rueidis does so where
+// it closes a connection that is silent (v1.0.79: pool.Store), for a second of real time: nothing
+// is wrong then but that such a schedule cannot be simulated. Any other that is stuck is a failure.
 const (
 	look  = 5 * time.Second
 	stuck = 3 * time.Minute
 )
 
-// markStuck begins the last line of a process one of whose schedules cannot be simulated, before its seed.
+// markStuck begins the last line of a process one of whose schedules cannot be simulated, before
+// its seed.
 const (
 	markStuck   = "@stuck "
 	statusStuck = 4

@@ -87,7 +87,8 @@ func (s *server) refuse(text string) {
 	s.refusal = text
 }
 
-// stop makes the server accept no connections for so long, or for longer where it was told so before.
+// stop makes the server accept no connections for so long, or for longer where it was told so
+// before.
 func (s *server) stop(lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +113,8 @@ func (s *server) empty() { s.m.FlushAll() }
 // forgetScripts forgets all scripts, as a restart does.
 func (s *server) forgetScripts() { s.run("SCRIPT", "FLUSH") }
 
-// census returns what should not be left once every lease and every intent has ended: each key but fence counters, and
-// counters that would stay for good.
+// census returns what should not be left once every lease and every intent has ended: each key but
+// fence counters, and counters that would stay for good.
 func (s *server) census() (left []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

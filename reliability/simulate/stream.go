@@ -49,8 +49,8 @@ func (s *stream) shut(now time.Time, lose bool) {
 	s.push(segment{at: now, end: true})
 }
 
-// take reads what has arrived, unless it is held back until a later time. Where it reads nothing, next is when there may be
-// more; zero: not before it is woken.
+// take reads what has arrived, unless it is held back until a later time. Where it reads nothing,
+// next is when there may be more; zero: not before it is woken.
 func (s *stream) take(p []byte, now, held time.Time) (n int, next time.Time, err error) {
 	if s.broken != nil {
 		return 0, next, s.broken

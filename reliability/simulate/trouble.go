@@ -20,8 +20,9 @@ const hopeless = 50 * time.Millisecond
 // aboveAll is a deadline that nobody should meet who waits for a lock.
 const aboveAll = 5 * time.Minute
 
-// trouble adds what must not spread to every other plan: a log that blocks, and a worker whose deadlines are hopeless. A
-// quarter of these plans has no other fault. What it draws is apart from all else that a seed gives.
+// trouble adds what must not spread to every other plan: a log that blocks, and a worker whose
+// deadlines are hopeless. A quarter of these plans has no other fault. What it draws is apart from
+// all else that a seed gives.
 func (p *planner) trouble() {
 	p = &planner{rand.New(rand.NewPCG(p.Seed, 3)), p.Plan}
 	if p.chance(2) {
@@ -45,8 +46,8 @@ func (p *planner) trouble() {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// contain makes this a plan without other faults, in which those who have nothing to do with a trouble have all the time that
-// they need, and many locks, so that renewals travel together.
+// contain makes this a plan without other faults, in which those who have nothing to do with a
+// trouble have all the time that they need, and many locks, so that renewals travel together.
 func (p *planner) contain() {
 	p.Contained, p.Watchdog, p.Faults, p.Names, p.Workers = true, true, nil, nil, nil
 	for i := range 8 {
@@ -116,8 +117,8 @@ func (l *log) write() {
 	}
 }
 
-// trace writes each event to the log. It stands in for middleware/logging, which waits for its log with a mutex, so that fake
-// time would stand still: package torture has that.
+// trace writes each event to the log. It stands in for middleware/logging, which waits for its log
+// with a mutex, so that fake time would stand still: package torture has that.
 func (l *log) trace() *locktrace.Trace {
 	return &locktrace.Trace{
 		Attempt:  func(context.Context, locktrace.AttemptInfo) { l.write() },
@@ -130,9 +131,9 @@ func (l *log) trace() *locktrace.Trace {
 	}
 }
 
-// spread returns what workers suffered in a contained plan that have nothing to do with its trouble:
-// calls that failed, and locks that were lost. A worker whose log blocks during an acquire delays the
-// acquires of its client for the same name, and no others.
+// spread returns what workers suffered in a contained plan that have nothing to do with its
+// trouble: calls that failed, and locks that were lost. A worker whose log blocks during an acquire
+// delays the acquires of its client for the same name, and no others.
 func (p *Plan) spread(events []history.Event) error {
 	if !p.Contained {
 		return nil

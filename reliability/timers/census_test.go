@@ -15,7 +15,8 @@ func init() { runtime.MemProfileRate = 1 } // every allocation is profiled
 // patience is for what takes a second at most.
 const patience = time.Minute
 
-// census waits until no goroutine is in our code any more, and returns where the timers come from that are still in use.
+// census waits until no goroutine is in our code any more, and returns where the timers come from
+// that are still in use.
 func census(t *testing.T) (left []string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
@@ -40,8 +41,9 @@ func census(t *testing.T) (left []string) {
 	return left
 }
 
-// forgetStopped has the runtime let go of stopped timers. It may keep those as long as fewer than every fourth is stopped, for
-// each processor: here there is but one, and on it hardly any that is not stopped.
+// forgetStopped has the runtime let go of stopped timers. It may keep those as long as fewer than
+// every fourth is stopped, for each processor: here there is but one, and on it hardly any that is
+// not stopped.
 func forgetStopped() {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for range 10_000 {
@@ -70,8 +72,8 @@ var (
 	oursRuns = regexp.MustCompile(`(?m)^(created by )?` + ours)
 )
 
-// origin is the stack of the function that made what was allocated at stack, without its beginning; "" if that is no timer, or
-// not ours.
+// origin is the stack of the function that made what was allocated at stack, without its beginning;
+// "" if that is no timer, or not ours.
 func origin(stack []uintptr) string {
 	var timer bool
 	var lines []string

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// The census finds timers that are set, until they are stopped. The test makes leaks: it forgets what a user must not.
+// The census finds timers that are set, until they are stopped. The test makes leaks: it forgets
+// what a user must not.
 func TestCensusFindsWhatIsLeft(t *testing.T) {
 	acquire := func(t *testing.T, l locker.Locker) (release func()) {
 		t.Helper()

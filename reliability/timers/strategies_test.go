@@ -20,7 +20,8 @@ import (
 // nodes is how many servers there are. All but redlock use the first alone.
 const nodes = 3
 
-// strategy makes Lockers over drivers, one for each server. within is the AttemptTimeout, 0 for the default.
+// strategy makes Lockers over drivers, one for each server. within is the AttemptTimeout, 0 for the
+// default.
 type strategy struct {
 	name string
 	open func(drvs []driver.Driver, within time.Duration) locker.Locker

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Over each client, everything is done that sets a timer. The census comes soon after: timers of seconds are still set then.
+// Over each client, everything is done that sets a timer. The census comes soon after: timers of
+// seconds are still set then.
 func TestNoTimerIsLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -25,7 +25,8 @@ const (
 	pinger    role = "pinger"    // each sends PING after PING over a connection of its own: it shows how fast the machine is
 )
 
-// The leases of those who only stand by: shorter and longer than a trouble that they are to survive.
+// The leases of those who only stand by: shorter and longer than a trouble that they are to
+// survive.
 const (
 	shortLease = 4 * time.Second
 	longLease  = 12 * time.Second
@@ -106,7 +107,8 @@ func (c *client) ping(ctx context.Context) {
 
 var remove = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
-// talk holds a lock. While the log is blocked every second talker loses its lock, which is logged as its renewals are.
+// talk holds a lock. While the log is blocked every second talker loses its lock, which is logged
+// as its renewals are.
 func (c *client) talk(ctx context.Context) {
 	lock, err := c.l.Acquire(ctx, locker.Request{Name: c.ownName(), TTL: shortLease})
 	if err != nil {

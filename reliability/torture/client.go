@@ -218,7 +218,8 @@ func (c *client) bounded(ctx context.Context, f func(context.Context)) {
 	f(ctx)
 }
 
-// limited is a context for one call. A client that is impatient gives it far less time than it needs.
+// limited is a context for one call. A client that is impatient gives it far less time than it
+// needs.
 func (c *client) limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if c.Role == impatient {
 		d = c.upTo(hopeless) - 1

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootEpoch is the time from which the machine's monotonic clock counts, as a time.Time of this process: by it all processes
-// of a machine have one clock, which no step of the wall clock touches.
+// bootEpoch is the time from which the machine's monotonic clock counts, as a time.Time of this
+// process: by it all processes of a machine have one clock, which no step of the wall clock
+// touches.
 func bootEpoch() (time.Time, error) {
 	var epoch time.Time
 	best := time.Duration(math.MaxInt64)
@@ -28,7 +29,7 @@ func bootEpoch() (time.Time, error) {
 	return epoch, nil
 }
 
-// pause waits, and tells whether it was for all of d.
+// pause waits, and reports whether it was for all of d.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

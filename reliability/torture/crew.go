@@ -92,7 +92,7 @@ func (p *process) listen(out io.Reader) {
 	p.err = errors.Join(bad, err)
 }
 
-// diedOf tells whether a process was ended by a signal, and not by itself before.
+// diedOf reports whether a process was ended by a signal, and not by itself before.
 func diedOf(err error, sig syscall.Signal) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -128,7 +128,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// end waits for the process until limit, and settles what it told. One that does not end is asked for its goroutines.
+// end waits for the process until limit, and settles what it told. One that does not end is asked
+// for its goroutines.
 func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Event, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()

@@ -12,14 +12,16 @@ import (
 const (
 	// unreplicated is how long before a failover what was acknowledged may not have reached a replica.
 	unreplicated = time.Second
-	// downAfter is for how long a cluster's master must be missed, as Sentinels' by default. On a busy machine one that lives is
-	// replaced all the same.
+	// downAfter is for how long a cluster's master must be missed, as Sentinels' by default. On a busy
+	// machine one that lives is replaced all the same.
 	downAfter = 2 * time.Second
-	// settleLimit is how long a failover may take, with Sentinels' ten seconds until a master that comes back is made a replica.
+	// settleLimit is how long a failover may take, with Sentinels' ten seconds until a master that
+	// comes back is made a replica.
 	settleLimit = time.Minute
 )
 
-// soleMaster returns the master of Sentinels, if all servers are there and the others are its replicas.
+// soleMaster returns the master of Sentinels, if all servers are there and the others are its
+// replicas.
 func (s *stage) soleMaster(ctx context.Context) ([]*redistest.Server, error) {
 	var master *redistest.Server
 	for _, srv := range s.servers {
@@ -70,8 +72,9 @@ func (s *stage) settle(ctx context.Context) ([]*redistest.Server, error) {
 	}
 }
 
-// watchMasters records, until ctx ends, when state may be lost: from before the last look at which the masters still were the
-// only ones until there are such again. It sees the failovers that nobody ordered, too.
+// watchMasters records, until ctx ends, when state may be lost: from before the last look at which
+// the masters still were the only ones until there are such again. It sees the failovers that
+// nobody ordered, too.
 func (r *round) watchMasters(ctx context.Context, masters []*redistest.Server) {
 	last := r.rec.Now()
 	from := int64(-1) // of the window that is open

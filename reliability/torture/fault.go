@@ -18,7 +18,7 @@ type fault struct {
 	brief bool
 	// loses says that a server may lose state by it.
 	loses bool
-	// at tells whether the topology can have it.
+	// at reports whether the topology can have it.
 	at func(*stage) bool
 	do func(context.Context, *disturber) error
 }

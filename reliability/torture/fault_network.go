@@ -77,7 +77,8 @@ func command(kind string, f faultproxy.Fault) fault {
 		case faultproxy.Stall, faultproxy.StallRequest:
 			d.wait(ctx)
 		case faultproxy.DropReply:
-			// The connection stays mute. Clients that share one among all commands learn it only when it ends.
+			// The connection stays mute. Clients that share one among all commands learn it only when it
+			// ends.
 			d.wait(ctx)
 			p.CutAll()
 		}

@@ -89,7 +89,8 @@ func onServer(do func(context.Context, *disturber, *redistest.Server) error) fun
 	}
 }
 
-// onPair lets a fault happen at a master of a cluster and its replica, to its end even if the round ends.
+// onPair lets a fault happen at a master of a cluster and its replica, to its end even if the round
+// ends.
 func onPair(do func(ctx context.Context, d *disturber, master, replica *redistest.Server) error) func(context.Context, *disturber) error {
 	return onServer(func(ctx context.Context, d *disturber, master *redistest.Server) error {
 		behind := context.WithoutCancel(ctx)

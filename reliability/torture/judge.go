@@ -43,7 +43,8 @@ type judge struct {
 	busy       int // of them, those that the machine was too busy to judge rates in
 }
 
-// enough is how many histories of a kind of lock must show holds and refusals: a round or two on a busy machine may have none.
+// enough is how many histories of a kind of lock must show holds and refusals: a round or two on a
+// busy machine may have none.
 const enough = 24
 
 // tried is what came of a kind of lock.

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// passedOn keeps of each name the hold that was passed on last. It stays there when it was taken, so that several try.
-// Clients of all processes reach it by lines of fields with tabs between them: "pass name hold handle" is answered by "ok",
-// "take name" by "hold handle", or "none".
+// passedOn keeps of each name the hold that was passed on last. It stays there when it was taken,
+// so that several try. Clients of all processes reach it by lines of fields with tabs between them:
+// "pass name hold handle" is answered by "ok", "take name" by "hold handle", or "none".
 type passedOn struct {
 	mu     sync.Mutex
 	byName map[string]string
@@ -53,7 +53,7 @@ func (s *storeClient) ask(fields ...string) (string, error) {
 	return s.lines.Text(), nil
 }
 
-// resumes tells whether the client's strategy knows resumes.
+// resumes reports whether the client's strategy knows resumes.
 func (c *client) resumes() bool { return !strategies[c.Strategy].flawed }
 
 // passOn lets others take the hold over, now and then. The client goes on with it, and is not told.
@@ -65,7 +65,8 @@ func (c *client) passOn(h *history.Hold) {
 	_, _ = c.store.ask("pass", h.Name(), p.Hold, p.Handle) // a store that is gone has no parent either
 }
 
-// takeOver takes a hold over that was passed on, by whichever client of whichever process, now and then. nil: it did not.
+// takeOver takes a hold over that was passed on, by whichever client of whichever process, now and
+// then. nil: it did not.
 func (c *client) takeOver(ctx context.Context, name string) *history.Hold {
 	if !c.resumes() || !c.oneIn(10) {
 		return nil

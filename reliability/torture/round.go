@@ -107,7 +107,8 @@ func (r *round) group(kind, id string, as role, n int) group {
 	return group{Name: name, Strategy: kind, Rules: rules, Role: as, Clients: n}
 }
 
-// possible are the faults that the stage can have. Each lane keeps at least those that lose nothing.
+// possible are the faults that the stage can have. Each lane keeps at least those that lose
+// nothing.
 func (r *round) possible(all []fault) []fault {
 	var some []fault
 	for _, f := range all {

@@ -34,8 +34,8 @@ type run struct {
 	untilViolation bool
 }
 
-// mostFailed is how many rounds of a strand may fail one after the other, since a fault could not be made or undone, before the
-// run does. The run counts them all.
+// mostFailed is how many rounds of a strand may fail one after the other, since a fault could not
+// be made or undone, before the run does. The run counts them all.
 const mostFailed = 3
 
 var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels", "replicated cluster"}}

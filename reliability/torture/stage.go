@@ -25,7 +25,8 @@ type stage struct {
 	kind     conformance.Kind
 	master   string
 	close    func() error
-	// masters looks, where replicas may take over, who the masters are: an error while that is not settled. nil: none may.
+	// masters looks, where replicas may take over, who the masters are: an error while that is not
+	// settled. nil: none may.
 	masters func(context.Context) ([]*redistest.Server, error)
 }
 
@@ -123,8 +124,8 @@ func threeNodes(ctx context.Context) (*stage, error) {
 	return st, nil
 }
 
-// threePairs is a cluster whose masters have a replica each. It has no proxies: a replica finds its master by the address that
-// clients are told.
+// threePairs is a cluster whose masters have a replica each. It has no proxies: a replica finds its
+// master by the address that clients are told.
 func threePairs(ctx context.Context) (*stage, error) {
 	opts := durable
 	opts.Args = append(slices.Clone(opts.Args), "--cluster-node-timeout", strconv.FormatInt(downAfter.Milliseconds(), 10))
@@ -212,8 +213,8 @@ const fenceSuffix = ":fence"
 // censusLimit is how long after the last client what is left may take to expire.
 const censusLimit = 20 * time.Second
 
-// census waits until no key is left but fencing counters, which must have a TTL, and returns the keys that stay, as a
-// complaint. Then it empties the servers.
+// census waits until no key is left but fencing counters, which must have a TTL, and returns the
+// keys that stay, as a complaint. Then it empties the servers.
 func (s *stage) census(ctx context.Context) (complaint string, err error) {
 	if s.masters != nil {
 		if _, err := s.settle(ctx); err != nil {

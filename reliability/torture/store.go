@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// storeServer is the fenced store for all processes: over a socket, a line "name fence" is answered by "true" or "false".
-// Holds are passed on by way of it, too: see passedOn.
+// storeServer is the fenced store for all processes: over a socket, a line "name fence" is answered
+// by "true" or "false". Holds are passed on by way of it, too: see passedOn.
 type storeServer struct {
 	store    history.Store
 	passed   passedOn

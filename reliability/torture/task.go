@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// task is what a worker process gets from its parent, as one line of JSON. Times are on the common clock.
+// task is what a worker process gets from its parent, as one line of JSON. Times are on the common
+// clock.
 type task struct {
 	Seed    uint64           `json:"seed"`
 	Targets [][]string       `json:"targets"` // of each server, or cluster, the addresses to dial

@@ -86,7 +86,8 @@ func (w testWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Flawed locks are found out: the violation is written with its picture, and is one still when it is checked again.
+// Flawed locks are found out: the violation is written with its picture, and is one still when it
+// is checked again.
 func TestViolation(t *testing.T) {
 	t.Parallel()
 	needTime(t)

@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// trouble is one fault that must not spread: what it does to clients that have nothing to do with it is a violation.
-// These bystanders share the drivers, the watchdog and the network with those that have.
+// trouble is one fault that must not spread: what it does to clients that have nothing to do with
+// it is a violation. These bystanders share the drivers, the watchdog and the network with those
+// that have.
 type trouble struct {
 	fault
 	recovery time.Duration // after which all is as before
@@ -37,8 +38,9 @@ const (
 	calmTime    = 4 * time.Second // before the trouble
 	troubleTime = 4 * time.Second
 	afterTime   = 4 * time.Second // behind the recovery
-	// distance is the round trip to each server then. It makes the rate of the cyclers depend on what they wait for, and not on
-	// the machine. Quorums have less: they wait for a node for a tenth of the TTL. There the cyclers rest instead.
+	// distance is the round trip to each server then. It makes the rate of the cyclers depend on what
+	// they wait for, and not on the machine. Quorums have less: they wait for a node for a tenth of
+	// the TTL. There the cyclers rest instead.
 	distance       = 40 * time.Millisecond
 	quorumDistance = 4 * time.Millisecond
 	quorumRest     = 100 * time.Millisecond
@@ -146,7 +148,8 @@ type containment struct {
 }
 
 const (
-	// warmUp is for what clients do when they connect, and for what is under way when the trouble begins.
+	// warmUp is for what clients do when they connect, and for what is under way when the trouble
+	// begins.
 	warmUp = int64(time.Second)
 	// slack is for renewals that are late.
 	slack = 2 * time.Second
@@ -154,7 +157,8 @@ const (
 	// once the time of its recovery is over.
 	keptDuring = 0.5
 	keptAfter  = 0.6
-	// How much longer than the distance pings take, in any second, on a machine that is too busy to judge rates, or anything.
+	// How much longer than the distance pings take, in any second, on a machine that is too busy to
+	// judge rates, or anything.
 	lagOfRates = 20 * time.Millisecond
 	lagOfAll   = 200 * time.Millisecond
 )
@@ -206,7 +210,8 @@ func (c containment) lag(events []history.Event) (most time.Duration) {
 	return most
 }
 
-// pinged is how long pings took in a time, at the server where they took least: another may be frozen.
+// pinged is how long pings took in a time, at the server where they took least: another may be
+// frozen.
 func (c containment) pinged(pings []history.Event, from, to int64) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for server := range c.servers {

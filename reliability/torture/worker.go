@@ -28,9 +28,10 @@ import (
 // workerVariable in the environment makes a process a worker.
 const workerVariable = "HOLDFAST_TORTURE_WORKER"
 
-// worker is a process full of clients. It reads its task from in, writes its events to out, a line of JSON each and at once,
-// since it may be killed, and ends when the task's time is over. Further lines of in name a trouble and how long it lasts.
-// Where in ends before, its parent is gone, and it ends too.
+// worker is a process full of clients. It reads its task from in, writes its events to out, a line
+// of JSON each and at once, since it may be killed, and ends when the task's time is over. Further
+// lines of in name a trouble and how long it lasts. Where in ends before, its parent is gone, and
+// it ends too.
 func worker(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
@@ -165,8 +166,8 @@ func (w *work) run() error {
 	return err
 }
 
-// serious is what the error of a Close says beside ErrCleanUpUnfinished: on a starved machine its three seconds may be too few.
-// What it leaves then is the census's to find.
+// serious is what the error of a Close says beside ErrCleanUpUnfinished: on a starved machine its
+// three seconds may be too few. What it leaves then is the census's to find.
 func serious(err error) error {
 	if err == driver.ErrCleanUpUnfinished { //nolint:errorlint // of what is joined, each is looked at by itself
 		return nil
@@ -181,8 +182,8 @@ func serious(err error) error {
 	return err
 }
 
-// dial opens a driver by each provider at each target. Servers may be down: it tries until the end of the task, and then
-// returns nil.
+// dial opens a driver by each provider at each target. Servers may be down: it tries until the end
+// of the task, and then returns nil.
 func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 	drivers := make([][]driver.Driver, len(w.Targets))
 	for i, addrs := range w.Targets {

@@ -13,11 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// failovers names the environment variable that says how many failovers of a kind to make. Default: a few.
+// failovers names the environment variable that says how many failovers of a kind to make. Default:
+// a few.
 const failovers = "HOLDFAST_FAILOVERS"
 
-// TestFailoverKeepsWhatIsAcknowledged kills masters right after a grant and makes the replica the next master. What a replica
-// had to acknowledge must be there; what it had not, is lost where the link has any latency. The log has the shares.
+// TestFailoverKeepsWhatIsAcknowledged kills masters right after a grant and makes the replica the
+// next master. What a replica had to acknowledge must be there; what it had not, is lost where the
+// link has any latency. The log has the shares.
 func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // one failover after the other, or the machine is the lag
 	t.Parallel()
 	redistest.Need(t)
@@ -54,7 +56,7 @@ func TestFailoverKeepsWhatIsAcknowledged(t *testing.T) { //nolint:tparallel // o
 	}
 }
 
-// lostInFailover tells whether a lock is gone after a failover right behind its grant.
+// lostInFailover reports whether a lock is gone after a failover right behind its grant.
 func lostInFailover(t *testing.T, c clients.Client, delay time.Duration, replicas int) bool {
 	t.Helper()
 	master := redistest.Start(t, redistest.Options{})
@@ -79,7 +81,8 @@ func lostInFailover(t *testing.T, c clients.Client, delay time.Duration, replica
 	return replica.MustCommand(t, "EXISTS", name) == int64(0)
 }
 
-// BenchmarkAcquire is an acquire and a release of a free name on a master with one replica, which must acknowledge it or not.
+// BenchmarkAcquire is an acquire and a release of a free name on a master with one replica, which
+// must acknowledge it or not.
 func BenchmarkAcquire(b *testing.B) {
 	master := redistest.Start(b, redistest.Options{})
 	redistest.StartReplica(b, master, master.Addr())

@@ -17,8 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// hostile is a driver behind which a stream of replies in RESP answers, one after another, whatever is sent. An error reply is
-// one; a reply that is none of a script's is an error, as of any adapter. At the end of the stream the server is gone.
+// hostile is a driver behind which a stream of replies in RESP answers, one after another, whatever
+// is sent. An error reply is one; a reply that is none of a script's is an error, as of any
+// adapter. At the end of the stream the server is gone.
 type hostile struct {
 	driver.Driver
 	replies *resp.Reader
@@ -77,7 +78,7 @@ func (d *hostile) Info() driver.Info { return driver.Info{Client: "hostile"} }
 
 var errCut = errors.New("connection cut")
 
-// is tells whether the last reply begins with one of these numbers.
+// is reports whether the last reply begins with one of these numbers.
 func (d *hostile) is(status ...int64) bool {
 	got, err := d.last.Int(0)
 	return d.lastErr == nil && err == nil && slices.Contains(status, got)
@@ -96,8 +97,8 @@ func (d *hostile) fence() int64 {
 	return -1
 }
 
-// Whatever a server answers, nothing panics or hangs, every error is one that a caller can tell, and nothing is held, renewed,
-// converted, raised, seen or released but by a reply that says so.
+// Whatever a server answers, nothing panics or hangs, every error is one that a caller can tell,
+// and nothing is held, renewed, converted, raised, seen or released but by a reply that says so.
 func FuzzReplies(f *testing.F) {
 	const (
 		grant   = "*3\r\n:1\r\n$1\r\n5\r\n:0\r\n"

@@ -61,8 +61,8 @@ func TestFrozenReplica(t *testing.T) {
 	}
 }
 
-// TestEachRenewalWrites demands it of one for less than what is left too: else no WAIT behind it can speak for it. A WAIT would
-// write itself, so there is none here, nor a fence counter.
+// TestEachRenewalWrites demands it of one for less than what is left too: else no WAIT behind it
+// can speak for it. A WAIT would write itself, so there is none here, nor a fence counter.
 func TestEachRenewalWrites(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)

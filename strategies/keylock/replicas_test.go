@@ -31,7 +31,8 @@ func TestAcquireThatNoReplicaHasIsGivenBack(t *testing.T) {
 	}
 }
 
-// The repeated send finds its own token and writes nothing: what WAIT says behind it is of no account.
+// The repeated send finds its own token and writes nothing: what WAIT says behind it is of no
+// account.
 func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for what, plan := range map[string][]faulty.Fault{
@@ -151,7 +152,8 @@ func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 	}
 }
 
-// A refused WAIT ends the attempt: sent again the script would run again, and the WAIT be refused again.
+// A refused WAIT ends the attempt: sent again the script would run again, and the WAIT be refused
+// again.
 func TestAcquireWhoseWaitIsRefused(t *testing.T) {
 	eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 		refused := &driver.WaitError{Err: &driver.ServerError{Text: "NOPERM no WAIT for you"}}

@@ -49,8 +49,9 @@ var strategies = []struct {
 
 const name = "job"
 
-// bench is a server in memory whose time is the test's, and a Locker on it that wants one replica. There are replicas, which may
-// be frozen: then WAIT counts them for a script that wrote nothing, and for no other.
+// bench is a server in memory whose time is the test's, and a Locker on it that wants one replica.
+// There are replicas, which may be frozen: then WAIT counts them for a script that wrote nothing,
+// and for no other.
 type bench struct {
 	locker.Locker
 	drv    *faulty.Driver

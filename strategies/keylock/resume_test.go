@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// A resume never shortens the lease at the server, where more may be left than the handle's TTL; the Lock that it makes counts on
-// that TTL alone, also where less was left.
+// A resume never shortens the lease at the server, where more may be left than the handle's TTL;
+// the Lock that it makes counts on that TTL alone, also where less was left.
 func TestResumeKeepsTheLongerLease(t *testing.T) {
 	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
 		for _, renewed := range []time.Duration{0, time.Hour} {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// A number that no script of ours answers is neither a yes nor a no, and a fencing token is there where it was asked for, and
-// only there.
+// A number that no script of ours answers is neither a yes nor a no, and a fencing token is there
+// where it was asked for, and only there.
 func TestRepliesThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	fenced := locker.Request{Name: name, Fenced: true}

@@ -52,8 +52,8 @@ func (m *masters) refused(l locker.Locker, req locker.Request) {
 	})
 }
 
-// contended tells whether err says that others hold; "": it does. Where it does not though a quorum
-// has answered, that fails the test.
+// contended reports whether err says that others hold; "": it does. Where it does not though a
+// quorum has answered, that fails the test.
 func (m *masters) contended(err error) (amiss string) {
 	m.Helper()
 	if errors.Is(err, locker.ErrNotAcquired) {

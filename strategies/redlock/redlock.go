@@ -28,8 +28,8 @@ var (
 )
 
 // New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over
-// servers that share nothing, each given once: middleware goes around the quorum. New sends nothing.
-// Errors: ErrInvalid.
+// servers that share nothing, each given once: middleware goes around the quorum. New sends
+// nothing. Errors: ErrInvalid.
 func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	if err := checkNodes(nodes); err != nil {
 		return nil, err

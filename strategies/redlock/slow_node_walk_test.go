@@ -106,7 +106,7 @@ func (w *slowWalker) check(after string) {
 	}
 }
 
-// holdsUntil tells whether a node holds for the walker until then. Beside a reader that is named
+// holdsUntil reports whether a node holds for the walker until then. Beside a reader that is named
 // first it may.
 func holdsUntil(n *hooked, mode locker.Mode, then time.Time) bool {
 	s, _ := n.Inspect(bg, name)

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A writer that becomes a reader lets no other writer in between, and those who wait to read are woken.
+// A writer that becomes a reader lets no other writer in between, and those who wait to read are
+// woken.
 func TestDowngrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		told := b.told(t)
@@ -118,7 +119,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// Two who upgrade at once are both refused, and do not wait for each other; the one that is left gets it.
+// Two who upgrade at once are both refused, and do not wait for each other; the one that is left
+// gets it.
 func TestTwoUpgraders(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		one, two := b.read(t, locker.Request{TTL: time.Hour}), b.read(t, locker.Request{})
@@ -261,7 +263,8 @@ func TestLateConversionAfterAnUndoneResume(t *testing.T) {
 	})
 }
 
-// An upgrade that was refused stays refused: a send of it that arrives later, when the others have gone, changes nothing.
+// An upgrade that was refused stays refused: a send of it that arrives later, when the others have
+// gone, changes nothing.
 func TestLateSendOfARefusedUpgrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock, other := b.read(t, locker.Request{TTL: time.Hour}), b.read(t, locker.Request{})
@@ -312,7 +315,8 @@ func TestOvertakenConversion(t *testing.T) {
 	})
 }
 
-// A handle from before a conversion is of no use; one from after it is, and the numbers go on with the hold.
+// A handle from before a conversion is of no use; one from after it is, and the numbers go on with
+// the hold.
 func TestResumeAfterConversion(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.write(t, locker.Request{})
@@ -339,8 +343,8 @@ func TestResumeAfterConversion(t *testing.T) {
 	})
 }
 
-// An upgrade of unknown outcome was done. The next one finds nothing to do, and the writer still gets a token of its own; it
-// gets one too where the counter is gone.
+// An upgrade of unknown outcome was done. The next one finds nothing to do, and the writer still
+// gets a token of its own; it gets one too where the counter is gone.
 func TestUpgradeAfterOneOfUnknownOutcomeIsFenced(t *testing.T) {
 	t.Parallel()
 	for what, lost := range map[string]bool{"counter there": false, "counter gone": true} {
@@ -375,7 +379,8 @@ func TestUpgradeAfterOneOfUnknownOutcomeIsFenced(t *testing.T) {
 	}
 }
 
-// An upgrade that found no counter wrote nothing. Where an earlier send of it may yet be executed the outcome is unknown.
+// An upgrade that found no counter wrote nothing. Where an earlier send of it may yet be executed
+// the outcome is unknown.
 func TestLateSendOfAFailedUpgrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{Fenced: true, TTL: time.Hour})

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A writer that has written goes on as a reader: others may read with it, and nobody writes in between.
+// A writer that has written goes on as a reader: others may read with it, and nobody writes in
+// between.
 func Example() {
 	server, err := miniredis.Run()
 	if err != nil {

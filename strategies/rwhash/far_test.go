@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A reader 30 ms away gets in beside a near reader and two writers who never pause, though it hears late of each release.
+// A reader 30 ms away gets in beside a near reader and two writers who never pause, though it hears
+// late of each release.
 func TestFarReaderGetsIn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		start, far := time.Now(), asReader(locker.Request{Owner: "far"})

@@ -165,8 +165,8 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	}
 }
 
-// A raise of which a send may yet be executed is of unknown outcome, whatever stands in the counter's place when another is
-// answered; and it raises the counter late, or nothing.
+// A raise of which a send may yet be executed is of unknown outcome, whatever stands in the
+// counter's place when another is answered; and it raises the counter late, or nothing.
 func TestRaiseFenceBesideACounterThatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	for what, gone := range map[string]bool{"held when it is executed": false, "released before": true} {

@@ -95,7 +95,8 @@ func TestOrderOfRelease(t *testing.T) {
 	}
 }
 
-// A reader that died blocks a writer for its own TTL and no longer, though others go on renewing until then.
+// A reader that died blocks a writer for its own TTL and no longer, though others go on renewing
+// until then.
 func TestCrashedReader(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		crashed := b.read(t, locker.Request{TTL: 10 * time.Second, Owner: "crashed"})
@@ -130,7 +131,8 @@ func TestCrashedReader(t *testing.T) {
 	})
 }
 
-// A renewal moves its own hold, never shortens it, and the key lives as long as the hold that ends last.
+// A renewal moves its own hold, never shortens it, and the key lives as long as the hold that ends
+// last.
 func TestLease(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		want := func(left time.Duration) {
@@ -259,7 +261,8 @@ func TestKeyEndsWithItsHolds(t *testing.T) {
 	}
 }
 
-// A refusal tells what is left of the holder's lease, however soon it says to try again; an intent has no lease.
+// A refusal tells what is left of the holder's lease, however soon it says to try again; an intent
+// has no lease.
 func TestRefusalsTellTheLease(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		reader := b.read(t, locker.Request{TTL: time.Minute, Owner: "me"})

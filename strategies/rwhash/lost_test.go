@@ -127,7 +127,8 @@ func TestResumeGivenUp(t *testing.T) {
 	}
 }
 
-// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for longer, goes on working.
+// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for
+// longer, goes on working.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {

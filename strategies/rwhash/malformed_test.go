@@ -21,8 +21,8 @@ var (
 	}
 )
 
-// A field that is not of our form is an error of a key that is not ours, at once, and leaves the key alone. Who holds beside it
-// can renew and release.
+// A field that is not of our form is an error of a key that is not ours, at once, and leaves the
+// key alone. Who holds beside it can renew and release.
 func TestMalformedFields(t *testing.T) {
 	t.Parallel()
 	for what, prepare := range map[string]func(t *testing.T, b bench) *locker.Lock{

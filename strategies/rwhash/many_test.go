@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Among many readers, live and dead, a writer gets in if and only if none is live, and the key lasts as long as they do.
+// Among many readers, live and dead, a writer gets in if and only if none is live, and the key
+// lasts as long as they do.
 func TestManyReadersAreKnownExactly(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -94,7 +95,8 @@ func (b bench) checkMany(t *testing.T) int {
 	return len(fields)
 }
 
-// The latest of many readers go first, one by one: as long as one is left, no writer gets in, and the key lasts.
+// The latest of many readers go first, one by one: as long as one is left, no writer gets in, and
+// the key lasts.
 func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		var readers []*locker.Lock

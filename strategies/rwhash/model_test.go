@@ -22,8 +22,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// TestModel walks at random, with lost and late commands and repeated ones, and compares each execution of a script with a
-// model of who may hold. Not in parallel: it computes all the time, and would hold up the tests that wait for real.
+// TestModel walks at random, with lost and late commands and repeated ones, and compares each
+// execution of a script with a model of who may hold. Not in parallel: it computes all the time,
+// and would hold up the tests that wait for real.
 func TestModel(t *testing.T) {
 	sources := map[string]string{}
 	for what, file := range map[string]string{

@@ -49,7 +49,8 @@ func TestShortWaitsKeepTheLockBusy(t *testing.T) {
 	})
 }
 
-// One that gave up leaves the free lock to the next at once, whether it waited by MaxWait or by the deadline of its ctx.
+// One that gave up leaves the free lock to the next at once, whether it waited by MaxWait or by the
+// deadline of its ctx.
 func TestGivingUpLeavesTheLockFree(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -68,7 +69,8 @@ func TestGivingUpLeavesTheLockFree(t *testing.T) {
 	}
 }
 
-// A reader with an owner, queued behind a writer of its process, does not keep that writer from the lock.
+// A reader with an owner, queued behind a writer of its process, does not keep that writer from the
+// lock.
 func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A reader does not wait longer behind a writer of its own process than behind one of another, and neither does one that its own
-// process holds the lock for already.
+// A reader does not wait longer behind a writer of its own process than behind one of another, and
+// neither does one that its own process holds the lock for already.
 func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 	t.Parallel()
 	const turn = time.Second

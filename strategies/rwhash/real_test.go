@@ -109,7 +109,8 @@ func TestOnARealServer(t *testing.T) {
 	}
 }
 
-// On a server out of memory who holds goes on holding: renewals, conversions and releases need none.
+// On a server out of memory who holds goes on holding: renewals, conversions and releases need
+// none.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

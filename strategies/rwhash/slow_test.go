@@ -16,7 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// slow is a driver whose scripts take long behind each command of a name, as one takes that looks at very many fields.
+// slow is a driver whose scripts take long behind each command of a name, as one takes that looks
+// at very many fields.
 type slow struct {
 	driver.Driver
 	command string
@@ -38,8 +39,9 @@ end}
 	return s.Driver.Eval(ctx, driver.NewScript(source), keys, args)
 }
 
-// A writer whose refusal takes the server long leaves its intent, and takes nothing from the reader because of whom it is
-// refused: neither the end of the lease nor, where that comes meanwhile, a key that is no lock.
+// A writer whose refusal takes the server long leaves its intent, and takes nothing from the reader
+// because of whom it is refused: neither the end of the lease nor, where that comes meanwhile, a
+// key that is no lock.
 func TestSlowRefusal(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

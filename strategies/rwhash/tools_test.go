@@ -110,8 +110,8 @@ func asWriter(req locker.Request) locker.Request {
 	return req
 }
 
-// refused demands that owner is told as the one because of whom req is refused, and when to try again. What it returns says
-// what is left of that one's lease.
+// refused demands that owner is told as the one because of whom req is refused, and when to try
+// again. What it returns says what is left of that one's lease.
 func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) (left time.Duration) {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), req)

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A waiting writer keeps new readers out for WriterTurn, then they get in for as long, though it goes on waiting, and so on.
+// A waiting writer keeps new readers out for WriterTurn, then they get in for as long, though it
+// goes on waiting, and so on.
 func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
@@ -33,7 +34,8 @@ func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	})
 }
 
-// Who is refused is told because of whom, and to come back before its intent lapses, or earlier where there is a reason.
+// Who is refused is told because of whom, and to come back before its intent lapses, or earlier
+// where there is a reason.
 func TestRefusedByIntent(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: bound + 300*time.Millisecond, Owner: "old"})
@@ -81,8 +83,8 @@ func TestIntentLapses(t *testing.T) {
 	})
 }
 
-// After a writer the readers have their turn who waited for it, and with the first of them those who were woken too; then
-// it is the next writer's.
+// After a writer the readers have their turn who waited for it, and with the first of them those
+// who were woken too; then it is the next writer's.
 func TestReadersTurn(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(*testing.T, *locker.Lock) time.Duration{
@@ -138,7 +140,8 @@ func TestReadersIntentLapses(t *testing.T) {
 	})
 }
 
-// Where readers and writers never pause, those who hear of a turn late have theirs, once in a while.
+// Where readers and writers never pause, those who hear of a turn late have theirs, once in a
+// while.
 func TestLongTurn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		start := time.Now()
@@ -175,7 +178,8 @@ func TestLongTurn(t *testing.T) {
 	})
 }
 
-// Intents keep nobody from what he has: the reader at hand renews, and an acquire that is sent again finds its hold.
+// Intents keep nobody from what he has: the reader at hand renews, and an acquire that is sent
+// again finds its hold.
 func TestIntentsLeaveHoldsAlone(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Minute, Owner: "old"})
@@ -196,7 +200,8 @@ func TestIntentsLeaveHoldsAlone(t *testing.T) {
 	})
 }
 
-// Of the writers who wait the one is next that has waited longest. Who comes fresh is refused meanwhile, readers are not.
+// Of the writers who wait the one is next that has waited longest. Who comes fresh is refused
+// meanwhile, readers are not.
 func TestLongestWaitingWriterIsNext(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		waits := func(d time.Duration) func(owner string) error {
@@ -232,7 +237,8 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 		match(t, old("old"))
 		b.free(t)
 
-		// One that has waited longer than all who came by before gets in at once, and the next one stays the next.
+		// One that has waited longer than all who came by before gets in at once, and the next one stays
+		// the next.
 		first = b.write(t, locker.Request{Owner: "first"})
 		because(middle("middle"), "first")
 		release(t, first)

@@ -43,8 +43,8 @@ func (d *Driver) doAll(ctx context.Context, keys []string, commands ...[]any) ([
 	}
 }
 
-// send sends commands on one connection. If ctx ends first, it closes the connection, and the outcome
-// is unknown.
+// send sends commands on one connection. If ctx ends first, it closes the connection, and the
+// outcome is unknown.
 func (d *Driver) send(ctx context.Context, to node, commands [][]any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, driver.NotSent(err)

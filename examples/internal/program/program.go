@@ -1,4 +1,5 @@
-// Package program runs an example as a user does, from the example's own tests: the test binary becomes the program.
+// Package program runs an example as a user does, from the example's own tests: the test binary
+// becomes the program.
 package program
 
 import (
@@ -64,8 +65,8 @@ func MustRun(t *testing.T, args ...string) string {
 	return out
 }
 
-// Fails checks that the program ends with status 1 and one line on standard error that begins with the example's name and
-// has want in it. It returns what went to standard output.
+// Fails checks that the program ends with status 1 and one line on standard error that begins with
+// the example's name and has want in it. It returns what went to standard output.
 func Fails(t *testing.T, name, want string, args ...string) string {
 	t.Helper()
 	out, errs, status := Run(t, args...)

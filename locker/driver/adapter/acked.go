@@ -35,9 +35,9 @@ func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, i
 	return r, int(n), nil
 }
 
-// EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; wait has the arguments of WAIT. WAIT
-// takes time even after NOSCRIPT, since the server may also wait for the writes of other clients. The
-// WAIT of the second try gets what is left of timeout.
+// EvalAcked is [ScriptCache.Eval] for a script followed by WAIT; wait has the arguments of WAIT.
+// WAIT takes time even after NOSCRIPT, since the server may also wait for the writes of other
+// clients. The WAIT of the second try gets what is left of timeout.
 func (c *ScriptCache) EvalAcked(ctx context.Context, s *driver.Script, replicas int, timeout time.Duration,
 	send func(command, body string, wait [2]string) (driver.Reply, int, error),
 ) (r driver.Reply, acked int, err error) {

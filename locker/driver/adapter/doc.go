@@ -9,11 +9,12 @@
 //
 //  1. A type that embeds [Base]. Every method that sends begins with [Base.CheckOpen]. Close is
 //     [Base.Shutdown]. Base also lets background work finish before the driver is closed.
-//  2. One function that sends a command and classifies its error, see below. SetNX is one call of it.
+//  2. One function that sends a command and classifies its error, see below. SetNX is one call of
+//     it.
 //  3. Eval, with [ScriptCache.Eval]: it runs a script by digest, and by source only after NOSCRIPT.
 //     driver.NewReply converts what the client decoded.
-//  4. Subscribe, with a [Feed] over one connection of the client and a [Hub] that shares it among all
-//     subscriptions and reopens it when it breaks.
+//  4. Subscribe, with a [Feed] over one connection of the client and a [Hub] that shares it among
+//     all subscriptions and reopens it when it breaks.
 //  5. Info.
 //  6. If the client allows it, driver.Batcher (many scripts in one round trip) and
 //     driver.Acknowledger (a script and WAIT on one connection, with [ScriptCache.EvalAcked] and
@@ -24,8 +25,8 @@
 // An adapter reports what is known of the outcome of a command and nothing more:
 //
 //   - The server replied with an error: [NewServerError].
-//   - The command certainly never left the process: driver.NotSent. [DialFailed] recognizes the error
-//     of a connection that was not made.
+//   - The command certainly never left the process: driver.NotSent. [DialFailed] recognizes the
+//     error of a connection that was not made.
 //   - Another attempt would end the same way, for example because the client is closed:
 //     driver.Permanent.
 //   - Anything else is returned as the client reports it. The outcome is unknown then, and the
@@ -41,8 +42,8 @@
 //   - If the client returns when the context ends, call it directly.
 //   - If it obeys only the deadline, call it directly where driver.Cancellable is false, and with
 //     [Await] otherwise.
-//   - If it ignores contexts, call it with [Await]. The error is a driver.PendingError then, through
-//     which the strategy learns the late answer; [ConvertPending] converts that answer.
+//   - If it ignores contexts, call it with [Await]. The error is a driver.PendingError then,
+//     through which the strategy learns the late answer; [ConvertPending] converts that answer.
 //
 // A call whose caller has left still occupies a connection. [Gate] bounds such calls, and reserves
 // places for renewals and releases: [AwaitGated], [Gate.Enter]. A client that chooses among several

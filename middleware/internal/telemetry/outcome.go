@@ -26,7 +26,8 @@ const (
 	Lost     Outcome = "lost" // the hold ended without being released
 )
 
-// Failed reports whether o is an error. To be refused, to wait in vain and to be called off are none.
+// Failed reports whether o is an error. To be refused, to wait in vain and to be called off are
+// none.
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost }
 
 // OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound
@@ -74,8 +75,8 @@ func of(success Outcome, err error) Outcome {
 	}
 }
 
-// onlyEnded reports whether every leaf of err's tree says that the waiting was ended, by MaxWait, ctx
-// or ctx's cause.
+// onlyEnded reports whether every leaf of err's tree says that the waiting was ended, by MaxWait,
+// ctx or ctx's cause.
 func onlyEnded(err, cause error) bool {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case interface{ Unwrap() error }:

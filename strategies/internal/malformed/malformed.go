@@ -1,5 +1,5 @@
-// Package malformed tests what the operations of a strategy make of a hash with a field that none of
-// its scripts writes. Only tests import it.
+// Package malformed tests what the operations of a strategy make of a hash with a field that none
+// of its scripts writes. Only tests import it.
 package malformed
 
 import (

@@ -25,8 +25,8 @@ const (
 	maxResidues = 1 << 14
 )
 
-// callLane is a share of the concurrent calls. Each class of residues has its own, so that none waits
-// for the calls of another. The mutex of the cleaner guards it.
+// callLane is a share of the concurrent calls. Each class of residues has its own, so that none
+// waits for the calls of another. The mutex of the cleaner guards it.
 type callLane struct {
 	queues     []*residueQueue // those that it serves, in this order
 	calls      int             // under way, without those that are stalled

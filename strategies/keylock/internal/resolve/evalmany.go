@@ -9,7 +9,8 @@ import (
 
 var errResultCount = errors.New("the driver returned another number of results than it was given calls")
 
-// EvalMany sends calls through drv, a driver.Batcher, in one round trip, and returns as many results.
+// EvalMany sends calls through drv, a driver.Batcher, in one round trip, and returns as many
+// results.
 func EvalMany(ctx context.Context, drv driver.Driver, calls []driver.Call) []driver.Result {
 	results := drv.(driver.Batcher).EvalMany(ctx, calls) //nolint:errcheck // the callers check it
 	if len(results) == len(calls) {
