@@ -83,7 +83,7 @@ func TestOutcomes(t *testing.T) {
 		{name: "closed", err: op(driver.ErrClosed), want: telemetry.Error, rest: telemetry.Error, errorType: "closed"},
 		{name: "unsupported", err: op(errors.ErrUnsupported), want: telemetry.Error, rest: telemetry.Error, errorType: "unsupported"},
 		{name: "no return", err: telemetry.ErrNoReturn, want: telemetry.Error, rest: telemetry.Error, errorType: "panic"},
-		{name: "of another package", err: op(fmt.Errorf("x: %w", foreign{})), want: telemetry.Error, rest: telemetry.Error, errorType: "observe_test.foreign"},
+		{name: "of another package", err: op(fmt.Errorf("x: %w", foreign{})), want: telemetry.Error, rest: telemetry.Error, errorType: "telemetry_test.foreign"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
