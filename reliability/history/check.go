@@ -78,7 +78,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	model := r.model()
 	all := leases(events, r)
-	broken := cmp.Or(brokenWord(events), outOfOrder(events, all, r), revived(events))
+	broken := cmp.Or(brokenPromise(events), outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	for _, o := range strict {
 		if !o.Input.(*op).ends {

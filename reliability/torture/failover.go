@@ -22,7 +22,7 @@ const (
 
 // soleMaster returns the master of Sentinels, if all servers are there and the others are its
 // replicas.
-func (s *stage) soleMaster(ctx context.Context) ([]*redistest.Server, error) {
+func (s *deployment) soleMaster(ctx context.Context) ([]*redistest.Server, error) {
 	var master *redistest.Server
 	for _, srv := range s.servers {
 		reply, err := srv.Do(ctx, "ROLE")
@@ -47,14 +47,14 @@ func (s *stage) soleMaster(ctx context.Context) ([]*redistest.Server, error) {
 }
 
 // look is masters, which a server that is frozen does not hold up.
-func (s *stage) look(ctx context.Context) ([]*redistest.Server, error) {
+func (s *deployment) look(ctx context.Context) ([]*redistest.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	return s.masters(ctx)
 }
 
 // settle waits for the end of all failovers.
-func (s *stage) settle(ctx context.Context) ([]*redistest.Server, error) {
+func (s *deployment) settle(ctx context.Context) ([]*redistest.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	for {
@@ -81,7 +81,7 @@ func (r *round) watchMasters(ctx context.Context, masters []*redistest.Server) {
 	lose := func() { r.rec.Lose("", from-int64(unreplicated), r.rec.Now()) }
 	for ctx.Err() == nil {
 		at := r.rec.Now()
-		now, err := r.stage.look(ctx)
+		now, err := r.deployment.look(ctx)
 		if from < 0 && (err != nil || !slices.Equal(now, masters)) {
 			from = last
 		}

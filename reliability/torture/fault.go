@@ -19,7 +19,7 @@ type fault struct {
 	// loses says that a server may lose state by it.
 	loses bool
 	// at reports whether the topology can have it.
-	at func(*stage) bool
+	at func(*deployment) bool
 	do func(context.Context, *disturber) error
 }
 
@@ -57,17 +57,17 @@ func (d *disturber) wait(ctx context.Context) { pause(ctx, d.lasting()) }
 
 // server picks a server that keeps locks.
 func (d *disturber) server(ctx context.Context) (*redistest.Server, error) {
-	all, err := d.stage.keepers(ctx)
+	all, err := d.deployment.keepers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return all[d.random.IntN(len(all))], nil
 }
 
-func anywhere(*stage) bool     { return true }
-func proxied(s *stage) bool    { return len(s.proxies) > 0 }
-func fixed(s *stage) bool      { return s.masters == nil }
-func sentinel(s *stage) bool   { return s.sentinel != nil }
-func clustered(s *stage) bool  { return s.cluster != nil }
-func replicated(s *stage) bool { return s.cluster != nil && s.masters != nil }
-func standalone(s *stage) bool { return s.cluster == nil && s.sentinel == nil }
+func anywhere(*deployment) bool     { return true }
+func proxied(s *deployment) bool    { return len(s.proxies) > 0 }
+func fixed(s *deployment) bool      { return s.masters == nil }
+func sentinel(s *deployment) bool   { return s.sentinel != nil }
+func clustered(s *deployment) bool  { return s.cluster != nil }
+func replicated(s *deployment) bool { return s.cluster != nil && s.masters != nil }
+func standalone(s *deployment) bool { return s.cluster == nil && s.sentinel == nil }

@@ -57,7 +57,7 @@ var networkFaults = []fault{
 // onProxy lets a fault happen at one proxy.
 func onProxy(do func(context.Context, *disturber, *faultproxy.Proxy) error) func(context.Context, *disturber) error {
 	return func(ctx context.Context, d *disturber) error {
-		return do(ctx, d, d.stage.proxies[d.random.IntN(len(d.stage.proxies))])
+		return do(ctx, d, d.deployment.proxies[d.random.IntN(len(d.deployment.proxies))])
 	}
 }
 

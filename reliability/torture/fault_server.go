@@ -36,25 +36,25 @@ var serverFaults = []fault{
 		return err
 	})},
 	{kind: "failover on demand", loses: true, at: sentinel, do: func(ctx context.Context, d *disturber) error {
-		_, err := d.stage.sentinel.Failover(context.WithoutCancel(ctx))
+		_, err := d.deployment.sentinel.Failover(context.WithoutCancel(ctx))
 		return err
 	}},
 	{kind: "failover after a kill", loses: true, at: sentinel, do: func(ctx context.Context, d *disturber) error {
 		behind := context.WithoutCancel(ctx)
-		old, err := d.stage.sentinel.KillMaster(behind)
+		old, err := d.deployment.sentinel.KillMaster(behind)
 		if err != nil {
 			return err
 		}
-		if _, err := d.stage.sentinel.WaitMaster(behind, old); err != nil {
+		if _, err := d.deployment.sentinel.WaitMaster(behind, old); err != nil {
 			return err
 		}
 		return old.Restart(behind)
 	}},
 	{kind: "cluster failover on demand", loses: true, at: replicated, do: onPair(func(ctx context.Context, d *disturber, _, replica *redistest.Server) error {
-		return d.stage.cluster.Failover(ctx, replica)
+		return d.deployment.cluster.Failover(ctx, replica)
 	})},
 	{kind: "cluster failover after a kill", loses: true, at: replicated, do: onPair(func(ctx context.Context, d *disturber, master, replica *redistest.Server) error {
-		c := d.stage.cluster
+		c := d.deployment.cluster
 		if err := master.Kill(); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func onServer(do func(context.Context, *disturber, *redistest.Server) error) fun
 func onPair(do func(ctx context.Context, d *disturber, master, replica *redistest.Server) error) func(context.Context, *disturber) error {
 	return onServer(func(ctx context.Context, d *disturber, master *redistest.Server) error {
 		behind := context.WithoutCancel(ctx)
-		replica, err := d.stage.cluster.Replica(behind, master)
+		replica, err := d.deployment.cluster.Replica(behind, master)
 		if err != nil {
 			return err
 		}
@@ -143,8 +143,8 @@ func (d *disturber) restart(ctx context.Context, s *redistest.Server, start func
 	if err := start(behind); err != nil {
 		return err
 	}
-	if d.stage.cluster != nil {
-		return d.stage.cluster.WaitReady(behind)
+	if d.deployment.cluster != nil {
+		return d.deployment.cluster.WaitReady(behind)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (d *disturber) losing(from time.Time) { d.rec.Lose("", d.rec.At(from), d.re
 func moveSlot(ctx context.Context, d *disturber) error {
 	behind := context.WithoutCancel(ctx)
 	name := d.nameInUse()
-	c := d.stage.cluster
+	c := d.deployment.cluster
 	slot := redistest.Slot(name)
 	to := c.Nodes()[d.random.IntN(clusterOf)]
 	for to == c.NodeForSlot(slot) {

@@ -64,13 +64,13 @@ func program(ctx context.Context, args []string, out io.Writer) int {
 	r.seed = *seed
 	err := r.play(ctx, time.Duration(*seconds)*time.Second)
 	if err == nil {
-		err = r.judge.proof()
+		err = r.checker.proof()
 	}
 	if err != nil {
 		fmt.Fprintln(out, "torture:", err)
 	}
 	switch {
-	case r.judge != nil && r.judge.violations > 0:
+	case r.checker != nil && r.checker.violations > 0:
 		return statusBroken
 	case err != nil:
 		return statusFailed

@@ -26,13 +26,13 @@ const (
 
 var errNothing = errors.New("no command came that could be disturbed")
 
-// round is clients of several processes at one stage, and what disturbs them.
+// round is clients of several processes at one deployment, and what disturbs them.
 type round struct {
 	*run
 	number int
-	turn   int // how often the stage was there before
+	turn   int // how often the deployment was there before
 	name   string
-	stage  *stage
+	deployment  *deployment
 	groups []group
 	task   task
 	random *rand.Rand
@@ -54,7 +54,7 @@ type round struct {
 // plan fixes what a round will be like, which has so much time.
 func (r *round) plan(left time.Duration) {
 	r.length = min(roundTime, left)
-	r.lossy = r.stage.masters != nil || r.random.IntN(4) == 0
+	r.lossy = r.deployment.masters != nil || r.random.IntN(4) == 0
 	switch {
 	case (r.turn%4 == 1 || r.everyRound) && r.planTrouble(left):
 	case r.turn%2 == 0:
@@ -62,7 +62,7 @@ func (r *round) plan(left time.Duration) {
 	default:
 		r.planOne()
 	}
-	kinds := r.suiting(r.stage)
+	kinds := r.suiting(r.deployment)
 	for _, kind := range kinds {
 		for n := range groupsEach {
 			r.groups = append(r.groups, r.group(kind, strconv.Itoa(n), contender, clientsEach))
@@ -103,23 +103,23 @@ func (r *round) group(kind, id string, as role, n int) group {
 	if st.model == history.ReadWrite {
 		rules.Intent = rest + rest
 	}
-	name := fmt.Sprintf("%s-%s-%d-%s", kind, strings.ReplaceAll(r.stage.topology, " ", "-"), r.number, id)
+	name := fmt.Sprintf("%s-%s-%d-%s", kind, strings.ReplaceAll(r.deployment.topology, " ", "-"), r.number, id)
 	return group{Name: name, Strategy: kind, Rules: rules, Role: as, Clients: n}
 }
 
-// possible are the faults that the stage can have. Each lane keeps at least those that lose
+// possible are the faults that the deployment can have. Each lane keeps at least those that lose
 // nothing.
 func (r *round) possible(all []fault) []fault {
 	var some []fault
 	for _, f := range all {
-		if f.at(r.stage) && (r.lossy || !f.loses) {
+		if f.at(r.deployment) && (r.lossy || !f.loses) {
 			some = append(some, f)
 		}
 	}
 	return some
 }
 
-// play runs the round until its end, and gives its histories to the judge.
+// play runs the round until its end, and gives its histories to the checker.
 func (r *round) play(ctx context.Context, left time.Duration) error {
 	r.rec = history.NewRecorder(r.epoch, nil)
 	r.plan(left)
@@ -129,12 +129,12 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 	}
 	start := r.rec.Now() + int64(beginIn)
 	r.task = task{
-		Kind: r.stage.kind, Master: r.stage.master,
+		Kind: r.deployment.kind, Master: r.deployment.master,
 		Start: start, End: start + int64(r.length), Part: partTime, Store: r.store.addr(),
 	}
 	if r.trouble != nil {
-		r.stage.latency(r.distance())
-		defer r.stage.latency(0)
+		r.deployment.latency(r.distance())
+		defer r.deployment.latency(0)
 	}
 	for i := range processes {
 		p, err := r.start(i)
@@ -149,36 +149,36 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 		err = r.trouble.make(ctx, r)
 	}
 	err = errors.Join(err, r.disturb(ctx))
-	for _, p := range r.stage.proxies {
+	for _, p := range r.deployment.proxies {
 		p.Forget()
 	}
 	events, ended := r.gather()
 	watched()
-	r.judge.workers(r, ended)
+	r.checker.workers(r, ended)
 	if err != nil || ended != nil {
-		return err // what is known of the round is not enough to judge it by
+		return err // what is known of the round is not enough to check it by
 	}
 	events = append(events, r.rec.Events()...)
-	complaint, err := r.stage.census(ctx)
+	complaint, err := r.deployment.census(ctx)
 	if err != nil {
 		return err
 	}
-	r.judge.census(r, complaint)
+	r.checker.census(r, complaint)
 	if r.trouble != nil {
 		bystanders, others := r.besideBystanders(events)
-		r.judge.bystanders(r, bystanders)
+		r.checker.bystanders(r, bystanders)
 		events = others
 	}
-	r.judge.take(r, events)
+	r.checker.take(r, events)
 	return nil
 }
 
 // watch looks for failovers where there may be some, until the function that it returns is called.
 func (r *round) watch(ctx context.Context) (stop func(), err error) {
-	if r.stage.masters == nil {
+	if r.deployment.masters == nil {
 		return func() {}, nil
 	}
-	masters, err := r.stage.settle(ctx)
+	masters, err := r.deployment.settle(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (r *round) watch(ctx context.Context) (stop func(), err error) {
 // start starts the process with index i.
 func (r *round) start(i int) (*process, error) {
 	t := r.task
-	t.Seed, t.Targets, t.First, t.Groups = r.random.Uint64(), r.stage.targets(i), r.first, r.groups
+	t.Seed, t.Targets, t.First, t.Groups = r.random.Uint64(), r.deployment.targets(i), r.first, r.groups
 	if r.trouble != nil && i == besides {
 		t.Groups = r.beside
 	}
@@ -256,10 +256,10 @@ func (d *disturber) lane(ctx context.Context, l lane) error {
 		switch err := f.do(ctx, d); {
 		case errors.Is(err, errNothing):
 		case err != nil:
-			return fmt.Errorf("fault %q at %s: %w", f.kind, d.stage.topology, err)
+			return fmt.Errorf("fault %q at %s: %w", f.kind, d.deployment.topology, err)
 		default:
 			d.rec.Note(f.kind, from, d.rec.Now())
-			d.judge.fault(f.kind)
+			d.checker.fault(f.kind)
 		}
 	}
 	return nil

@@ -22,10 +22,10 @@ type run struct {
 	dir   string // for the histories of violations; empty: one among temporary files
 	epoch time.Time
 	store *storeServer
-	judge *judge
+	checker *checker
 	// strands are topologies that take turns; the strands run at once.
 	strands [][]string
-	// kinds are the strategies that are tried; empty: all that suit a stage.
+	// kinds are the strategies that are tried; empty: all that suit a deployment.
 	kinds []string
 	// troubles are those that a round may have bystanders of, and everyRound that each has.
 	troubles   []trouble
@@ -82,8 +82,8 @@ func (r *run) always(kind string) error {
 	return nil
 }
 
-// suiting are the strategies to try at a stage.
-func (r *run) suiting(s *stage) []string {
+// suiting are the strategies to try at a deployment.
+func (r *run) suiting(s *deployment) []string {
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(strategies)) {
 		st := strategies[kind]
@@ -107,7 +107,7 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	if r.dir == "" {
 		r.dir = filepath.Join(os.TempDir(), fmt.Sprintf("torture-%d", r.seed))
 	}
-	r.judge = newJudge(r.out, r.dir)
+	r.checker = newChecker(r.out, r.dir)
 	tmp, err := os.MkdirTemp("", "torture-store-")
 	if err != nil {
 		return err
@@ -138,26 +138,26 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 		for {
 			select {
 			case <-tick.C:
-				r.judge.progress(time.Since(start))
+				r.checker.progress(time.Since(start))
 			case <-over:
 				return
 			}
 		}
 	})
 	strands.Wait()
-	r.judge.pending.Wait()
+	r.checker.pending.Wait()
 	close(over)
 	progress.Wait()
-	r.judge.sum(r.seed)
+	r.checker.sum(r.seed)
 	return errors.Join(errs...)
 }
 
 // strand plays rounds at some topologies by turns.
 func (r *run) strand(ctx context.Context, i int, topologies []string, end time.Time) (err error) {
-	stages := map[string]*stage{}
+	stages := map[string]*deployment{}
 	defer func() {
 		for _, s := range stages {
-			err = errors.Join(err, r.judge.logs(s), s.close())
+			err = errors.Join(err, r.checker.logs(s), s.close())
 		}
 	}()
 	random := r.random(i)
@@ -182,7 +182,7 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 		}
 		round := r.round(i, n, len(topologies), stages[topology], random)
 		err := round.play(ctx, left)
-		if r.untilViolation && r.judge.broken() {
+		if r.untilViolation && r.checker.broken() {
 			return err
 		}
 		if err == nil || ctx.Err() != nil {
@@ -191,7 +191,7 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 		}
 		// The servers cannot be trusted any more, so others take their place.
 		err = fmt.Errorf("round %d at %s (%s): %w", round.number, topology, round.name, err)
-		r.judge.fail(err)
+		r.checker.fail(err)
 		if failed++; failed > mostFailed {
 			return err
 		}
@@ -207,9 +207,9 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 func (r *run) random(strand int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(strand))) }
 
 // round is the nth round of a strand that goes around some topologies.
-func (r *run) round(strand, n, topologies int, s *stage, random *rand.Rand) *round {
+func (r *run) round(strand, n, topologies int, s *deployment, random *rand.Rand) *round {
 	return &round{
-		run: r, number: strand + len(r.strands)*n, turn: n / topologies, stage: s,
+		run: r, number: strand + len(r.strands)*n, turn: n / topologies, deployment: s,
 		random: rand.New(rand.NewPCG(random.Uint64(), uint64(n))),
 	}
 }

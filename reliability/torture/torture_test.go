@@ -142,7 +142,7 @@ func TestSeed(t *testing.T) {
 		r := &run{seed: seed, troubles: troubles}
 		random := r.random(0)
 		for n := range 20 {
-			round := r.round(0, n, 2, &stage{topology: "one server"}, random)
+			round := r.round(0, n, 2, &deployment{topology: "one server"}, random)
 			round.plan(time.Hour)
 			names = append(names, round.name, strconv.FormatBool(round.lossy))
 		}

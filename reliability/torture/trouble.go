@@ -56,12 +56,12 @@ const (
 // length is how long such a round takes.
 func (t *trouble) length() time.Duration { return calmTime + troubleTime + t.recovery + afterTime }
 
-// planTrouble makes this a round with one trouble if the stage and the time allow for that.
+// planTrouble makes this a round with one trouble if the deployment and the time allow for that.
 func (r *round) planTrouble(left time.Duration) bool {
 	t := r.troubles[r.random.IntN(len(r.troubles))]
-	kinds := r.suiting(r.stage)
+	kinds := r.suiting(r.deployment)
 	i := slices.IndexFunc(kinds, func(kind string) bool { return kind == "single" || kind == "redlock-single" })
-	if left < t.length() || !proxied(r.stage) || !t.at(r.stage) || i < 0 {
+	if left < t.length() || !proxied(r.deployment) || !t.at(r.deployment) || i < 0 {
 		return false
 	}
 	r.trouble, r.name, r.length = &t, "beside "+t.kind, t.length()
@@ -90,20 +90,20 @@ func (t *trouble) make(ctx context.Context, r *round) error {
 	err := t.do(ctx, d)
 	t.to = r.rec.Now()
 	d.rec.Note(t.kind, t.from, t.to)
-	d.judge.fault(r.name)
+	d.checker.fault(r.name)
 	return err
 }
 
 // distance is the round trip to each server.
 func (r *round) distance() time.Duration {
-	if len(r.stage.targets(besides)) > 1 {
+	if len(r.deployment.targets(besides)) > 1 {
 		return quorumDistance
 	}
 	return distance
 }
 
 // spared reports whether the server of a name was not frozen.
-func (t *trouble) spared(s *stage, name string) bool {
+func (t *trouble) spared(s *deployment, name string) bool {
 	return t.frozen == nil || len(s.targets(0)) > 1 || s.cluster != nil && s.cluster.NodeForKey(name) != t.frozen
 }
 
@@ -112,8 +112,8 @@ func (r *round) containment() containment {
 	t := r.trouble
 	return containment{
 		start: r.task.Start, from: t.from, to: t.to, end: r.task.End, recovery: t.recovery,
-		distance: r.distance(), servers: len(slices.Concat(r.stage.targets(besides)...)),
-		spared: func(name string) bool { return t.spared(r.stage, name) },
+		distance: r.distance(), servers: len(slices.Concat(r.deployment.targets(besides)...)),
+		spared: func(name string) bool { return t.spared(r.deployment, name) },
 		role: func(name string) role {
 			of, _, _ := strings.Cut(name, ".")
 			return r.beside[slices.IndexFunc(r.beside, func(g group) bool { return g.Name == of })].Role
@@ -158,13 +158,13 @@ const (
 	keptDuring = 0.5
 	keptAfter  = 0.6
 	// How much longer than the distance pings take, in any second, on a machine that is too busy to
-	// judge rates, or anything.
+	// checker rates, or anything.
 	lagOfRates = 20 * time.Millisecond
 	lagOfAll   = 200 * time.Millisecond
 )
 
-// judge says what bystanders suffered. busy: the machine was too busy to judge rates.
-func (c containment) judge(events []history.Event) (complaints []string, busy bool) {
+// checker says what bystanders suffered. busy: the machine was too busy to checker rates.
+func (c containment) check(events []history.Event) (complaints []string, busy bool) {
 	switch lag := c.lag(events); {
 	case lag > lagOfAll:
 		return nil, true

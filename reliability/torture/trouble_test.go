@@ -98,7 +98,7 @@ func TestContainment(t *testing.T) {
 				want := slices.DeleteFunc(slices.Clone(tc.want), func(w string) bool {
 					return machine.blind || machine.busy && !strings.HasPrefix(w, "acquire of") && !strings.HasPrefix(w, "release of")
 				})
-				got, busy := c.judge(slices.Concat(tc.events, machine.pings))
+				got, busy := c.check(slices.Concat(tc.events, machine.pings))
 				ok := len(got) == len(want) && busy == machine.busy
 				for i, w := range want {
 					ok = ok && strings.Contains(got[i], w)

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// stage is the servers of one topology, with the proxies before them.
-type stage struct {
+// deployment is the servers of one topology, with the proxies before them.
+type deployment struct {
 	topology string
 	servers  []*redistest.Server // that keep locks, with their replicas
 	proxies  []*faultproxy.Proxy
@@ -31,7 +31,7 @@ type stage struct {
 }
 
 // starters start what a round takes place on.
-var starters = map[string]func(context.Context) (*stage, error){
+var starters = map[string]func(context.Context) (*deployment, error){
 	"one server":         oneServer,
 	"five masters":       fiveMasters,
 	"cluster":            threeNodes,
@@ -48,22 +48,22 @@ const (
 	mastersOf = 5
 )
 
-func oneServer(ctx context.Context) (*stage, error) {
+func oneServer(ctx context.Context) (*deployment, error) {
 	s, err := redistest.Launch(ctx, durable)
 	if err != nil {
 		return nil, err
 	}
 	// A proxy for each process: their networks fail apart.
-	st := &stage{servers: []*redistest.Server{s}, kind: conformance.Single}
+	st := &deployment{servers: []*redistest.Server{s}, kind: conformance.Single}
 	return st.behind([]string{s.Addr(), s.Addr(), s.Addr()}, s.Close)
 }
 
-func fiveMasters(ctx context.Context) (*stage, error) {
+func fiveMasters(ctx context.Context) (*deployment, error) {
 	all, err := redistest.LaunchN(ctx, mastersOf, durable)
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{servers: all, kind: conformance.Single}
+	st := &deployment{servers: all, kind: conformance.Single}
 	var addrs []string
 	for _, s := range all {
 		addrs = append(addrs, s.Addr())
@@ -78,7 +78,7 @@ func fiveMasters(ctx context.Context) (*stage, error) {
 }
 
 // behind puts proxies before addrs.
-func (s *stage) behind(addrs []string, end func() error) (*stage, error) {
+func (s *deployment) behind(addrs []string, end func() error) (*deployment, error) {
 	s.close = func() error {
 		for _, p := range s.proxies {
 			p.Close()
@@ -95,8 +95,8 @@ func (s *stage) behind(addrs []string, end func() error) (*stage, error) {
 	return s, nil
 }
 
-func threeNodes(ctx context.Context) (*stage, error) {
-	st := &stage{kind: conformance.Cluster}
+func threeNodes(ctx context.Context) (*deployment, error) {
+	st := &deployment{kind: conformance.Cluster}
 	var mu sync.Mutex
 	opts := durable
 	opts.Announce = func(addr string) (int, error) {
@@ -126,14 +126,14 @@ func threeNodes(ctx context.Context) (*stage, error) {
 
 // threePairs is a cluster whose masters have a replica each. It has no proxies: a replica finds its
 // master by the address that clients are told.
-func threePairs(ctx context.Context) (*stage, error) {
+func threePairs(ctx context.Context) (*deployment, error) {
 	opts := durable
 	opts.Args = append(slices.Clone(opts.Args), "--cluster-node-timeout", strconv.FormatInt(downAfter.Milliseconds(), 10))
 	c, err := redistest.LaunchCluster(ctx, clusterOf, opts)
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{servers: c.Nodes(), cluster: c, kind: conformance.Cluster, close: c.Close, masters: c.Masters}
+	st := &deployment{servers: c.Nodes(), cluster: c, kind: conformance.Cluster, close: c.Close, masters: c.Masters}
 	for _, master := range c.Nodes() {
 		replica, err := c.AddReplica(ctx, master)
 		if err != nil {
@@ -145,18 +145,18 @@ func threePairs(ctx context.Context) (*stage, error) {
 }
 
 // threeSentinels has no proxies: Sentinels tell clients the servers' own addresses.
-func threeSentinels(ctx context.Context) (*stage, error) {
+func threeSentinels(ctx context.Context) (*deployment, error) {
 	s, err := redistest.LaunchSentinel(ctx, durable)
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}
+	st := &deployment{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}
 	st.masters = st.soleMaster
 	return st, nil
 }
 
 // targets are what the clients of process i dial.
-func (s *stage) targets(i int) [][]string {
+func (s *deployment) targets(i int) [][]string {
 	switch {
 	case s.cluster != nil:
 		return [][]string{s.cluster.Addrs()}
@@ -173,14 +173,14 @@ func (s *stage) targets(i int) [][]string {
 }
 
 // latency makes the round trips to all servers longer.
-func (s *stage) latency(d time.Duration) {
+func (s *deployment) latency(d time.Duration) {
 	for _, p := range s.proxies {
 		p.Latency(d)
 	}
 }
 
 // log is what the servers have logged.
-func (s *stage) log() string {
+func (s *deployment) log() string {
 	var b strings.Builder
 	all := s.servers
 	if s.sentinel != nil {
@@ -193,7 +193,7 @@ func (s *stage) log() string {
 }
 
 // keepers are the servers that keep the locks now.
-func (s *stage) keepers(ctx context.Context) ([]*redistest.Server, error) {
+func (s *deployment) keepers(ctx context.Context) ([]*redistest.Server, error) {
 	switch {
 	case s.masters == nil:
 		return s.servers, nil
@@ -215,7 +215,7 @@ const censusLimit = 20 * time.Second
 
 // census waits until no key is left but fencing counters, which must have a TTL, and returns the
 // keys that stay, as a complaint. Then it empties the servers.
-func (s *stage) census(ctx context.Context) (complaint string, err error) {
+func (s *deployment) census(ctx context.Context) (complaint string, err error) {
 	if s.masters != nil {
 		if _, err := s.settle(ctx); err != nil {
 			return "", err

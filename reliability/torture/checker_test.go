@@ -26,10 +26,10 @@ func TestProof(t *testing.T) {
 		{"never refused", 1, slices.Repeat([]history.Result{{Verdict: history.Kept, Holds: 3}}, enough), "0 refusals"},
 		{"out of time", 1, []history.Result{good, {Verdict: history.Unknown}}, "1 histories ran out of time"},
 	} {
-		j := newJudge(io.Discard, t.TempDir())
+		j := newChecker(io.Discard, t.TempDir())
 		j.rounds = c.rounds
 		for _, res := range c.res {
-			j.add(&round{stage: &stage{}}, "single", res)
+			j.add(&round{deployment: &deployment{}}, "single", res)
 		}
 		err := j.proof()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -8,15 +8,15 @@ import (
 // drift is what a Deadline allows for clocks that drift.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// brokenWord looks for an answer that no order of the calls can explain, nor the loss of a server's
+// brokenPromise looks for an answer that no order of the calls can explain, nor the loss of a server's
 // state: "" if there is none.
-func brokenWord(events []Event) string {
+func brokenPromise(events []Event) string {
 	for _, e := range events {
 		if e.Outcome != OK {
 			continue
 		}
-		if word := e.broken(); word != "" {
-			return fmt.Sprintf("%s of %s: %s", e.Kind, e.ID, word)
+		if text := e.broken(); text != "" {
+			return fmt.Sprintf("%s of %s: %s", e.Kind, e.ID, text)
 		}
 	}
 	return ""

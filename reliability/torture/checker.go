@@ -18,8 +18,8 @@ import (
 // checkLimit bounds the check of one name's history.
 const checkLimit = 30 * time.Second
 
-// judge checks histories beside the rounds, and counts.
-type judge struct {
+// checker checks histories beside the rounds, and counts.
+type checker struct {
 	out     io.Writer // for people
 	dir     string    // for histories
 	pending sync.WaitGroup
@@ -50,18 +50,18 @@ const enough = 24
 // tried is what came of a kind of lock.
 type tried struct{ histories, holds, refusals int }
 
-func newJudge(out io.Writer, dir string) *judge {
-	return &judge{out: out, dir: dir, slots: make(chan struct{}, 2), faults: map[string]int{}, tried: map[string]*tried{}}
+func newChecker(out io.Writer, dir string) *checker {
+	return &checker{out: out, dir: dir, slots: make(chan struct{}, 2), faults: map[string]int{}, tried: map[string]*tried{}}
 }
 
-func (j *judge) fault(kind string) {
+func (j *checker) fault(kind string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.faults[kind]++
 }
 
 // take checks the histories of a round.
-func (j *judge) take(r *round, events []history.Event) {
+func (j *checker) take(r *round, events []history.Event) {
 	j.mu.Lock()
 	j.rounds++
 	j.mu.Unlock()
@@ -77,7 +77,7 @@ func (j *judge) take(r *round, events []history.Event) {
 	}
 }
 
-func (j *judge) add(r *round, strategy string, res history.Result) {
+func (j *checker) add(r *round, strategy string, res history.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.operations += res.Operations
@@ -104,7 +104,7 @@ func (j *judge) add(r *round, strategy string, res history.Result) {
 	case history.Violation:
 		j.violations++
 	}
-	fmt.Fprintf(j.out, "%s: %s (round %d at %s, %s): %s\n", strings.ToUpper(string(res.Verdict)), res.Name, r.number, r.stage.topology, r.name, res.Reason)
+	fmt.Fprintf(j.out, "%s: %s (round %d at %s, %s): %s\n", strings.ToUpper(string(res.Verdict)), res.Name, r.number, r.deployment.topology, r.name, res.Reason)
 	paths, err := res.Save(j.dir)
 	for _, p := range paths {
 		fmt.Fprintln(j.out, "  written:", p)
@@ -115,16 +115,16 @@ func (j *judge) add(r *round, strategy string, res history.Result) {
 }
 
 // census counts a complaint about keys that stayed as a violation.
-func (j *judge) census(r *round, complaint string) {
+func (j *checker) census(r *round, complaint string) {
 	if complaint != "" {
 		j.complain(r, fmt.Sprintf("census-%d.txt", r.number), complaint)
 	}
 }
 
 // bystanders counts what those suffered who had nothing to do with a trouble as a violation.
-func (j *judge) bystanders(r *round, events []history.Event) {
+func (j *checker) bystanders(r *round, events []history.Event) {
 	events = history.Settle(events, r.rec.Now())
-	complaints, busy := r.containment().judge(events)
+	complaints, busy := r.containment().check(events)
 	j.mu.Lock()
 	j.beside++
 	if busy {
@@ -143,19 +143,19 @@ func (j *judge) bystanders(r *round, events []history.Event) {
 }
 
 // workers counts a worker that hung, or broke down, as a violation.
-func (j *judge) workers(r *round, err error) {
+func (j *checker) workers(r *round, err error) {
 	if err != nil {
 		j.complain(r, fmt.Sprintf("worker-%d.txt", r.number), err.Error())
 	}
 }
 
 // complain counts a violation that no history shows.
-func (j *judge) complain(r *round, file, complaint string) {
+func (j *checker) complain(r *round, file, complaint string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.violations++
 	first, _, _ := strings.Cut(complaint, "\n")
-	fmt.Fprintf(j.out, "VIOLATION: round %d at %s (%s): %s\n", r.number, r.stage.topology, r.name, first)
+	fmt.Fprintf(j.out, "VIOLATION: round %d at %s (%s): %s\n", r.number, r.deployment.topology, r.name, first)
 	path := filepath.Join(j.dir, file)
 	err := os.MkdirAll(j.dir, 0o750)
 	if err == nil {
@@ -169,7 +169,7 @@ func (j *judge) complain(r *round, file, complaint string) {
 }
 
 // fail counts a round in which a fault could not be made or undone.
-func (j *judge) fail(err error) {
+func (j *checker) fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.failed++
@@ -177,7 +177,7 @@ func (j *judge) fail(err error) {
 }
 
 // broken reports whether a round so far had a violation, after its histories are checked.
-func (j *judge) broken() bool {
+func (j *checker) broken() bool {
 	j.pending.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -185,7 +185,7 @@ func (j *judge) broken() bool {
 }
 
 // logs keeps the logs of servers where there was a violation.
-func (j *judge) logs(s *stage) error {
+func (j *checker) logs(s *deployment) error {
 	j.pending.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -197,7 +197,7 @@ func (j *judge) logs(s *stage) error {
 	return os.WriteFile(path, []byte(s.log()), 0o600)
 }
 
-func (j *judge) progress(since time.Duration) {
+func (j *checker) progress(since time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	fmt.Fprintf(j.out, "%5s  rounds=%d histories=%d operations=%d faults=%d losses=%d violations=%d timeouts=%d\n",
@@ -205,7 +205,7 @@ func (j *judge) progress(since time.Duration) {
 }
 
 // all is how many faults there were. The mutex is held.
-func (j *judge) all() int {
+func (j *checker) all() int {
 	n := 0
 	for _, k := range j.faults {
 		n += k
@@ -214,7 +214,7 @@ func (j *judge) all() int {
 }
 
 // proof tells what keeps a run from proving anything.
-func (j *judge) proof() error {
+func (j *checker) proof() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var errs []error
@@ -233,7 +233,7 @@ func (j *judge) proof() error {
 }
 
 // sum says what came of all.
-func (j *judge) sum(seed uint64) {
+func (j *checker) sum(seed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	fmt.Fprintln(j.out, "faults by kind:")
