@@ -29,17 +29,17 @@ var errNothing = errors.New("no command came that could be disturbed")
 // round is clients of several processes at one deployment, and what disturbs them.
 type round struct {
 	*run
-	number int
-	turn   int // how often the deployment was there before
-	name   string
-	deployment  *deployment
-	groups []group
-	task   task
-	random *rand.Rand
-	chosen []lane
-	lossy  bool
-	length time.Duration
-	linger time.Duration // how long after a call what it left may be there
+	number     int
+	turn       int // how often the deployment was there before
+	name       string
+	deployment *deployment
+	groups     []group
+	task       task
+	random     *rand.Rand
+	chosen     []lane
+	lossy      bool
+	length     time.Duration
+	linger     time.Duration // how long after a call what it left may be there
 
 	trouble *trouble // nil: this is not a round with one
 	beside  []group  // in the process that it happens in

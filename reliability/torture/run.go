@@ -17,11 +17,11 @@ import (
 
 // run is one run of the program.
 type run struct {
-	out   io.Writer
-	seed  uint64
-	dir   string // for the histories of violations; empty: one among temporary files
-	epoch time.Time
-	store *storeServer
+	out     io.Writer
+	seed    uint64
+	dir     string // for the histories of violations; empty: one among temporary files
+	epoch   time.Time
+	store   *storeServer
 	checker *checker
 	// strands are topologies that take turns; the strands run at once.
 	strands [][]string

@@ -163,7 +163,7 @@ const (
 	lagOfAll   = 200 * time.Millisecond
 )
 
-// checker says what bystanders suffered. busy: the machine was too busy to checker rates.
+// check returns what bystanders suffered. busy: the machine was too busy to judge rates.
 func (c containment) check(events []history.Event) (complaints []string, busy bool) {
 	switch lag := c.lag(events); {
 	case lag > lagOfAll:
