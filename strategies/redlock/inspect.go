@@ -82,12 +82,12 @@ type nodeState struct {
 // inspect asks the node.
 func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
 	s.node = n
-	inspector, ok := n.inner.(locker.Inspector)
+	defer recovered(&s.err)
+	inspector, ok := locker.As[locker.Inspector](n.inner)
 	if !ok {
 		s.err = fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)
 		return s
 	}
-	defer recovered(&s.err)
 	s.state, s.err = inspector.Inspect(ctx, name)
 	return s
 }

@@ -149,3 +149,32 @@ func TestInspectIsCancelled(t *testing.T) {
 		}
 	})
 }
+
+// A node behind middleware is inspected, as locker.Inspect inspects it.
+func TestInspectNodesBehindMiddleware(t *testing.T) {
+	t.Parallel()
+	var nodes []locker.Locker
+	for range 3 {
+		nodes = append(nodes, wrappedNode{lockertest.New()})
+	}
+	l := locker.Must(redlock.New(nodes, redlock.Config{}))
+	if _, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := locker.Inspect(t.Context(), nodes[0], name)
+	match(t, err)
+	s, err := l.Inspect(t.Context(), name)
+	match(t, err)
+	if s.Owner != "me" {
+		t.Errorf("%+v, want the owner", s)
+	}
+}
+
+// wrappedNode is a node behind middleware: it has no Inspect of its own.
+type wrappedNode struct{ inner locker.Locker }
+
+func (w wrappedNode) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	return w.inner.Acquire(ctx, req)
+}
+
+func (w wrappedNode) Unwrap() locker.Locker { return w.inner }
