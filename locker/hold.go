@@ -117,6 +117,9 @@ func (h *middlewareHold) Batched() (lease.Batched, any) {
 // Renewed implements lease.Hold.
 func (h *middlewareHold) Renewed(r lease.Renewal) error {
 	l := h.lock()
+	if !l.valid() {
+		return opError("renew", l.Name(), ErrNotHeld)
+	}
 	ended, err := l.apply(lease.Op{Kind: lease.OpRenew, TTL: r.TTL}, r.Term, r.Err)
 	err = opError("renew", l.Name(), err)
 	l.renewed(r.TTL, err)
