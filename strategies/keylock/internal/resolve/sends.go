@@ -153,6 +153,9 @@ func (s *Sends) giveUp(patience context.Context, err error) error {
 func Ended(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		if errors.Is(cause, locker.ErrNotHeld) { // of the lock that ctx belongs to, not of this one
+			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
+		}
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
