@@ -27,6 +27,11 @@ var leaseCases = []testCase{
 		run: acquireAlwaysExpires,
 	},
 	{
+		name: "the loss of a lock is not that of another", contract: 9, on: everywhere,
+		why: "a nested lock is used under the context of the outer one, whose loss is the cause of its end",
+		run: lossIsOfOneLock,
+	},
+	{
 		name: "renew extends", contract: 9, on: everywhere,
 		why: "long work keeps its lock by it",
 		run: renewExtends,
@@ -228,6 +233,23 @@ func lossIsForGood(t *caseT) {
 	t.is(t.result(renewed, "Renew"), locker.ErrLost, "Renew whose answer came after the loss")
 	t.lost(late)
 	t.is(late.Release(t.ctx), locker.ErrLost, "Release")
+}
+
+func lossIsOfOneLock(t *caseT) {
+	l := t.direct()
+	outer := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	inner := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	ctx, cancel := outer.Context(t.ctx)
+	defer cancel()
+	outer.Hold().MarkLost(errors.New("found out otherwise"))
+	t.event(ctx.Done(), "the context of the outer lock ends")
+	if err := inner.Renew(ctx, 0); err == nil || errors.Is(err, locker.ErrNotHeld) {
+		t.Errorf("Renew under a context that has ended: %v", err)
+	}
+	t.ok(inner.Err(), "the inner lock")
+	t.ok(inner.Release(ctx), "Release under that context")
+	t.free(l, inner.Name())
+	t.is(outer.Release(t.ctx), locker.ErrLost, "Release of the outer lock")
 }
 
 func doneClosesFrozen(t *caseT) {

@@ -72,7 +72,7 @@ type Sourced interface {
 	Source() locktrace.Source
 }
 
-// Tokened is implemented by a Lease whose token changes while it is held: [Lock.Handle] asks for it
+// Tokened is implemented by a Lease whose token changes while it is held: Lock.Handle asks for it
 // in place of the Grant's. A quorum's token is made of those of its nodes, which come and go.
 type Tokened interface {
 	Lease

@@ -84,6 +84,9 @@ func check(ctx context.Context, req locker.Request) error {
 func ended(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		if errors.Is(cause, locker.ErrNotHeld) { // of the lock that ctx belongs to, not of this one
+			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
+		}
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err

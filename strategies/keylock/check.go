@@ -43,7 +43,7 @@ func (l *Locker) checkSupport(req locker.Request) error {
 	switch spec := l.spec; {
 	case req.Mode != locker.Exclusive && !spec.Shared:
 		return fmt.Errorf("%s has no %v mode, rwhash does: %w", spec.Name, req.Mode, errors.ErrUnsupported)
-	case req.Fenced && spec.RaiseFence == nil:
+	case (req.Fenced || req.Resume.Fence() != 0) && spec.RaiseFence == nil:
 		return fmt.Errorf("%s has no fencing tokens, single does: %w", spec.Name, errors.ErrUnsupported)
 	case req.Resume.IsZero():
 		return nil

@@ -21,7 +21,8 @@
 //     upgrade, and undoes an acquire that falls short.
 //  8. It passes fencing tokens on, and keeps their counter for a day after its last use.
 //  9. It decodes the replies. Foreign data at a key is an error that says what is there; a reply
-//     that no script of the strategy gives is an error too, and counts as an unknown outcome.
+//     that no script of the strategy gives is an error that matches driver.ErrPermanent, and what an
+//     acquire or a release with such a reply may have left is cleaned up.
 //  10. It reports each attempt to the Trace in the context.
 //
 // What the scripts must do is said in [Spec]; docs/writing-a-strategy.md walks through an example.

@@ -142,6 +142,9 @@ var errStalled = errors.New("not asked: too many calls are without an answer")
 func ended(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		if errors.Is(cause, locker.ErrNotHeld) { // of the lock that ctx belongs to, not of this one
+			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
+		}
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err

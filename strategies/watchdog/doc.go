@@ -13,7 +13,7 @@
 //     the Deadline loses nothing. One that lasts ends the lock at its Deadline, with ErrLost, which
 //     wraps the error of the last renewal.
 //   - A renewal that finds the hold gone ends the lock at once, with ErrLost.
-//   - A callback that blocks, of a Trace or of AfterDone, delays no renewal: see [locktrace.Trace].
+//   - A callback that blocks, of a Trace or of AfterDone, delays no renewal: see locktrace.Trace.
 //   - After Release is called, no renewal begins. Release does not wait for one in flight, whose
 //     answer changes nothing.
 //   - One timer serves all locks of a Middleware. There is no goroutine while no renewal is due.
