@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 var leaseCases = []testCase{
@@ -30,6 +31,11 @@ var leaseCases = []testCase{
 		name: "the loss of a lock is not that of another", contract: 9, on: everywhere,
 		why: "a nested lock is used under the context of the outer one, whose loss is the cause of its end",
 		run: lossIsOfOneLock,
+	},
+	{
+		name: "the error of another acquire is no outcome of this one", contract: 4, on: proxied,
+		why: "of tasks that run together the first that fails ends the context of all, with its error as the cause",
+		run: causeIsNoOutcome,
 	},
 	{
 		name: "renew extends", contract: 9, on: everywhere,
@@ -250,6 +256,18 @@ func lossIsOfOneLock(t *caseT) {
 	t.ok(inner.Release(ctx), "Release under that context")
 	t.free(l, inner.Name())
 	t.is(outer.Release(t.ctx), locker.ErrLost, "Release of the outer lock")
+}
+
+func causeIsNoOutcome(t *caseT) {
+	p, l := t.behind()
+	held := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	refused := t.contended(l, locker.Request{Name: held.Name()})
+	for _, acquires := range []locker.Locker{l, t.waiting(l, retry.Config{Policy: never})} {
+		name, acquire, _ := t.abandonBecause(refused, p, acquires, false)
+		acquire.Release()
+		t.eventually("the key of the abandoned acquire is removed", func() bool { return !t.exists(name) })
+	}
+	t.ok(held.Release(t.ctx), "Release")
 }
 
 func doneClosesFrozen(t *caseT) {

@@ -63,18 +63,26 @@ var openOutcomeCases = []testCase{
 // before the cancel, and another one is made.
 func (t *caseT) abandon(p *faultproxy.Proxy, l locker.Locker, fenced bool) (name string, acquire, cleanUp *faultproxy.Trap) {
 	t.Helper()
+	return t.abandonBecause(context.Canceled, p, l, fenced)
+}
+
+// abandonBecause is abandon with a cause of the cancellation.
+func (t *caseT) abandonBecause(
+	cause error, p *faultproxy.Proxy, l locker.Locker, fenced bool,
+) (name string, acquire, cleanUp *faultproxy.Trap) {
+	t.Helper()
 	t.eventually("an acquire is cancelled before it is sent again", func() bool {
 		name = t.key()
 		acquire = p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
 		cleanUp = p.Add(faultproxy.Rule{Match: faultproxy.Contains(name)})
-		ctx, cancel := context.WithCancel(t.ctx)
+		ctx, cancel := context.WithCancelCause(t.ctx)
 		var lock *locker.Lock
 		result := background(func() (err error) {
 			lock, err = l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			return err
 		})
 		t.event(acquire.Hit(), "the acquire is held back")
-		cancel()
+		cancel(cause)
 		err := t.result(result, "a cancelled Acquire")
 		if lock != nil && p.Count(faultproxy.Contains(name)) > 1 {
 			acquire.Release()

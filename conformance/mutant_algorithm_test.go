@@ -23,6 +23,7 @@ type algorithm struct {
 
 	token          func(req locker.Request) string // default: a fresh one
 	outageIsHeld   bool                            // no answer counts as "held by another"
+	rawCause       bool                            // whatever ended the ctx matches
 	doubts         bool                            // what was not sent may have been executed
 	onceOnly       bool                            // nothing is sent again
 	timeout        time.Duration                   // of a send; default: attemptTimeout
@@ -197,7 +198,11 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 			}
 		case <-patience.Done():
 			timer.Stop()
-			return fmt.Errorf("%w: %w: %w", locker.ErrUnknownOutcome, patience.Err(), context.Cause(patience))
+			ended := locker.ContextErr(patience)
+			if h.alg.rawCause {
+				ended = fmt.Errorf("%w: %w", patience.Err(), context.Cause(patience))
+			}
+			return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ended)
 		}
 	}
 }

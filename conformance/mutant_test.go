@@ -153,6 +153,11 @@ var mutants = []struct {
 		[]string{"an acquire that was never sent is not open"},
 	},
 	{
+		"the cause of a context taken for an outcome", oneKey,
+		func(a *algorithm) { a.rawCause = true },
+		[]string{"the error of another acquire is no outcome of this one"},
+	},
+	{
 		"a clean-up that looks once", oneKey,
 		func(a *algorithm) { a.cleanUpOnce = true },
 		[]string{"a cancelled acquire that runs late leaves no key"},

@@ -2,7 +2,10 @@ package locker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -31,4 +34,33 @@ func (l *Lock) dresser() func(context.Context) context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dress
+}
+
+// ContextErr returns ctx.Err() together with ctx's cause, or nil if ctx has not ended. It is for
+// strategies and middleware, as the error of an operation that the end of ctx stopped. The cause
+// matches too (errors.Is), unless it is about another lock or command, as a [*LostError] or the
+// error of another acquire: of that only the text is kept, so that it is not taken for the outcome
+// of this operation.
+func ContextErr(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	switch {
+	case err == nil || errors.Is(err, cause):
+		return err
+	case aboutAnother(cause):
+		return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
+	default:
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+}
+
+// aboutAnother reports whether cause, the cause of a context, says what became of a lock or of a
+// command. ErrMaxWait itself does not: it is how Request.MaxWait ends a context.
+func aboutAnother(cause error) bool {
+	for _, outcome := range []error{ErrNotAcquired, ErrNotHeld, ErrUnknownOutcome, ErrNotReplicated} {
+		if errors.Is(cause, outcome) {
+			return true
+		}
+	}
+	_, operation := errors.AsType[*OpError](cause)
+	return operation || driver.CodeOf(cause) != "" || driver.NotExecuted(cause) || !driver.Transient(cause)
 }

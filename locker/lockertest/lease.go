@@ -58,7 +58,7 @@ func (h *hold) Source() locktrace.Source { return source }
 
 // Do implements lease.Lease.
 func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if err := ended(ctx); err != nil && op.Kind != lease.OpRelease && op.Kind != lease.OpGiveBack {
+	if err := locker.ContextErr(ctx); err != nil && op.Kind != lease.OpRelease && op.Kind != lease.OpGiveBack {
 		return lease.Term{}, err
 	}
 	h.locks.mu.Lock()

@@ -2,8 +2,6 @@ package lockertest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -77,19 +75,7 @@ func check(ctx context.Context, req locker.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	return ended(ctx)
-}
-
-// ended is ctx's error with its cause, or nil.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
-		if errors.Is(cause, locker.ErrNotHeld) { // of the lock that ctx belongs to, not of this one
-			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
-		}
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+	return locker.ContextErr(ctx)
 }
 
 // attempt takes the lock, or a hold over, unless a failure is due.

@@ -169,10 +169,7 @@ func ended(ctx, caller context.Context) error {
 		return nil
 	case caller.Err() == nil:
 		return locker.ErrMaxWait
+	default:
+		return locker.ContextErr(caller)
 	}
-	err, cause := caller.Err(), context.Cause(caller)
-	if errors.Is(err, cause) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

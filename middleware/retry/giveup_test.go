@@ -62,6 +62,17 @@ func TestGivingUp(t *testing.T) {
 			text: "gave up after 1.5s and 2 attempts: context canceled: shutting down",
 		},
 		{
+			name: "cancelled because another acquire was refused, unknown", took: 1500 * ms,
+			answers: []error{fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, errCut)},
+			ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancelCause(ctx)
+				time.AfterFunc(1500*ms, func() { cancel(&locker.ContentionError{Name: "another"}) })
+				return ctx, func() { cancel(nil) }
+			},
+			want: []error{locker.ErrUnknownOutcome, context.Canceled}, wantNot: []error{locker.ErrNotAcquired},
+			text: "gave up after 1.5s and 2 attempts: context canceled: lock is held by another",
+		},
+		{
 			name: "MaxAttempts, held", cfg: retry.Config{MaxAttempts: 4}, answers: []error{refused}, took: 3 * time.Second,
 			want: []error{locker.ErrNotAcquired}, wantNot: []error{locker.ErrMaxWait, context.DeadlineExceeded},
 			text: "gave up after 3s and 4 attempts: MaxAttempts reached",

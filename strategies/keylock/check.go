@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
 func checkContext(ctx context.Context) error {
@@ -35,7 +34,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 		return "", driver.Invalid(l.spec.Name+".Config.Prefix with Request.Name", fmt.Sprintf("%.64q", key),
 			`a key whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
 	}
-	return key, resolve.Ended(ctx)
+	return key, locker.ContextErr(ctx)
 }
 
 // checkSupport returns an error if the strategy cannot meet a request.

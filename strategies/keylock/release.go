@@ -29,12 +29,11 @@ func (h *keyHold) end(ctx context.Context, e endScript) error {
 	call.Patience, call.Limit = ctx, 2*h.timeout
 	deadline, mark := h.until(), h.unanswered.Mark()
 	err := call.Resolve(uncancelled(ctx), call)
-	known := err == nil || driver.CodeOf(err) == "WRONGTYPE" // else err may match ErrLost by the cause of ctx
 	if err == nil {
 		_, err = h.heldStatus(call.reply, replyYes, replyNo)
 	}
 	err = lostIfOtherType(err)
-	if err != nil && (!known || !errors.Is(err, locker.ErrLost)) {
+	if err != nil && !errors.Is(err, locker.ErrLost) {
 		h.giveBack(e)
 		return err
 	}

@@ -221,7 +221,7 @@ func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Gra
 		a.giveUp()
 		timer.Reset(a.timeout)
 	case <-ctx.Done():
-		a.abandon(ended(ctx))
+		a.abandon(locker.ContextErr(ctx))
 	}
 	a.mu.Lock()
 	defer a.unlock()

@@ -222,6 +222,24 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelledByAnotherAcquire checks that the refusal of another lock, as the cause of ctx, is
+// not taken for the nodes' answer.
+func TestCancelledByAnotherAcquire(t *testing.T) {
+	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
+		for _, n := range c.nodes {
+			n.delay = time.Second
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(10*ms, func() { cancel(&locker.ContentionError{Name: "another"}) })
+		_, err := c.Acquire(ctx, locker.Request{Name: name})
+		match(t, err, context.Canceled)
+		match(t, err, locker.ErrUnknownOutcome)
+		matchNot(t, err, locker.ErrNotAcquired)
+		sleep(5 * time.Second)
+		c.free("after the cancellation")
+	})
+}
+
 func TestCancelledBefore(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithCancel(t.Context())

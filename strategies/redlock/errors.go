@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -137,18 +136,6 @@ var errShort = errors.New("what it granted ends before the Deadline")
 
 // errStalled is the error of a node that is not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many calls are without an answer")
-
-// ended returns ctx's error with its cause, or nil.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
-		if errors.Is(cause, locker.ErrNotHeld) { // of the lock that ctx belongs to, not of this one
-			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
-		}
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
-}
 
 // isNotHeld reports whether err says that the lock is not held any more.
 func isNotHeld(err error) bool { return errors.Is(err, locker.ErrNotHeld) }

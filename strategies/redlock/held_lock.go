@@ -84,14 +84,14 @@ type turn chan struct{}
 
 // take waits for the turn. Errors: those of ctx.
 func (t turn) take(ctx context.Context) error {
-	if err := ended(ctx); err != nil {
+	if err := locker.ContextErr(ctx); err != nil {
 		return err // select would choose at random
 	}
 	select {
 	case t <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ended(ctx)
+		return locker.ContextErr(ctx)
 	}
 }
 

@@ -35,7 +35,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 		return locker.State{}, nil // the nodes disagree: nobody has a quorum, whatever the others would say
 	}
 	missed := answers.quorumError(len(l.nodes), l.quorum)
-	if err := ended(ctx); err != nil {
+	if err := locker.ContextErr(ctx); err != nil {
 		return locker.State{}, fmt.Errorf("%w: %w", err, missed)
 	}
 	return locker.State{}, missed

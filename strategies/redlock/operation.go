@@ -127,7 +127,7 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 		case <-timer.C:
 			return err
 		case <-ctxEnds:
-			ctxEnds, err = nil, ended(ctx)
+			ctxEnds, err = nil, locker.ContextErr(ctx)
 			waitAtMost(afterCtx)
 		}
 	}

@@ -109,5 +109,5 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 	if ttl := l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)); ttl <= l.cfg.MinValidity {
 		return nil, "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
-	return tokens, note, ended(ctx)
+	return tokens, note, locker.ContextErr(ctx)
 }

@@ -150,16 +150,3 @@ func TestResolvePatience(t *testing.T) {
 		}
 	}
 }
-
-func TestEndedTellsTheCause(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 0, locker.ErrMaxWait)
-	defer cancel()
-	<-ctx.Done()
-	if err := resolve.Ended(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, locker.ErrMaxWait) {
-		t.Errorf("error %v, want ctx's error and its cause", err)
-	}
-	if err := resolve.Ended(t.Context()); err != nil {
-		t.Errorf("error %v of a context that lasts", err)
-	}
-}

@@ -81,7 +81,7 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			}
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Transient(err):
 			if errors.Is(err, driver.ErrNotSent) && patience.Err() != nil && errors.Is(err, patience.Err()) {
-				err = driver.NotSent(Ended(patience))
+				err = driver.NotSent(locker.ContextErr(patience))
 			}
 			return s.classify(err)
 		}
@@ -139,7 +139,7 @@ func (s *Sends) classify(err error) error {
 
 // giveUp returns err with its class and, if it was patience that ended, the reason of that.
 func (s *Sends) giveUp(patience context.Context, err error) error {
-	switch ended := Ended(patience); {
+	switch ended := locker.ContextErr(patience); {
 	case ended == nil:
 	case errors.Is(err, patience.Err()):
 		err = ended
@@ -147,18 +147,6 @@ func (s *Sends) giveUp(patience context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	return s.classify(err)
-}
-
-// Ended returns ctx's error with its cause, or nil.
-func Ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
-		if errors.Is(cause, locker.ErrNotHeld) { // of the lock that ctx belongs to, not of this one
-			return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
-		}
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 // wait waits for d and reports whether ctx lasted.
