@@ -14,6 +14,26 @@ type wrapping struct{ locker.Locker }
 
 func (w wrapping) Unwrap() locker.Locker { return w.Locker }
 
+// cycle is a Locker whose Unwrap leads back to it.
+type cycle struct {
+	locker.Locker
+	next *cycle
+}
+
+func (c *cycle) Unwrap() locker.Locker { return c.next }
+
+// newCycle returns the first of n Lockers that wrap each other.
+func newCycle(n int) *cycle {
+	first := new(cycle)
+	last := first
+	for range n - 1 {
+		last.next = new(cycle)
+		last = last.next
+	}
+	last.next = first
+	return first
+}
+
 // broken is an Inspector whose server is away.
 type broken struct{ locker.Locker }
 
@@ -42,6 +62,8 @@ func TestInspect(t *testing.T) {
 		{"a failing strategy", t.Context(), wrapping{broken{l}}, "a", errAway},
 		{"behind a Func", t.Context(), locker.Func(l.Acquire), "a", errors.ErrUnsupported},
 		{"behind a wrapper of nothing", t.Context(), wrapping{}, "a", errors.ErrUnsupported},
+		{"behind a wrapper of itself", t.Context(), newCycle(1), "a", errors.ErrUnsupported},
+		{"behind two that wrap each other", t.Context(), newCycle(2), "a", errors.ErrUnsupported},
 		{"no name", t.Context(), l, "", locker.ErrInvalid},
 		{"no ctx", none, l, "a", locker.ErrInvalid},
 		{"no Locker", t.Context(), nil, "a", locker.ErrInvalid},

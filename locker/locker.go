@@ -38,9 +38,10 @@ func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return 
 
 // As returns the first T among l and the Lockers that it wraps. A Locker that wraps another one
 // says so by a method Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a
-// [Func] hides what it wraps.
+// [Func] hides what it wraps. As looks no further than 1,000 Lockers, so that it ends if one of them
+// wraps itself.
 func As[T any](l Locker) (found T, ok bool) {
-	for l != nil {
+	for range maxWrapped {
 		if found, ok = l.(T); ok {
 			return found, true
 		}
@@ -52,6 +53,9 @@ func As[T any](l Locker) (found T, ok bool) {
 	}
 	return found, false
 }
+
+// maxWrapped is how many Lockers As looks at.
+const maxWrapped = 1000
 
 // Middleware wraps a Locker: it adds waiting, tracing or renewal.
 type Middleware func(Locker) Locker

@@ -79,9 +79,13 @@ type Tokened interface {
 	Token() string
 }
 
-// Find returns the first T among l and what it wraps.
+// maxWrapped is how many Leases Find looks at.
+const maxWrapped = 1000
+
+// Find returns the first T among l and what it wraps. It looks no further than 1,000 Leases, so
+// that it ends if one of them wraps itself.
 func Find[T any](l Lease) (found T, ok bool) {
-	for l != nil {
+	for range maxWrapped {
 		if found, ok = l.(T); ok {
 			return found, true
 		}
