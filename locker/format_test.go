@@ -47,6 +47,7 @@ func printables(t *testing.T) map[string]any {
 	return map[string]any{
 		"lock":               lock,
 		"lost lock":          lost,
+		"hold":               lock.Hold(),
 		"handle":             handle,
 		"pointer to handle":  &handle,
 		"grant":              grant,
@@ -132,6 +133,8 @@ func TestFormat(t *testing.T) {
 		{lost, `lock "a" exclusive owner "me" (lock was lost: EOF)`},
 		{(*locker.Lock)(nil), "lock (not held)"},
 		{new(locker.Lock), "lock (not held)"},
+		{lock.Hold(), `lock "a\nb" shared owner "me" fence 7 (held)`},
+		{(*locker.Lock)(nil).Hold(), "lock (not held)"},
 		{lock.Handle(), `handle "a\nb" shared owner "me" fence 7`},
 		{locker.Handle{}, "handle (zero)"},
 		{lock.Handle().Grant(), `"a\nb" shared owner "me" fence 7`},
@@ -159,7 +162,7 @@ func TestLogValue(t *testing.T) {
 		v    any
 		want string
 	}{
-		{lock, facts + " v.held=true"}, {lock.Handle(), facts}, {lock.Handle().Grant(), facts}, {(*locker.Lock)(nil), "v.held=false"},
+		{lock, facts + " v.held=true"}, {lock.Hold(), facts + " v.held=true"}, {lock.Handle(), facts}, {lock.Handle().Grant(), facts}, {(*locker.Lock)(nil), "v.held=false"},
 	} {
 		if got := log(tt.v); got != tt.want {
 			t.Errorf("logged %q, want %q", got, tt.want)

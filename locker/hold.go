@@ -2,6 +2,8 @@ package locker
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -16,6 +18,12 @@ func (l *Lock) Hold() lease.Hold { return (*middlewareHold)(l) }
 type middlewareHold Lock
 
 func (h *middlewareHold) lock() *Lock { return (*Lock)(h) }
+
+// Format implements fmt.Formatter for every verb, as that of the Lock does.
+func (h *middlewareHold) Format(f fmt.State, verb rune) { h.lock().Format(f, verb) }
+
+// LogValue implements slog.LogValuer, as that of the Lock does.
+func (h *middlewareHold) LogValue() slog.Value { return h.lock().LogValue() }
 
 // Name implements lease.Hold.
 func (h *middlewareHold) Name() string { return h.lock().Name() }

@@ -8,7 +8,7 @@ import (
 )
 
 // Hold is a Lock as strategies and middleware act on it. Lock.Hold returns it. Only Lock implements
-// it, and it may grow.
+// it, and it may grow. It is printed and logged as the Lock is, without the token.
 //
 // Wrap, WrapContext and Trace are for middleware before it returns the Lock, by one goroutine at a
 // time.

@@ -31,6 +31,11 @@ type keyHold struct {
 	conversions int64     // the number of the last conversion
 }
 
+// Format implements fmt.Formatter for every verb. It does not show the token.
+func (h *keyHold) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "lease of %.64q, strategy %s", h.name, h.l.spec.Name)
+}
+
 // Source implements lease.Sourced.
 func (h *keyHold) Source() locktrace.Source { return h.l.Source() }
 
