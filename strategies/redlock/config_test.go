@@ -33,6 +33,11 @@ func wantInvalid(t *testing.T, err error, what string) {
 	}
 }
 
+// wraps is a Locker around another, as middleware is.
+type wraps struct{ locker.Locker }
+
+func (w wraps) Unwrap() locker.Locker { return w.Locker }
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	once := lockertest.New()
@@ -45,6 +50,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no nodes", nil, redlock.Config{}, "nodes"},
 		{"a nil node", []locker.Locker{lockertest.New(), nil, lockertest.New()}, redlock.Config{}, "nodes[1]"},
 		{"a node twice", []locker.Locker{once, lockertest.New(), once}, redlock.Config{}, "nodes[2]"},
+		{"a quorum", append(lockers(2), wraps{locker.Must(redlock.New(lockers(3), redlock.Config{}))}), redlock.Config{}, "nodes[2]"},
 		{"half a quorum", lockers(4), redlock.Config{Quorum: 2}, "Quorum"},
 		{"a minority", lockers(5), redlock.Config{Quorum: 2}, "Quorum"},
 		{"more than all", lockers(3), redlock.Config{Quorum: 4}, "Quorum"},

@@ -198,8 +198,14 @@ func (a *quorumAttempt) decide() {
 
 // dropEnded drops the node locks that have ended by themselves while the quorum is gathered.
 func (a *quorumAttempt) dropEnded() {
-	for _, p := range a.gathered() {
-		if p.lock.Err() == nil { // without the mutex: it may run callbacks
+	for i := range a.slots {
+		a.mu.Lock()
+		p, decided := a.slots[i].held, a.phase != gathering
+		a.unlock()
+		if decided {
+			return
+		}
+		if p == nil || p.lock.Err() == nil { // without the mutex: it may run callbacks
 			continue
 		}
 		a.mu.Lock()
@@ -207,16 +213,4 @@ func (a *quorumAttempt) dropEnded() {
 		a.unlock()
 		go p.undo()
 	}
-}
-
-// gathered returns the node locks of an attempt that is not decided.
-func (a *quorumAttempt) gathered() (held []*nodeLock) {
-	a.mu.Lock()
-	defer a.unlock()
-	for i := range a.slots {
-		if p := a.slots[i].held; p != nil && a.phase == gathering {
-			held = append(held, p)
-		}
-	}
-	return held
 }

@@ -1,5 +1,5 @@
 // Package redlock is a quorum: a lock is held where more than half of a number of independent nodes
-// hold it. Each node is a locker.Locker, of any strategy over any provider.
+// hold it. Each node is a locker.Locker, of any strategy over any provider, but no quorum itself.
 //
 // The algorithm is that of the Redis documentation ("Distributed Locks with Redis", S. Sanfilippo),
 // with what its critics asked for: fencing tokens that increase (M. Kleppmann, "How to do

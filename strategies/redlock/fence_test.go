@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -12,44 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
-
-// raiser asks the lease of a lock to raise its fence, as a quorum around it does.
-func raiser(lock *locker.Lock, fence int64) (err error) {
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-		_, err = inner.Do(bg, lease.Op{Kind: lease.OpRaiseFence, Fence: fence})
-		return inner
-	})
-	return err
-}
-
-// A raise to which so many nodes answer that the hold is gone says that it is lost.
-func TestRaiseOfALostHold(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
-		c.n[0].Forget(name)
-		c.n[1].Forget(name)
-		if err := raiser(lock, 100); !errors.Is(err, locker.ErrNotHeld) {
-			t.Errorf("two of three nodes said that it is gone, and raise says: %v", err)
-		}
-	})
-}
-
-// A raise of what was released says so, as that of one node does.
-func TestRaiseOfAReleasedHold(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Fenced: true})
-		match(t, lock.Release(t.Context()))
-		match(t, raiser(lock, 100), locker.ErrNotHeld)
-		lock = c.take(t, locker.Request{Fenced: true})
-		sleep(ttl) // it has ended, and nobody was told
-		match(t, raiser(lock, 100), locker.ErrNotHeld)
-	})
-}
 
 // A nested hold of one owner has the token of the hold around it, or a higher one.
 func TestNestedFenceIsNoLower(t *testing.T) {

@@ -42,17 +42,16 @@ func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
 	return lock
 }
 
-// Do implements lease.Lease.
+// Do implements lease.Lease. OpRaiseFence and OpGiveBack are for the nodes of a quorum; a quorum is no
+// node.
 func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
-	case lease.OpRelease, lease.OpGiveBack:
-		return lease.Term{}, h.release(ctx, op.Kind == lease.OpGiveBack)
+	case lease.OpRelease:
+		return lease.Term{}, h.release(ctx)
 	case lease.OpConvert:
 		return h.convert(ctx, op.Mode)
-	case lease.OpRaiseFence:
-		return h.raiseFence(ctx, op.Fence)
 	default:
 		return lease.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
 	}
@@ -78,8 +77,7 @@ func (h *heldLock) Token() string {
 	return encodeToken(tokens, h.req.Note)
 }
 
-// turn lets one operation at a time change what counts: renewals, conversions and raises. Another
-// would go by what changes meanwhile.
+// turn lets one operation at a time change what counts: renewals and conversions. Another would go by what changes meanwhile.
 type turn chan struct{}
 
 // take waits for the turn. Errors: those of ctx.
@@ -97,32 +95,3 @@ func (t turn) take(ctx context.Context) error {
 
 // pass lets the next operation have the turn.
 func (t turn) pass() { <-t }
-
-// raiseFence raises the fencing token at a quorum. The nodes that it does not reach count no more
-// until a renewal reaches them.
-func (h *heldLock) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
-	if h.fenceKnown == nil {
-		return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
-	}
-	if err := h.turn.take(ctx); err != nil {
-		return lease.Term{}, err
-	}
-	defer h.turn.pass()
-	h.mu.Lock()
-	fence = max(fence, h.fence)
-	h.unlock()
-	answers, err := h.each(ctx, inBackground(func(p *nodeLock, op *operation) error {
-		if err := p.adoptMode(op); err != nil {
-			return err
-		}
-		return p.raise(fence)
-	}))
-	if answers.done < h.quorum {
-		return lease.Term{}, h.missed(answers, err)
-	}
-	h.mu.Lock()
-	defer h.unlock()
-	h.fence = max(h.fence, fence)
-	h.watchLoss()
-	return lease.Term{Deadline: h.deadline, Fence: h.fence}, nil
-}

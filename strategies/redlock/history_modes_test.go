@@ -146,14 +146,10 @@ func (w *walk) step(h *holder) *holder {
 	return h
 }
 
-// quorumOver makes a quorum over n nodes, or over as many quorums of three.
-func (w *walk) quorumOver(n int, nested bool, cfg redlock.Config) *redlock.Locker {
+// quorumOver makes a quorum over n nodes.
+func (w *walk) quorumOver(n int, cfg redlock.Config) *redlock.Locker {
 	var nodes []locker.Locker
 	for range n {
-		if nested {
-			nodes = append(nodes, w.quorumOver(3, false, redlock.Config{TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout}))
-			continue
-		}
 		node := &hooked{Locker: lockertest.New()}
 		node.hook(w.disturb, func(what string) error {
 			if err := w.disturb(what); what != "resume" { // a strategy undoes one whose answer was lost
@@ -172,16 +168,13 @@ func TestRandomHistoriesOfModes(t *testing.T) {
 	t.Parallel()
 	won := 0
 	for seed := range effort.Of[uint64](2, 4, 8) {
-		for _, of := range []struct {
-			n, quorum int
-			nested    bool
-		}{{1, 1, false}, {3, 2, false}, {3, 3, false}, {4, 3, false}, {5, 3, false}, {3, 2, true}} {
+		for _, of := range []struct{ n, quorum int }{{1, 1}, {3, 2}, {3, 3}, {4, 3}, {5, 3}} {
 			synctest.Test(t, func(t *testing.T) {
 				w := &walk{T: t, random: rand.New(rand.NewPCG(seed, uint64(of.n*10+of.quorum))), cut: fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)}
 				if seed%2 == 0 {
 					w.cut = errDown
 				}
-				w.locks = w.quorumOver(of.n, of.nested, redlock.Config{TTL: time.Second, AttemptTimeout: 150 * ms, Quorum: of.quorum})
+				w.locks = w.quorumOver(of.n, redlock.Config{TTL: time.Second, AttemptTimeout: 150 * ms, Quorum: of.quorum})
 				var wg sync.WaitGroup
 				for i := range 4 {
 					wg.Go(func() { w.run(fmt.Sprint(i)) })

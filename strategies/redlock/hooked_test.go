@@ -163,3 +163,11 @@ func (c *hookedCluster) excludes(t *testing.T, held *locker.Lock, when string) {
 		_ = other.Release(bg)
 	}
 }
+
+// renewPast renews the Lease of a lock past its Lock, which does not hear of the outcome.
+func renewPast(lock *locker.Lock) {
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+		_, _ = inner.Do(bg, lease.Op{Kind: lease.OpRenew})
+		return inner
+	})
+}

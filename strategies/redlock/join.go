@@ -18,7 +18,6 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, earlie
 	joined, waiting := h.record(s, p, err)
 	switch {
 	case joined:
-		p.dropWhenEnded()
 		p.raiseOnceKnown()
 	case err == nil:
 		err = p.lock.Release(h.ctx)

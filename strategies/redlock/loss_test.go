@@ -135,13 +135,13 @@ func TestRenewalKeepsALockWhoseQuorumEnds(t *testing.T) {
 	})
 }
 
-// A hold that is lost for certain says so at once, to those who listen.
+// A quorum that finds its lock lost closes Done at once, whoever's call found it.
 func TestCertainLossIsReportedAtOnce(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
 		c.n[0].Forget(name)
 		c.n[1].Forget(name)
-		_ = raiser(lock, 100) // past the Lock
+		renewPast(lock)
 		synctest.Wait()
 		select {
 		case <-lock.Done():
@@ -170,49 +170,6 @@ func TestRenewalPastTheDeadlineRestoresNothing(t *testing.T) {
 			t.Errorf("a Lock that is lost was restored: it is at nodes %v", at)
 		}
 		_ = lock.Release(t.Context())
-	})
-}
-
-// A quorum of quorums ends with those that it is made of, though nobody asks.
-func TestLockEndsWithTheQuorumsOfItsNodes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		defer sleep(2 * time.Hour)
-		var inner []*hookedCluster
-		var nodes []locker.Locker
-		for range 3 {
-			c := overHooked(t, 3, redlock.Config{})
-			inner, nodes = append(inner, c), append(nodes, c)
-		}
-		outer := locker.Must(redlock.New(nodes, redlock.Config{}))
-		start := time.Now()
-		lock, err := outer.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me"})
-		match(t, err)
-		synctest.Wait()
-		for _, c := range inner[:2] {
-			c.n[2].hook(fails(errDown, "renew", "acquire"), nil)
-		}
-		match(t, lock.Renew(t.Context(), time.Hour)) // of two of the quorums, a node each goes on until 30 s
-		synctest.Wait()
-		for _, c := range inner[:2] {
-			c.n[0].Forget(name)
-			c.n[0].hook(fails(errDown, "acquire"), nil)
-		}
-		_ = lock.Renew(t.Context(), 0) // which finds it out
-		synctest.Wait()
-		match(t, lock.Err())
-		sleep(ttl - time.Since(start) + time.Second)
-		for _, c := range inner {
-			for _, n := range c.n {
-				n.hook(nil, nil)
-			}
-		}
-		other, err := outer.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "other"})
-		if err == nil && lock.Err() == nil {
-			t.Errorf("two hold at once: the first until %v, the other until %v", lock.Deadline(), other.Deadline())
-		}
-		match(t, err)
-		match(t, lock.Err(), locker.ErrLost)
 	})
 }
 

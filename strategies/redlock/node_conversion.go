@@ -126,10 +126,9 @@ func (p *nodeLock) converted(before nodeMode, to locker.Mode, err error) {
 	h.watchLoss()
 }
 
-// adoptMode changes the node lock to the lock's mode, for as long as somebody waits for op; nil:
-// for an AttemptTimeout. A node lock that is to be exclusive does not count before; one that is to
-// be shared counts, and is changed in the background.
-func (p *nodeLock) adoptMode(op *operation) error {
+// adoptMode changes the node lock to the lock's mode. A node lock that is to be exclusive does not
+// count before; one that is to be shared counts, and is changed in the background.
+func (p *nodeLock) adoptMode() error {
 	h := p.of
 	h.mu.Lock()
 	shared, fits := h.mode == locker.Shared, p.mode.exclusive
@@ -140,11 +139,9 @@ func (p *nodeLock) adoptMode(op *operation) error {
 	if shared || fits {
 		return nil
 	}
-	if op == nil {
-		op = newOperation(0, 0)
-		timer := time.AfterFunc(h.timeout, op.stopWaiting)
-		defer timer.Stop()
-	}
+	op := newOperation(0, 0)
+	timer := time.AfterFunc(h.timeout, op.stopWaiting)
+	defer timer.Stop()
 	err := p.convertAlone(locker.Exclusive, op)
 	if errors.Is(err, errOvertaken) {
 		return nil // it was downgraded meanwhile
@@ -158,7 +155,7 @@ func (p *nodeLock) ensureMode() {
 	h := p.of
 	p.makeShared()
 	if h.phase == holding && h.mode == locker.Exclusive && p.isCurrent() && !p.mode.exclusive && p.converting == nil {
-		go func() { _ = p.adoptMode(nil) }() // if it fails, the next renewal tries again
+		go func() { _ = p.adoptMode() }() // if it fails, the next renewal tries again
 	}
 }
 

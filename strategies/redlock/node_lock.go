@@ -133,30 +133,6 @@ func (p *nodeLock) drop(err error) {
 	p.of.watchLoss()
 }
 
-// dropWhenEnded drops the node lock if it ends before its Deadline. Only that of a nested quorum
-// may: it is lost with its nodes.
-func (p *nodeLock) dropWhenEnded() {
-	if !isQuorum(p.Lease) {
-		return
-	}
-	p.lock.AfterDone(func(err error) {
-		p.of.mu.Lock()
-		defer p.of.unlock()
-		if d := p.lock.Deadline(); d.IsZero() || remaining(d, time.Now()) > 0 {
-			p.dropIfLost(err)
-			p.of.attempt.tryDecide()
-		}
-	})
-}
-
-// isQuorum reports whether a Lease, or what it wraps, is of a quorum.
-func isQuorum(inner lease.Lease) bool {
-	var err error
-	defer recovered(&err)
-	_, is := lease.Find[*heldLock](inner)
-	return is
-}
-
 // raiseOnceKnown raises the node's counter to the lock's fencing token, once that is known.
 func (p *nodeLock) raiseOnceKnown() {
 	if known := p.of.fenceKnown; known != nil {

@@ -64,7 +64,7 @@ func (p *nodeLock) extend(ttl time.Duration) error {
 	if err := p.raiseToToken(); err != nil {
 		return err
 	}
-	return p.adoptMode(nil)
+	return p.adoptMode()
 }
 
 // answered passes the node's answer on to the requests, and sends the next renewal if one was asked

@@ -55,19 +55,6 @@ func TestOddLocksDoNotCount(t *testing.T) {
 	}
 }
 
-// The same node twice is one: every attempt would be refused by itself.
-func TestNodeGivenTwice(t *testing.T) {
-	t.Parallel()
-	n := lockertest.New()
-	l, err := redlock.New([]locker.Locker{n, n, n}, redlock.Config{})
-	if err != nil {
-		match(t, err, locker.ErrInvalid)
-		return
-	}
-	_, err = l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"})
-	t.Errorf("New takes a node three times; then an acquire of what is free says: %v", err)
-}
-
 // oddLease is a Lease that can do all, or panics.
 type oddLease struct{ panics bool }
 

@@ -28,8 +28,8 @@ var (
 )
 
 // New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over
-// servers that share nothing, each given once: middleware goes around the quorum. New sends
-// nothing. Errors: ErrInvalid.
+// servers that share nothing, each given once, and no quorums themselves: middleware goes around
+// the quorum. New sends nothing. Errors: ErrInvalid.
 func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	if err := checkNodes(nodes); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	return l, nil
 }
 
-// checkNodes refuses nodes that are missing, nil or given twice.
+// checkNodes refuses nodes that are missing, nil, given twice, or quorums themselves.
 func checkNodes(nodes []locker.Locker) error {
 	if len(nodes) == 0 {
 		return driver.Invalid("redlock.New nodes", "none", "one Locker for each independent server, best an odd number")
@@ -62,6 +62,9 @@ func checkNodes(nodes []locker.Locker) error {
 		what := fmt.Sprintf("redlock.New nodes[%d]", i)
 		if n == nil {
 			return driver.Invalid(what, "nil", "a Locker")
+		}
+		if _, nested := locker.As[*Locker](n); nested {
+			return driver.Invalid(what, "a quorum", "a Locker over one server: give its nodes to one quorum")
 		}
 		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
 			return driver.Invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")

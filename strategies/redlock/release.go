@@ -5,8 +5,8 @@ import "context"
 // release ends the lock at all nodes. Node locks that come later are released then. It returns when
 // a quorum has released, or cannot any more; at twice the AttemptTimeout, or once that if ctx has
 // ended. The releases go on.
-func (h *heldLock) release(ctx context.Context, quiet bool) error {
-	op, held := h.beginRelease(quiet)
+func (h *heldLock) release(ctx context.Context) error {
+	op, held := h.beginRelease()
 	op.start()
 	for _, p := range held {
 		go func() {
@@ -20,17 +20,16 @@ func (h *heldLock) release(ctx context.Context, quiet bool) error {
 }
 
 // beginRelease ends the lock, and returns the node locks to release.
-func (h *heldLock) beginRelease(quiet bool) (op *operation, held []*nodeLock) {
+func (h *heldLock) beginRelease() (op *operation, held []*nodeLock) {
 	h.mu.Lock()
 	defer h.unlock()
-	h.phase, h.quiet = over, quiet
+	h.phase = over
 	h.watchLoss()
 	op = newOperation(len(h.slots), h.quorum)
 	for i := range h.slots {
 		switch s := &h.slots[i]; {
 		case s.held != nil:
 			op.expect(i)
-			s.held.quiet.Store(quiet)
 			held = append(held, s.held)
 			s.held, s.ending = nil, true
 		case s.asking:

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +23,6 @@ const (
 type slowWalk struct {
 	name     string
 	nodes    int
-	nested   bool // a quorum of quorums of three
 	slow     func(d *dice) []int
 	takes    time.Duration // for what a slow node is slow to do, at most
 	resumes  bool          // the Lock is handed over; a renewal or another client at that moment may be in its way
@@ -52,11 +50,6 @@ var slowKinds = []slowWalk{
 	{name: "2 of 5 hang, renewed, read", nodes: 5, slow: someOf(5, 2), takes: hangs, renews: true, reads: true},
 	{name: "2 of 5 hang for a second, renewed", nodes: 5, slow: someOf(5, 2), takes: time.Second, renews: true},
 	{name: "2 of 5 lag, renewed, contended", nodes: 5, slow: someOf(5, 2), takes: lags, renews: true, contends: true},
-	{name: "1 of each 3 of 9 hangs", nodes: 9, nested: true, slow: oneOfEach, takes: hangs, resumes: true},
-	{name: "1 of each 3 of 9 hangs, renewed", nodes: 9, nested: true, slow: oneOfEach, takes: hangs, renews: true},
-	// No resumes: one that hangs at the three is undone, maybe after the release, and then they are
-	// nobody's until the TTL.
-	{name: "3 of 3 and 2 more of 9 hang", nodes: 9, nested: true, slow: allOfOne, takes: hangs},
 }
 
 // Random walks through all that a Lock can do, while some nodes are slow, a quorum is not, and none
@@ -105,14 +98,7 @@ func (w *slowWalker) overNodes() *redlock.Locker {
 		match(w.T, mint(n.Locker, i))
 		lockers = append(lockers, &minting{hooked: n})
 	}
-	if !w.kind.nested {
-		return locker.Must(redlock.New(lockers, redlock.Config{}))
-	}
-	var quorums []locker.Locker
-	for i := 0; i < len(lockers); i += 3 {
-		quorums = append(quorums, locker.Must(redlock.New(lockers[i:i+3], redlock.Config{})))
-	}
-	return locker.Must(redlock.New(quorums, redlock.Config{}))
+	return locker.Must(redlock.New(lockers, redlock.Config{}))
 }
 
 // dice are random numbers for one purpose: in which order others draw theirs does not change them.
@@ -136,15 +122,4 @@ func (d *dice) lasts(upTo time.Duration) time.Duration { return time.Duration(d.
 // someOf picks k of n nodes.
 func someOf(n, k int) func(d *dice) []int {
 	return func(d *dice) []int { return d.random.Perm(n)[:k] }
-}
-
-// oneOfEach picks one node of each of three quorums of three.
-func oneOfEach(d *dice) []int { return []int{d.upTo(3), 3 + d.upTo(3), 6 + d.upTo(3)} }
-
-// allOfOne picks all nodes of one of three quorums of three, and one node of each of the others.
-func allOfOne(d *dice) []int {
-	nodes, first := oneOfEach(d), 3*d.upTo(3)
-	nodes = append(nodes, first, first+1, first+2)
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
 }

@@ -30,7 +30,6 @@ func (w *slowWalker) steps() []slowStep {
 		{w.kind.resumes, slowStep{"resume", w.resume}},
 		{w.kind.cuts, slowStep{"cut", w.cut}},
 		{w.kind.reads, slowStep{"reader", w.beside}},
-		{w.lock.Fence() > 0, slowStep{"raise", w.raise}},
 	} {
 		if more.when {
 			steps = append(steps, more.step)
@@ -60,11 +59,6 @@ func (w *slowWalker) renew(lock *locker.Lock, d *dice, longer bool) {
 
 func (w *slowWalker) upgrade() {
 	w.must("upgrade", func() error { return w.lock.Upgrade(w.Context()) })
-}
-
-func (w *slowWalker) raise() {
-	to := w.lock.Fence() + int64(w.dice.upTo(20))
-	w.must("raise", func() error { return raiser(w.lock, to) })
 }
 
 // resume hands the Lock over, to this walker. Who had it releases it late.

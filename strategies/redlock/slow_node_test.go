@@ -37,18 +37,6 @@ func TestFencedUpgradeWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
 	})
 }
 
-// The same of a raise right after the upgrade, as a quorum around it sends.
-func TestRaiseWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared, Fenced: true})
-		c.n[2].hook(slow(10*ms, "convert"), nil)
-		match(t, lock.Upgrade(t.Context()))
-		c.n[1].hook(slow(10*time.Second, "raise fence"), nil)
-		match(t, raiser(lock, 100))
-		match(t, lock.Release(t.Context()))
-	})
-}
-
 // Node 2 answers a renewal of old when it is asked to be upgraded: what it holds by that ends
 // before the Deadline.
 func TestUpgradeRenewsBehindAnOlderRenewal(t *testing.T) {
@@ -213,25 +201,6 @@ func TestRenewalThatMissedTheQuorumRestores(t *testing.T) {
 			match(t, lock.Renew(t.Context(), 0))
 		}
 		match(t, lock.Err())
-	})
-}
-
-// The same beside a raise, which a quorum around it sends while it renews: node 0 is slow to raise,
-// the others are not slow.
-func TestRenewalOverARaiseExtends(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})
-		c.n[0].hook(slow(10*time.Second, "raise fence"), nil)
-		c.n[1].hook(slow(5*ms, "renew"), slow(ms, "raise fence"))
-		c.n[2].hook(slow(10*ms, "renew"), slow(ms, "raise fence"))
-		raised := make(chan error, 1)
-		go func() { raised <- raiser(lock, 100) }()
-		match(t, lock.Renew(t.Context(), time.Hour))
-		if left := time.Until(lock.Deadline()); left < 50*time.Minute {
-			t.Errorf("renewed for an hour, and %v are left", left)
-		}
-		match(t, <-raised)
-		match(t, lock.Release(t.Context()))
 	})
 }
 

@@ -85,23 +85,13 @@ func (w *slowWalker) check(after string) {
 		w.failf("after %s: token %d after %d", after, fence, w.fence)
 	}
 	w.fence = max(w.fence, w.lock.Fence())
-	size := 1 // of what the quorum is over
-	if w.kind.nested {
-		size = 3
-	}
 	deadline, mode, covered := w.lock.Deadline(), w.lock.Mode(), 0
-	for some := range slices.Chunk(w.nodes, size) {
-		n := 0
-		for _, node := range some {
-			if holdsUntil(node, mode, deadline) {
-				n++
-			}
-		}
-		if n > size/2 {
+	for _, node := range w.nodes {
+		if holdsUntil(node, mode, deadline) {
 			covered++
 		}
 	}
-	if all := len(w.nodes) / size; covered <= all/2 {
+	if all := len(w.nodes); covered <= all/2 {
 		w.failf("after %s: %d of %d hold it, %v, until its Deadline in %v", after, covered, all, mode, time.Until(deadline))
 	}
 }

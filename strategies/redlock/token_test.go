@@ -1,11 +1,9 @@
 package redlock_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -77,52 +75,4 @@ func tokenAfter(t *testing.T, c *cluster, random *rand.Rand, spare int, last int
 	sleep(5 * time.Second)
 	c.free("after the release")
 	return fence, ahead
-}
-
-// A token can be raised from outside, as a quorum of quorums does: at a quorum, never down, and
-// nodes that missed it get it with the next renewal.
-func TestRaise(t *testing.T) {
-	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
-		lock := c.acquire(locker.Request{Fenced: true})
-		synctest.Wait()
-		c.nodes[2].set(func(n *node) { n.down = errDown })
-		match(t, raiser(lock, 100))
-		match(t, raiser(lock, 50))
-		synctest.Wait()
-		for i, want := range []bool{true, true, false} {
-			if got := c.nodes[i].top >= 100; got != want {
-				t.Errorf("node %d counts at %d", i, c.nodes[i].top)
-			}
-		}
-		c.nodes[2].set(func(n *node) { n.down = nil })
-		match(t, lock.Renew(t.Context(), 0))
-		synctest.Wait()
-		if top := c.nodes[2].top; top < 100 {
-			t.Errorf("after a renewal node 2 counts at %d", top)
-		}
-		for _, n := range c.nodes[1:] {
-			n.set(func(n *node) { n.down = errDown })
-		}
-		err := raiser(lock, 200)
-		match(t, err, errDown)
-		matchNot(t, err, locker.ErrNotHeld)
-		for _, n := range c.nodes[1:] {
-			n.set(func(n *node) { n.down = nil })
-		}
-		match(t, lock.Release(t.Context()))
-		next := c.acquire(locker.Request{Fenced: true})
-		if next.Fence() <= 100 {
-			t.Errorf("the next token is %d", next.Fence())
-		}
-		match(t, next.Release(t.Context()))
-	})
-}
-
-func TestRaiseOfWhatIsNotFenced(t *testing.T) {
-	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
-		lock := c.acquire(locker.Request{})
-		match(t, raiser(lock, 100), errors.ErrUnsupported)
-		match(t, lock.Err())
-		match(t, lock.Release(t.Context()))
-	})
 }
