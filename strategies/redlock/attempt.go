@@ -107,7 +107,6 @@ func (a *quorumAttempt) start() {
 	a.began = time.Now()
 	ctx, stop := detach(a.ctx, a.req.TTL)
 	a.stop = stop
-	earlier := a.leftovers.of(a.req.Name)
 	a.short = answering(a.nodes, a.timeout) < a.quorum
 	asked := a.slotsToAsk()
 	if len(asked) < a.quorum { // the Handle is of fewer nodes: there is nothing to resume
@@ -126,7 +125,7 @@ func (a *quorumAttempt) start() {
 	}
 	for _, s := range asked {
 		go func() {
-			a.ask(ctx, s, a.requestFor(s), earlier, func() bool { return a.mayAsk(ctx, s) })
+			a.ask(ctx, s, a.requestFor(s), func() bool { return a.mayAsk(ctx, s) })
 			a.nodeAnswered()
 		}()
 	}

@@ -30,7 +30,7 @@ func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 	before := h.mode
 	h.mode = locker.Shared
 	h.unlock()
-	answers, err := h.each(ctx, converting(locker.Shared))
+	answers, err := h.each(ctx, h.timeout, converting(locker.Shared))
 	if answers.done >= h.quorum {
 		return h.term(), nil
 	}
@@ -42,8 +42,8 @@ func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 }
 
 // converting is what each calls to convert the node locks.
-func converting(to locker.Mode) func(*nodeLock, pendingReply) {
-	return inBackground(func(p *nodeLock, op *operation) error { return p.convert(to, op) })
+func converting(to locker.Mode) func(*nodeLock, *operation) error {
+	return func(p *nodeLock, op *operation) error { return p.convert(to, op.left) }
 }
 
 // revertMode restores the mode from before a conversion that is not supported, unless the lock
@@ -66,7 +66,7 @@ func (h *heldLock) revertMode(mode locker.Mode) bool {
 func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	end := time.Now().Add(h.timeout) // of all steps
 	deadline, already := h.beginUpgrade()
-	answers, err := h.each(ctx, converting(locker.Exclusive))
+	answers, err := h.each(ctx, h.timeout, converting(locker.Exclusive))
 	if already {
 		if answers.done < h.quorum {
 			return lease.Term{}, h.missed(answers, err)
@@ -75,9 +75,9 @@ func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	}
 	fence := h.fenceToRaise(answers)
 	if fence > 0 {
-		answers, err = h.eachFor(ctx, time.Until(end), inBackground(func(p *nodeLock, op *operation) error {
-			return p.upgradeAndRaise(fence, deadline, op)
-		}))
+		answers, err = h.each(ctx, time.Until(end), func(p *nodeLock, op *operation) error {
+			return p.upgradeAndRaise(fence, deadline, op.left)
+		})
 	}
 	term, upgraded := h.endUpgrade(answers, fence, deadline)
 	if upgraded {
@@ -139,20 +139,22 @@ func (h *heldLock) becomeExclusive(fence int64, deadline time.Time) bool {
 // awaitShared waits until so few node locks are left exclusive by a failed upgrade that others find
 // a quorum that they can share, at most for patience.
 func (h *heldLock) awaitShared(ctx context.Context, patience time.Duration) {
-	op := newOperation(len(h.slots), h.quorum)
+	op, held := newOperation(len(h.slots), h.quorum), make([]*nodeLock, len(h.slots))
 	h.mu.Lock()
 	for i := range h.slots {
-		switch p := h.slots[i].held; {
-		case p == nil || p.converting == nil && p.mode.is(locker.Shared):
-			op.errs[i] = nil
-			op.done++
-		case p.converting != nil:
-			reply, converted := op.expect(i), p.converting
-			go p.answerOnceConverted(reply, converted)
-		}
+		op.expect(i)
+		held[i] = h.slots[i].held
 	}
 	h.unlock()
-	op.start()
+	op.start(func(i int) error {
+		p := held[i]
+		if p == nil || p.claim(&p.converting, op.left) != nil {
+			return nil
+		}
+		h.mu.Lock() // no conversion of it is in flight any more, nor the downgrade that follows an upgrade
+		defer h.unlock()
+		yield(&p.converting)
+		return nil
+	})
 	_ = op.wait(ctx, patience, 0)
-	op.stopWaiting()
 }

@@ -163,8 +163,7 @@ func (a *quorumAttempt) undo(s *slot) {
 	s.held, s.ending = nil, true
 	a.undoing++
 	go func() {
-		p.undo()
-		a.releaseEnded(s)
+		a.releaseEnded(s, p.undo())
 		a.mu.Lock()
 		defer a.unlock()
 		a.undoing--
@@ -211,6 +210,6 @@ func (a *quorumAttempt) dropEnded() {
 		a.mu.Lock()
 		p.drop(errEnded)
 		a.unlock()
-		go p.undo()
+		go func() { _ = p.undo() }()
 	}
 }

@@ -9,37 +9,27 @@ import (
 )
 
 // ask acquires at one node. What it gives joins the lock or, if that is not held by then, is
-// released. earlier are the leftovers from before the request; mayAsk reports whether the node may
-// be asked now, and counts the call if so.
-func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, earlier []*quorumState, mayAsk func() bool) {
+// released. mayAsk reports whether the node may be asked now, and counts the call if so.
+func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) {
 	grantedUntil := time.Now().Add(req.TTL)
-	p, err := h.acquireAt(ctx, s, req, earlier, mayAsk)
+	p, err := h.acquireAt(ctx, s, req, mayAsk)
 	h.attempt.dropEnded()
-	joined, waiting := h.record(s, p, err)
-	switch {
+	switch joined := h.record(s, p, err); {
 	case joined:
 		p.raiseOnceKnown()
-	case err == nil:
-		err = p.lock.Release(h.ctx)
-		h.releaseEnded(s)
-	}
-	for _, j := range waiting {
-		j.acquired(p, joined, err)
-	}
-	if joined {
 		h.mu.Lock()
 		defer h.unlock()
 		p.ensureMode()
 		p.catchUp(grantedUntil)
+	case err == nil:
+		h.releaseEnded(s, p.lock.Release(h.ctx))
 	}
 }
 
 // acquireAt acquires at one node. If a call of an earlier hold may have refused it, it asks once
 // more when that has ended.
-func (h *heldLock) acquireAt(
-	ctx context.Context, s *slot, req *locker.Request, earlier []*quorumState, mayAsk func() bool,
-) (*nodeLock, error) {
-	left := leftoversAt(earlier, s.node.index)
+func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) (*nodeLock, error) {
+	left := h.leftovers.at(req.Name, s.node.index)
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {
@@ -52,9 +42,8 @@ func (h *heldLock) acquireAt(
 }
 
 // record records what a node gave, or err, why it gave nothing. joined reports whether the node
-// lock is one of the lock's now; otherwise it is to be released. waiting are the operations that
-// wait for it.
-func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool, waiting []lateJoin) {
+// lock is one of the lock's now; otherwise it is to be released.
+func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 	h.mu.Lock()
 	defer h.unlock()
 	s.asking, s.queued, s.err = false, false, err
@@ -71,7 +60,7 @@ func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool, waiting
 	h.attempt.tryDecide()
 	h.watchLoss()
 	h.callEnded(s)
-	return joined, s.takeJoins()
+	return joined
 }
 
 // restore asks the nodes where nothing is held, in the background, while the quorum holds. If no
@@ -83,7 +72,6 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 	}
 	req := h.req
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.leaseToAsk(ttl)
-	earlier := h.leftovers.of(req.Name)
 	for i := range h.slots {
 		s := &h.slots[i]
 		if s.held != nil || s.asking || !s.expired.IsZero() || s.takenOver && !renewed {
@@ -93,12 +81,12 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 		if renewed {
 			s.askedAt = time.Now()
 		}
-		h.restoreAt(s, &req, earlier)
+		h.restoreAt(s, &req)
 	}
 }
 
 // restoreAt asks one node, in the background. The mutex is held.
-func (h *heldLock) restoreAt(s *slot, req *locker.Request, earlier []*quorumState) {
+func (h *heldLock) restoreAt(s *slot, req *locker.Request) {
 	s.asking = true
 	s.setBehind(true)
 	ctx, stop := lease.WithoutWaiting(h.ctx), func() {} // a lock that is held does not wait
@@ -107,6 +95,6 @@ func (h *heldLock) restoreAt(s *slot, req *locker.Request, earlier []*quorumStat
 	}
 	go func() {
 		defer stop()
-		h.ask(ctx, s, req, earlier, func() bool { return s.node.beginAcquire(ctx, h.timeout, h.attempt.short) })
+		h.ask(ctx, s, req, func() bool { return s.node.beginAcquire(ctx, h.timeout, h.attempt.short) })
 	}()
 }

@@ -48,9 +48,9 @@ type leftover struct {
 	ends  <-chan struct{} // closed when they have ended
 }
 
-// leftoversAt returns what earlier holds have left at node i.
-func leftoversAt(earlier []*quorumState, i int) (all []leftover) {
-	for _, s := range earlier {
+// at returns what earlier holds of a name have left at node i.
+func (l *leftovers) at(name string, i int) (all []leftover) {
+	for _, s := range l.of(name) { // without the mutex: whoever has that of a quorumState may wait for it
 		if ends := s.callEnds(i); ends != nil {
 			all = append(all, leftover{s.owner, ends})
 		}
@@ -95,11 +95,11 @@ func (s *quorumState) callEnded(at *slot) {
 	}
 }
 
-// releaseEnded records that the release of what a node gave has ended.
-func (s *quorumState) releaseEnded(at *slot) {
+// releaseEnded records that the release of what a node gave has ended with err.
+func (s *quorumState) releaseEnded(at *slot, err error) {
 	s.mu.Lock()
 	defer s.unlock()
-	at.ending = false
+	at.ending, at.err = false, err
 	s.callEnded(at)
 }
 

@@ -1,87 +1,55 @@
 package redlock
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// convert changes the node lock's mode for an operation. It asks the node also if the mode is that
-// already: the node's answer counts. A node lock that is to be exclusive is renewed until the
-// Deadline first.
-func (p *nodeLock) convert(to locker.Mode, op *operation) error {
+// convert changes the node lock's mode, for an operation that nobody waits for once left is closed.
+// It asks the node also if the mode is that already: the node's answer counts. A node lock that is
+// to be exclusive is renewed until the Deadline first.
+func (p *nodeLock) convert(to locker.Mode, left <-chan struct{}) error {
 	h := p.of
 	h.mu.Lock()
 	lasts := h.mode == to || reaches(p.lock.Deadline(), h.deadline) // what has the lock's mode was just renewed
-	wanted := h.wants(to)
+	needless := lasts || !h.wants(to)
 	ttl := h.leaseToAsk(0)
 	h.unlock()
-	if wanted && !lasts {
-		if err := p.renewFor(op, ttl); err != nil {
+	if !needless {
+		if err := p.renewForConversion(ttl, left); err != nil {
 			return err
 		}
 	}
-	return p.convertAlone(to, op)
+	return p.convertAlone(to, left)
 }
 
-// renewFor renews the node lock until the Deadline, while somebody waits for op.
-func (p *nodeLock) renewFor(op *operation, ttl time.Duration) error {
-	own := newOperation(1, 1)
-	p.renew(renewalRequest{pendingReply: own.expect(0), ttl: ttl})
-	select {
-	case <-own.decided:
-	case <-op.left:
-	}
-	own.stopWaiting()
-	err := own.errOf(0)
+// renewForConversion renews the node lock until the Deadline.
+func (p *nodeLock) renewForConversion(ttl time.Duration, left <-chan struct{}) error {
+	err := p.renew(ttl, time.Now(), left)
 	p.of.mu.Lock()
 	defer p.of.unlock()
-	if err == nil && !reaches(p.lock.Deadline(), p.of.deadline) {
+	switch {
+	case err == nil && isClosed(left):
+		return errUnanswered // the conversion was not sent
+	case err == nil && !reaches(p.lock.Deadline(), p.of.deadline):
 		return errShort
 	}
 	return err
 }
 
 // convertAlone changes the node lock's mode once no other conversion of it is in flight.
-func (p *nodeLock) convertAlone(to locker.Mode, op *operation) error {
-	if err := p.beginConversion(to, op); err != nil {
+func (p *nodeLock) convertAlone(to locker.Mode, left <-chan struct{}) error {
+	if err := p.claim(&p.converting, left); err != nil {
 		return err
 	}
-	return p.finishConversion(to)
+	return p.sendConversion(to)
 }
 
-// beginConversion marks the node lock as converting, once no other conversion of it is in flight.
-// One that hangs is not sent again.
-func (p *nodeLock) beginConversion(to locker.Mode, op *operation) error {
-	h := p.of
-	for {
-		h.mu.Lock()
-		earlier := p.converting
-		var err error
-		switch {
-		case !p.isCurrent():
-			err = locker.ErrNotHeld
-		case !h.wants(to):
-			err = errOvertaken
-		case earlier == nil:
-			p.converting = make(chan struct{})
-		}
-		h.unlock()
-		if err != nil || earlier == nil {
-			return err
-		}
-		select {
-		case <-earlier:
-		case <-op.left:
-			return fmt.Errorf("an earlier conversion: %w", errUnanswered)
-		}
-	}
-}
-
-// finishConversion changes the mode of a node lock that is marked as converting.
-func (p *nodeLock) finishConversion(to locker.Mode) error {
+// sendConversion is convertAlone after claim.
+func (p *nodeLock) sendConversion(to locker.Mode) error {
 	h := p.of
 	h.mu.Lock()
 	before, wanted := p.mode, h.wants(to)
@@ -91,25 +59,24 @@ func (p *nodeLock) finishConversion(to locker.Mode) error {
 	h.unlock()
 	err := errOvertaken
 	if wanted {
-		err = sendMode(h, p.lock, to)
+		err = p.sendMode(to)
 	}
 	h.mu.Lock()
 	defer h.unlock()
-	close(p.converting)
-	p.converting = nil
+	yield(&p.converting)
 	if wanted {
 		p.converted(before, to, err)
 	}
 	return err
 }
 
-func sendMode(h *heldLock, lock *locker.Lock, mode locker.Mode) error {
-	ctx, stop := h.untilDeadline()
+func (p *nodeLock) sendMode(mode locker.Mode) error {
+	ctx, stop := p.of.untilDeadline()
 	defer stop()
 	if mode == locker.Exclusive {
-		return lock.Upgrade(ctx)
+		return p.lock.Upgrade(ctx)
 	}
-	return lock.Downgrade(ctx)
+	return p.lock.Downgrade(ctx)
 }
 
 // converted records how a conversion ended that was sent to the node. The mutex is held.
@@ -131,58 +98,32 @@ func (p *nodeLock) converted(before nodeMode, to locker.Mode, err error) {
 func (p *nodeLock) adoptMode() error {
 	h := p.of
 	h.mu.Lock()
-	shared, fits := h.mode == locker.Shared, p.mode.exclusive
+	shared, fits := h.mode == locker.Shared, p.mode.is(locker.Exclusive)
 	if shared {
-		p.makeShared()
+		p.ensureMode()
 	}
 	h.unlock()
 	if shared || fits {
 		return nil
 	}
-	op := newOperation(0, 0)
-	timer := time.AfterFunc(h.timeout, op.stopWaiting)
-	defer timer.Stop()
-	err := p.convertAlone(locker.Exclusive, op)
+	ctx, stop := context.WithTimeout(h.ctx, h.timeout)
+	defer stop()
+	err := p.convertAlone(locker.Exclusive, ctx.Done())
 	if errors.Is(err, errOvertaken) {
 		return nil // it was downgraded meanwhile
 	}
 	return err
 }
 
-// ensureMode changes the node lock to the lock's mode in the background, unless that is being done.
-// The mutex is held.
+// ensureMode changes the node lock to the lock's mode in the background, unless a conversion is in
+// flight. One that is exclusive without need, or may be, counts meanwhile. If it fails, the next
+// renewal tries again. The mutex is held.
 func (p *nodeLock) ensureMode() {
 	h := p.of
-	p.makeShared()
-	if h.phase == holding && h.mode == locker.Exclusive && p.isCurrent() && !p.mode.exclusive && p.converting == nil {
-		go func() { _ = p.adoptMode() }() // if it fails, the next renewal tries again
-	}
-}
-
-// makeShared makes a node lock shared again, in the background, that is exclusive without need, or
-// may be. It counts meanwhile. The mutex is held.
-func (p *nodeLock) makeShared() {
-	h := p.of
-	needless := h.mode == locker.Shared && !h.upgrading && !p.mode.is(locker.Shared)
-	if h.phase != holding || !needless || !p.isCurrent() || p.converting != nil {
+	if h.phase != holding || h.upgrading || p.mode.is(h.mode) || !p.isCurrent() || p.converting != nil {
 		return
 	}
 	p.converting = make(chan struct{})
-	go func() { _ = p.finishConversion(locker.Shared) }() // if it fails, the next renewal tries again
-}
-
-// answerOnceConverted answers when no conversion of the node lock is in flight any more: an upgrade
-// that failed is followed by a downgrade. converted is closed when the one in flight is done.
-func (p *nodeLock) answerOnceConverted(reply pendingReply, converted <-chan struct{}) {
-	for converted != nil {
-		select {
-		case <-converted:
-		case <-reply.op.left:
-			return
-		}
-		p.of.mu.Lock()
-		converted = p.converting
-		p.of.unlock()
-	}
-	reply.answer(nil)
+	to := h.mode
+	go func() { _ = p.sendConversion(to) }()
 }

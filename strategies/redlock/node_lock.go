@@ -25,10 +25,10 @@ type nodeLock struct {
 	// The hold's mutex guards these.
 	fence      int64 // the node's counter is at least this
 	mode       nodeMode
-	converting chan struct{}    // closed when the conversion in flight is done; nil: there is none
-	named      bool             // a Handle that was handed out names it
-	renewal    *inFlightRenewal // nil: there is none
-	renewed    time.Time        // when the last renewal that it granted was sent
+	converting chan struct{} // closed when the conversion in flight is done; nil: there is none
+	renewing   chan struct{} // the same of the renewal in flight
+	renewed    time.Time     // when the last renewal that it granted was sent
+	named      bool          // a Handle that was handed out names it
 }
 
 // newNodeLock makes the nodeLock of what the slot's node returned for req. What is no lock of the
@@ -57,14 +57,14 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 		err = fmt.Errorf("its lock is %v, %v was asked for", lock.Mode(), req.Mode)
 	}
 	if err != nil {
-		go p.undo()
+		go func() { _ = p.undo() }()
 		return nil, err
 	}
 	if s.node.source.Load() == nil {
 		s.node.learn(p.Source())
 	}
 	if h.fenceKnown != nil && p.fence <= 0 {
-		p.undo()
+		_ = p.undo()
 		return nil, fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)
 	}
 	return p, nil
@@ -97,9 +97,9 @@ func (p *nodeLock) Source() (source locktrace.Source) {
 }
 
 // undo releases a node lock that is not used, waking nobody.
-func (p *nodeLock) undo() {
+func (p *nodeLock) undo() error {
 	p.quiet.Store(true)
-	_ = p.lock.Release(p.of.ctx) // at worst it expires
+	return p.lock.Release(p.of.ctx) // at worst it expires
 }
 
 // isCurrent reports whether p is what is held at its node. The mutex is held.
@@ -164,12 +164,12 @@ func (p *nodeLock) raiseToToken() error {
 
 // upgradeAndRaise raises the node's counter for an upgrade, after upgrading the node lock if it was
 // not.
-func (p *nodeLock) upgradeAndRaise(fence int64, deadline time.Time, op *operation) error {
+func (p *nodeLock) upgradeAndRaise(fence int64, deadline time.Time, left <-chan struct{}) error {
 	p.of.mu.Lock()
 	upgraded := p.mode.is(locker.Exclusive) && reaches(p.lock.Deadline(), deadline)
 	p.of.unlock()
 	if !upgraded {
-		if err := p.convert(locker.Exclusive, op); err != nil {
+		if err := p.convert(locker.Exclusive, left); err != nil {
 			return err
 		}
 	}

@@ -1,52 +1,67 @@
 package redlock
 
 import (
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// renewalRequest asks a node lock for a renewal.
-type renewalRequest struct {
-	pendingReply
-	ttl   time.Duration
-	began time.Time // when the Renew began that asks for it; zero: another operation asks
-}
-
-// inFlightRenewal is a renewal that the node has yet to answer. The requests that come meanwhile
-// wait for it, and then get another renewal: an answer to what was sent before says nothing about
-// now. A renewal that hangs is not sent again.
-type inFlightRenewal struct {
-	of             *nodeLock
-	requests, next []renewalRequest
-	ttl            time.Duration
-	sent           time.Time
-}
-
-// renew extends the lease at the node, and brings the node lock up to the lock's token and mode. It
-// returns at once.
-func (p *nodeLock) renew(req renewalRequest) {
-	p.of.mu.Lock()
-	defer p.of.unlock()
-	switch f := p.renewal; {
-	case !p.isCurrent():
-		req.answer(locker.ErrNotHeld)
-	case f == nil:
-		p.sendRenewal([]renewalRequest{req})
-	default:
-		f.next = append(stillWanted(f.next), req)
+// claim marks a call of a kind as in flight at the node, once no other one of that kind is; it gives
+// up once left is closed. A call that hangs is not repeated: what waits for it is sent after it.
+func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error {
+	h := p.of
+	h.mu.Lock()
+	defer h.unlock()
+	for p.isCurrent() {
+		earlier := *inFlight
+		if earlier == nil {
+			*inFlight = make(chan struct{})
+			return nil
+		}
+		h.unlock()
+		select {
+		case <-earlier:
+		case <-left:
+			h.mu.Lock()
+			return errUnanswered
+		}
+		h.mu.Lock()
 	}
+	return locker.ErrNotHeld
 }
 
-// sendRenewal sends one renewal for all requests. The mutex is held.
-func (p *nodeLock) sendRenewal(requests []renewalRequest) {
-	f := &inFlightRenewal{of: p, requests: requests, sent: time.Now()}
-	for _, req := range requests {
-		f.ttl = max(f.ttl, req.ttl)
+// yield ends what claim began. The mutex is held.
+func yield(inFlight *chan struct{}) {
+	close(*inFlight)
+	*inFlight = nil
+}
+
+// renew extends the lease at the node, and brings the node lock up to the lock's token and mode.
+// The operation that asks for it began at began, and nobody waits for it once left is closed. An
+// answer to what was sent before began says nothing about now.
+func (p *nodeLock) renew(ttl time.Duration, began time.Time, left <-chan struct{}) error {
+	if err := p.claim(&p.renewing, left); err != nil {
+		return err
 	}
-	p.renewal = f
-	go func() { f.answered(p.extend(f.ttl)) }()
+	return p.sendRenewal(ttl, began, left)
+}
+
+// sendRenewal is renew after claim. If the answer comes after the caller left, and there is nothing
+// held at the node any more, the lock is restored there: the renewal could not do it.
+func (p *nodeLock) sendRenewal(ttl time.Duration, began time.Time, left <-chan struct{}) error {
+	h, sent := p.of, time.Now()
+	err := p.extend(ttl)
+	h.mu.Lock()
+	defer h.unlock()
+	yield(&p.renewing)
+	if err == nil {
+		p.renewed = sent
+		p.catchUp(sent.Add(ttl))
+	}
+	if isClosed(left) && h.phase == holding && p.slot.held == nil && h.view().hasQuorum() {
+		h.restore(ttl, !h.renewed.IsZero() && !h.renewed.Before(began))
+	}
+	return err
 }
 
 // extend renews the node lock, raises its counter if that is behind, and changes its mode if that
@@ -67,67 +82,18 @@ func (p *nodeLock) extend(ttl time.Duration) error {
 	return p.adoptMode()
 }
 
-// answered passes the node's answer on to the requests, and sends the next renewal if one was asked
-// for meanwhile. If the answer comes after a caller left, and there is nothing held at the node any
-// more, the lock is restored there: the renewal could not do it.
-func (f *inFlightRenewal) answered(err error) {
-	p, h := f.of, f.of.of
-	h.mu.Lock()
-	defer h.unlock()
-	p.renewal = nil
-	if err == nil {
-		p.renewed = f.sent
-	}
-	late, succeeded := slices.ContainsFunc(f.requests, renewalRequest.unwanted), f.servedRenewal(h.renewed)
-	answerAll(f.requests, err)
-	f.sendNext(err)
-	if late && h.phase == holding && p.slot.held == nil && h.view().hasQuorum() {
-		h.restore(f.ttl, succeeded)
-	}
-}
-
-// servedRenewal reports whether a request is of the Renew that began at began; zero: none has
-// succeeded.
-func (f *inFlightRenewal) servedRenewal(began time.Time) bool {
-	return slices.ContainsFunc(slices.Concat(f.requests, f.next), func(req renewalRequest) bool {
-		return !req.began.IsZero() && req.began.Equal(began)
-	})
-}
-
-// sendNext sends another renewal to answer the requests that came after f was sent, which ended
-// with err. The mutex is held.
-func (f *inFlightRenewal) sendNext(err error) {
-	p, next := f.of, stillWanted(f.next)
-	switch {
-	case len(next) > 0 && p.isCurrent():
-		p.sendRenewal(next)
-	case len(next) > 0:
-		answerAll(next, locker.ErrNotHeld)
-	case err == nil:
-		p.catchUp(f.sent.Add(f.ttl))
-	}
-}
-
 // catchUp renews the node lock in the background if it was granted until grantedUntil, and a
 // renewal has moved the Deadline beyond that before the node's reply came. Otherwise the node would
 // not count until the next renewal. The mutex is held.
 func (p *nodeLock) catchUp(grantedUntil time.Time) {
 	h := p.of
-	if h.phase != holding || !p.isCurrent() || p.renewal != nil {
+	if h.phase != holding || !p.isCurrent() || p.renewing != nil {
 		return
 	}
 	if grantedUntil.Before(h.deadline) && !reaches(p.lock.Deadline(), h.deadline) {
-		p.sendRenewal([]renewalRequest{{pendingReply: nobodyWaits(), ttl: h.leaseToAsk(0)}})
-	}
-}
-
-// stillWanted returns the requests that somebody waits for.
-func stillWanted(requests []renewalRequest) []renewalRequest {
-	return slices.DeleteFunc(requests, renewalRequest.unwanted)
-}
-
-func answerAll(requests []renewalRequest, err error) {
-	for _, req := range requests {
-		req.answer(err)
+		p.renewing = make(chan struct{})
+		ttl, nobodyWaits := h.leaseToAsk(0), make(chan struct{})
+		close(nobodyWaits)
+		go func() { _ = p.sendRenewal(ttl, time.Now(), nobodyWaits) }()
 	}
 }

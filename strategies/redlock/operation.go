@@ -12,15 +12,14 @@ import (
 
 // operation is one operation on all node locks at once: a renewal, a conversion, a release.
 type operation struct {
+	needed   int
+	decided  chan struct{} // closed once needed nodes have done it, or cannot any more
+	answered chan struct{} // closed once all have answered
+	left     chan struct{} // closed once nobody waits for the operation any more
+
 	mu            sync.Mutex
 	errs          []error // by node; errUnanswered: in flight
 	done, pending int
-	needed        int
-	decided       chan struct{} // closed once needed nodes have done it, or cannot any more
-	isDecided     bool
-	answered      chan struct{} // closed once all have answered
-	left          chan struct{} // closed once nobody waits for the operation any more
-	hasLeft       bool
 }
 
 // newOperation returns an operation that needed of n nodes are to do. Nodes that no reply is
@@ -36,48 +35,27 @@ func newOperation(n, needed int) *operation {
 	return o
 }
 
-// pendingReply is the reply of a node that an operation waits for.
-type pendingReply struct {
-	op   *operation
-	node int
-}
-
 // expect makes the operation wait for a reply of node i. Nobody else knows the operation yet.
-func (o *operation) expect(i int) pendingReply {
+func (o *operation) expect(i int) {
 	o.errs[i] = errUnanswered
 	o.pending++
-	return pendingReply{o, i}
 }
 
-// nobodyWaits returns a reply that nobody waits for.
-func nobodyWaits() pendingReply {
-	o := newOperation(1, 1)
-	r := o.expect(0)
-	o.stopWaiting()
-	return r
-}
-
-// answer passes the node's reply to the operation.
-func (r pendingReply) answer(err error) { r.op.answer(r.node, err) }
-
-// unwanted reports whether nobody waits for the reply any more.
-func (r pendingReply) unwanted() bool {
-	r.op.mu.Lock()
-	defer r.op.mu.Unlock()
-	return r.op.hasLeft
-}
-
-// start decides an operation that is decided before any reply.
-func (o *operation) start() {
+// start calls do for each node that a reply is expected of, in a goroutine of its own.
+func (o *operation) start(do func(i int) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for i, err := range o.errs {
+		if err == errUnanswered { //nolint:errorlint // set by this package itself
+			go func() { o.answer(i, do(i)) }()
+		}
+	}
 	o.tryDecide()
 }
 
 // tryDecide closes decided once the operation is decided. The mutex is held.
 func (o *operation) tryDecide() {
-	if !o.isDecided && (o.done >= o.needed || o.done+o.pending < o.needed) {
-		o.isDecided = true
+	if !isClosed(o.decided) && (o.done >= o.needed || o.done+o.pending < o.needed) {
 		close(o.decided)
 	}
 }
@@ -99,12 +77,13 @@ func (o *operation) answer(i int, err error) {
 
 // wait waits until the operation is decided, at most for patience; once ctx has ended, for
 // afterCtx in all, and the error is ctx's. If the quorum is missed, it waits as long again for the
-// other replies: they say whether the lock is lost.
+// other replies: they say whether the lock is lost. Nobody waits for the operation after that.
 func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) (err error) {
 	start := time.Now()
 	end := start.Add(patience)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	defer close(o.left)
 	waitAtMost := func(d time.Duration) {
 		if sooner := start.Add(d); sooner.Before(end) {
 			end = sooner
@@ -133,14 +112,6 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 	}
 }
 
-// stopWaiting says that nobody waits for the operation any more.
-func (o *operation) stopWaiting() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.hasLeft = true
-	close(o.left)
-}
-
 // isSettled reports whether the quorum has done it, or there is no reply left to wait for.
 func (o *operation) isSettled() bool {
 	o.mu.Lock()
@@ -153,6 +124,16 @@ func (o *operation) errOf(i int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.errs[i]
+}
+
+// isClosed reports whether a channel that nothing is sent on is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // answers returns what the nodes replied so far.

@@ -1,39 +1,44 @@
 package redlock
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
 
 // release ends the lock at all nodes. Node locks that come later are released then. It returns when
 // a quorum has released, or cannot any more; at twice the AttemptTimeout, or once that if ctx has
 // ended. The releases go on.
 func (h *heldLock) release(ctx context.Context) error {
 	op, held := h.beginRelease()
-	op.start()
-	for _, p := range held {
-		go func() {
-			op.answer(p.slot.node.index, p.lock.Release(h.ctx))
-			h.releaseEnded(p.slot)
-		}()
-	}
+	op.start(func(i int) error {
+		if held[i] == nil {
+			_, err := h.awaitCall(i, op)
+			return err
+		}
+		err := held[i].Release(h.ctx)
+		h.releaseEnded(&h.slots[i], err)
+		return err
+	})
 	_ = op.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
-	op.stopWaiting()
 	return releaseVerdict(op.answers(h.nodes), h.facts())
 }
 
-// beginRelease ends the lock, and returns the node locks to release.
-func (h *heldLock) beginRelease() (op *operation, held []*nodeLock) {
+// beginRelease ends the lock, and returns the locks to release, by node.
+func (h *heldLock) beginRelease() (op *operation, held []*locker.Lock) {
 	h.mu.Lock()
 	defer h.unlock()
 	h.phase = over
 	h.watchLoss()
-	op = newOperation(len(h.slots), h.quorum)
+	op, held = newOperation(len(h.slots), h.quorum), make([]*locker.Lock, len(h.slots))
 	for i := range h.slots {
-		switch s := &h.slots[i]; {
-		case s.held != nil:
+		s := &h.slots[i]
+		if s.held != nil || s.asking { // what is being acquired may be held
 			op.expect(i)
-			held = append(held, s.held)
+		}
+		if s.held != nil {
+			held[i] = s.held.lock
 			s.held, s.ending = nil, true
-		case s.asking:
-			s.awaitAcquire(op.expect(i), nil) // it may hold
 		}
 	}
 	h.becomeLeftover()

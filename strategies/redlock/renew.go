@@ -15,7 +15,7 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 	}
 	defer h.turn.pass()
 	began, toAsk := h.beginRenewal(ttl)
-	answers, err := h.each(ctx, func(p *nodeLock, r pendingReply) { p.renew(renewalRequest{r, toAsk, began}) })
+	answers, err := h.each(ctx, h.timeout, func(p *nodeLock, op *operation) error { return p.renew(toAsk, began, op.left) })
 	renewed := answers.done >= h.quorum
 	if renewed && h.moveDeadline(began, ttl) {
 		return h.term(), nil

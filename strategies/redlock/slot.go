@@ -1,20 +1,13 @@
 package redlock
 
-import (
-	"errors"
-	"slices"
-	"time"
-
-	"github.com/holdfast-go/holdfast/locker"
-)
+import "time"
 
 // slot is what an attempt, or the lock that it became, knows about one node. The hold's mutex
 // guards it.
 type slot struct {
-	node  *quorumNode
-	held  *nodeLock // nil: nothing is held there, as far as is known
-	err   error     // why nothing is held, or why the counter of what is held was not raised
-	joins []lateJoin
+	node *quorumNode
+	held *nodeLock // nil: nothing is held there, as far as is known
+	err  error     // why nothing is held, or why the counter of what is held was not raised
 
 	asking  bool          // an acquire is in flight
 	queued  bool          // that acquire waits for earlier calls of the node; nothing was sent
@@ -71,38 +64,5 @@ func (s *slot) callEnded() {
 	if s.idle != nil && !s.hasCall() {
 		close(s.idle)
 		s.idle = nil
-	}
-}
-
-// lateJoin is an operation that waits for the acquire in flight at a node: the node lock takes part
-// in it when it comes.
-type lateJoin struct {
-	pendingReply
-	do func(p *nodeLock, r pendingReply) // nil: the operation is the release, for which it comes too late
-}
-
-// awaitAcquire makes op wait for the acquire that is in flight. The mutex is held.
-func (s *slot) awaitAcquire(r pendingReply, do func(*nodeLock, pendingReply)) {
-	s.joins = append(slices.DeleteFunc(s.joins, func(j lateJoin) bool { return j.unwanted() }), lateJoin{r, do})
-}
-
-// takeJoins returns the operations that wait for the acquire. The mutex is held.
-func (s *slot) takeJoins() []lateJoin {
-	joins := s.joins
-	s.joins = nil
-	return joins
-}
-
-// acquired tells the operation what came of the acquire: a node lock that joined the lock, or err,
-// why there is none, or what came of its release.
-func (j lateJoin) acquired(p *nodeLock, joined bool, err error) {
-	switch {
-	case j.unwanted():
-	case j.do != nil && joined:
-		j.do(p, j.pendingReply)
-	case j.do != nil && err == nil, errors.Is(err, locker.ErrNotAcquired):
-		j.answer(locker.ErrNotHeld)
-	default:
-		j.answer(err)
 	}
 }

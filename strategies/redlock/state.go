@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -216,31 +217,31 @@ func (s *quorumState) lossError() error {
 	return fmt.Errorf("%w: %d of %d nodes are known to hold it, %d needed%s", locker.ErrLost, n, len(s.nodes), s.quorum, listed(failing))
 }
 
-// inBackground makes of do what each calls.
-func inBackground(do func(p *nodeLock, op *operation) error) func(*nodeLock, pendingReply) {
-	return func(p *nodeLock, r pendingReply) {
-		go func() { r.answer(do(p, r.op)) }()
-	}
-}
-
 // each calls do for each node lock, and returns when a quorum has done it or cannot any more, when
-// ctx ends, or at AttemptTimeout. What is in flight then goes on. do returns at once, and answers
-// when it is done. The error is ctx's.
-func (s *quorumState) each(ctx context.Context, do func(p *nodeLock, r pendingReply)) (*nodeAnswers, error) {
-	return s.eachFor(ctx, s.timeout, do)
-}
-
-// eachFor is each, at most for patience.
-func (s *quorumState) eachFor(
-	ctx context.Context, patience time.Duration, do func(p *nodeLock, r pendingReply),
+// ctx ends, or after patience. What is in flight then goes on. Node locks that are being acquired
+// take part when they come. The error is ctx's.
+func (s *quorumState) each(
+	ctx context.Context, patience time.Duration, do func(p *nodeLock, op *operation) error,
 ) (*nodeAnswers, error) {
-	op, held := s.beginOperation(do)
-	op.start()
-	for _, p := range held {
-		do(p, pendingReply{op, p.slot.node.index})
+	op := newOperation(len(s.slots), s.quorum)
+	s.mu.Lock()
+	for i := range s.slots {
+		if slot := &s.slots[i]; slot.held != nil || slot.asking {
+			op.expect(i)
+		}
 	}
+	s.unlock()
+	op.start(func(i int) error {
+		p, err := s.awaitCall(i, op)
+		switch {
+		case p != nil:
+			return do(p, op)
+		case err == nil:
+			return locker.ErrNotHeld
+		}
+		return err
+	})
 	err := op.wait(ctx, patience, 0)
-	op.stopWaiting()
 	for i, n := range s.nodes {
 		if op.errOf(i) == errUnanswered { //nolint:errorlint // set by this package itself
 			n.checkSilence(s.ctx, s.timeout)
@@ -249,22 +250,28 @@ func (s *quorumState) eachFor(
 	return op.answers(s.nodes), err
 }
 
-// beginOperation returns an operation on the node locks that are held. Those that are being
-// acquired take part in it when they come.
-func (s *quorumState) beginOperation(do func(*nodeLock, pendingReply)) (op *operation, held []*nodeLock) {
+// awaitCall waits until something is held at node i, or nothing is in flight there any more. It
+// returns what is held or, if nothing is, what came of the acquire, or of the release of what came
+// too late.
+func (s *quorumState) awaitCall(i int, op *operation) (*nodeLock, error) {
 	s.mu.Lock()
 	defer s.unlock()
-	op = newOperation(len(s.slots), s.quorum)
-	for i := range s.slots {
-		switch slot := &s.slots[i]; {
-		case slot.held != nil:
-			op.expect(i)
-			held = append(held, slot.held)
-		case slot.asking:
-			slot.awaitAcquire(op.expect(i), do)
+	at := &s.slots[i]
+	for at.held == nil && at.hasCall() {
+		ends := at.callEnds()
+		s.unlock()
+		select {
+		case <-ends:
+		case <-op.left:
+			s.mu.Lock()
+			return nil, errUnanswered
 		}
+		s.mu.Lock()
 	}
-	return op, held
+	if at.held == nil && errors.Is(at.err, locker.ErrNotAcquired) {
+		return nil, locker.ErrNotHeld
+	}
+	return at.held, at.err
 }
 
 // missed returns the error of an operation that did not reach the quorum; ctxErr is ctx's. The lock

@@ -103,7 +103,7 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			p := h.slots[2].held
-			return p != nil && p.renewal == nil && late.renewals.Load() > 0
+			return p != nil && p.renewing == nil && late.renewals.Load() > 0
 		}
 		for start := time.Now(); !caughtUp() && time.Since(start) < 10*time.Second; {
 			runtime.Gosched()
