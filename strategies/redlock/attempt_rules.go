@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -42,46 +41,6 @@ func (v *quorumView) outcome(n *nodeView) error {
 func refuses(err error, resume bool) bool {
 	return errors.Is(err, locker.ErrNotAcquired) ||
 		resume && errors.Is(err, locker.ErrNotHeld) && !errors.Is(err, locker.ErrLost)
-}
-
-// quorumFacts is what a verdict depends on beside the answers.
-type quorumFacts struct {
-	name   string // of the lock
-	nodes  int
-	quorum int
-	jitter time.Duration // for those who wait
-
-	resume   bool // of an attempt: it resumes a hold
-	tookOver bool // of an attempt: a node has given its lock
-}
-
-// verdict says why an attempt missed the quorum. mayChange reports whether answers that are missing
-// might change it.
-func verdict(t *nodeAnswers, f quorumFacts) (err error, mayChange bool) { //nolint:revive // the error is what it returns
-	if f.resume {
-		return resumeVerdict(t, f)
-	}
-	refused := len(t.refused)
-	outOfReach := t.done+t.pending < f.quorum
-	// Would the lock have been acquired without the other holders? If nothing has failed, only they
-	// stood in the way.
-	if refused > 0 && (t.done+refused >= f.quorum || outOfReach && len(t.failed) == t.pending) {
-		return t.contention(f.name, f.quorum, f.jitter), false
-	}
-	return t.quorumError(f.nodes, f.quorum), refused > 0 && t.done+refused+t.pending >= f.quorum
-}
-
-// resumeVerdict is verdict for an attempt that resumes a hold.
-func resumeVerdict(t *nodeAnswers, f quorumFacts) (err error, mayChange bool) { //nolint:revive // the error is what it returns
-	refused, spare := len(t.refused), f.nodes-f.quorum
-	if refused > spare && !f.tookOver {
-		return locker.ErrNotHeld, false
-	}
-	err = t.quorumError(f.nodes, f.quorum)
-	if f.tookOver || t.pending > 0 {
-		err = fmt.Errorf("%w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err)
-	}
-	return err, !f.tookOver && refused+t.pending > spare
 }
 
 // sameServer finds two nodes that are one server: the node refuses and names the attempt's owner as

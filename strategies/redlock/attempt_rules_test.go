@@ -71,9 +71,9 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// answersOf is what nodes answered to an attempt, in their order.
+// answersOf is what nodes answered to an attempt of which a majority is needed, in their order.
 func answersOf(resume bool, outcomes ...error) *nodeAnswers {
-	t := &nodeAnswers{}
+	t := &nodeAnswers{name: "job", nodes: len(outcomes), quorum: len(outcomes)/2 + 1, jitter: time.Second}
 	for i, err := range outcomes {
 		t.add(&quorumNode{index: i}, err, refuses(err, resume))
 	}
@@ -101,8 +101,7 @@ func TestVerdictOfAttempt(t *testing.T) {
 		{"none has answered", []error{late, late, late, late, late}, false, false},
 		{"one lost what it gave", []error{held, held, locker.ErrLost, late, errNodeDown}, false, true},
 	} {
-		answers := answersOf(false, tt.outcomes...)
-		err, mayChange := verdict(answers, quorumFacts{name: "job", nodes: 5, quorum: 3})
+		err, mayChange := answersOf(false, tt.outcomes...).acquireVerdict()
 		if errors.Is(err, locker.ErrNotAcquired) != tt.contended || mayChange != tt.mayChange {
 			t.Errorf("%s: %v, may change: %v; want contention: %v, may change: %v", tt.name, err, mayChange, tt.contended, tt.mayChange)
 		}
@@ -130,7 +129,7 @@ func TestVerdictOfResume(t *testing.T) {
 		{"two are held by others", []error{locker.ErrNotAcquired, locker.ErrNotAcquired, late}, false, locker.ErrNotHeld, locker.ErrNotAcquired, false},
 		{"two took it over and lost it", []error{locker.ErrLost, locker.ErrLost, nil}, true, locker.ErrUnknownOutcome, locker.ErrNotHeld, false},
 	} {
-		err, mayChange := verdict(answersOf(true, tt.outcomes...), quorumFacts{name: "job", nodes: 3, quorum: 2, resume: true, tookOver: tt.tookOver})
+		err, mayChange := answersOf(true, tt.outcomes...).resumeVerdict(tt.tookOver)
 		if !errors.Is(err, tt.want) || errors.Is(err, tt.not) || mayChange != tt.mayChange {
 			t.Errorf("%s: %v, may change: %v; want %v and not %v, may change: %v", tt.name, err, mayChange, tt.want, tt.not, tt.mayChange)
 		}

@@ -36,7 +36,9 @@ func TestContentionReport(t *testing.T) {
 		{"a node that orders the modes", []error{ordered, heldBy("a", 2, ""), heldBy("a", 3, "")}, "a", 0, "", true},
 		{"failures say nothing", []error{errNodeDown, heldBy("a", 2, ""), nil, heldBy("a", 3, "")}, "a", 3, "", false},
 	} {
-		report := answersOf(false, tt.outcomes...).contention("job", 3, time.Second)
+		answers := answersOf(false, tt.outcomes...)
+		answers.quorum = 3
+		report := answers.contention()
 		if report.Name != "job" || report.Jitter != time.Second || report.Owner != tt.owner || report.Note != "note of "+tt.owner && !tt.ordered {
 			t.Errorf("%s: %+v, want %q", tt.name, report, tt.owner)
 		}

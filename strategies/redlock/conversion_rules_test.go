@@ -9,14 +9,14 @@ import (
 
 func TestModeAfterConversion(t *testing.T) {
 	t.Parallel()
-	exclusive, shared, unsure := nodeMode{exclusive: true}, nodeMode{}, nodeMode{unsure: true}
+	exclusive, shared, unsure := locker.Exclusive, locker.Shared, unknownMode
 	var held error = &locker.ContentionError{}
 	for _, tt := range []struct {
 		name   string
-		before nodeMode
+		before locker.Mode
 		to     locker.Mode
 		err    error
-		want   nodeMode
+		want   locker.Mode
 	}{
 		{"upgraded", shared, locker.Exclusive, nil, exclusive},
 		{"downgraded", exclusive, locker.Shared, nil, shared},
@@ -31,8 +31,8 @@ func TestModeAfterConversion(t *testing.T) {
 		{"asked for what it is", exclusive, locker.Exclusive, locker.ErrUnknownOutcome, exclusive},
 		{"shared, and asked for that", shared, locker.Shared, errNodeDown, shared},
 	} {
-		if got := tt.before.after(tt.to, tt.err); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		if got := modeAfter(tt.before, tt.to, tt.err); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestUpgradeVerdict(t *testing.T) {
 		{"lost, whatever refused", []error{held, held, locker.ErrNotHeld}, locker.ErrLost, locker.ErrLost, false},
 		{"a quorum did not last", []error{nil, nil, errNodeDown}, missed, missed, false},
 	} {
-		err := upgradeVerdict(answersOf(true, tt.outcomes...), tt.missed, quorumFacts{name: "job", nodes: 3, quorum: 2})
+		err := answersOf(true, tt.outcomes...).upgradeVerdict(tt.missed)
 		if !errors.Is(err, tt.want) || errors.Is(err, locker.ErrNotAcquired) != tt.contended {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}

@@ -35,7 +35,7 @@ func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 		return h.term(), nil
 	}
 	err = h.missed(answers, err)
-	if isNotHeld(err) || answers.unsupported(len(h.nodes)-h.quorum) && h.revertMode(before) {
+	if isNotHeld(err) || answers.unsupported() && h.revertMode(before) {
 		return lease.Term{}, err
 	}
 	return lease.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
@@ -84,7 +84,7 @@ func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 		return term, nil
 	}
 	h.awaitShared(ctx, time.Until(end))
-	return lease.Term{}, upgradeVerdict(answers, h.missed(answers, err), h.facts())
+	return lease.Term{}, answers.upgradeVerdict(h.missed(answers, err))
 }
 
 // beginUpgrade says that the node locks are to be exclusive. It returns until when they must last,

@@ -64,14 +64,15 @@ func (a *quorumAttempt) verdict() (err error, mayChange bool) { //nolint:revive 
 	if err := a.sameServerError(); err != nil {
 		return err, false
 	}
-	f := a.facts()
-	f.resume, f.tookOver = a.tokens != nil, a.tookOver
-	return verdict(a.answers(), f)
+	if a.tokens != nil {
+		return a.answers().resumeVerdict(a.tookOver)
+	}
+	return a.answers().acquireVerdict()
 }
 
 // answers returns what the nodes answered. The mutex is held.
 func (a *quorumAttempt) answers() *nodeAnswers {
-	t, v := &nodeAnswers{}, a.view()
+	t, v := a.answersFor(a.req.Name), a.view()
 	for i, n := range a.nodes {
 		err := v.outcome(&v.nodes[i])
 		t.add(n, err, refuses(err, a.tokens != nil))
@@ -121,7 +122,7 @@ func (a *quorumAttempt) abandon(err error) {
 	if a.phase != gathering {
 		return
 	}
-	missed := a.answers().quorumError(len(a.nodes), a.quorum)
+	missed := a.answers().quorumError()
 	if a.tokens != nil {
 		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err, missed)
 	} else if a.hasSent() {

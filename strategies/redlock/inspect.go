@@ -34,7 +34,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	if mostHeld(states)+len(answers.failed) < l.quorum {
 		return locker.State{}, nil // the nodes disagree: nobody has a quorum, whatever the others would say
 	}
-	missed := answers.quorumError(len(l.nodes), l.quorum)
+	missed := answers.quorumError()
 	if err := locker.ContextErr(ctx); err != nil {
 		return locker.State{}, fmt.Errorf("%w: %w", err, missed)
 	}
@@ -50,7 +50,7 @@ func (l *Locker) inspectNodes(ctx context.Context, name string) (states []locker
 	for _, n := range l.nodes {
 		go func() { replies <- n.inspect(ctx, name) }()
 	}
-	answers = &nodeAnswers{}
+	answers = l.answersFor(name)
 	silent := slices.Clone(l.nodes)
 	for len(silent) > 0 {
 		select {

@@ -40,6 +40,24 @@ func (p *nodeLock) renewForConversion(ttl time.Duration, left <-chan struct{}) e
 	return err
 }
 
+// unknownMode is the mode of a node lock that may be either.
+const unknownMode locker.Mode = 1 << 7
+
+// modeAfter returns the mode of a node lock after a conversion from before to another ended with
+// err; errUnanswered: that is in flight.
+func modeAfter(before, to locker.Mode, err error) locker.Mode {
+	switch {
+	case err == nil:
+		return to
+	case before == to, errors.Is(err, errors.ErrUnsupported): // where it had the mode, the node was only asked
+		return before
+	case errors.Is(err, locker.ErrNotAcquired): // a node lock whose upgrade is refused is shared
+		return locker.Shared
+	default:
+		return unknownMode
+	}
+}
+
 // convertAlone changes the node lock's mode once no other conversion of it is in flight.
 func (p *nodeLock) convertAlone(to locker.Mode, left <-chan struct{}) error {
 	if err := p.claim(&p.converting, left); err != nil {
@@ -54,7 +72,7 @@ func (p *nodeLock) sendConversion(to locker.Mode) error {
 	h.mu.Lock()
 	before, wanted := p.mode, h.wants(to)
 	if wanted {
-		p.mode = before.after(to, errUnanswered)
+		p.mode = modeAfter(before, to, errUnanswered)
 	}
 	h.unlock()
 	err := errOvertaken
@@ -80,10 +98,10 @@ func (p *nodeLock) sendMode(mode locker.Mode) error {
 }
 
 // converted records how a conversion ended that was sent to the node. The mutex is held.
-func (p *nodeLock) converted(before nodeMode, to locker.Mode, err error) {
+func (p *nodeLock) converted(before, to locker.Mode, err error) {
 	h := p.of
-	p.mode = before.after(to, err)
-	if err == nil && !before.is(to) {
+	p.mode = modeAfter(before, to, err)
+	if err == nil && before != to {
 		p.fence = max(p.fence, p.lock.Fence())
 	}
 	p.dropIfLost(err)
@@ -98,7 +116,7 @@ func (p *nodeLock) converted(before nodeMode, to locker.Mode, err error) {
 func (p *nodeLock) adoptMode() error {
 	h := p.of
 	h.mu.Lock()
-	shared, fits := h.mode == locker.Shared, p.mode.is(locker.Exclusive)
+	shared, fits := h.mode == locker.Shared, p.mode == locker.Exclusive
 	if shared {
 		p.ensureMode()
 	}
@@ -120,7 +138,7 @@ func (p *nodeLock) adoptMode() error {
 // renewal tries again. The mutex is held.
 func (p *nodeLock) ensureMode() {
 	h := p.of
-	if h.phase != holding || h.upgrading || p.mode.is(h.mode) || !p.isCurrent() || p.converting != nil {
+	if h.phase != holding || h.upgrading || p.mode == h.mode || !p.isCurrent() || p.converting != nil {
 		return
 	}
 	p.converting = make(chan struct{})

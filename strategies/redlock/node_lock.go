@@ -23,8 +23,8 @@ type nodeLock struct {
 	quiet   atomic.Bool // a release is to wake nobody, and undoes a resume
 
 	// The hold's mutex guards these.
-	fence      int64 // the node's counter is at least this
-	mode       nodeMode
+	fence      int64         // the node's counter is at least this
+	mode       locker.Mode   // or unknownMode
 	converting chan struct{} // closed when the conversion in flight is done; nil: there is none
 	renewing   chan struct{} // the same of the renewal in flight
 	renewed    time.Time     // when the last renewal that it granted was sent
@@ -42,7 +42,7 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 	}
 	p := &nodeLock{
 		of: h, slot: s, lock: lock, fence: lock.Fence(),
-		resumed: !req.Resume.IsZero(), mode: nodeMode{exclusive: req.Mode == locker.Exclusive},
+		resumed: !req.Resume.IsZero(), mode: req.Mode,
 	}
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		p.Lease = inner
@@ -166,7 +166,7 @@ func (p *nodeLock) raiseToToken() error {
 // not.
 func (p *nodeLock) upgradeAndRaise(fence int64, deadline time.Time, left <-chan struct{}) error {
 	p.of.mu.Lock()
-	upgraded := p.mode.is(locker.Exclusive) && reaches(p.lock.Deadline(), deadline)
+	upgraded := p.mode == locker.Exclusive && reaches(p.lock.Deadline(), deadline)
 	p.of.unlock()
 	if !upgraded {
 		if err := p.convert(locker.Exclusive, left); err != nil {

@@ -136,16 +136,16 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// answers returns what the nodes replied so far.
-func (o *operation) answers(nodes []*quorumNode) *nodeAnswers {
+// answersTo returns what the nodes replied so far.
+func (s *quorumState) answersTo(o *operation) *nodeAnswers {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := &nodeAnswers{}
+	t := s.answersFor(s.req.Name)
 	for i, err := range o.errs {
 		refused := errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld)
-		t.add(nodes[i], err, refused)
-		if cause := nodes[i].failure(); refused && cause != nil {
-			t.absent = append(t.absent, nodes[i].error(fmt.Errorf("it does not hold the lock any more: %w", cause)))
+		t.add(s.nodes[i], err, refused)
+		if cause := s.nodes[i].failure(); refused && cause != nil {
+			t.absent = append(t.absent, s.nodes[i].error(fmt.Errorf("it does not hold the lock any more: %w", cause)))
 		}
 	}
 	return t

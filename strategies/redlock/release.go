@@ -21,7 +21,7 @@ func (h *heldLock) release(ctx context.Context) error {
 		return err
 	})
 	_ = op.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
-	return releaseVerdict(op.answers(h.nodes), h.facts())
+	return h.answersTo(op).releaseVerdict()
 }
 
 // beginRelease ends the lock, and returns the locks to release, by node.

@@ -23,11 +23,7 @@ func TestReleaseVerdict(t *testing.T) {
 		{"two deny it, one has not answered", []error{errNodeDenies, errNodeDenies, late}, locker.ErrUnknownOutcome},
 		{"one failed", []error{nil, notHeld, errNodeDown}, errNodeDown},
 	} {
-		answers := &nodeAnswers{}
-		for i, err := range tt.outcomes {
-			answers.add(&quorumNode{index: i}, err, errors.Is(err, locker.ErrNotHeld))
-		}
-		err := releaseVerdict(answers, quorumFacts{nodes: 3, quorum: 2})
+		err := answersOf(true, tt.outcomes...).releaseVerdict()
 		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}

@@ -1,6 +1,10 @@
 package redlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
 
 // slot is what an attempt, or the lock that it became, knows about one node. The hold's mutex
 // guards it.
@@ -26,7 +30,7 @@ func (s *slot) view(n *nodeView) {
 		asking: s.asking, queued: s.queued, askedAt: s.askedAt, err: s.err, takenOver: s.takenOver, expired: s.expired,
 	}
 	if p := s.held; p != nil {
-		n.held, n.exclusive, n.named, n.fence = true, p.mode.exclusive, p.named, p.fence
+		n.held, n.exclusive, n.named, n.fence = true, p.mode == locker.Exclusive, p.named, p.fence
 		n.deadline, n.renewed = p.lock.Deadline(), p.renewed
 	}
 }

@@ -78,11 +78,6 @@ func (s *quorumState) view() *quorumView {
 	return v
 }
 
-// facts returns what verdicts depend on beside the answers.
-func (s *quorumState) facts() quorumFacts {
-	return quorumFacts{name: s.req.Name, nodes: len(s.nodes), quorum: s.quorum, jitter: s.cfg.WakeJitter}
-}
-
 // accepts reports whether a node lock that was just granted joins the lock. Its mode may still be
 // changed. The mutex is held.
 func (s *quorumState) accepts() bool {
@@ -247,7 +242,7 @@ func (s *quorumState) each(
 			n.checkSilence(s.ctx, s.timeout)
 		}
 	}
-	return op.answers(s.nodes), err
+	return s.answersTo(op), err
 }
 
 // awaitCall waits until something is held at node i, or nothing is in flight there any more. It
@@ -279,7 +274,7 @@ func (s *quorumState) awaitCall(i int, op *operation) (*nodeLock, error) {
 func (s *quorumState) missed(answers *nodeAnswers, ctxErr error) error {
 	s.mu.Lock()
 	defer s.unlock()
-	err := error(answers.quorumError(len(s.nodes), s.quorum))
+	err := error(answers.quorumError())
 	switch {
 	case s.isLost():
 		return s.lossError()

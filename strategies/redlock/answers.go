@@ -1,0 +1,138 @@
+package redlock
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// nodeAnswers is what the nodes answered to one operation so far.
+type nodeAnswers struct {
+	name   string        // of the lock
+	jitter time.Duration // for those who wait
+	nodes  int
+	quorum int
+
+	done    int
+	pending int          // how many have not answered
+	refused []error      // answers that are no failures: held by another, or not held any more
+	absent  []*NodeError // failing nodes that refused because they no longer hold the lock
+	failed  []*NodeError // the nodes that failed, and those that have not answered
+}
+
+// answersFor returns the answers to an operation on a lock, of which there are none yet.
+func (l *Locker) answersFor(name string) *nodeAnswers {
+	return &nodeAnswers{name: name, jitter: l.cfg.WakeJitter, nodes: len(l.nodes), quorum: l.quorum}
+}
+
+// add adds a node's answer; errUnanswered stands for none. refused says that err is an answer and
+// no failure.
+func (t *nodeAnswers) add(n *quorumNode, err error, refused bool) {
+	switch {
+	case err == nil:
+		t.done++
+	case refused:
+		t.refused = append(t.refused, err)
+	default:
+		if errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
+			err = errors.New(err.Error()) // only the error of the whole operation matches these
+		}
+		if err == errUnanswered { //nolint:errorlint // set by this package itself
+			t.pending++
+		}
+		t.failed = append(t.failed, n.error(err))
+	}
+}
+
+// unsupported reports whether so many nodes do not support the operation that the quorum cannot do
+// without them, or all that answered.
+func (t *nodeAnswers) unsupported() bool {
+	n := 0
+	for _, e := range t.failed {
+		if errors.Is(e, errors.ErrUnsupported) {
+			n++
+		}
+	}
+	return n > t.nodes-t.quorum || n > 0 && t.done == 0 && n == len(t.failed)
+}
+
+// quorumError returns the error of an operation that missed the quorum because nodes failed.
+func (t *nodeAnswers) quorumError() *QuorumError {
+	e := &QuorumError{
+		Done: t.done, Refused: len(t.refused) - len(t.absent), Of: t.nodes, Needed: t.quorum,
+		Nodes: slices.Concat(t.failed, t.absent),
+	}
+	slices.SortFunc(e.Nodes, func(a, b *NodeError) int { return a.Node - b.Node })
+	var lasting, others, unanswered []error
+	for _, f := range t.failed {
+		switch {
+		case f.Err == errUnanswered: //nolint:errorlint // set by this package itself
+			unanswered = append(unanswered, f)
+		case driver.Transient(f.Err):
+			others = append(others, f)
+		default:
+			lasting = append(lasting, f)
+		}
+	}
+	others = append(others, unanswered...) // what says most comes first
+	e.decisive = others
+	if len(lasting) > t.nodes-t.quorum || len(others) == 0 {
+		e.decisive = lasting
+	}
+	return e
+}
+
+// contended returns how many refusals name a holder.
+func (t *nodeAnswers) contended() (n int) {
+	for _, err := range t.refused {
+		if errors.Is(err, locker.ErrNotAcquired) {
+			n++
+		}
+	}
+	return n
+}
+
+// contention reports that others hold the lock at so many nodes that there was no quorum. It names
+// the holder that most nodes name, and a channel of that holder's.
+func (t *nodeAnswers) contention() *locker.ContentionError {
+	type holder struct{ owner, note string }
+	report := &locker.ContentionError{Name: t.name, Jitter: t.jitter}
+	votes, most := map[holder]int{}, 0
+	first := map[holder]*locker.ContentionError{} // the first node that has a channel, so that all waiters use the same
+	var left, retryAfter []time.Duration
+	for _, err := range t.refused {
+		at, ok := errors.AsType[*locker.ContentionError](err)
+		if !ok {
+			continue
+		}
+		who := holder{at.Owner, at.Note}
+		if votes[who]++; votes[who] > most {
+			most, report.Owner, report.Note = votes[who], at.Owner, at.Note
+		}
+		if first[who] == nil && !at.Channel.IsZero() {
+			first[who] = at
+		}
+		left, retryAfter = append(left, at.Left), append(retryAfter, at.RetryAfter)
+		report.Ordered = report.Ordered || at.Ordered
+	}
+	if at := first[holder{report.Owner, report.Note}]; at != nil {
+		report.Channel = at.Channel
+	}
+	missing := t.quorum - t.done
+	report.Left, report.RetryAfter = kthShortest(left, missing), kthShortest(retryAfter, missing)
+	return report
+}
+
+// kthShortest returns the k-th shortest of the durations: by then k leases have ended. Durations of
+// zero are unknown, and come last; the result is zero if the k-th is unknown.
+func kthShortest(all []time.Duration, k int) time.Duration {
+	known := slices.DeleteFunc(slices.Clone(all), func(d time.Duration) bool { return d <= 0 })
+	if k < 1 || k > len(known) {
+		return 0
+	}
+	slices.Sort(known)
+	return known[k-1]
+}
