@@ -65,7 +65,7 @@ func newExclusive(drv driver.Driver, cfg keylock.Config) (*keylock.Locker, error
 			if not ours then return {0} end
 			local next, last = next_fence(KEYS[2])
 			if not next then return {-1, last} end
-			fence = store_fence(KEYS[2], ARGV[2], last, ARGV[3])
+			fence = raise_fence(KEYS[2], ARGV[2], last, ARGV[3])
 			redis.call('HSET', KEYS[1], 'fence', fence)
 			return {1, fence}`),
 		Inspect: script(`

@@ -19,8 +19,8 @@ var (
 	//go:embed lua/read.lua
 	ReadLua string
 
-	// MintFenceLua defines next_fence(key), store_fence(key, fence, last, ttl), and
-	// mint_fence(key, ttl), which does both.
+	// MintFenceLua defines next_fence(key), store_fence(key, fence, last, ttl), mint_fence(key, ttl),
+	// which does both, and raise_fence(key, fence, last, ttl).
 	//
 	//go:embed lua/mint_fence.lua
 	MintFenceLua string

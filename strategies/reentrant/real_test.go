@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
@@ -112,6 +113,13 @@ func TestOutOfMemory(t *testing.T) {
 	resumed, err := locker.Resume(t.Context(), l, inner.Handle())
 	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+	// A counter that is there already needs no memory.
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence()})
+	match(t, err)
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
+	if driver.CodeOf(err) != "OOM" {
+		t.Errorf("raised the counter: %v; want OOM", err)
+	}
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
 	match(t, err)
 	if _, err = l.Acquire(t.Context(), mine); err == nil {

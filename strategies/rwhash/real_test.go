@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -127,6 +128,13 @@ func TestOutOfMemory(t *testing.T) {
 	_, err = l.Acquire(t.Context(), locker.Request{Name: "other"})
 	if err == nil {
 		t.Error("the server has memory for another lock")
+	}
+	// A counter that is there already needs no memory.
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence()})
+	match(t, err)
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
+	if driver.CodeOf(err) != "OOM" {
+		t.Errorf("raised the counter: %v; want OOM", err)
 	}
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
 	match(t, err)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// On a server out of memory who holds goes on holding, also where a resume was given back.
+// On a server out of memory who holds goes on holding, also after a resume was undone.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -30,10 +31,14 @@ func TestOutOfMemory(t *testing.T) {
 	if _, err = l.Acquire(t.Context(), locker.Request{Name: "other"}); err == nil {
 		t.Error("the server has memory for another lock")
 	}
-	resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-		_, err = inner.Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
-		return inner
-	})
+	// A counter that is there already needs no memory.
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence()})
+	match(t, err, nil, nil)
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
+	if driver.CodeOf(err) != "OOM" {
+		t.Errorf("raised the counter: %v; want OOM", err)
+	}
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
 	match(t, err, nil, nil)
 	if left, ok := server.MustCommand(t, "PTTL", name).(int64); !ok || left < 30_000 || left > 60_000 {
 		t.Errorf("%d ms are left of the lease", left)

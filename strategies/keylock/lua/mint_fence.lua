@@ -33,6 +33,18 @@ local function store_fence(key, fence, last, ttl)
   return fence
 end
 
+-- raise_fence(key, fence, last, ttl) is store_fence that does not set a counter that is as high as
+-- fence: a server at maxmemory would refuse that.
+local function raise_fence(key, fence, last, ttl)
+  if not last or tonumber(last) < tonumber(fence) then
+    return store_fence(key, fence, last, ttl)
+  end
+  if redis.call('PTTL', key) < tonumber(ttl) then
+    redis.call('PEXPIRE', key, ttl)
+  end
+  return last
+end
+
 -- mint_fence(key, ttl) stores the next fencing token and returns it. It returns '0' if key is nil:
 -- the hold is not fenced. If the key holds no counter, it returns nil and a text, and writes
 -- nothing.

@@ -1,5 +1,5 @@
 -- Raises the fencing token of the tenure to at least a given one, while a hold lasts. Needs
--- next_fence, store_fence, holds, open.
+-- next_fence, raise_fence, holds, open.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  the hold's token
@@ -24,6 +24,8 @@ if not fence then
   return {-1, last}
 end
 local higher = lock.fence and tonumber(lock.fence) > tonumber(ARGV[2]) -- if the counter was lost
-fence = store_fence(KEYS[2], higher and lock.fence or ARGV[2], last, ARGV[3])
-redis.call('HSET', KEYS[1], 'fence', fence)
+fence = raise_fence(KEYS[2], higher and lock.fence or ARGV[2], last, ARGV[3])
+if fence ~= lock.fence then
+  redis.call('HSET', KEYS[1], 'fence', fence)
+end
 return {1, fence}

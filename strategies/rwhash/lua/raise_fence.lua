@@ -1,5 +1,5 @@
 -- Raises the fence counter to at least a given token, while a hold lasts, a reader's too. Needs
--- next_fence, store_fence, holds, lock.
+-- next_fence, raise_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  the hold's token
@@ -20,4 +20,4 @@ local fence, last = next_fence(KEYS[2])
 if not fence then
   return {-1, last}
 end
-return {1, store_fence(KEYS[2], ARGV[2], last, ARGV[3])}
+return {1, raise_fence(KEYS[2], ARGV[2], last, ARGV[3])}

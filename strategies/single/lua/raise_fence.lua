@@ -1,5 +1,5 @@
 -- Raises the fencing token of a hold to at least a given one, while the hold lasts. Needs read,
--- next_fence, store_fence.
+-- next_fence, raise_fence.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- ARGV[1]  our value
@@ -19,4 +19,4 @@ local fence, last = next_fence(KEYS[2])
 if not fence then
   return {-1, last}
 end
-return {1, store_fence(KEYS[2], ARGV[2], last, ARGV[3])}
+return {1, raise_fence(KEYS[2], ARGV[2], last, ARGV[3])}
