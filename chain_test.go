@@ -47,10 +47,9 @@ func TestConformance(t *testing.T) {
 					}
 					return locker.Must(watchdog.New(watchdog.Config{}))(l), nil
 				},
-				Around:    around,
-				Can:       conformance.Capabilities{Renews: true},
-				On:        client.On,
-				LocksOnly: true,
+				Around: around,
+				Can:    conformance.Capabilities{Renews: true},
+				On:     client.On,
 			})
 		})
 	}

@@ -1,104 +1,82 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
+	"testing"
 
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Case describes one case of the suite.
-type Case struct {
-	// Name is the name of its subtest, below the kind of server.
-	Name string
-	// Contract is the number of the contract in docs/contracts.md that it proves. 0 is the contract of
-	// adapters, 14 the paragraph on fencing tokens.
-	Contract int
-	// Why says in one sentence what would go wrong otherwise.
-	Why string
-	// On lists the kinds of servers that it runs on.
-	On []Kind
-}
-
-// Cases returns all cases in the order of their declaration. A Harness runs those that the features
-// of its adapter and the capabilities of its strategy allow.
-func Cases() []Case {
-	list := make([]Case, 0, len(cases))
-	for _, c := range cases {
-		list = append(list, Case{Name: c.name, Contract: c.contract, Why: c.why, On: slices.Clone(c.on)})
-	}
-	return list
-}
-
-// testCase is a Case with the function that runs it.
+// testCase is one case.
 type testCase struct {
 	name     string
-	contract int
-	why      string
-	on       []Kind
-	own      bool                    // it affects the server as a whole: a real one is started for it alone
+	contract int    // its number in docs/contracts.md; or fencing
+	why      string // in one sentence what would go wrong otherwise
+	on       []suite.Kind
+	own      bool                    // it restarts, freezes or reconfigures the server: it gets one of its own
 	quorum   bool                    // it runs on five independent servers
 	leaves   bool                    // it may leave keys: nobody can release them, or a late command writes them
-	needs    []Feature               // of the adapter
+	needs    []suite.Feature         // of the adapter
 	can      func(Capabilities) bool // nil: every strategy can
 	run      func(*caseT)
 }
 
-var (
-	everywhere  = []Kind{Miniredis, Single, Cluster}
-	anywhere    = []Kind{Miniredis, Single, Cluster, Sentinel}
-	proxied     = []Kind{Miniredis, Single} // one address, so that a proxy can be put in front of it
-	realOne     = []Kind{Single}
-	miniOne     = []Kind{Miniredis}
-	realCluster = []Kind{Cluster}
-	kinds       = anywhere
-)
+// fencing is the contract of the paragraph on fencing tokens, which has no number.
+const fencing = 14
+
+// caseT is what a case works with.
+type caseT struct {
+	*suite.T
+	h *Harness
+}
 
 var cases = slices.Concat(
-	driverSetCases, driverEvalCases, driverErrorCases, driverOutcomeCases, driverSubscribeCases, driverBatchCases, driverAckedCases, driverCloseCases,
-	driverClusterCases, lackCases,
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, modeCases, convertCases, quorumCases, successionCases, connectCases,
+	waitCases, modeCases, convertCases, quorumCases, successionCases,
 )
 
-// leavesKeys reports whether c may leave keys. Cases of the adapter's contract write any keys. Late
-// commands of a quorum may write some after the drivers are closed; its cases check that before.
-func (c *testCase) leavesKeys() bool { return c.leaves || c.contract == 0 || c.quorum }
-
-// featureOf returns the feature that an adapter needs for a kind of server, if it needs one.
-func featureOf(k Kind) (Feature, bool) {
-	switch k {
-	case Cluster:
-		return FeatureCluster, true
-	case Sentinel:
-		return FeatureSentinel, true
-	default:
-		return "", false
+// applies reports whether the strategy of h must pass c.
+func (c *testCase) applies(h *Harness) bool {
+	if c.quorum && h.New != nil && h.NewQuorum == nil {
+		return false
 	}
+	return c.can == nil || c.can(h.Can)
 }
 
-// many reports whether c starts several real servers on kind k. They take long to start, so -short
-// leaves c out.
-func (c *testCase) many(k Kind) bool {
-	return k == Cluster || k == Sentinel || c.quorum && k != Miniredis
+// proves says what c proves.
+func (c *testCase) proves() string {
+	if c.contract == fencing {
+		return "fencing tokens"
+	}
+	return fmt.Sprintf("contract %d", c.contract)
 }
 
-// applies reports whether h must pass c on servers of kind k.
-func (c *testCase) applies(h *Harness, k Kind) bool {
-	if h.On != nil && !slices.Contains(h.On, k) || h.short && c.many(k) {
-		return false
+// suite returns the cases that the strategy of h must pass, and what they run on.
+func (h *Harness) suite() *suite.Suite {
+	s := &suite.Suite{Name: h.Name, Lacks: h.Lacks, On: h.On}
+	if h.Dial != nil {
+		s.Dial = func(tb testing.TB, target suite.Target) (driver.Driver, error) {
+			return h.Dial(tb, drivertest.Target(target))
+		}
 	}
-	if !slices.Contains(c.on, k) || c.can != nil && !c.can(h.Can) || h.LocksOnly && c.contract == 0 {
-		return false
+	for _, c := range cases {
+		if !c.applies(h) {
+			continue
+		}
+		sc := suite.Case{
+			Name: c.name, Proves: c.proves(), Why: c.why, On: c.on, Own: c.own, Needs: c.needs,
+			// Late commands of a quorum may write keys after the drivers are closed. Its cases check before.
+			LeavesKeys: c.leaves || c.quorum,
+			Run:        func(t *suite.T) { c.run(&caseT{t, h}) },
+		}
+		if c.quorum {
+			sc.Nodes = quorumSize
+		}
+		s.Cases = append(s.Cases, sc)
 	}
-	if c.quorum && h.LocksOnly && h.NewQuorum == nil { // proved with the adapter
-		return false
-	}
-	if f, needed := featureOf(k); needed && h.lacks(f) {
-		return false
-	}
-	return !slices.ContainsFunc(c.needs, h.lacks)
+	return s
 }
-
-// script returns a script for one case.
-func script(source string) *driver.Script { return driver.NewScript(source) }

@@ -4,46 +4,44 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// fencing is the Contract of the paragraph on fencing tokens, which has no number of its own.
-const fencing = 14
-
 var fenceCases = []testCase{
 	{
-		name: "fencing tokens increase", contract: fencing, on: anywhere,
+		name: "fencing tokens increase", contract: fencing, on: suite.AllKinds,
 		why: "what is written late is told from what is written in time by a token that only grows",
 		run: tokensIncrease,
 	},
 	{
-		name: "a refused acquire mints nothing", contract: fencing, on: everywhere,
+		name: "a refused acquire mints nothing", contract: fencing, on: suite.WithoutSentinel,
 		why: "a token belongs to a tenure; those who wait must not age the holder's",
 		run: refusedMintsNothing,
 	},
 	{
-		name: "a token is raised while the lock is held", contract: fencing, on: everywhere,
+		name: "a token is raised while the lock is held", contract: fencing, on: suite.WithoutSentinel,
 		why: "a quorum's token is the highest of its nodes, and each node must count on from it; a late raise must change nothing",
 		run: tokenIsRaised,
 	},
 	{
-		name: "fencing tokens outlive their counter", contract: fencing, on: everywhere, own: true,
+		name: "fencing tokens outlive their counter", contract: fencing, on: suite.WithoutSentinel, own: true,
 		why: "after FLUSHALL the server's clock keeps the tokens growing",
 		run: tokensOutliveFlush,
 	},
 	{
-		name: "fencing tokens outlive a restart", contract: fencing, on: realOne, own: true,
+		name: "fencing tokens outlive a restart", contract: fencing, on: suite.OnlySingle, own: true,
 		why: "a server that comes back empty must not start at one again",
 		run: tokensOutliveRestart,
 	},
 	{
-		name: "a counter ahead of the clock counts on", contract: fencing, on: everywhere,
+		name: "a counter ahead of the clock counts on", contract: fencing, on: suite.WithoutSentinel,
 		why: "after a failover to a slower clock the counter decides, to the last digit",
 		run: counterAheadCountsOn,
 	},
 	{
-		name: "the counter outlives the lock by a day", contract: fencing, on: everywhere,
+		name: "the counter outlives the lock by a day", contract: fencing, on: suite.WithoutSentinel,
 		why: "it must be there for the next tenure, and not for ever",
 		run: counterOutlivesLock,
 	},
@@ -52,9 +50,9 @@ var fenceCases = []testCase{
 // counter reads the fence counter of a name.
 func (t *caseT) counter(name string) int64 {
 	t.Helper()
-	text, _ := t.stored(fenceKey(name))
+	text, _ := t.Stored(fenceKey(name))
 	n, err := strconv.ParseInt(text, 10, 64)
-	t.ok(err, "the fence counter of %.80q", name)
+	t.OK(err, "the fence counter of %.80q", name)
 	return n
 }
 
@@ -68,12 +66,12 @@ func (t *caseT) tenure(l locker.Locker, name string, last int64) int64 {
 	if lock.Handle().Fence() != lock.Fence() {
 		t.Errorf("the Handle has the fencing token %d, the Lock %d", lock.Handle().Fence(), lock.Fence())
 	}
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	return lock.Fence()
 }
 
 func tokensIncrease(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.key()
+	a, b, name := t.direct(), t.direct(), t.Key()
 	var last int64
 	for range 10 {
 		last = t.tenure(a, name, last)
@@ -83,10 +81,10 @@ func tokensIncrease(t *caseT) {
 	if plain.Fence() != 0 {
 		t.Errorf("a lock that asked for no token has %d; want 0, so that a check by it fails closed", plain.Fence())
 	}
-	t.ok(plain.Release(t.ctx), "Release")
+	t.OK(plain.Release(t.Ctx), "Release")
 	// A tenure that ends by itself counts as well.
 	expired := t.acquire(a, locker.Request{Name: name, TTL: long, Fenced: true})
-	t.do(name, "DEL", name)
+	t.Do(name, "DEL", name)
 	if expired.Fence() <= last {
 		t.Errorf("the fencing token went from %d to %d", last, expired.Fence())
 	}
@@ -94,23 +92,23 @@ func tokensIncrease(t *caseT) {
 }
 
 func refusedMintsNothing(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 	for range 3 {
 		t.contended(l, locker.Request{Name: name, TTL: long, Fenced: true})
 	}
-	t.ok(lock.Renew(t.ctx, 0), "Renew")
+	t.OK(lock.Renew(t.Ctx, 0), "Renew")
 	if n := t.counter(name); n != lock.Fence() {
 		t.Errorf("the counter went from %d to %d in one tenure", lock.Fence(), n)
 	}
 	if lock.Fence() <= 0 {
 		t.Errorf("the fencing token is %d, want one above 0", lock.Fence())
 	}
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 }
 
 func tokenIsRaised(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 	var bare lease.Lease
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
@@ -118,49 +116,49 @@ func tokenIsRaised(t *caseT) {
 		return inner
 	})
 	raise := func(to int64) (lease.Term, error) {
-		return bare.Do(t.ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
+		return bare.Do(t.Ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
 	}
 	high := lock.Fence() + time.Hour.Microseconds()
 	for _, to := range []int64{high, high, lock.Fence()} { // up, again, and no way down
 		term, err := raise(to)
-		t.ok(err, "raise the token to %d", to)
+		t.OK(err, "raise the token to %d", to)
 		if term.Fence != high || t.counter(name) != high {
 			t.Errorf("raised to %d, the token is %d, the counter %d; want %d", to, term.Fence, t.counter(name), high)
 		}
 	}
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	last := t.tenure(l, name, high)
 	_, err := raise(last + time.Hour.Microseconds())
-	t.is(err, locker.ErrNotHeld, "raise the token of a hold that is gone")
+	t.Is(err, locker.ErrNotHeld, "raise the token of a hold that is gone")
 	if n := t.counter(name); n != last {
 		t.Errorf("a late raise moved the counter from %d to %d", last, n)
 	}
 }
 
 func tokensOutliveFlush(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	var last int64
 	for range 3 {
 		last = t.tenure(l, name, last)
-		t.ok(t.srv.everyNode(t.ctx, "FLUSHALL"), "FLUSHALL")
+		t.OK(t.Server.EveryNode(t.Ctx, "FLUSHALL"), "FLUSHALL")
 	}
 	t.tenure(l, name, last)
 }
 
 func tokensOutliveRestart(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	last := t.tenure(l, name, 0)
-	t.ok(t.srv.real.RestartEmpty(t.ctx), "restart the server")
+	t.OK(t.Server.Real.RestartEmpty(t.Ctx), "restart the server")
 	var lock *locker.Lock
-	t.eventually("the lock can be had", func() (ok bool) {
+	t.Eventually("the lock can be had", func() (ok bool) {
 		var err error
-		lock, err = l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: true})
+		lock, err = l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
 		return err == nil
 	})
 	if lock.Fence() <= last {
 		t.Errorf("the fencing token went from %d to %d over a restart", last, lock.Fence())
 	}
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 }
 
 func counterAheadCountsOn(t *caseT) {
@@ -168,8 +166,8 @@ func counterAheadCountsOn(t *caseT) {
 	for _, ahead := range []int64{
 		time.Now().Add(24 * time.Hour).UnixMicro(), 1<<53 - 1000, // the last that Lua counts exactly
 	} {
-		name := t.key()
-		t.do(fenceKey(name), "SET", fenceKey(name), ahead)
+		name := t.Key()
+		t.Do(fenceKey(name), "SET", fenceKey(name), ahead)
 		for i := range int64(3) {
 			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 			if want := ahead + i + 1; lock.Fence() != want {
@@ -178,28 +176,28 @@ func counterAheadCountsOn(t *caseT) {
 			if n := t.counter(name); n != lock.Fence() {
 				t.Errorf("the token is %d, the counter %d", lock.Fence(), n)
 			}
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Release(t.Ctx), "Release")
 		}
 	}
 }
 
 func counterOutlivesLock(t *caseT) {
 	const day = 24 * time.Hour
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	for _, ttl := range []time.Duration{10 * time.Second, 3 * day} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: ttl, Fenced: true})
 		check := func(when string, ttl time.Duration) {
-			if left := t.pttl(fenceKey(name)); left < ttl+day-slack || left > ttl+day {
+			if left := t.PTTL(fenceKey(name)); left < ttl+day-suite.Slack || left > ttl+day {
 				t.Errorf("%s the counter lives for %v, want a day more than the lock's %v", when, left, ttl)
 			}
 		}
 		check("after Acquire", ttl)
-		t.ok(lock.Renew(t.ctx, 2*ttl), "Renew")
+		t.OK(lock.Renew(t.Ctx, 2*ttl), "Renew")
 		check("after Renew", 2*ttl)
-		t.ok(lock.Release(t.ctx), "Release")
-		if left := t.pttl(fenceKey(name)); left < day-slack {
+		t.OK(lock.Release(t.Ctx), "Release")
+		if left := t.PTTL(fenceKey(name)); left < day-suite.Slack {
 			t.Errorf("after Release the counter lives for %v, want about a day", left)
 		}
-		t.do(name, "DEL", fenceKey(name))
+		t.Do(name, "DEL", fenceKey(name))
 	}
 }

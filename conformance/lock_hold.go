@@ -7,75 +7,76 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var holdCases = []testCase{
 	{
-		name: "one holder at a time", contract: 1, on: anywhere,
+		name: "one holder at a time", contract: 1, on: suite.AllKinds,
 		why: "that is the lock: whoever asks meanwhile is refused, and gets it after the release",
 		run: oneHolderAtATime,
 	},
 	{
-		name: "one winner among many", contract: 1, on: everywhere,
+		name: "one winner among many", contract: 1, on: suite.WithoutSentinel,
 		why: "acquires that race for a free name must not both see it free",
 		run: oneWinnerAmongMany,
 	},
 	{
-		name: "the refused are told who holds", contract: 1, on: anywhere,
+		name: "the refused are told who holds", contract: 1, on: suite.AllKinds,
 		why: "owner and note are for people, RetryAfter bounds the wait where no wake-up comes",
 		run: refusedAreTold,
 	},
 	{
-		name: "every hold has a token of its own", contract: 1, on: everywhere,
+		name: "every hold has a token of its own", contract: 1, on: suite.WithoutSentinel,
 		why: "a token that comes back lets a holder of yesterday release the holder of today",
 		run: everyHoldHasItsToken,
 	},
 	{
-		name: "an owner alone is refused", contract: 1, on: everywhere, can: notReentrant,
+		name: "an owner alone is refused", contract: 1, on: suite.WithoutSentinel, can: notReentrant,
 		why: "the owner says who holds, never that one holds: two workers of one owner must exclude each other",
 		run: ownerAloneIsRefused,
 	},
 	{
-		name: "what is stored is compared whole", contract: 1, on: everywhere, can: stringKey,
+		name: "what is stored is compared whole", contract: 1, on: suite.WithoutSentinel, can: stringKey,
 		why: "a comparison by prefix takes another's value for one's own, and removes or renews it",
 		run: storedIsComparedWhole,
 	},
 	{
-		name: "the next holder is left alone", contract: 1, on: everywhere,
+		name: "the next holder is left alone", contract: 1, on: suite.WithoutSentinel,
 		why: "who comes late, after the lease ended and another began, must neither release nor renew that one",
 		run: nextHolderIsLeftAlone,
 	},
 	{
-		name: "a foreign holder contends", contract: 1, on: everywhere, can: stringKey,
+		name: "a foreign holder contends", contract: 1, on: suite.WithoutSentinel, can: stringKey,
 		why: "redsync, redislock, redis-py and Spring lock the same key by SET NX; each must respect the other",
 		run: foreignHolderContends,
 	},
 	{
-		name: "a foreign value is no clock", contract: 8, on: everywhere, can: stringKey,
+		name: "a foreign value is no clock", contract: 8, on: suite.WithoutSentinel, can: stringKey,
 		why: "algorithms that store the holder's time and read it by their own clock steal locks of slower clocks",
 		run: foreignValueIsNoClock,
 	},
 	{
-		name: "inspect tells the holder", contract: 1, on: everywhere,
+		name: "inspect tells the holder", contract: 1, on: suite.WithoutSentinel,
 		why: "people look there when a lock does not come free",
 		run: inspectTellsTheHolder,
 	},
 }
 
 func oneHolderAtATime(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.key()
+	a, b, name := t.direct(), t.direct(), t.Key()
 	for range 3 {
 		first := t.acquire(a, locker.Request{Name: name, TTL: long})
 		t.contended(a, locker.Request{Name: name, TTL: long})
 		t.contended(b, locker.Request{Name: name, TTL: long, Fenced: true})
 		t.held(first)
-		t.ok(first.Release(t.ctx), "Release")
-		t.is(first.Err(), locker.ErrReleased, "Err after Release")
+		t.OK(first.Release(t.Ctx), "Release")
+		t.Is(first.Err(), locker.ErrReleased, "Err after Release")
 		a, b = b, a
 	}
-	if t.exists(name) {
+	if t.Exists(name) {
 		t.Errorf("the key is still there after the last release")
 	}
 }
@@ -83,12 +84,12 @@ func oneHolderAtATime(t *caseT) {
 func oneWinnerAmongMany(t *caseT) {
 	lockers := []locker.Locker{t.direct(), t.direct()}
 	for round := range 10 {
-		name := t.key()
+		name := t.Key()
 		var wg sync.WaitGroup
 		var won atomic.Int32
 		for i := range 8 {
 			wg.Go(func() {
-				lock, err := lockers[i%2].Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: i%3 == 0})
+				lock, err := lockers[i%2].Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: i%3 == 0})
 				switch {
 				case err == nil && lock != nil:
 					t.endsLater(lock)
@@ -106,7 +107,7 @@ func oneWinnerAmongMany(t *caseT) {
 }
 
 func refusedAreTold(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.key()
+	a, b, name := t.direct(), t.direct(), t.Key()
 	const owner, note = "worker 7|%\x00", "nightly run, see trace | 42"
 	first := t.acquire(a, locker.Request{Name: name, TTL: long, Owner: owner, Note: note})
 	if first.Owner() != owner || first.Name() != name || first.Mode() != locker.Exclusive || first.TTL() != long {
@@ -120,11 +121,11 @@ func refusedAreTold(t *caseT) {
 		if ce.RetryAfter <= 0 || ce.RetryAfter > long {
 			t.Errorf("RetryAfter is %v, want at most %v and more than 0", ce.RetryAfter, long)
 		}
-		if !t.h.lacks(FeatureSubscribe) && ce.Channel.IsZero() {
+		if !t.Lacks(suite.FeatureSubscribe) && ce.Channel.IsZero() {
 			t.Errorf("the refused are not told where releases are heard of")
 		}
 	}
-	_, err := b.Acquire(t.ctx, locker.Request{Name: name})
+	_, err := b.Acquire(t.Ctx, locker.Request{Name: name})
 	if text := err.Error(); !strings.Contains(text, "worker 7") || !strings.Contains(text, "middleware/retry") {
 		t.Errorf("the refusal %q does not tell the holder, or that only one attempt was made and middleware/retry waits", text)
 	}
@@ -132,17 +133,17 @@ func refusedAreTold(t *caseT) {
 	if !errors.As(err, &oe) || oe.Op != "acquire" || oe.Name != name {
 		t.Errorf("the refusal is no *locker.OpError of this acquire: %#v", err)
 	}
-	t.ok(first.Release(t.ctx), "Release")
+	t.OK(first.Release(t.Ctx), "Release")
 
 	anonymous := t.acquire(a, locker.Request{Name: name, TTL: long})
 	if ce := t.contended(b, locker.Request{Name: name}); ce.Note != "" {
 		t.Errorf("a hold without a note shows the note %q", ce.Note)
 	}
-	t.ok(anonymous.Release(t.ctx), "Release")
+	t.OK(anonymous.Release(t.Ctx), "Release")
 }
 
 func everyHoldHasItsToken(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	seen := map[string]bool{}
 	for range 20 {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "always the same"})
@@ -157,16 +158,16 @@ func everyHoldHasItsToken(t *caseT) {
 		if shown := lock.Handle().String(); strings.Contains(shown, token) {
 			t.Errorf("a printed Handle shows the token")
 		}
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 	}
 }
 
 func ownerAloneIsRefused(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	first := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
 	t.contended(l, locker.Request{Name: name, TTL: long, Owner: "me"})
 	t.contended(l, locker.Request{Name: name, TTL: long, Owner: "me", Fenced: true})
-	t.ok(first.Release(t.ctx), "Release")
+	t.OK(first.Release(t.Ctx), "Release")
 }
 
 // almostOurs makes of our value one that another might have.
@@ -182,14 +183,14 @@ func storedIsComparedWhole(t *caseT) {
 	for what, change := range almostOurs {
 		for _, use := range []string{"release", "renew"} {
 			t.lostTo(use, "a "+what+" value is stored", func() (*locker.Lock, func()) {
-				name := t.key()
+				name := t.Key()
 				lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-				value, _ := t.stored(name)
+				value, _ := t.Stored(name)
 				theirs := change(value)
-				t.do(name, "SET", name, theirs, "PX", 20_000)
+				t.Do(name, "SET", name, theirs, "PX", 20_000)
 				return lock, func() {
-					if v, _ := t.stored(name); v != theirs || t.pttl(name) > 20*time.Second {
-						t.Errorf("%s took a %s value for its own: now %q for %v", use, what, v, t.pttl(name))
+					if v, _ := t.Stored(name); v != theirs || t.PTTL(name) > 20*time.Second {
+						t.Errorf("%s took a %s value for its own: now %q for %v", use, what, v, t.PTTL(name))
 					}
 				}
 			})
@@ -201,19 +202,19 @@ func nextHolderIsLeftAlone(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for _, use := range []string{"release", "renew"} {
 		t.lostTo(use, "another has begun", func() (*locker.Lock, func()) {
-			name := t.key()
+			name := t.Key()
 			first := t.acquire(a, locker.Request{Name: name, TTL: long})
-			t.do(name, "DEL", name) // as if it had expired by the server's clock, sooner than by ours
+			t.Do(name, "DEL", name) // as if it had expired by the server's clock, sooner than by ours
 			second := t.acquire(b, locker.Request{Name: name, TTL: long})
-			before := t.pttl(name)
+			before := t.PTTL(name)
 			return first, func() {
 				t.endedBy(use, first)
-				if after := t.pttl(name); after > before {
+				if after := t.PTTL(name); after > before {
 					t.Errorf("%s of the first holder extended the second's lease", use)
 				}
 				t.contended(a, locker.Request{Name: name})
-				t.ok(second.Renew(t.ctx, 0), "Renew of the second holder")
-				t.ok(second.Release(t.ctx), "Release of the second holder")
+				t.OK(second.Renew(t.Ctx, 0), "Renew of the second holder")
+				t.OK(second.Release(t.Ctx), "Release of the second holder")
 			}
 		})
 	}
@@ -228,34 +229,34 @@ func (t *caseT) lostTo(use, where string, lose func() (lock *locker.Lock, check 
 	for range releaseTries {
 		lock, check := lose()
 		if use == "release" {
-			err = lock.Release(t.ctx)
+			err = lock.Release(t.Ctx)
 		} else {
-			err = lock.Renew(t.ctx, 2*long)
+			err = lock.Renew(t.Ctx, 2*long)
 		}
 		check()
 		if err != nil || use != "release" {
 			break
 		}
 	}
-	t.is(err, locker.ErrLost, "%s where %s", use, where)
+	t.Is(err, locker.ErrLost, "%s where %s", use, where)
 }
 
 // endedBy demands the state that a lost hold is in after a release or a renewal.
 func (t *caseT) endedBy(use string, lock *locker.Lock) {
 	t.Helper()
 	if use == "release" {
-		t.is(lock.Err(), locker.ErrReleased, "Err after Release")
+		t.Is(lock.Err(), locker.ErrReleased, "Err after Release")
 		return
 	}
 	t.lost(lock)
 }
 
 func foreignHolderContends(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	for _, value := range []string{
 		"bm90IG91cnM=", "", "7", "a|b|c", lease.NewToken() + "|", lease.NewToken() + "|a", lease.NewToken() + "|a|b|c", strings.Repeat("x", 5000),
 	} {
-		t.do(name, "SET", name, value, "PX", 20_000)
+		t.Do(name, "SET", name, value, "PX", 20_000)
 		for _, fenced := range []bool{false, true} {
 			ce := t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			if ce.Owner != "" || ce.Note != "" {
@@ -265,25 +266,25 @@ func foreignHolderContends(t *caseT) {
 				t.Errorf("RetryAfter is %v, want at most 20s and more than 0", ce.RetryAfter)
 			}
 		}
-		if v, _ := t.stored(name); v != value || t.pttl(name) > 20*time.Second {
-			t.Errorf("the foreign value %.40q was changed to %.40q for %v", value, v, t.pttl(name))
+		if v, _ := t.Stored(name); v != value || t.PTTL(name) > 20*time.Second {
+			t.Errorf("the foreign value %.40q was changed to %.40q for %v", value, v, t.PTTL(name))
 		}
 	}
-	t.do(name, "SET", name, "for ever")
+	t.Do(name, "SET", name, "for ever")
 	if ce := t.contended(l, locker.Request{Name: name, TTL: long}); ce.RetryAfter != 0 {
 		t.Errorf("RetryAfter is %v where the key never expires, want 0: unknown", ce.RetryAfter)
 	}
-	if left := t.pttl(name); left != forEver {
+	if left := t.PTTL(name); left != suite.NeverExpires {
 		t.Errorf("a foreign key without an end now ends in %v", left)
 	}
-	t.do(name, "DEL", name)
+	t.Do(name, "DEL", name)
 
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-	if reply := t.do(name, "SET", name, "theirs", "NX", "PX", 1000); reply != nil {
+	if reply := t.Do(name, "SET", name, "theirs", "NX", "PX", 1000); reply != nil {
 		t.Errorf("a foreign SET NX on our lock was answered %v", reply)
 	}
-	t.ok(lock.Release(t.ctx), "Release")
-	if reply := t.do(name, "SET", name, "theirs", "NX", "PX", 1000); reply != "OK" {
+	t.OK(lock.Release(t.Ctx), "Release")
+	if reply := t.Do(name, "SET", name, "theirs", "NX", "PX", 1000); reply != "OK" {
 		t.Errorf("a foreign SET NX after our release was answered %v", reply)
 	}
 }
@@ -296,10 +297,10 @@ func foreignValueIsNoClock(t *caseT) {
 			"s": then.Unix(), "ms": then.UnixMilli(), "us": then.UnixMicro(), "ns": then.UnixNano(),
 			"float": float64(then.UnixMilli()) / 1000, "text": then.Format(time.RFC3339Nano),
 		} {
-			name := t.key()
-			t.do(name, "SET", name, value, "PX", 20_000)
+			name := t.Key()
+			t.Do(name, "SET", name, value, "PX", 20_000)
 			t.contended(l, locker.Request{Name: name, TTL: long})
-			if left := t.pttl(name); left <= 0 || left > 20*time.Second {
+			if left := t.PTTL(name); left <= 0 || left > 20*time.Second {
 				t.Errorf("%s: the lease of a holder whose value is the time %v ago now ends in %v", what, past, left)
 			}
 		}
@@ -307,19 +308,19 @@ func foreignValueIsNoClock(t *caseT) {
 }
 
 func inspectTellsTheHolder(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	in, ok := locker.As[locker.Inspector](undress(l))
 	if !ok {
 		t.Fatalf("%T is no locker.Inspector", l)
 	}
-	state, err := in.Inspect(t.ctx, name)
-	t.ok(err, "Inspect of a free name")
+	state, err := in.Inspect(t.Ctx, name)
+	t.OK(err, "Inspect of a free name")
 	if state != (locker.State{}) {
 		t.Errorf("a free name has the state %+v", state)
 	}
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me", Note: "why"})
-	state, err = in.Inspect(t.ctx, name)
-	t.ok(err, "Inspect")
+	state, err = in.Inspect(t.Ctx, name)
+	t.OK(err, "Inspect")
 	left := state.Left
 	state.Left = 0
 	if t.h.Around != nil { // tracing puts its context behind the note
@@ -328,12 +329,12 @@ func inspectTellsTheHolder(t *caseT) {
 	if want := (locker.State{Held: true, Owner: "me", Note: "why", Holds: 1}); state != want || left <= 0 || left > long {
 		t.Errorf("the state is %+v for %v, want %+v for at most %v", state, left, want, long)
 	}
-	t.ok(lock.Release(t.ctx), "Release")
-	state, err = in.Inspect(t.ctx, name)
-	t.ok(err, "Inspect after the release")
+	t.OK(lock.Release(t.Ctx), "Release")
+	state, err = in.Inspect(t.Ctx, name)
+	t.OK(err, "Inspect after the release")
 	if state.Held {
 		t.Errorf("a released name has the state %+v", state)
 	}
-	_, err = in.Inspect(t.ctx, "")
-	t.is(err, locker.ErrInvalid, "Inspect of an empty name")
+	_, err = in.Inspect(t.Ctx, "")
+	t.Is(err, locker.ErrInvalid, "Inspect of an empty name")
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -13,72 +14,72 @@ import (
 
 var leaseCases = []testCase{
 	{
-		name: "a lease ends by itself", contract: 8, on: everywhere,
+		name: "a lease ends by itself", contract: 8, on: suite.WithoutSentinel,
 		why: "if its holder dies the lock must come free, and not a moment before its holder's Deadline",
 		run: leaseEndsByItself,
 	},
 	{
-		name: "the TTL is set as asked", contract: 8, on: everywhere,
+		name: "the TTL is set as asked", contract: 8, on: suite.WithoutSentinel,
 		why: "a key that lives shorter than the Deadline is somebody else's too soon; one that lives longer blocks everybody",
 		run: ttlIsSetAsAsked,
 	},
 	{
-		name: "an acquire never leaves a key without an end", contract: 8, on: proxied, leaves: true,
+		name: "an acquire never leaves a key without an end", contract: 8, on: suite.OneAddress, leaves: true,
 		why: "SETNX and then EXPIRE leaves a lock for ever if the holder dies between the two",
 		run: acquireAlwaysExpires,
 	},
 	{
-		name: "the loss of a lock is not that of another", contract: 9, on: everywhere,
+		name: "the loss of a lock is not that of another", contract: 9, on: suite.WithoutSentinel,
 		why: "a nested lock is used under the context of the outer one, whose loss is the cause of its end",
 		run: lossIsOfOneLock,
 	},
 	{
-		name: "the error of another acquire is no outcome of this one", contract: 4, on: proxied,
+		name: "the error of another acquire is no outcome of this one", contract: 4, on: suite.OneAddress,
 		why: "of tasks that run together the first that fails ends the context of all, with its error as the cause",
 		run: causeIsNoOutcome,
 	},
 	{
-		name: "renew extends", contract: 9, on: everywhere,
+		name: "renew extends", contract: 9, on: suite.WithoutSentinel,
 		why: "long work keeps its lock by it",
 		run: renewExtends,
 	},
 	{
-		name: "renew never shortens", contract: 9, on: everywhere,
+		name: "renew never shortens", contract: 9, on: suite.WithoutSentinel,
 		why: "the Deadline that was promised would be past the end of the lease",
 		run: renewNeverShortens,
 	},
 	{
-		name: "renew never revives", contract: 9, on: everywhere,
+		name: "renew never revives", contract: 9, on: suite.WithoutSentinel,
 		why: "between the end and the renewal another may have held the lock, and may hold it still",
 		run: renewNeverRevives,
 	},
 	{
-		name: "loss is for good", contract: 9, on: proxied,
+		name: "loss is for good", contract: 9, on: suite.OneAddress,
 		why: "who was told of the loss has stopped: no later answer may say that all is well, and nothing is sent",
 		run: lossIsForGood,
 	},
 	{
-		name: "Done closes with the server frozen", contract: 10, on: proxied,
+		name: "Done closes with the server frozen", contract: 10, on: suite.OneAddress,
 		why: "a holder that is cut off must hear by its own clock that its lease is over",
 		run: doneClosesFrozen,
 	},
 	{
-		name: "a lock past its Deadline is over", contract: 9, on: proxied, can: lapses,
+		name: "a lock past its Deadline is over", contract: 9, on: suite.OneAddress, can: lapses,
 		why: "its key may be there still by the server's clock; renewed then, it would be a hold that was promised to have ended",
 		run: pastDeadlineIsOver,
 	},
 	{
-		name: "Do holds the lock while it works", contract: 10, on: anywhere,
+		name: "Do holds the lock while it works", contract: 10, on: suite.AllKinds,
 		why: "the work must be exclusive, and the lock free afterwards however the work ends",
 		run: doHolds,
 	},
 	{
-		name: "Do ends its work with the lease", contract: 10, on: proxied,
+		name: "Do ends its work with the lease", contract: 10, on: suite.OneAddress,
 		why: "the work's context must end at the loss, with that cause, and Do must tell after waiting for the work",
 		run: doEndsWithTheLease,
 	},
 	{
-		name: "Do tells an unknown release from a loss", contract: 10, on: proxied,
+		name: "Do tells an unknown release from a loss", contract: 10, on: suite.OneAddress,
 		why: "the work was exclusive to its end; only nobody knows whether the lock is free by now",
 		run: doTellsUnknownFromLoss,
 	},
@@ -88,14 +89,14 @@ var leaseCases = []testCase{
 const brief = time.Second
 
 func leaseEndsByItself(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.key()
+	a, b, name := t.direct(), t.direct(), t.Key()
 	first := t.lapsing(locker.Request{Name: name, TTL: brief})
 	t.covers(first)
 	var second *locker.Lock
-	t.eventually("the lock comes free", func() bool {
-		lock, err := b.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+	t.Eventually("the lock comes free", func() bool {
+		lock, err := b.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
 		if err != nil {
-			t.is(err, locker.ErrNotAcquired, "Acquire while another holds")
+			t.Is(err, locker.ErrNotAcquired, "Acquire while another holds")
 			return false
 		}
 		second = lock
@@ -104,12 +105,12 @@ func leaseEndsByItself(t *caseT) {
 	if early := time.Until(first.Deadline()); early > 0 {
 		t.Errorf("another got the lock %v before its holder's Deadline", early)
 	}
-	t.event(first.Done(), "Done of the expired lock closes")
+	t.Event(first.Done(), "Done of the expired lock closes")
 	t.lost(first)
-	t.is(first.Renew(t.ctx, 0), locker.ErrLost, "Renew after the end")
-	t.is(first.Release(t.ctx), locker.ErrLost, "Release after the end")
+	t.Is(first.Renew(t.Ctx, 0), locker.ErrLost, "Renew after the end")
+	t.Is(first.Release(t.Ctx), locker.ErrLost, "Release after the end")
 	t.contended(a, locker.Request{Name: name})
-	t.ok(second.Release(t.ctx), "Release of the next holder")
+	t.OK(second.Release(t.Ctx), "Release of the next holder")
 }
 
 func ttlIsSetAsAsked(t *caseT) {
@@ -118,7 +119,7 @@ func ttlIsSetAsAsked(t *caseT) {
 		0, 3 * time.Second, 3501 * time.Millisecond, 90*time.Second + 999*time.Microsecond, locker.DefaultTTL, time.Hour, locker.MaxTTL,
 	} {
 		for _, fenced := range []bool{false, true} {
-			lock := t.acquire(l, locker.Request{Name: t.key(), TTL: ttl, Fenced: fenced})
+			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: ttl, Fenced: fenced})
 			t.covers(lock)
 			want := ttl.Truncate(time.Millisecond)
 			if ttl == 0 {
@@ -127,14 +128,14 @@ func ttlIsSetAsAsked(t *caseT) {
 			if lock.TTL() != want {
 				t.Errorf("asked for a TTL of %v, Lock.TTL says %v", ttl, lock.TTL())
 			}
-			if left := t.pttl(lock.Name()); left > want || left < want-slack {
+			if left := t.PTTL(lock.Name()); left > want || left < want-suite.Slack {
 				t.Errorf("asked for a TTL of %v, the key has %v left", ttl, left)
 			}
 			margin := want/100 + 2*time.Millisecond // for drift
-			if left := time.Until(lock.Deadline()); left > want-margin || left < want-margin-slack {
+			if left := time.Until(lock.Deadline()); left > want-margin || left < want-margin-suite.Slack {
 				t.Errorf("asked for a TTL of %v, the Deadline is in %v; want %v less for drift", ttl, left, margin)
 			}
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Release(t.Ctx), "Release")
 		}
 	}
 }
@@ -145,15 +146,15 @@ func acquireAlwaysExpires(t *caseT) {
 		for _, fault := range []faultproxy.Fault{faultproxy.Cut, faultproxy.CutBefore} {
 			for _, fenced := range []bool{false, true} {
 				p, l := t.behind()
-				name := t.key()
+				name := t.Key()
 				p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Nth: nth, Every: true, Fault: fault})
-				ctx, cancel := context.WithTimeout(t.ctx, shortly)
+				ctx, cancel := context.WithTimeout(t.Ctx, suite.Shortly)
 				lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 				cancel()
 				if err == nil {
 					t.covers(lock)
 				}
-				if left := t.pttl(name); left == forEver {
+				if left := t.PTTL(name); left == suite.NeverExpires {
 					t.Errorf("with the connection gone at command %d, the lock stays for ever", nth)
 				}
 			}
@@ -164,51 +165,51 @@ func acquireAlwaysExpires(t *caseT) {
 func renewExtends(t *caseT) {
 	l := t.direct()
 	for _, fenced := range []bool{false, true} {
-		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: 20 * time.Second, Fenced: fenced})
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: 20 * time.Second, Fenced: fenced})
 		for _, ttl := range []time.Duration{long, 0, 2 * long} {
 			before := lock.Deadline()
-			t.ok(lock.Renew(t.ctx, ttl), "Renew(%v)", ttl)
+			t.OK(lock.Renew(t.Ctx, ttl), "Renew(%v)", ttl)
 			t.held(lock)
 			t.covers(lock)
 			if ttl > 0 && !lock.Deadline().After(before) {
 				t.Errorf("Renew(%v) did not move the Deadline", ttl)
 			}
-			if left := t.pttl(lock.Name()); left > max(ttl, long) || ttl > 0 && left < ttl-slack {
+			if left := t.PTTL(lock.Name()); left > max(ttl, long) || ttl > 0 && left < ttl-suite.Slack {
 				t.Errorf("after Renew(%v) the key has %v left", ttl, left)
 			}
 			if lock.TTL() != 20*time.Second {
 				t.Errorf("Renew changed the lock's own TTL to %v", lock.TTL())
 			}
 		}
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 	}
 }
 
 func renewNeverShortens(t *caseT) {
 	l := t.direct()
 	for _, fenced := range []bool{false, true} {
-		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long, Fenced: fenced})
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 		before := lock.Deadline()
-		t.ok(lock.Renew(t.ctx, time.Second), "Renew by a shorter TTL")
+		t.OK(lock.Renew(t.Ctx, time.Second), "Renew by a shorter TTL")
 		if lock.Deadline().Before(before) {
 			t.Errorf("Renew by a shorter TTL moved the Deadline back by %v", before.Sub(lock.Deadline()))
 		}
-		if left := t.pttl(lock.Name()); left < long-slack {
+		if left := t.PTTL(lock.Name()); left < long-suite.Slack {
 			t.Errorf("Renew by a shorter TTL left the key %v", left)
 		}
 		t.covers(lock)
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 	}
 }
 
 func renewNeverRevives(t *caseT) {
 	l := t.direct()
 	for _, fenced := range []bool{false, true} {
-		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long, Fenced: fenced})
-		t.do(lock.Name(), "DEL", lock.Name())
-		t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew of an expired lease")
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
+		t.Do(lock.Name(), "DEL", lock.Name())
+		t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew of an expired lease")
 		t.lost(lock)
-		if t.exists(lock.Name()) {
+		if t.Exists(lock.Name()) {
 			t.Errorf("Renew brought an expired lease back")
 		}
 		t.free(l, lock.Name())
@@ -217,96 +218,96 @@ func renewNeverRevives(t *caseT) {
 
 func lossIsForGood(t *caseT) {
 	p, l := t.behind()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	t.do(lock.Name(), "RENAME", lock.Name(), lock.Name()+"{aside}")
-	t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew of a lost lock")
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	t.Do(lock.Name(), "RENAME", lock.Name(), lock.Name()+"{aside}")
+	t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew of a lost lock")
 	t.lost(lock)
-	t.do(lock.Name(), "RENAME", lock.Name()+"{aside}", lock.Name())
+	t.Do(lock.Name(), "RENAME", lock.Name()+"{aside}", lock.Name())
 	before := p.Count(faultproxy.Contains(lock.Name()))
-	t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew of a lock that came back")
+	t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew of a lock that came back")
 	t.lost(lock)
 	if n := p.Count(faultproxy.Contains(lock.Name())); n != before {
 		t.Errorf("Renew of a lost lock sent %d commands", n-before)
 	}
 
 	// An answer that comes after Done closed changes nothing either.
-	late := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	late := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(late.Name()), Fault: faultproxy.Stall, Every: true})
-	renewed := background(func() error { return late.Renew(t.ctx, long) })
-	t.event(trap.Hit(), "the renewal's answer is withheld")
+	renewed := suite.Background(func() error { return late.Renew(t.Ctx, long) })
+	t.Event(trap.Hit(), "the renewal's answer is withheld")
 	late.Hold().MarkLost(errors.New("found out otherwise"))
 	trap.Release()
-	t.is(t.result(renewed, "Renew"), locker.ErrLost, "Renew whose answer came after the loss")
+	t.Is(t.Result(renewed, "Renew"), locker.ErrLost, "Renew whose answer came after the loss")
 	t.lost(late)
-	t.is(late.Release(t.ctx), locker.ErrLost, "Release")
+	t.Is(late.Release(t.Ctx), locker.ErrLost, "Release")
 }
 
 func lossIsOfOneLock(t *caseT) {
 	l := t.direct()
-	outer := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	inner := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	ctx, cancel := outer.Context(t.ctx)
+	outer := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	inner := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	ctx, cancel := outer.Context(t.Ctx)
 	defer cancel()
 	outer.Hold().MarkLost(errors.New("found out otherwise"))
-	t.event(ctx.Done(), "the context of the outer lock ends")
+	t.Event(ctx.Done(), "the context of the outer lock ends")
 	if err := inner.Renew(ctx, 0); err == nil || errors.Is(err, locker.ErrNotHeld) {
 		t.Errorf("Renew under a context that has ended: %v", err)
 	}
-	t.ok(inner.Err(), "the inner lock")
-	t.ok(inner.Release(ctx), "Release under that context")
+	t.OK(inner.Err(), "the inner lock")
+	t.OK(inner.Release(ctx), "Release under that context")
 	t.free(l, inner.Name())
-	t.is(outer.Release(t.ctx), locker.ErrLost, "Release of the outer lock")
+	t.Is(outer.Release(t.Ctx), locker.ErrLost, "Release of the outer lock")
 }
 
 func causeIsNoOutcome(t *caseT) {
 	p, l := t.behind()
-	held := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	held := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	refused := t.contended(l, locker.Request{Name: held.Name()})
 	for _, acquires := range []locker.Locker{l, t.waiting(l, retry.Config{Policy: never})} {
 		name, acquire, _ := t.abandonBecause(refused, p, acquires, false)
 		acquire.Release()
-		t.eventually("the key of the abandoned acquire is removed", func() bool { return !t.exists(name) })
+		t.Eventually("the key of the abandoned acquire is removed", func() bool { return !t.Exists(name) })
 	}
-	t.ok(held.Release(t.ctx), "Release")
+	t.OK(held.Release(t.Ctx), "Release")
 }
 
 func doneClosesFrozen(t *caseT) {
 	p, l := t.behind()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: brief})
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: brief})
 	told := make(chan error, 1)
 	lock.AfterDone(func(err error) { told <- err })
-	ctx, cancel := lock.Context(t.ctx)
+	ctx, cancel := lock.Context(t.Ctx)
 	defer cancel()
 	p.Freeze()
-	t.event(lock.Done(), "Done closes although no packet comes back")
+	t.Event(lock.Done(), "Done closes although no packet comes back")
 	if early := time.Until(lock.Deadline()); early > 0 {
 		t.Errorf("Done closed %v before the Deadline", early)
 	}
 	t.lost(lock)
-	t.is(t.result(told, "AfterDone"), locker.ErrLost, "AfterDone")
-	t.event(ctx.Done(), "the lock's context ends")
-	t.is(context.Cause(ctx), locker.ErrLost, "the cause of the lock's context")
+	t.Is(t.Result(told, "AfterDone"), locker.ErrLost, "AfterDone")
+	t.Event(ctx.Done(), "the lock's context ends")
+	t.Is(context.Cause(ctx), locker.ErrLost, "the cause of the lock's context")
 	before := p.Count(faultproxy.Contains(lock.Name()))
-	t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew after Done")
+	t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after Done")
 	if n := p.Count(faultproxy.Contains(lock.Name())); n != before {
 		t.Errorf("Renew after Done sent %d commands", n-before)
 	}
 	p.Thaw()
-	t.is(lock.Release(t.ctx), locker.ErrLost, "Release after Done")
+	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release after Done")
 }
 
 func pastDeadlineIsOver(t *caseT) {
 	p, l := t.behind()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: brief})
-	t.do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock runs behind
-	t.event(lock.Done(), "Done closes at the Deadline")
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: brief})
+	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock runs behind
+	t.Event(lock.Done(), "Done closes at the Deadline")
 	before := p.Count(faultproxy.Contains(lock.Name()))
-	t.is(lock.Renew(t.ctx, long), locker.ErrLost, "Renew past the Deadline")
+	t.Is(lock.Renew(t.Ctx, long), locker.ErrLost, "Renew past the Deadline")
 	if n := p.Count(faultproxy.Contains(lock.Name())); n != before {
 		t.Errorf("Renew past the Deadline sent %d commands", n-before)
 	}
-	t.is(lock.Release(t.ctx), locker.ErrLost, "Release past the Deadline")
-	if t.exists(lock.Name()) {
+	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release past the Deadline")
+	if t.Exists(lock.Name()) {
 		t.Errorf("Release past the Deadline was not sent: the key is still there")
 	}
 }
@@ -321,15 +322,15 @@ func doHolds(t *caseT) {
 		"Goexit":  func() error { runtime.Goexit(); return nil },
 		"release": nil,
 	} {
-		name := t.key()
+		name := t.Key()
 		done := make(chan struct{})
 		var err error
 		var panicked any
 		go func() {
 			defer close(done)
 			defer func() { panicked = recover() }()
-			err = locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, lock *locker.Lock) error {
-				_, refused := other.Acquire(t.ctx, locker.Request{Name: name}) // by ctx it would be the same owner
+			err = locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, lock *locker.Lock) error {
+				_, refused := other.Acquire(t.Ctx, locker.Request{Name: name}) // by ctx it would be the same owner
 				if !errors.Is(refused, locker.ErrNotAcquired) {
 					t.Errorf("%s: while Do works another acquire says %v", what, refused)
 				}
@@ -339,30 +340,30 @@ func doHolds(t *caseT) {
 				return end()
 			})
 		}()
-		t.event(done, "Do ends")
+		t.Event(done, "Do ends")
 		switch what {
 		case "error":
-			t.is(err, failed, "Do")
+			t.Is(err, failed, "Do")
 			t.isNot(err, locker.ErrNotHeld, "Do")
 		case "panic":
 			if panicked != "the work panicked" {
 				t.Errorf("Do swallowed a panic; recovered %v", panicked)
 			}
 		default:
-			t.ok(err, "Do that ends by %s", what)
+			t.OK(err, "Do that ends by %s", what)
 		}
-		if t.exists(name) {
+		if t.Exists(name) {
 			t.Errorf("%s: the lock is still there after Do", what)
 		}
 	}
 
-	theirs := t.acquire(other, locker.Request{Name: t.key(), TTL: long})
-	ran, err := locker.Try(t.ctx, l, locker.Request{Name: theirs.Name()}, func(context.Context, *locker.Lock) error { return nil })
+	theirs := t.acquire(other, locker.Request{Name: t.Key(), TTL: long})
+	ran, err := locker.Try(t.Ctx, l, locker.Request{Name: theirs.Name()}, func(context.Context, *locker.Lock) error { return nil })
 	if ran || err != nil {
 		t.Errorf("Try of a lock that another holds: %v, %v; want false and no error", ran, err)
 	}
-	t.ok(theirs.Release(t.ctx), "Release")
-	ran, err = locker.Try(t.ctx, l, locker.Request{Name: theirs.Name()}, func(context.Context, *locker.Lock) error { return failed })
+	t.OK(theirs.Release(t.Ctx), "Release")
+	ran, err = locker.Try(t.Ctx, l, locker.Request{Name: theirs.Name()}, func(context.Context, *locker.Lock) error { return failed })
 	if !ran || !errors.Is(err, failed) {
 		t.Errorf("Try of a free lock: %v, %v; want true and the work's error", ran, err)
 	}
@@ -373,8 +374,8 @@ func doEndsWithTheLease(t *caseT) {
 	failed := errors.New("the work noticed")
 	var cause error
 	returned := false
-	done := background(func() error {
-		return locker.Do(t.ctx, l, locker.Request{Name: t.key(), TTL: brief}, func(ctx context.Context, lock *locker.Lock) error {
+	done := suite.Background(func() error {
+		return locker.Do(t.Ctx, l, locker.Request{Name: t.Key(), TTL: brief}, func(ctx context.Context, lock *locker.Lock) error {
 			p.Freeze()
 			<-ctx.Done()
 			cause = context.Cause(ctx)
@@ -383,27 +384,27 @@ func doEndsWithTheLease(t *caseT) {
 			return failed
 		})
 	})
-	err := t.result(done, "Do")
+	err := t.Result(done, "Do")
 	if !returned {
 		t.Errorf("Do did not wait for its work")
 	}
-	t.is(cause, locker.ErrLost, "the cause by which the work was ended")
-	t.is(err, locker.ErrLost, "Do")
-	t.is(err, failed, "Do")
+	t.Is(cause, locker.ErrLost, "the cause by which the work was ended")
+	t.Is(err, locker.ErrLost, "Do")
+	t.Is(err, failed, "Do")
 }
 
 func doTellsUnknownFromLoss(t *caseT) {
 	p, l := t.behind()
-	ctx, cancel := context.WithCancel(t.ctx)
-	done := background(func() error {
-		return locker.Do(ctx, l, locker.Request{Name: t.key(), TTL: faulty}, func(context.Context, *locker.Lock) error {
+	ctx, cancel := context.WithCancel(t.Ctx)
+	done := suite.Background(func() error {
+		return locker.Do(ctx, l, locker.Request{Name: t.Key(), TTL: faulty}, func(context.Context, *locker.Lock) error {
 			p.Freeze()
 			cancel() // one send is enough
 			return nil
 		})
 	})
-	err := t.result(done, "Do")
+	err := t.Result(done, "Do")
 	p.Thaw()
-	t.is(err, locker.ErrUnknownOutcome, "Do with a release of unknown outcome")
+	t.Is(err, locker.ErrUnknownOutcome, "Do with a release of unknown outcome")
 	t.isNot(err, locker.ErrLost, "Do with a release of unknown outcome")
 }

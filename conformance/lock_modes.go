@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -17,100 +18,100 @@ func reenters(c Capabilities) bool { return c.Reentrant }
 // The cases of strategies that share or re-enter.
 var modeCases = []testCase{
 	{
-		name: "readers hold at once", contract: 1, on: everywhere, can: shares,
+		name: "readers hold at once", contract: 1, on: suite.WithoutSentinel, can: shares,
 		why: "shared holders do not exclude each other, and each excludes a writer",
 		run: readersHoldAtOnce,
 	},
 	{
-		name: "a reader releases its own hold", contract: 1, on: everywhere, can: shares,
+		name: "a reader releases its own hold", contract: 1, on: suite.WithoutSentinel, can: shares,
 		why: "with one key for all readers the first to leave lets a writer in among the others",
 		run: readerReleasesItsOwn,
 	},
 	{
-		name: "a reader's lease is its own", contract: 8, on: everywhere, can: shares,
+		name: "a reader's lease is its own", contract: 8, on: suite.WithoutSentinel, can: shares,
 		why: "with one expiry for all readers a short lease ends a long one, or a long one keeps a dead reader alive",
 		run: readersLeaseIsItsOwn,
 	},
 	{
-		name: "shared waiters enter together", contract: 13, on: everywhere, can: shares,
+		name: "shared waiters enter together", contract: 13, on: suite.WithoutSentinel, can: shares,
 		why: "a release wakes all readers at the head of the queue, or they would hold one after the other",
 		run: sharedWaitersEnterTogether,
 	},
 	{
-		name: "a shared acquire whose reply is lost counts once", contract: 4, on: proxied, can: shares,
+		name: "a shared acquire whose reply is lost counts once", contract: 4, on: suite.OneAddress, can: shares,
 		why: "sent again it must find its own hold, or one release is not enough",
 		run: func(t *caseT) { lostAcquireCountsOnce(t, locker.Request{Mode: locker.Shared}) },
 	},
 	{
-		name: "an owner enters again", contract: 1, on: everywhere, can: reenters,
+		name: "an owner enters again", contract: 1, on: suite.WithoutSentinel, can: reenters,
 		why: "nested work under one owner must not wait for itself, and the lock ends with the last hold",
 		run: ownerEntersAgain,
 	},
 	{
-		name: "a re-entry whose reply is lost counts once", contract: 4, on: proxied, can: reenters,
+		name: "a re-entry whose reply is lost counts once", contract: 4, on: suite.OneAddress, can: reenters,
 		why: "a counter goes up twice for an acquire that is sent twice, and the lock is never free again",
 		run: func(t *caseT) { lostAcquireCountsOnce(t, locker.Request{Owner: "me"}) },
 	},
 	{
-		name: "a release whose reply is lost ends one hold", contract: 7, on: proxied, can: reenters,
+		name: "a release whose reply is lost ends one hold", contract: 7, on: suite.OneAddress, can: reenters,
 		why: "a counter goes down twice for a release that is sent twice, and the outer hold is gone",
 		run: lostReleaseEndsOneHold,
 	},
 	{
-		name: "a shorter re-entry never shrinks the lease", contract: 9, on: everywhere, can: reenters,
+		name: "a shorter re-entry never shrinks the lease", contract: 9, on: suite.WithoutSentinel, can: reenters,
 		why: "the outer hold was promised its Deadline",
 		run: shorterReentryNeverShrinks,
 	},
 	{
-		name: "a nested acquire does not wait for the queue", contract: 13, on: everywhere, can: reenters,
+		name: "a nested acquire does not wait for the queue", contract: 13, on: suite.WithoutSentinel, can: reenters,
 		why: "those who wait for the lock wait for the nested work to end",
 		run: nestedDoesNotQueue,
 	},
 	{
-		name: "a nested acquire outlives a transient error", contract: 13, on: proxied, can: reenters,
+		name: "a nested acquire outlives a transient error", contract: 13, on: suite.OneAddress, can: reenters,
 		why: "an error is no answer: who queues after it waits behind those who wait for its own lock, without end",
 		run: nestedOutlivesAnOutage,
 	},
 }
 
 func readersHoldAtOnce(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.key()
+	a, b, name := t.direct(), t.direct(), t.Key()
 	read, write := locker.Request{Name: name, TTL: long, Mode: locker.Shared}, locker.Request{Name: name, TTL: long}
 	first, second := t.acquire(a, read), t.acquire(b, read)
 	if first.Mode() != locker.Shared {
 		t.Errorf("a shared lock says %v", first.Mode())
 	}
 	t.contended(a, write)
-	t.ok(second.Release(t.ctx), "Release of the second reader")
+	t.OK(second.Release(t.Ctx), "Release of the second reader")
 	t.contended(b, write)
-	t.ok(first.Release(t.ctx), "Release of the first reader")
+	t.OK(first.Release(t.Ctx), "Release of the first reader")
 	writer := t.acquire(a, write)
 	t.contended(b, read)
 	t.contended(b, write)
-	t.ok(writer.Release(t.ctx), "Release of the writer")
-	t.ok(t.acquire(b, read).Release(t.ctx), "Release")
-	if t.exists(name) {
+	t.OK(writer.Release(t.Ctx), "Release of the writer")
+	t.OK(t.acquire(b, read).Release(t.Ctx), "Release")
+	if t.Exists(name) {
 		t.Errorf("the key is still there after the last release")
 	}
 }
 
 func readerReleasesItsOwn(t *caseT) {
-	a, b, name := t.direct(), t.direct(), t.key()
+	a, b, name := t.direct(), t.direct(), t.Key()
 	read, write := locker.Request{Name: name, TTL: long, Mode: locker.Shared}, locker.Request{Name: name, TTL: long}
 	first, second, third := t.acquire(a, read), t.acquire(b, read), t.acquire(a, read)
 	for _, lock := range []*locker.Lock{second, first} {
-		t.ok(lock.Release(t.ctx), "Release of a reader")
+		t.OK(lock.Release(t.Ctx), "Release of a reader")
 		t.contended(b, write)
-		t.ok(third.Renew(t.ctx, 0), "Renew of the reader that is left")
+		t.OK(third.Renew(t.Ctx, 0), "Renew of the reader that is left")
 	}
-	t.ok(third.Release(t.ctx), "Release of the last reader")
+	t.OK(third.Release(t.Ctx), "Release of the last reader")
 	t.free(a, name)
 }
 
 func readersLeaseIsItsOwn(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for what, shortFirst := range map[string]bool{"a short lease after a long one": false, "a short lease before a long one": true} {
-		name := t.key()
+		name := t.Key()
 		short := locker.Request{Name: name, TTL: brief, Mode: locker.Shared}
 		lasts := locker.Request{Name: name, TTL: long, Mode: locker.Shared}
 		write := locker.Request{Name: name, TTL: long}
@@ -122,34 +123,34 @@ func readersLeaseIsItsOwn(t *caseT) {
 			lives = t.acquire(b, lasts)
 			dies = t.lapsing(short)
 		}
-		t.event(dies.Done(), "the short lease ends")
+		t.Event(dies.Done(), "the short lease ends")
 		t.contended(a, write)
 		t.held(lives)
 		t.covers(lives)
-		t.ok(lives.Renew(t.ctx, 0), "%s: Renew of the long one", what)
-		t.ok(lives.Release(t.ctx), "%s: Release of the long one", what)
-		t.eventually(what+": a writer gets in, although one reader died", func() bool {
-			lock, err := a.Acquire(t.ctx, write)
-			return err == nil && lock.Release(t.ctx) == nil
+		t.OK(lives.Renew(t.Ctx, 0), "%s: Renew of the long one", what)
+		t.OK(lives.Release(t.Ctx), "%s: Release of the long one", what)
+		t.Eventually(what+": a writer gets in, although one reader died", func() bool {
+			lock, err := a.Acquire(t.Ctx, write)
+			return err == nil && lock.Release(t.Ctx) == nil
 		})
 	}
 }
 
 func sharedWaitersEnterTogether(t *caseT) {
-	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	l, name := t.waiting(t.direct(), retry.Config{}), t.Key()
 	writer := t.acquire(l, locker.Request{Name: name, TTL: long})
 	var waiting []<-chan *locker.Lock
 	for range 3 {
 		waiting = append(waiting, t.wait(l, locker.Request{Name: name, TTL: long, Mode: locker.Shared}))
 	}
-	t.ok(writer.Release(t.ctx), "Release of the writer")
+	t.OK(writer.Release(t.Ctx), "Release of the writer")
 	var readers []*locker.Lock
 	for _, ch := range waiting {
 		readers = append(readers, t.got(ch, "while the others hold"))
 	}
 	for _, r := range readers {
 		t.held(r)
-		t.ok(r.Release(t.ctx), "Release of a reader")
+		t.OK(r.Release(t.Ctx), "Release of a reader")
 	}
 }
 
@@ -157,18 +158,18 @@ func sharedWaitersEnterTogether(t *caseT) {
 func lostAcquireCountsOnce(t *caseT, req locker.Request) {
 	for _, fault := range answerLost {
 		p, l := t.behind()
-		req.Name, req.TTL = t.key(), faulty
+		req.Name, req.TTL = t.Key(), faulty
 		var locks []*locker.Lock
 		for range 2 {
 			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: fault})
 			locks = append(locks, t.acquire(l, req))
-			t.event(trap.Hit(), "the fault happens")
-			t.ok(locks[0].Renew(t.ctx, long), "Renew")
+			t.Event(trap.Hit(), "the fault happens")
+			t.OK(locks[0].Renew(t.Ctx, long), "Renew")
 		}
 		other := t.direct()
 		for _, lock := range locks {
 			t.contended(other, locker.Request{Name: req.Name, Owner: "another"})
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Release(t.Ctx), "Release")
 		}
 		t.free(other, req.Name)
 	}
@@ -177,7 +178,7 @@ func lostAcquireCountsOnce(t *caseT, req locker.Request) {
 func ownerEntersAgain(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for _, innerFirst := range []bool{true, false} {
-		name := t.key()
+		name := t.Key()
 		mine, theirs := locker.Request{Name: name, TTL: long, Owner: "me"}, locker.Request{Name: name, TTL: long, Owner: "you"}
 		locks := []*locker.Lock{t.acquire(a, mine), t.acquire(b, mine), t.acquire(a, mine)}
 		if !innerFirst {
@@ -186,11 +187,11 @@ func ownerEntersAgain(t *caseT) {
 		for _, lock := range locks {
 			t.contended(a, theirs)
 			t.contended(b, locker.Request{Name: name})
-			t.ok(lock.Release(t.ctx), "Release of one hold")
-			t.is(lock.Release(t.ctx), locker.ErrReleased, "Release of the same hold again")
+			t.OK(lock.Release(t.Ctx), "Release of one hold")
+			t.Is(lock.Release(t.Ctx), locker.ErrReleased, "Release of the same hold again")
 		}
 		t.free(a, name)
-		if t.exists(name) {
+		if t.Exists(name) {
 			t.Errorf("the key is still there after the last release")
 		}
 	}
@@ -202,59 +203,59 @@ func lostReleaseEndsOneHold(t *caseT) {
 		req := locker.Request{TTL: long, Owner: "me"}
 		var outer *locker.Lock
 		var trap *faultproxy.Trap
-		_, err := t.resolved(t.ctx, func() *locker.Lock {
-			req.Name, req.TTL = t.key(), long
+		_, err := t.resolved(t.Ctx, func() *locker.Lock {
+			req.Name, req.TTL = t.Key(), long
 			outer = t.acquire(l, req)
 			req.TTL = faulty
 			inner := t.acquire(l, req)
 			trap = p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: fault})
 			return inner
 		})
-		t.ok(err, "Release of the inner hold, %s", what)
-		t.event(trap.Hit(), "the fault happens")
+		t.OK(err, "Release of the inner hold, %s", what)
+		t.Event(trap.Hit(), "the fault happens")
 		t.contended(t.direct(), locker.Request{Name: req.Name, Owner: "you"})
-		t.ok(outer.Renew(t.ctx, 0), "Renew of the outer hold")
-		t.ok(outer.Release(t.ctx), "Release of the outer hold")
+		t.OK(outer.Renew(t.Ctx, 0), "Renew of the outer hold")
+		t.OK(outer.Release(t.Ctx), "Release of the outer hold")
 		t.free(l, req.Name)
 	}
 }
 
 func shorterReentryNeverShrinks(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	outer := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
 	inner := t.lapsing(locker.Request{Name: name, TTL: brief, Owner: "me"})
 	t.covers(outer)
-	t.event(inner.Done(), "the inner lease ends")
+	t.Event(inner.Done(), "the inner lease ends")
 	t.contended(t.direct(), locker.Request{Name: name, Owner: "you"})
 	t.covers(outer)
-	t.ok(outer.Renew(t.ctx, 0), "Renew of the outer hold")
-	t.ok(outer.Release(t.ctx), "Release of the outer hold")
-	t.is(inner.Release(t.ctx), locker.ErrLost, "Release of the inner hold, which had ended")
+	t.OK(outer.Renew(t.Ctx, 0), "Renew of the outer hold")
+	t.OK(outer.Release(t.Ctx), "Release of the outer hold")
+	t.Is(inner.Release(t.Ctx), locker.ErrLost, "Release of the inner hold, which had ended")
 	t.free(l, name)
 }
 
 func nestedDoesNotQueue(t *caseT) {
-	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	l, name := t.waiting(t.direct(), retry.Config{}), t.Key()
 	var got <-chan *locker.Lock
-	err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
+	err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
 		got = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
-		nested := t.result(background(func() error {
+		nested := t.Result(suite.Background(func() error {
 			return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
 		}), "a nested Do behind a waiter")
-		t.ok(nested, "a nested Do behind a waiter")
+		t.OK(nested, "a nested Do behind a waiter")
 		return nil
 	})
-	t.ok(err, "Do")
-	t.ok(t.got(got, "when the nested work is done").Release(t.ctx), "Release of the waiter")
+	t.OK(err, "Do")
+	t.OK(t.got(got, "when the nested work is done").Release(t.Ctx), "Release of the waiter")
 }
 
 func nestedOutlivesAnOutage(t *caseT) {
 	p, bare := t.behind()
 	l := t.waiting(bare, retry.Config{})
-	for what, bound := range map[string]time.Duration{"without a deadline": 0, "with a deadline": caseLimit} {
-		name := t.key()
+	for what, bound := range map[string]time.Duration{"without a deadline": 0, "with a deadline": suite.CaseLimit} {
+		name := t.Key()
 		var rival <-chan *locker.Lock
-		err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
+		err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
 			rival = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
 			if bound > 0 {
 				var cancel context.CancelFunc
@@ -269,7 +270,7 @@ func nestedOutlivesAnOutage(t *caseT) {
 				}
 			}})
 			t.goesDown(p, bare)
-			nested := background(func() error {
+			nested := suite.Background(func() error {
 				return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
 			})
 			timer := time.NewTimer(time.Second)
@@ -278,11 +279,11 @@ func nestedOutlivesAnOutage(t *caseT) {
 			case <-timer.C: // it goes on sending a command of which nobody knows whether it was executed
 			}
 			timer.Stop()
-			t.ok(p.Accept(), "take connections again")
-			t.ok(t.result(nested, "a nested Do through an outage, "+what), "a nested Do through an outage, %s", what)
+			t.OK(p.Accept(), "take connections again")
+			t.OK(t.Result(nested, "a nested Do through an outage, "+what), "a nested Do through an outage, %s", what)
 			return nil
 		})
-		t.ok(err, "Do")
-		t.ok(t.got(rival, "when the nested work is done").Release(t.ctx), "Release of the waiter")
+		t.OK(err, "Do")
+		t.OK(t.got(rival, "when the nested work is done").Release(t.Ctx), "Release of the waiter")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -13,44 +14,44 @@ import (
 
 var nameCases = []testCase{
 	{
-		name: "names are keys", contract: 2, on: everywhere,
+		name: "names are keys", contract: 2, on: suite.WithoutSentinel,
 		why: "other libraries contend on the name itself, and a cluster needs the fence counter in its slot",
 		run: namesAreKeys,
 	},
 	{
-		name: "different names are different locks", contract: 2, on: everywhere,
+		name: "different names are different locks", contract: 2, on: suite.WithoutSentinel,
 		why: "a name that is trimmed, folded or cut excludes strangers",
 		run: differentNamesAreDifferentLocks,
 	},
 	{
-		name: "bad names are refused", contract: 2, on: miniOne,
+		name: "bad names are refused", contract: 2, on: suite.OnlyMiniredis,
 		why: "they have no key for their counter, or are the key of another lock's counter",
 		run: badNamesAreRefused,
 	},
 	{
-		name: "bad requests are refused", contract: 2, on: miniOne,
+		name: "bad requests are refused", contract: 2, on: suite.OnlyMiniredis,
 		why: "nothing is corrected in silence, and nothing is sent",
 		run: badRequestsAreRefused,
 	},
 	{
-		name: "a context that is over acquires nothing", contract: 4, on: proxied,
+		name: "a context that is over acquires nothing", contract: 4, on: suite.OneAddress,
 		why: "the caller has gone; nothing may be sent in its name",
 		run: doneContextAcquiresNothing,
 	},
 	{
-		name: "bad arguments leave a hold alone", contract: 2, on: everywhere,
+		name: "bad arguments leave a hold alone", contract: 2, on: suite.WithoutSentinel,
 		why: "a mistake in a call is told, and does not cost the lock; a release, which is terminal, is sent all the same",
 		run: badArgumentsLeaveHoldAlone,
 	},
 	{
-		name: "a closed driver ends the use of its locks", contract: 5, on: everywhere, leaves: true,
+		name: "a closed driver ends the use of its locks", contract: 5, on: suite.WithoutSentinel, leaves: true,
 		why: "use after Close is told as what it is: no contention, no loss",
 		run: closedDriverEndsUse,
 	},
 }
 
 func namesAreKeys(t *caseT) {
-	l, id := t.direct(), t.key()
+	l, id := t.direct(), t.Key()
 	for name, fence := range map[string]string{
 		id:                                     "{" + id + "}:fence",
 		id + "\x00":                            "{" + id + "\x00}:fence",
@@ -68,26 +69,26 @@ func namesAreKeys(t *caseT) {
 		if lock.Name() != name {
 			t.Errorf("the lock of %.80q has the name %.80q", name, lock.Name())
 		}
-		if !t.exists(name) {
+		if !t.Exists(name) {
 			t.Errorf("the lock of %.80q has no key of that name", name)
 		}
 		if redistest.Slot(name) != redistest.Slot(fence) {
 			t.Fatalf("%.80q and %.80q are in two slots", name, fence)
 		}
-		if v, _ := t.stored(fence); v == "" {
+		if v, _ := t.Stored(fence); v == "" {
 			t.Errorf("the fence counter of %.80q is not at %.80q", name, fence)
 		}
 		t.contended(l, locker.Request{Name: name})
-		t.ok(lock.Renew(t.ctx, 0), "Renew of %.80q", name)
-		t.ok(lock.Release(t.ctx), "Release of %.80q", name)
-		if t.exists(name) {
+		t.OK(lock.Renew(t.Ctx, 0), "Renew of %.80q", name)
+		t.OK(lock.Release(t.Ctx), "Release of %.80q", name)
+		if t.Exists(name) {
 			t.Errorf("the key %.80q is still there after Release", name)
 		}
 	}
 }
 
 func differentNamesAreDifferentLocks(t *caseT) {
-	l, id := t.direct(), t.key()
+	l, id := t.direct(), t.Key()
 	var locks []*locker.Lock
 	for _, name := range []string{
 		id + "a", id + "A", id + "a ", " " + id + "a", id + "a\x00", id + "a\x00b", id + "a\n", "{" + id + "a}", id + "{a}", id + "ä", id + "a\u0308",
@@ -95,7 +96,7 @@ func differentNamesAreDifferentLocks(t *caseT) {
 		locks = append(locks, t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true}))
 	}
 	for _, lock := range locks {
-		t.ok(lock.Release(t.ctx), "Release of %q", lock.Name())
+		t.OK(lock.Release(t.Ctx), "Release of %q", lock.Name())
 	}
 }
 
@@ -105,7 +106,7 @@ func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	if lock != nil {
 		t.Errorf("%s gave a lock", what)
 	}
-	t.is(err, locker.ErrInvalid, "%s", what)
+	t.Is(err, locker.ErrInvalid, "%s", what)
 	var invalid *locker.InvalidError
 	if !errors.As(err, &invalid) || invalid.What == "" || invalid.Got == "" || invalid.Allowed == "" {
 		t.Errorf("%s: %v does not say what is wrong, where, and what is allowed", what, err)
@@ -137,7 +138,7 @@ func badNamesAreRefused(t *caseT) {
 		"a tagged fence key": "{a}:fence",
 	} {
 		for _, fenced := range []bool{false, true} {
-			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, Fenced: fenced})
+			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, Fenced: fenced})
 			t.refusedAsInvalid(lock, err, what)
 		}
 	}
@@ -157,17 +158,17 @@ func badRequestsAreRefused(t *caseT) {
 		"a negative MaxWait": {MaxWait: -1}, "an owner of 1025 bytes": {Owner: big}, "a note of 1025 bytes": {Note: big},
 	} {
 		req.Name = "name"
-		lock, err := l.Acquire(t.ctx, req)
+		lock, err := l.Acquire(t.Ctx, req)
 		t.refusedAsInvalid(lock, err, what)
 	}
 	lock, err := l.Acquire(nil, locker.Request{Name: "name"}) //nolint:staticcheck // what is tested
 	t.refusedAsInvalid(lock, err, "a nil context")
 	if !t.h.Can.Shared {
-		lock, err = l.Acquire(t.ctx, locker.Request{Name: "name", Mode: locker.Shared})
+		lock, err = l.Acquire(t.Ctx, locker.Request{Name: "name", Mode: locker.Shared})
 		if lock != nil {
 			t.Errorf("a shared acquire gave a lock to a strategy without that mode")
 		}
-		t.is(err, errors.ErrUnsupported, "a shared acquire")
+		t.Is(err, errors.ErrUnsupported, "a shared acquire")
 		t.isNot(err, locker.ErrInvalid, "a shared acquire")
 	}
 	if n := beside(p); n != before {
@@ -177,16 +178,16 @@ func badRequestsAreRefused(t *caseT) {
 
 func doneContextAcquiresNothing(t *caseT) {
 	p, l := t.behind()
-	past, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Hour))
+	past, cancel := context.WithDeadline(t.Ctx, time.Now().Add(-time.Hour))
 	defer cancel()
 	for _, fenced := range []bool{false, true} {
 		for _, ctx := range []context.Context{t.canceled(), past} {
-			name := t.key()
+			name := t.Key()
 			lock, err := l.Acquire(ctx, locker.Request{Name: name, Fenced: fenced})
 			if lock != nil {
 				t.Errorf("an acquire under a context that is over gave a lock")
 			}
-			t.is(err, ctx.Err(), "Acquire under a context that is over")
+			t.Is(err, ctx.Err(), "Acquire under a context that is over")
 			t.isNot(err, locker.ErrUnknownOutcome, "Acquire under a context that is over")
 			t.isNot(err, locker.ErrNotAcquired, "Acquire under a context that is over")
 			if n := p.Count(faultproxy.Contains(name)); n > 0 {
@@ -198,31 +199,31 @@ func doneContextAcquiresNothing(t *caseT) {
 
 func badArgumentsLeaveHoldAlone(t *caseT) {
 	l := t.direct()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	for _, ttl := range []time.Duration{-1, 1, locker.MaxTTL + 1} {
-		t.refusedAsInvalid(nil, lock.Renew(t.ctx, ttl), "Renew by "+ttl.String())
+		t.refusedAsInvalid(nil, lock.Renew(t.Ctx, ttl), "Renew by "+ttl.String())
 	}
 	t.refusedAsInvalid(nil, lock.Renew(nil, 0), "Renew with a nil context") //nolint:staticcheck // what is tested
 	if !t.h.Can.Shared {
-		t.is(lock.Downgrade(t.ctx), errors.ErrUnsupported, "Downgrade of an exclusive lock")
-		t.is(lock.Upgrade(t.ctx), errors.ErrUnsupported, "Upgrade of an exclusive lock")
+		t.Is(lock.Downgrade(t.Ctx), errors.ErrUnsupported, "Downgrade of an exclusive lock")
+		t.Is(lock.Upgrade(t.Ctx), errors.ErrUnsupported, "Upgrade of an exclusive lock")
 	}
 	t.held(lock)
 	t.covers(lock)
 	t.refusedAsInvalid(nil, lock.Release(nil), "Release with a nil context") //nolint:staticcheck // what is tested
-	t.is(lock.Err(), locker.ErrReleased, "Err after a Release with a nil context")
+	t.Is(lock.Err(), locker.ErrReleased, "Err after a Release with a nil context")
 	t.free(l, lock.Name())
 }
 
 func closedDriverEndsUse(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	l := t.locker(drv)
-	renews := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	releases := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
-	t.ok(drv.Close(), "Close")
-	_, err := l.Acquire(t.ctx, locker.Request{Name: t.key()})
-	for what, err := range map[string]error{"Acquire": err, "Renew": renews.Renew(t.ctx, 0), "Release": releases.Release(t.ctx)} {
-		t.is(err, locker.ErrClosed, "%s after Close", what)
+	renews := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	releases := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	t.OK(drv.Close(), "Close")
+	_, err := l.Acquire(t.Ctx, locker.Request{Name: t.Key()})
+	for what, err := range map[string]error{"Acquire": err, "Renew": renews.Renew(t.Ctx, 0), "Release": releases.Release(t.Ctx)} {
+		t.Is(err, locker.ErrClosed, "%s after Close", what)
 		t.isNot(err, locker.ErrNotAcquired, "%s after Close", what)
 		t.isNot(err, locker.ErrNotHeld, "%s after Close", what)
 		t.isNot(err, locker.ErrUnknownOutcome, "%s after Close", what)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -14,52 +15,52 @@ import (
 
 var acquireOutcomeCases = []testCase{
 	{
-		name: "an acquire is one command", contract: 4, on: proxied,
+		name: "an acquire is one command", contract: 4, on: suite.OneAddress,
 		why: "one round trip is what an uncontended lock may cost, fenced or not",
 		run: acquireIsOneCommand,
 	},
 	{
-		name: "an acquire whose reply is lost succeeds", contract: 4, on: proxied,
+		name: "an acquire whose reply is lost succeeds", contract: 4, on: suite.OneAddress,
 		why: "sent again with the same token it finds its own hold; \"held by another\" would lock everybody out for a TTL",
 		run: lostAcquireSucceeds,
 	},
 	{
-		name: "an acquire that never arrived succeeds", contract: 4, on: proxied,
+		name: "an acquire that never arrived succeeds", contract: 4, on: suite.OneAddress,
 		why: "nothing tells it from a lost reply, and sending it again is right for both",
 		run: cutAcquireSucceeds,
 	},
 	{
-		name: "a slow reply is waited for", contract: 4, on: proxied,
+		name: "a slow reply is waited for", contract: 4, on: suite.OneAddress,
 		why: "a reply within the attempt's time needs no second send",
 		run: slowAcquireSucceeds,
 	},
 	{
-		name: "a contended acquire whose reply is lost is refused", contract: 4, on: proxied,
+		name: "a contended acquire whose reply is lost is refused", contract: 4, on: suite.OneAddress,
 		why: "the second answer counts: held by another is contention, even after a fault",
 		run: lostContentionIsRefused,
 	},
 	{
-		name: "an outage is not contention", contract: 4, on: proxied, leaves: true,
+		name: "an outage is not contention", contract: 4, on: suite.OneAddress, leaves: true,
 		why: "who takes a dead server for a busy lock waits for a release that never comes, or skips work that nobody does",
 		run: outageIsNotContention,
 	},
 	{
-		name: "an acquire that does not wait is bounded", contract: 4, on: proxied, leaves: true,
+		name: "an acquire that does not wait is bounded", contract: 4, on: suite.OneAddress, leaves: true,
 		why: "NoWait is asked for by those who have no time: a server that does not answer must not take half a minute of it",
 		run: noWaitIsBounded,
 	},
 	{
-		name: "refusals are not open", contract: 6, on: miniOne, own: true,
+		name: "refusals are not open", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "after READONLY or OOM nothing was stored: no doubt, no clean-up, no second send",
 		run: refusalsAreNotOpen,
 	},
 	{
-		name: "unknown server errors leave an acquire open", contract: 6, on: miniOne, own: true,
+		name: "unknown server errors leave an acquire open", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "an error that we do not know may come after the write, so the key must be cleaned up",
 		run: unknownErrorsLeaveOpen,
 	},
 	{
-		name: "TRYAGAIN is transient", contract: 6, on: miniOne, own: true,
+		name: "TRYAGAIN is transient", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "a slot on the move says so for a moment, and no lock should fail by it",
 		run: tryAgainIsPassing,
 	},
@@ -79,14 +80,14 @@ func acquireIsOneCommand(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		var won, refused, rest int
 		for range tries {
-			name := t.key()
+			name := t.Key()
 			count := func() int { return p.Count(faultproxy.Contains(name)) }
 			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			won = count()
 			t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			refused = count() - won
-			t.ok(lock.Renew(t.ctx, 0), "Renew")
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Renew(t.Ctx, 0), "Renew")
+			t.OK(lock.Release(t.Ctx), "Release")
 			rest = count() - won - refused
 			if won == 1 && refused <= 2 && rest == 2 {
 				break
@@ -108,14 +109,14 @@ func acquireIsOneCommand(t *caseT) {
 func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Locker, lock *locker.Lock, hit time.Time) {
 	t.Helper()
 	p, l := t.behind()
-	name := t.key()
+	name := t.Key()
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
 	at := t.hitAt(trap)
-	lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
+	lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
 	if hit = <-at; hit.IsZero() {
 		t.Fatalf("the fault did not happen")
 	}
-	t.ok(err, "Acquire through a fault")
+	t.OK(err, "Acquire through a fault")
 	t.held(lock)
 	t.covers(lock)
 	if (lock.Fence() > 0) != fenced {
@@ -139,7 +140,7 @@ func lostAcquireSucceeds(t *caseT) {
 				t.Errorf("%s: the fencing token is %d, the counter stands at %d", what, lock.Fence(), t.counter(lock.Name()))
 			}
 			t.contended(t.direct(), locker.Request{Name: lock.Name()})
-			t.ok(lock.Release(t.ctx), "Release of a lock whose acquire was %s: one must be enough", what)
+			t.OK(lock.Release(t.Ctx), "Release of a lock whose acquire was %s: one must be enough", what)
 			t.free(l, lock.Name())
 		}
 	}
@@ -148,16 +149,16 @@ func lostAcquireSucceeds(t *caseT) {
 func cutAcquireSucceeds(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		l, lock, _ := t.acquireThrough(faultproxy.CutBefore, fenced)
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 		t.free(l, lock.Name())
 	}
 }
 
 func slowAcquireSucceeds(t *caseT) {
 	p, l := t.behind()
-	t.eventually("the reply is waited for", func() bool {
-		name := t.key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: 3 * shortly})
+	t.Eventually("the reply is waited for", func() bool {
+		name := t.Key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Delay, By: 3 * suite.Shortly})
 		executed := t.hitAt(trap)
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long})
 		if late := lock.Deadline().Sub((<-executed).Add(long - long/100)); late > 0 {
@@ -165,7 +166,7 @@ func slowAcquireSucceeds(t *caseT) {
 		}
 		t.covers(lock)
 		sent := p.Count(faultproxy.Contains(name))
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 		return sent == 1 // a busy machine may add so much that the reply is too slow
 	})
 }
@@ -178,7 +179,7 @@ func (t *caseT) hitAt(trap *faultproxy.Trap) <-chan time.Time {
 		select {
 		case <-trap.Hit():
 			at <- time.Now()
-		case <-t.ctx.Done():
+		case <-t.Ctx.Done():
 		}
 	}()
 	return at
@@ -187,43 +188,43 @@ func (t *caseT) hitAt(trap *faultproxy.Trap) <-chan time.Time {
 func lostContentionIsRefused(t *caseT) {
 	for _, fault := range answerLost {
 		p, l := t.behind()
-		name := t.key()
+		name := t.Key()
 		theirs := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
 		t.contended(l, locker.Request{Name: name, TTL: faulty})
-		t.event(trap.Hit(), "the fault happens")
-		t.ok(theirs.Release(t.ctx), "Release of the holder")
+		t.Event(trap.Hit(), "the fault happens")
+		t.OK(theirs.Release(t.Ctx), "Release of the holder")
 	}
 }
 
 func outageIsNotContention(t *caseT) {
 	p, l := t.behind()
-	name := t.key()
+	name := t.Key()
 
 	t.goesDown(p, l)
-	t.ok(p.Accept(), "take connections again")
-	t.eventually("Acquire works again", func() bool {
-		lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
-		return err == nil && lock.Release(t.ctx) == nil
+	t.OK(p.Accept(), "take connections again")
+	t.Eventually("Acquire works again", func() bool {
+		lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
+		return err == nil && lock.Release(t.Ctx) == nil
 	})
 
 	p.Freeze()
 	err := t.unanswered("Acquire from a frozen server", func(ctx context.Context) error {
-		_, err := l.Acquire(ctx, locker.Request{Name: t.key(), TTL: long})
+		_, err := l.Acquire(ctx, locker.Request{Name: t.Key(), TTL: long})
 		return err
 	})
 	p.Thaw()
 	t.notContention(err, "frozen server")
-	t.is(err, locker.ErrUnknownOutcome, "Acquire from a frozen server")
-	t.is(err, context.DeadlineExceeded, "Acquire from a frozen server")
+	t.Is(err, locker.ErrUnknownOutcome, "Acquire from a frozen server")
+	t.Is(err, context.DeadlineExceeded, "Acquire from a frozen server")
 }
 
 // noWaitIsBounded asks a server that is frozen. The attempts run at once.
 func noWaitIsBounded(t *caseT) {
 	p, bare := t.behind()
-	held := t.acquire(bare, locker.Request{Name: t.key(), TTL: long})
+	held := t.acquire(bare, locker.Request{Name: t.Key(), TTL: long})
 	p.Freeze()
-	ctx := context.WithoutCancel(t.ctx)
+	ctx := context.WithoutCancel(t.Ctx)
 	const wait = attemptTimeout / 2
 	tests := map[string]locker.Request{
 		"NoWait":                {NoWait: true},
@@ -237,16 +238,16 @@ func noWaitIsBounded(t *caseT) {
 			req := req
 			req.Name = held.Name()
 			if req.Resume.IsZero() {
-				req.Name = t.key()
+				req.Name = t.Key()
 			}
-			results[what+where] = background(func() error { _, err := l.Acquire(ctx, req); return err })
+			results[what+where] = suite.Background(func() error { _, err := l.Acquire(ctx, req); return err })
 		}
 	}
 	for what, result := range results {
-		err := t.result(result, what)
+		err := t.Result(result, what)
 		t.notContention(err, what)
 		if strings.Contains(what, "MaxWait") {
-			t.is(err, locker.ErrMaxWait, "%s", what)
+			t.Is(err, locker.ErrMaxWait, "%s", what)
 		}
 		// What waited for a connection, or for another caller to load its script, was never sent.
 		if !errors.Is(err, locker.ErrUnknownOutcome) && !errors.Is(err, driver.ErrNotSent) {
@@ -261,9 +262,9 @@ func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) {
 	t.Helper()
 	p.Refuse()
 	p.CutAll()
-	name := t.key()
-	t.eventually("Acquire says that nothing was sent", func() bool {
-		ctx, cancel := context.WithTimeout(t.ctx, time.Second)
+	name := t.Key()
+	t.Eventually("Acquire says that nothing was sent", func() bool {
+		ctx, cancel := context.WithTimeout(t.Ctx, time.Second)
 		defer cancel()
 		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty})
 		if lock != nil || err == nil {
@@ -285,13 +286,13 @@ func refusalsAreNotOpen(t *caseT) {
 	} {
 		for _, fenced := range []bool{false, true} {
 			code := (&driver.ServerError{Text: text}).Code()
-			t.eventually("one send of an acquire is answered "+code, func() bool {
-				name := t.key()
-				ctx, cancel := context.WithTimeout(t.ctx, 2*attemptTimeout)
+			t.Eventually("one send of an acquire is answered "+code, func() bool {
+				name := t.Key()
+				ctx, cancel := context.WithTimeout(t.Ctx, 2*attemptTimeout)
 				defer cancel()
-				t.srv.mini.SetError(text)
+				t.Server.Mini.SetError(text)
 				lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
-				t.srv.mini.SetError("")
+				t.Server.Mini.SetError("")
 				t.notContention(err, code)
 				resent := p.Count(faultproxy.Contains(name)) > 1
 				if lock == nil && (ctx.Err() != nil || resent && errors.Is(err, locker.ErrUnknownOutcome)) {
@@ -301,7 +302,7 @@ func refusalsAreNotOpen(t *caseT) {
 					t.Errorf("Acquire on %s: %v, %v; want the server's error", code, lock, err)
 				}
 				t.isNot(err, locker.ErrUnknownOutcome, "Acquire on %s", code)
-				t.sentOnce(p, name, "Acquire on "+code)
+				t.SentOnce(p, name, "Acquire on "+code)
 				return true
 			})
 		}
@@ -311,8 +312,8 @@ func refusalsAreNotOpen(t *caseT) {
 func unknownErrorsLeaveOpen(t *caseT) {
 	_, l := t.behind()
 	for _, fenced := range []bool{false, true} {
-		name := t.key()
-		t.srv.mini.SetError("ERR something that nobody has heard of")
+		name := t.Key()
+		t.Server.Mini.SetError("ERR something that nobody has heard of")
 		err := t.unanswered("Acquire on an unknown error", func(ctx context.Context) error {
 			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			if lock != nil {
@@ -320,28 +321,28 @@ func unknownErrorsLeaveOpen(t *caseT) {
 			}
 			return err
 		})
-		t.is(err, locker.ErrUnknownOutcome, "Acquire on an unknown error")
+		t.Is(err, locker.ErrUnknownOutcome, "Acquire on an unknown error")
 		t.notContention(err, "unknown error")
-		t.srv.mini.SetError("")
-		t.eventually("the lock can be had", func() bool {
-			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
-			return err == nil && lock.Release(t.ctx) == nil
+		t.Server.Mini.SetError("")
+		t.Eventually("the lock can be had", func() bool {
+			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
+			return err == nil && lock.Release(t.Ctx) == nil
 		})
 	}
 }
 
 func tryAgainIsPassing(t *caseT) {
 	p, l := t.behind()
-	name := t.key()
-	t.srv.mini.SetError("TRYAGAIN Multiple keys request during rehashing of slot")
+	name := t.Key()
+	t.Server.Mini.SetError("TRYAGAIN Multiple keys request during rehashing of slot")
 	var lock *locker.Lock
-	acquired := background(func() (err error) {
-		lock, err = l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: true})
+	acquired := suite.Background(func() (err error) {
+		lock, err = l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
 		return err
 	})
-	t.eventually("Acquire tries again", func() bool { return p.Count(faultproxy.Contains(name)) >= 2 })
-	t.srv.mini.SetError("")
-	t.ok(t.result(acquired, "Acquire"), "Acquire while a slot moves")
+	t.Eventually("Acquire tries again", func() bool { return p.Count(faultproxy.Contains(name)) >= 2 })
+	t.Server.Mini.SetError("")
+	t.OK(t.Result(acquired, "Acquire"), "Acquire while a slot moves")
 	t.covers(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -16,42 +17,42 @@ import (
 
 var openOutcomeCases = []testCase{
 	{
-		name: "a cancelled acquire that runs late leaves no key", contract: 5, on: proxied,
+		name: "a cancelled acquire that runs late leaves no key", contract: 5, on: suite.OneAddress,
 		why: "what was sent may run after its caller has gone; a key that nobody holds locks everybody out for a TTL",
 		run: lateAcquireLeavesNoKey,
 	},
 	{
-		name: "an acquire cancelled at any instant leaves no key", contract: 5, on: everywhere,
+		name: "an acquire cancelled at any instant leaves no key", contract: 5, on: suite.WithoutSentinel,
 		why: "there is no instant at which a caller who gives up may leave a lock behind",
 		run: cancelledAnytimeLeavesNoKey,
 	},
 	{
-		name: "a frozen server leaves no key", contract: 5, on: realOne, own: true,
+		name: "a frozen server leaves no key", contract: 5, on: suite.OnlySingle, own: true,
 		why: "a server that was stopped runs what it received afterwards, in any order of connections",
 		run: frozenServerLeavesNoKey,
 	},
 	{
-		name: "the clean-up wakes those who wait", contract: 5, on: proxied, needs: subscribes,
+		name: "the clean-up wakes those who wait", contract: 5, on: suite.OneAddress, needs: subscribes,
 		why: "a key that is cleaned up is a release: waiters should not have to wait for a timer",
 		run: cleanUpWakes,
 	},
 	{
-		name: "close waits for the clean-up", contract: 5, on: proxied,
+		name: "close waits for the clean-up", contract: 5, on: suite.OneAddress,
 		why: "a program that gives up and exits would leave its lock to expire",
 		run: closeWaitsForCleanUp,
 	},
 	{
-		name: "an acquire under way when the driver closes is not won", contract: 5, on: proxied,
+		name: "an acquire under way when the driver closes is not won", contract: 5, on: suite.OneAddress,
 		why: "nobody could renew or release its lock, and its key would stay for the TTL",
 		run: closeEndsAcquires,
 	},
 	{
-		name: "an acquire that was never sent is not open", contract: 5, on: proxied, own: true,
+		name: "an acquire that was never sent is not open", contract: 5, on: suite.OneAddress, own: true,
 		why: "nothing can come of it: a caller who is told otherwise waits for a lock that nobody has",
 		run: unsentAcquireIsNotOpen,
 	},
 	{
-		name: "the clean-up leaves the next holder alone", contract: 5, on: proxied,
+		name: "the clean-up leaves the next holder alone", contract: 5, on: suite.OneAddress,
 		why: "it goes on for long after, and by then the lock is somebody else's",
 		run: cleanUpLeavesNextAlone,
 	},
@@ -71,29 +72,29 @@ func (t *caseT) abandonBecause(
 	cause error, p *faultproxy.Proxy, l locker.Locker, fenced bool,
 ) (name string, acquire, cleanUp *faultproxy.Trap) {
 	t.Helper()
-	t.eventually("an acquire is cancelled before it is sent again", func() bool {
-		name = t.key()
+	t.Eventually("an acquire is cancelled before it is sent again", func() bool {
+		name = t.Key()
 		acquire = p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
 		cleanUp = p.Add(faultproxy.Rule{Match: faultproxy.Contains(name)})
-		ctx, cancel := context.WithCancelCause(t.ctx)
+		ctx, cancel := context.WithCancelCause(t.Ctx)
 		var lock *locker.Lock
-		result := background(func() (err error) {
+		result := suite.Background(func() (err error) {
 			lock, err = l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			return err
 		})
-		t.event(acquire.Hit(), "the acquire is held back")
+		t.Event(acquire.Hit(), "the acquire is held back")
 		cancel(cause)
-		err := t.result(result, "a cancelled Acquire")
+		err := t.Result(result, "a cancelled Acquire")
 		if lock != nil && p.Count(faultproxy.Contains(name)) > 1 {
 			acquire.Release()
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Release(t.Ctx), "Release")
 			return false
 		}
 		if lock != nil {
 			t.Fatalf("got a lock without an answer")
 		}
-		t.is(err, context.Canceled, "a cancelled Acquire")
-		t.is(err, locker.ErrUnknownOutcome, "a cancelled Acquire")
+		t.Is(err, context.Canceled, "a cancelled Acquire")
+		t.Is(err, locker.ErrUnknownOutcome, "a cancelled Acquire")
 		t.notContention(err, "cancelled")
 		return true
 	})
@@ -103,16 +104,16 @@ func (t *caseT) abandonBecause(
 func lateAcquireLeavesNoKey(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		p, l := t.behind()
-		t.eventually("an acquire that was sent once runs late", func() bool {
+		t.Eventually("an acquire that was sent once runs late", func() bool {
 			name, acquire, cleanUp := t.abandon(p, l, fenced)
 			select { // the clean-up finds nothing, before the acquire runs
 			case <-cleanUp.Executed():
-			case <-time.After(3 * shortly): // this client sends it behind the acquire, on the same connection
+			case <-time.After(3 * suite.Shortly): // this client sends it behind the acquire, on the same connection
 			}
-			again := t.exists(name) // it was sent again just before the cancel
+			again := t.Exists(name) // it was sent again just before the cancel
 			acquire.Release()
-			t.event(acquire.Executed(), "the late acquire runs")
-			t.eventually("the key of the late acquire is removed", func() bool { return !t.exists(name) })
+			t.Event(acquire.Executed(), "the late acquire runs")
+			t.Eventually("the key of the late acquire is removed", func() bool { return !t.Exists(name) })
 			t.free(l, name)
 			return !again
 		})
@@ -123,18 +124,18 @@ func cancelledAnytimeLeavesNoKey(t *caseT) {
 	l := t.direct()
 	t.warmLocker(l)
 	start := time.Now()
-	t.free(l, t.key())
+	t.free(l, t.Key())
 	cycle := time.Since(start)
 	const instants = 60
 	names := make([]string, instants)
 	for i := range names {
-		names[i] = t.key()
+		names[i] = t.Key()
 		// From before the send to after the answer.
-		ctx, cancel := context.WithTimeout(t.ctx, cycle*time.Duration(i)/instants)
+		ctx, cancel := context.WithTimeout(t.Ctx, cycle*time.Duration(i)/instants)
 		lock, err := l.Acquire(ctx, locker.Request{Name: names[i], TTL: long, Fenced: i%2 == 0})
 		cancel()
 		if err == nil {
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Release(t.Ctx), "Release")
 			continue
 		}
 		t.notContention(err, "cancelled")
@@ -143,7 +144,7 @@ func cancelledAnytimeLeavesNoKey(t *caseT) {
 		}
 	}
 	for _, name := range names {
-		t.eventually("the key of a cancelled acquire is gone", func() bool { return !t.exists(name) })
+		t.Eventually("the key of a cancelled acquire is gone", func() bool { return !t.Exists(name) })
 	}
 }
 
@@ -151,12 +152,12 @@ func frozenServerLeavesNoKey(t *caseT) {
 	l := t.direct()
 	t.warmLocker(l)
 	names := make([]string, 8)
-	t.ok(t.srv.real.Freeze(), "freeze the server")
+	t.OK(t.Server.Real.Freeze(), "freeze the server")
 	var wg sync.WaitGroup
 	for i := range names {
-		names[i] = t.key()
+		names[i] = t.Key()
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.ctx, 2*shortly)
+			ctx, cancel := context.WithTimeout(t.Ctx, 2*suite.Shortly)
 			defer cancel()
 			lock, err := l.Acquire(ctx, locker.Request{Name: names[i], TTL: long, Fenced: i%2 == 0})
 			if lock != nil || errors.Is(err, locker.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
@@ -165,64 +166,64 @@ func frozenServerLeavesNoKey(t *caseT) {
 		})
 	}
 	wg.Wait()
-	t.ok(t.srv.real.Thaw(), "let the server go on")
+	t.OK(t.Server.Real.Thaw(), "let the server go on")
 	for i, name := range names {
-		t.eventually(fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i), func() bool {
-			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
-			return err == nil && lock.Release(t.ctx) == nil
+		t.Eventually(fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i), func() bool {
+			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
+			return err == nil && lock.Release(t.Ctx) == nil
 		})
 	}
 	// And stays so: nothing that was sent is still on its way.
-	t.do("", "PING")
+	t.Do("", "PING")
 	for _, name := range names {
-		t.eventually("no key comes back", func() bool { return !t.exists(name) })
+		t.Eventually("no key comes back", func() bool { return !t.Exists(name) })
 	}
 }
 
 func cleanUpWakes(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	name := t.key()
+	name := t.Key()
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
-	ctx, cancel := context.WithCancel(t.ctx)
-	result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
-	t.event(trap.Hit(), "the acquire is held back")
+	ctx, cancel := context.WithCancel(t.Ctx)
+	result := suite.Background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+	t.Event(trap.Hit(), "the acquire is held back")
 	cancel()
-	t.is(t.result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
+	t.Is(t.Result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
 
 	// Somebody holds the lock, is heard of, and lets go; then the late acquire runs and is cleaned up.
 	theirs := t.acquire(other, locker.Request{Name: name, TTL: long})
 	ce := t.contended(other, locker.Request{Name: name})
-	sub, err := ce.Channel.Subscribe(t.ctx)
-	t.ok(err, "subscribe to the lock's channel")
+	sub, err := ce.Channel.Subscribe(t.Ctx)
+	t.OK(err, "subscribe to the lock's channel")
 	defer sub.Close()
-	t.ok(theirs.Release(t.ctx), "Release")
-	t.woken(sub, "the release")
-	t.do(name, "PING")
-	drain(sub)
+	t.OK(theirs.Release(t.Ctx), "Release")
+	t.Woken(sub, "the release")
+	t.Do(name, "PING")
+	suite.Drain(sub)
 	trap.Release()
-	t.woken(sub, "the clean-up of a late acquire")
-	t.eventually("the key is gone", func() bool { return !t.exists(name) })
+	t.Woken(sub, "the clean-up of a late acquire")
+	t.Eventually("the key is gone", func() bool { return !t.Exists(name) })
 }
 
 func closeWaitsForCleanUp(t *caseT) {
-	t.eventually("Close meets a clean-up whose send is under way", func() bool {
-		p, drv := t.proxied()
+	t.Eventually("Close meets a clean-up whose send is under way", func() bool {
+		p, drv := t.Proxied()
 		l := t.locker(drv)
 		t.warmLocker(l)
-		name := t.key()
+		name := t.Key()
 		acquire := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Stall})
 		cleanUp := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
 		begin := time.Now()
-		ctx, cancel := context.WithCancel(t.ctx)
-		result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
-		t.event(acquire.Hit(), "the acquire has run, and its reply is withheld")
+		ctx, cancel := context.WithCancel(t.Ctx)
+		result := suite.Background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+		t.Event(acquire.Hit(), "the acquire has run, and its reply is withheld")
 		cancel()
-		cancelled := t.result(result, "a cancelled Acquire")
-		t.event(cleanUp.Hit(), "the clean-up is held back")
+		cancelled := t.Result(result, "a cancelled Acquire")
+		t.Event(cleanUp.Hit(), "the clean-up is held back")
 
-		closing := background(drv.Close)
-		timer := time.NewTimer(shortly)
+		closing := suite.Background(drv.Close)
+		timer := time.NewTimer(suite.Shortly)
 		defer timer.Stop()
 		var closed bool
 		var err error
@@ -234,18 +235,18 @@ func closeWaitsForCleanUp(t *caseT) {
 		cleanUp.Release()
 		acquire.Release()
 		if !closed {
-			err = t.result(closing, "Close")
+			err = t.Result(closing, "Close")
 		}
 		if time.Since(begin) >= attemptTimeout { // the machine is so busy that a send's time was over: the clean-up's last
-			t.leaves = true
+			t.LeavesKeys = true
 			return false
 		}
-		t.is(cancelled, context.Canceled, "a cancelled Acquire")
+		t.Is(cancelled, context.Canceled, "a cancelled Acquire")
 		if closed {
 			t.Fatalf("Close did not wait for the clean-up; it said %v", err)
 		}
-		t.ok(err, "Close")
-		if t.exists(name) {
+		t.OK(err, "Close")
+		if t.Exists(name) {
 			t.Errorf("the key of a cancelled acquire is still there after Close")
 		}
 		return true
@@ -253,33 +254,33 @@ func closeWaitsForCleanUp(t *caseT) {
 }
 
 func closeEndsAcquires(t *caseT) {
-	if _, ok := t.driver().(driver.Drainer); !ok {
+	if _, ok := t.Driver().(driver.Drainer); !ok {
 		return // its Close waits for nobody
 	}
 	for _, fault := range []faultproxy.Fault{faultproxy.Stall, faultproxy.StallRequest} {
-		t.eventually("Close meets an acquire under way", func() bool {
-			p, drv := t.proxied()
+		t.Eventually("Close meets an acquire under way", func() bool {
+			p, drv := t.Proxied()
 			l := t.locker(drv)
 			t.warmLocker(l)
-			name := t.key()
+			name := t.Key()
 			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
 			begin := time.Now()
-			result := background(func() error {
-				_, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+			result := suite.Background(func() error {
+				_, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
 				return err
 			})
-			t.event(trap.Hit(), "the acquire is held back")
-			closing := background(drv.Close)
-			t.eventually("Close has begun", drv.(driver.Drainer).Closing)
+			t.Event(trap.Hit(), "the acquire is held back")
+			closing := suite.Background(drv.Close)
+			t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
 			trap.Release()
-			err, closed := t.result(result, "an Acquire under way"), t.result(closing, "Close")
+			err, closed := t.Result(result, "an Acquire under way"), t.Result(closing, "Close")
 			if time.Since(begin) >= attemptTimeout { // the machine is so busy that a send's time was over
-				t.leaves = true
+				t.LeavesKeys = true
 				return false
 			}
-			t.is(err, locker.ErrClosed, "an Acquire that is answered after Close began")
-			t.ok(closed, "Close")
-			if t.exists(name) {
+			t.Is(err, locker.ErrClosed, "an Acquire that is answered after Close began")
+			t.OK(closed, "Close")
+			if t.Exists(name) {
 				t.Errorf("the key of an acquire under way is still there after Close")
 			}
 			return true
@@ -290,25 +291,25 @@ func closeEndsAcquires(t *caseT) {
 
 // closeDuringCallback lets Close begin after an acquire has succeeded, and before it returns.
 func closeDuringCallback(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	l := t.locker(drv)
 	t.warmLocker(l)
-	name := t.key()
+	name := t.Key()
 	inside, leave := make(chan struct{}), make(chan struct{})
 	trace := &locktrace.Trace{Attempt: func(context.Context, locktrace.AttemptInfo) {
 		close(inside)
 		<-leave
 	}}
-	result := background(func() error {
-		_, err := l.Acquire(locktrace.With(t.ctx, trace), locker.Request{Name: name, TTL: long})
+	result := suite.Background(func() error {
+		_, err := l.Acquire(locktrace.With(t.Ctx, trace), locker.Request{Name: name, TTL: long})
 		return err
 	})
-	t.event(inside, "Trace.Attempt is called")
-	closing := background(drv.Close)
-	t.eventually("Close has begun", drv.(driver.Drainer).Closing)
+	t.Event(inside, "Trace.Attempt is called")
+	closing := suite.Background(drv.Close)
+	t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
 	close(leave)
-	t.is(t.result(result, "an Acquire whose callback ran as Close began"), locker.ErrClosed, "that Acquire")
-	if err := t.result(closing, "Close"); err == nil && t.exists(name) {
+	t.Is(t.Result(result, "an Acquire whose callback ran as Close began"), locker.ErrClosed, "that Acquire")
+	if err := t.Result(closing, "Close"); err == nil && t.Exists(name) {
 		t.Errorf("its key is still there after Close")
 	}
 }
@@ -321,11 +322,11 @@ func cleanUpLeavesNextAlone(t *caseT) {
 	sent := func() int { return p.Count(faultproxy.Contains(name)) }
 	next := t.wins(other, locker.Request{Name: name, TTL: long})
 	before := sent()
-	t.eventually("the clean-up has looked again", func() bool { return sent() >= before+2 })
+	t.Eventually("the clean-up has looked again", func() bool { return sent() >= before+2 })
 	t.held(next)
 	t.contended(other, locker.Request{Name: name})
-	t.ok(next.Renew(t.ctx, 0), "Renew of the next holder")
-	t.ok(next.Release(t.ctx), "Release of the next holder")
+	t.OK(next.Renew(t.Ctx, 0), "Renew of the next holder")
+	t.OK(next.Release(t.Ctx), "Release of the next holder")
 }
 
 func unsentAcquireIsNotOpen(t *caseT) {
@@ -335,18 +336,18 @@ func unsentAcquireIsNotOpen(t *caseT) {
 	var name string
 	// A pooled connection may be found dead first, which leaves the acquire open. Then there are none
 	// left.
-	t.eventually("an acquire says that nothing was sent", func() bool {
-		name = t.key()
-		ctx, cancel := context.WithTimeout(t.ctx, 2*shortly)
+	t.Eventually("an acquire says that nothing was sent", func() bool {
+		name = t.Key()
+		ctx, cancel := context.WithTimeout(t.Ctx, 2*suite.Shortly)
 		defer cancel()
 		_, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
 		t.notContention(err, "with the server down")
 		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
 	})
-	t.ok(p.Accept(), "take connections again")
-	t.eventually("the server can be used again", func() bool {
-		lock, err := l.Acquire(t.ctx, locker.Request{Name: t.key(), TTL: long})
-		return err == nil && lock.Release(t.ctx) == nil
+	t.OK(p.Accept(), "take connections again")
+	t.Eventually("the server can be used again", func() bool {
+		lock, err := l.Acquire(t.Ctx, locker.Request{Name: t.Key(), TTL: long})
+		return err == nil && lock.Release(t.Ctx) == nil
 	})
 	if n := p.Count(faultproxy.Contains(name)); n > 0 {
 		t.Errorf("%d commands were sent to clean up after an acquire that was not sent", n)

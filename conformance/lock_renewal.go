@@ -4,33 +4,34 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
 var renewalCases = []testCase{
 	{
-		name: "a renewed lock outlasts its TTL", contract: 9, on: everywhere, can: renews,
+		name: "a renewed lock outlasts its TTL", contract: 9, on: suite.WithoutSentinel, can: renews,
 		why: "work that takes longer than the TTL must not lose its lock",
 		run: renewedOutlasts,
 	},
 	{
-		name: "a renewal that fails is tried again", contract: 9, on: proxied, can: renews,
+		name: "a renewal that fails is tried again", contract: 9, on: suite.OneAddress, can: renews,
 		why: "one lost packet must not cost a lock that has most of its lease left",
 		run: failedRenewalIsRepeated,
 	},
 	{
-		name: "a renewal that finds the lock gone ends it", contract: 9, on: everywhere, can: renews,
+		name: "a renewal that finds the lock gone ends it", contract: 9, on: suite.WithoutSentinel, can: renews,
 		why: "another may hold the lock by now: the holder must hear of it at once, and nothing may be brought back",
 		run: renewalFindsItGone,
 	},
 	{
-		name: "an outage that lasts ends a renewed lock", contract: 10, on: proxied, can: renews,
+		name: "an outage that lasts ends a renewed lock", contract: 10, on: suite.OneAddress, can: renews,
 		why: "its holder must hear of it at the Deadline, and nothing may renew it afterwards, whatever the server still has",
 		run: lastingOutageEnds,
 	},
 	{
-		name: "a release ends the renewals", contract: 9, on: proxied, can: renews,
+		name: "a release ends the renewals", contract: 9, on: suite.OneAddress, can: renews,
 		why: "one that is sent or executed after it would hit the next holder",
 		run: releaseEndsRenewals,
 	},
@@ -48,7 +49,7 @@ func (t *caseT) renewed(lock *locker.Lock, times int) {
 	t.Helper()
 	for range times {
 		before := lock.Deadline()
-		t.eventually("the lock is renewed", func() bool { return lock.Deadline().After(before) })
+		t.Eventually("the lock is renewed", func() bool { return lock.Deadline().After(before) })
 	}
 }
 
@@ -56,14 +57,14 @@ func renewedOutlasts(t *caseT) {
 	l, other := t.direct(), t.direct()
 	var locks []*locker.Lock
 	for _, fenced := range []bool{false, true} {
-		locks = append(locks, t.acquire(l, locker.Request{Name: t.key(), TTL: watched, Fenced: fenced}))
+		locks = append(locks, t.acquire(l, locker.Request{Name: t.Key(), TTL: watched, Fenced: fenced}))
 	}
-	t.pause(2 * watched)
+	t.Pause(2 * watched)
 	for _, lock := range locks {
 		t.held(lock)
 		t.covers(lock)
 		t.contended(other, locker.Request{Name: lock.Name()})
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 		t.free(other, lock.Name())
 	}
 }
@@ -77,70 +78,70 @@ func failedRenewalIsRepeated(t *caseT) {
 	var all []disturbed
 	for _, fault := range faults {
 		p, l := t.behind()
-		lock := t.acquire(l, locker.Request{Name: t.key(), TTL: faulty})
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: fault})
 		all = append(all, disturbed{lock, lock.Deadline(), trap})
 	}
 	for _, d := range all {
-		t.event(d.trap.Hit(), "a fault happens to the renewal")
-		t.eventually("the lock is renewed after all", func() bool { return d.lock.Deadline().After(d.before) })
+		t.Event(d.trap.Hit(), "a fault happens to the renewal")
+		t.Eventually("the lock is renewed after all", func() bool { return d.lock.Deadline().After(d.before) })
 		t.held(d.lock)
 		t.covers(d.lock)
-		t.ok(d.lock.Release(t.ctx), "Release")
+		t.OK(d.lock.Release(t.Ctx), "Release")
 	}
 }
 
 func renewalFindsItGone(t *caseT) {
 	l, other := t.direct(), t.direct()
-	gone := t.acquire(l, locker.Request{Name: t.key(), TTL: medium})
-	taken := t.acquire(l, locker.Request{Name: t.key(), TTL: medium, Fenced: true})
-	t.do(gone.Name(), "DEL", gone.Name())
-	t.do(taken.Name(), "DEL", taken.Name())
+	gone := t.acquire(l, locker.Request{Name: t.Key(), TTL: medium})
+	taken := t.acquire(l, locker.Request{Name: t.Key(), TTL: medium, Fenced: true})
+	t.Do(gone.Name(), "DEL", gone.Name())
+	t.Do(taken.Name(), "DEL", taken.Name())
 	next := t.lapsing(locker.Request{Name: taken.Name(), TTL: long, Fenced: true})
 	for _, lock := range []*locker.Lock{gone, taken} {
-		t.event(lock.Done(), "the renewal ends the lock")
+		t.Event(lock.Done(), "the renewal ends the lock")
 		if time.Now().After(lock.Deadline()) {
 			t.Errorf("Done closed at the Deadline, %v after the renewal was due", time.Since(lock.Deadline().Add(-medium/3*2)))
 		}
 		t.lost(lock)
-		t.is(lock.Release(t.ctx), locker.ErrLost, "Release of a lock that is gone")
+		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of a lock that is gone")
 	}
-	if t.exists(gone.Name()) {
+	if t.Exists(gone.Name()) {
 		t.Errorf("a renewal brought back a lock that was gone")
 	}
 	t.held(next)
 	t.contended(other, locker.Request{Name: next.Name()})
-	if left := t.pttl(next.Name()); left > long || left < long-slack {
+	if left := t.PTTL(next.Name()); left > long || left < long-suite.Slack {
 		t.Errorf("the next holder's lease of %v ends in %v", long, left)
 	}
-	t.do(next.Name(), "DEL", next.Name()) // its driver is closed
+	t.Do(next.Name(), "DEL", next.Name()) // its driver is closed
 }
 
 func lastingOutageEnds(t *caseT) {
 	p, l := t.behind()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: watched})
 	sends := func() int { return p.Count(faultproxy.Contains(lock.Name())) }
 	t.renewed(lock, 1)
 	outage := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Every: true, Fault: faultproxy.CutBefore})
-	t.do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock runs behind
-	t.event(lock.Done(), "Done closes at the Deadline")
+	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock runs behind
+	t.Event(lock.Done(), "Done closes at the Deadline")
 	if early := time.Until(lock.Deadline()); early > 0 {
 		t.Errorf("Done closed %v before the Deadline", early)
 	}
 	t.lost(lock)
 	outage.Release()
 
-	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
+	witness := t.acquire(l, locker.Request{Name: t.Key(), TTL: watched})
 	t.renewed(witness, 1)
 	before := sends()
 	t.renewed(witness, 3)
 	if n := sends() - before; n > 0 {
 		t.Errorf("%d commands were sent for a lock past its Deadline, while another was renewed three times", n)
 	}
-	t.ok(witness.Release(t.ctx), "Release")
+	t.OK(witness.Release(t.Ctx), "Release")
 	t.lost(lock)
-	t.is(lock.Release(t.ctx), locker.ErrLost, "Release past the Deadline")
-	if t.exists(lock.Name()) {
+	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release past the Deadline")
+	if t.Exists(lock.Name()) {
 		t.Errorf("Release past the Deadline was not sent: the key is still there")
 	}
 }
@@ -150,45 +151,45 @@ func releaseEndsRenewals(t *caseT) {
 	other := t.direct()
 	t.warmLocker(other)
 	var lock, next *locker.Lock
-	t.eventually("the outcome of a release with a renewal under way is known", func() bool {
-		lock = t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
+	t.Eventually("the outcome of a release with a renewal under way is known", func() bool {
+		lock = t.acquire(l, locker.Request{Name: t.Key(), TTL: watched})
 		t.renewed(lock, 1)
 		renewal := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
-		t.event(renewal.Hit(), "a renewal is held back")
-		released := background(func() error { return lock.Release(t.ctx) })
-		t.event(lock.Done(), "Done closes")
-		t.is(lock.Err(), locker.ErrReleased, "Err of a released lock")
+		t.Event(renewal.Hit(), "a renewal is held back")
+		released := suite.Background(func() error { return lock.Release(t.Ctx) })
+		t.Event(lock.Done(), "Done closes")
+		t.Is(lock.Err(), locker.ErrReleased, "Err of a released lock")
 		// A client with one connection sends the release behind the renewal: the next holder must not
 		// wait for it.
-		t.do(lock.Name(), "DEL", lock.Name())
+		t.Do(lock.Name(), "DEL", lock.Name())
 		next = t.acquire(other, locker.Request{Name: lock.Name(), TTL: long, Fenced: true})
 		renewal.Release()
-		t.event(renewal.Executed(), "the renewal runs late")
-		err := t.result(released, "Release")
-		t.is(lock.Err(), locker.ErrReleased, "Err after a late renewal")
+		t.Event(renewal.Executed(), "the renewal runs late")
+		err := t.Result(released, "Release")
+		t.Is(lock.Err(), locker.ErrReleased, "Err after a late renewal")
 		if errors.Is(err, locker.ErrUnknownOutcome) { // on a busy machine it was held up for too long; now it is cleaned up after
-			t.ok(next.Release(t.ctx), "Release of the next holder")
+			t.OK(next.Release(t.Ctx), "Release of the next holder")
 			return false
 		}
 		if err != nil {
-			t.is(err, locker.ErrLost, "Release of a lock that was taken away")
+			t.Is(err, locker.ErrLost, "Release of a lock that was taken away")
 		}
 		return true
 	})
 	sends := func() int { return p.Count(faultproxy.Contains(lock.Name())) }
 
-	witness := t.acquire(l, locker.Request{Name: t.key(), TTL: watched})
+	witness := t.acquire(l, locker.Request{Name: t.Key(), TTL: watched})
 	t.renewed(witness, 1)
 	before := sends()
 	t.renewed(witness, 3)
 	if n := sends() - before; n > 0 {
 		t.Errorf("%d commands were sent for a released lock, while another was renewed three times", n)
 	}
-	t.ok(witness.Release(t.ctx), "Release")
+	t.OK(witness.Release(t.Ctx), "Release")
 	t.held(next)
 	t.contended(l, locker.Request{Name: next.Name()})
-	if left := t.pttl(next.Name()); left > long || left < long-slack {
+	if left := t.PTTL(next.Name()); left > long || left < long-suite.Slack {
 		t.Errorf("the next holder's lease of %v ends in %v", long, left)
 	}
-	t.ok(next.Release(t.ctx), "Release of the next holder")
+	t.OK(next.Release(t.Ctx), "Release of the next holder")
 }

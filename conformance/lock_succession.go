@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
@@ -13,12 +14,12 @@ import (
 // way.
 var successionCases = []testCase{
 	{
-		name: "calls follow one another at once", contract: 4, on: everywhere,
+		name: "calls follow one another at once", contract: 4, on: suite.WithoutSentinel,
 		why: "no answer to a call may depend on what the one before it left to be done in the background",
 		run: func(t *caseT) { t.succession(t.direct(), true) },
 	},
 	{
-		name: "calls of a quorum follow one another at once", contract: 4, on: proxied, quorum: true,
+		name: "calls of a quorum follow one another at once", contract: 4, on: suite.OneAddress, quorum: true,
 		why: "the slowest node still does what the others have answered, and may not be in the way of the next call",
 		run: func(t *caseT) { t.succession(t.quorum(), false) },
 	},
@@ -33,7 +34,7 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 	for range holders {
 		var reqs [names]locker.Request
 		for i := range reqs {
-			reqs[i] = locker.Request{Name: t.key(), TTL: long, Owner: "one", Fenced: i%2 > 0, NoWait: true}
+			reqs[i] = locker.Request{Name: t.Key(), TTL: long, Owner: "one", Fenced: i%2 > 0, NoWait: true}
 		}
 		go func() {
 			var err error
@@ -59,12 +60,12 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	for range 3 {
 		start := time.Now()
-		err = follow(t.ctx, l, *req, t.h.Can)
+		err = follow(t.Ctx, l, *req, t.h.Can)
 		passed := time.Since(start) >= attemptTimeout && (errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
 		if !passed || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
 			return err
 		}
-		req.Name = t.key()
+		req.Name = t.Key()
 	}
 	return err
 }

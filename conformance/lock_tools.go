@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -23,11 +24,11 @@ func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
 	if t.h.New == nil {
 		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
-		t.ok(err, "single.New")
+		t.OK(err, "single.New")
 		return t.dress(l)
 	}
 	l, err := t.h.New(drv)
-	t.ok(err, "Harness.New")
+	t.OK(err, "Harness.New")
 	return t.dress(l)
 }
 
@@ -55,14 +56,14 @@ func undress(l locker.Locker) locker.Locker {
 // direct is a Locker with a client of its own.
 func (t *caseT) direct() locker.Locker {
 	t.Helper()
-	return t.locker(t.driver())
+	return t.locker(t.Driver())
 }
 
 // behind is a Locker behind a proxy. The server knows its scripts, so that each operation is one
 // command.
 func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	l := t.locker(drv)
 	t.warmLocker(l)
 	return p, l
@@ -72,19 +73,19 @@ func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 func (t *caseT) warmLocker(l locker.Locker) {
 	t.Helper()
 	for _, fenced := range []bool{true, false} {
-		name := t.key()
+		name := t.Key()
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		t.contended(l, locker.Request{Name: name})
-		t.ok(lock.Renew(t.ctx, 0), "Renew")
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Renew(t.Ctx, 0), "Renew")
+		t.OK(lock.Release(t.Ctx), "Release")
 	}
 }
 
 // acquire acquires a lock or fails the case.
 func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
-	lock, err := l.Acquire(t.ctx, req)
-	t.ok(err, "Acquire")
+	lock, err := l.Acquire(t.Ctx, req)
+	t.OK(err, "Acquire")
 	t.endsLater(lock)
 	t.held(lock)
 	return lock
@@ -93,7 +94,7 @@ func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 // endsLater releases a lock at the end of the case, before its driver is closed.
 func (t *caseT) endsLater(lock *locker.Lock) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.prompt)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Ctx), t.Prompt)
 		defer cancel()
 		_ = lock.Release(ctx)
 	})
@@ -103,10 +104,10 @@ func (t *caseT) endsLater(lock *locker.Lock) {
 // driver is closed.
 func (t *caseT) lapsing(req locker.Request) *locker.Lock {
 	t.Helper()
-	drv := t.driver()
+	drv := t.Driver()
 	lock := t.acquire(t.locker(drv), req)
 	if t.h.Can.Renews {
-		t.ok(drv.Close(), "Close of the holder's driver")
+		t.OK(drv.Close(), "Close of the holder's driver")
 	}
 	return lock
 }
@@ -127,7 +128,7 @@ func (t *caseT) held(lock *locker.Lock) {
 // lost demands that a lock says it is lost.
 func (t *caseT) lost(lock *locker.Lock) {
 	t.Helper()
-	t.is(lock.Err(), locker.ErrLost, "Err of a lost lock")
+	t.Is(lock.Err(), locker.ErrLost, "Err of a lost lock")
 	select {
 	case <-lock.Done():
 	default:
@@ -138,7 +139,7 @@ func (t *caseT) lost(lock *locker.Lock) {
 // contended demands that the lock is held by another, and that nothing else is the matter.
 func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.ContentionError {
 	t.Helper()
-	lock, err := l.Acquire(t.ctx, req)
+	lock, err := l.Acquire(t.Ctx, req)
 	if lock != nil {
 		t.Fatalf("Acquire of %.80q, which another holds, gave a lock", req.Name)
 	}
@@ -153,18 +154,18 @@ func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.Contentio
 // free demands that the lock can be had, and leaves it free.
 func (t *caseT) free(l locker.Locker, name string) {
 	t.Helper()
-	t.ok(t.acquire(l, locker.Request{Name: name, TTL: long}).Release(t.ctx), "Release")
+	t.OK(t.acquire(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
 }
 
 // covers demands that a lock's Deadline is not later than the end of its key at the server.
 func (t *caseT) covers(lock *locker.Lock) {
 	t.Helper()
-	left := t.pttl(lock.Name())
+	left := t.PTTL(lock.Name())
 	end := time.Now().Add(left + time.Millisecond) // rounded down by the server
 	switch {
-	case left == noKey:
+	case left == suite.NoKey:
 		t.Errorf("a held lock has no key")
-	case left == forEver:
+	case left == suite.NeverExpires:
 		t.Errorf("the key of a held lock never expires: if its holder dies, nobody gets it")
 	case lock.Deadline().IsZero():
 		t.Errorf("a lock whose key expires has no Deadline")
@@ -191,9 +192,9 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 // before it is sent, so that its outcome is known: then it has more time.
 func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (err error) {
 	t.Helper()
-	for wait := 3 * shortly; wait < t.prompt; wait *= 3 {
-		ctx, cancel := context.WithTimeout(t.ctx, wait)
-		err = t.result(background(func() error { return call(ctx) }), what)
+	for wait := 3 * suite.Shortly; wait < t.Prompt; wait *= 3 {
+		ctx, cancel := context.WithTimeout(t.Ctx, wait)
+		err = t.Result(suite.Background(func() error { return call(ctx) }), what)
 		cancel()
 		if errors.Is(err, locker.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			break
@@ -204,7 +205,7 @@ func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (e
 
 // canceled is a context that is over.
 func (t *caseT) canceled() context.Context {
-	ctx, cancel := context.WithCancel(t.ctx)
+	ctx, cancel := context.WithCancel(t.Ctx)
 	cancel()
 	return ctx
 }

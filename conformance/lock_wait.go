@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -13,67 +14,67 @@ import (
 
 var waitCases = []testCase{
 	{
-		name: "a release is published", contract: 12, on: anywhere, needs: subscribes,
+		name: "a release is published", contract: 12, on: suite.AllKinds, needs: subscribes,
 		why: "a waiter in another process hears of it there, and of nothing else in time",
 		run: releaseIsPublished,
 	},
 	{
-		name: "what is given back wakes nobody", contract: 12, on: proxied,
+		name: "what is given back wakes nobody", contract: 12, on: suite.OneAddress,
 		why: "attempts of a quorum that come to nothing would wake those that spoil them again, without end",
 		run: giveBackIsQuiet,
 	},
 	{
-		name: "a release that may not publish still releases", contract: 12, on: realOne, own: true,
+		name: "a release that may not publish still releases", contract: 12, on: suite.OnlySingle, own: true,
 		why: "wake-ups are hints: a user without the right to publish must not be left with a lock that cannot be released",
 		run: unpublishedReleaseReleases,
 	},
 	{
-		name: "a release wakes a waiter", contract: 12, on: anywhere, needs: subscribes,
+		name: "a release wakes a waiter", contract: 12, on: suite.AllKinds, needs: subscribes,
 		why: "without a wake-up a waiter would sit until the end of the lease or the next poll",
 		run: releaseWakesWaiter,
 	},
 	{
-		name: "a release before the subscription is not missed", contract: 12, on: proxied, needs: subscribes,
+		name: "a release before the subscription is not missed", contract: 12, on: suite.OneAddress, needs: subscribes,
 		why: "between the refusal and the subscription the message goes unheard, so the waiter must try again after it",
 		run: releaseBeforeSubscription,
 	},
 	{
-		name: "the end of a lease wakes a waiter", contract: 12, on: everywhere,
+		name: "the end of a lease wakes a waiter", contract: 12, on: suite.WithoutSentinel,
 		why: "a holder that dies publishes nothing",
 		run: leaseEndWakesWaiter,
 	},
 	{
-		name: "a foreign release is found by polling", contract: 12, on: everywhere, can: stringKey,
+		name: "a foreign release is found by polling", contract: 12, on: suite.WithoutSentinel, can: stringKey,
 		why: "foreign libraries delete their key and tell nobody",
 		run: foreignReleaseIsFound,
 	},
 	{
-		name: "who may not subscribe polls", contract: 12, on: realOne, own: true,
+		name: "who may not subscribe polls", contract: 12, on: suite.OnlySingle, own: true,
 		why: "a user without the right to the channel must still get the lock",
 		run: deafWaiterPolls,
 	},
 	{
-		name: "many waiters send one attempt at a time", contract: 13, on: everywhere,
+		name: "many waiters send one attempt at a time", contract: 13, on: suite.WithoutSentinel,
 		why: "64 goroutines that all ask the server again and again are a load that grows with the queue",
 		run: manyWaitersSendOne,
 	},
 	{
-		name: "waiters of one process queue in order", contract: 13, on: everywhere,
+		name: "waiters of one process queue in order", contract: 13, on: suite.WithoutSentinel,
 		why: "first come, first served: no goroutine starves behind later ones",
 		run: waitersQueueInOrder,
 	},
 	{
-		name: "a waiter that gives up passes its turn on", contract: 13, on: everywhere, needs: subscribes,
+		name: "a waiter that gives up passes its turn on", contract: 13, on: suite.WithoutSentinel, needs: subscribes,
 		why: "those behind it send nothing while it is at the head, and would wait for nobody",
 		run: leaverPassesItsTurnOn,
 	},
 	{
-		name: "processes that wait exclude each other", contract: 13, on: anywhere,
+		name: "processes that wait exclude each other", contract: 13, on: suite.AllKinds,
 		why: "that is what it is all for: what each does under the lock must not overlap, and its tokens must grow",
 		run: processesExcludeEachOther,
 	},
 	{
-		name: "a waiter gives up in time", contract: 13, on: everywhere,
+		name: "a waiter gives up in time", contract: 13, on: suite.WithoutSentinel,
 		why: "MaxWait and ctx bound the waiting; the error says that the lock is held, and nothing stays behind",
 		run: waiterGivesUp,
 	},
@@ -82,42 +83,42 @@ var waitCases = []testCase{
 func releaseIsPublished(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for _, fenced := range []bool{false, true} {
-		lock := t.acquire(a, locker.Request{Name: t.key(), TTL: long, Fenced: fenced})
+		lock := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 		ce := t.contended(b, locker.Request{Name: lock.Name()})
-		sub, err := ce.Channel.Subscribe(t.ctx)
-		t.ok(err, "subscribe to the channel of releases")
+		sub, err := ce.Channel.Subscribe(t.Ctx)
+		t.OK(err, "subscribe to the channel of releases")
 		defer sub.Close()
-		t.do(lock.Name(), "PING")
-		drain(sub)
-		t.ok(lock.Release(t.ctx), "Release")
-		t.woken(sub, "Release")
+		t.Do(lock.Name(), "PING")
+		suite.Drain(sub)
+		t.OK(lock.Release(t.Ctx), "Release")
+		t.Woken(sub, "Release")
 	}
 }
 
 // giveBackIsQuiet ends one hold quietly and the next one aloud. A strategy may do without the quiet
 // end; then it says so, and leaves the hold alone.
 func giveBackIsQuiet(t *caseT) {
-	l, name := t.direct(), t.key()
-	ear := t.listenAt(t.srv.target.Addrs[0], name)
+	l, name := t.direct(), t.Key()
+	ear := t.listenAt(t.Server.Target.Addrs[0], name)
 	for _, fenced := range []bool{false, true} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		var err error
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			_, err = inner.Do(t.ctx, lease.Op{Kind: lease.OpGiveBack})
+			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpGiveBack})
 			return inner
 		})
 		if errors.Is(err, errors.ErrUnsupported) {
-			t.ok(lock.Release(t.ctx), "Release after a give-back that is not supported")
+			t.OK(lock.Release(t.Ctx), "Release after a give-back that is not supported")
 			continue
 		}
-		t.ok(err, "OpGiveBack")
-		if t.exists(name) {
+		t.OK(err, "OpGiveBack")
+		if t.Exists(name) {
 			t.Errorf("the key is still there after it was given back")
 		}
 		if n := ear.heard(); n != 0 {
 			t.Errorf("what was given back was published %d times", n)
 		}
-		t.is(lock.Release(t.ctx), locker.ErrLost, "Release of what was given back")
+		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of what was given back")
 	}
 	t.free(l, name)
 	if n := ear.heard(); n == 0 {
@@ -126,17 +127,17 @@ func giveBackIsQuiet(t *caseT) {
 }
 
 func unpublishedReleaseReleases(t *caseT) {
-	t.do("", "ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-publish")
-	t.do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "+@all")
+	t.Do("", "ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-publish")
+	t.Do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "+@all")
 	for _, user := range []string{"mute", "deaf"} {
-		target := t.srv.target
+		target := t.Server.Target
 		target.Username, target.Password = user, "secret"
-		l := t.locker(t.dial(target))
+		l := t.locker(t.Dial(target))
 		for _, fenced := range []bool{false, true} {
-			lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long, Fenced: fenced})
-			t.ok(lock.Renew(t.ctx, 0), "Renew as user %s", user)
-			t.ok(lock.Release(t.ctx), "Release as user %s", user)
-			if t.exists(lock.Name()) {
+			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
+			t.OK(lock.Renew(t.Ctx, 0), "Renew as user %s", user)
+			t.OK(lock.Release(t.Ctx), "Release as user %s", user)
+			if t.Exists(lock.Name()) {
 				t.Errorf("user %s: the key is still there after Release", user)
 			}
 		}
@@ -146,64 +147,64 @@ func unpublishedReleaseReleases(t *caseT) {
 func subscribed(info locktrace.WaitingInfo) bool { return info.Subscribed }
 
 func releaseWakesWaiter(t *caseT) {
-	name := t.key()
+	name := t.Key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 	for range 3 {
 		waiter := t.waiting(t.direct(), retry.Config{Policy: never})
 		got := t.waitAs(waiter, locker.Request{Name: name, TTL: long}, subscribed)
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 		lock = t.got(got, "after a release, with the lease far from its end")
 	}
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 }
 
 func releaseBeforeSubscription(t *caseT) {
 	p, l := t.behind()
 	waiter := t.waiting(l, retry.Config{Policy: never})
-	name := t.key()
+	name := t.Key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", name), Fault: faultproxy.StallRequest})
 	got := t.wait(waiter, locker.Request{Name: name, TTL: long})
-	t.event(trap.Hit(), "the subscription is held back")
-	t.ok(lock.Release(t.ctx), "Release")
+	t.Event(trap.Hit(), "the subscription is held back")
+	t.OK(lock.Release(t.Ctx), "Release")
 	trap.Release()
 	next := t.got(got, "after a release before the subscription")
-	t.ok(next.Release(t.ctx), "Release")
+	t.OK(next.Release(t.Ctx), "Release")
 }
 
 func leaseEndWakesWaiter(t *caseT) {
 	waiter := t.waiting(t.direct(), retry.Config{Policy: never})
-	name := t.key()
+	name := t.Key()
 	dead := t.lapsing(locker.Request{Name: name, TTL: brief})
 	got := t.wait(waiter, locker.Request{Name: name, TTL: long})
 	next := t.got(got, "after the end of the lease")
 	if early := time.Until(dead.Deadline()); early > 0 {
 		t.Errorf("the waiter got the lock %v before the Deadline of its holder", early)
 	}
-	t.ok(next.Release(t.ctx), "Release")
+	t.OK(next.Release(t.Ctx), "Release")
 }
 
 func foreignReleaseIsFound(t *caseT) {
 	waiter := t.waiting(t.direct(), retry.Config{})
-	name := t.key()
-	t.do(name, "SET", name, "theirs", "PX", long.Milliseconds())
+	name := t.Key()
+	t.Do(name, "SET", name, "theirs", "PX", long.Milliseconds())
 	got := t.wait(waiter, locker.Request{Name: name, TTL: long})
-	t.do(name, "DEL", name)
-	t.ok(t.got(got, "after a foreign DEL").Release(t.ctx), "Release")
+	t.Do(name, "DEL", name)
+	t.OK(t.got(got, "after a foreign DEL").Release(t.Ctx), "Release")
 
-	t.do(name, "SET", name, "theirs, without an end")
+	t.Do(name, "SET", name, "theirs, without an end")
 	got = t.wait(waiter, locker.Request{Name: name, TTL: long})
-	t.do(name, "DEL", name)
-	t.ok(t.got(got, "after the DEL of a key without an end").Release(t.ctx), "Release")
+	t.Do(name, "DEL", name)
+	t.OK(t.got(got, "after the DEL of a key without an end").Release(t.Ctx), "Release")
 }
 
 func deafWaiterPolls(t *caseT) {
-	t.do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "+@all")
-	target := t.srv.target
+	t.Do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "+@all")
+	target := t.Server.Target
 	target.Username, target.Password = "deaf", "secret"
-	waiter := t.waiting(t.locker(t.dial(target)), retry.Config{})
-	lock := t.acquire(t.direct(), locker.Request{Name: t.key(), TTL: long})
+	waiter := t.waiting(t.locker(t.Dial(target)), retry.Config{})
+	lock := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
 	got := t.wait(waiter, locker.Request{Name: lock.Name(), TTL: long})
-	t.ok(lock.Release(t.ctx), "Release")
-	t.ok(t.got(got, "of a user who may not subscribe").Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
+	t.OK(t.got(got, "of a user who may not subscribe").Release(t.Ctx), "Release")
 }

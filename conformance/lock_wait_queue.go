@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -22,12 +23,12 @@ func manyWaitersSendOne(t *caseT) {
 		}
 		return inner.Acquire(ctx, req)
 	})
-	l, name := t.waiting(counted, retry.Config{}), t.key()
+	l, name := t.waiting(counted, retry.Config{}), t.Key()
 	var wg sync.WaitGroup
 	entered := 0 // by one at a time: the race detector sees who else
 	for range 64 {
 		wg.Go(func() {
-			err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
+			err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
 				entered++
 				return nil
 			})
@@ -46,7 +47,7 @@ func manyWaitersSendOne(t *caseT) {
 }
 
 func waitersQueueInOrder(t *caseT) {
-	l, name := t.waiting(t.direct(), retry.Config{}), t.key()
+	l, name := t.waiting(t.direct(), retry.Config{}), t.Key()
 	first := t.acquire(l, locker.Request{Name: name, TTL: long})
 	order := make(chan int, 5)
 	var waiters []<-chan *locker.Lock
@@ -61,7 +62,7 @@ func waitersQueueInOrder(t *caseT) {
 			return lock, err
 		}), req, func(info locktrace.WaitingInfo) bool { return info.Queued == i }))
 	}
-	t.ok(first.Release(t.ctx), "Release")
+	t.OK(first.Release(t.Ctx), "Release")
 	for i, ch := range waiters {
 		t.got(ch, "in the queue")
 		if next := <-order; next != i {
@@ -71,37 +72,37 @@ func waitersQueueInOrder(t *caseT) {
 }
 
 func leaverPassesItsTurnOn(t *caseT) {
-	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
+	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.Key()
 	for range 3 {
 		lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 		waits := make(chan struct{}, 1)
-		ctx, cancel := context.WithCancel(locktrace.With(t.ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
+		ctx, cancel := context.WithCancel(locktrace.With(t.Ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
 			select {
 			case waits <- struct{}{}:
 			default:
 			}
 		}}))
-		head := background(func() error {
+		head := suite.Background(func() error {
 			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
 			if err == nil {
-				err = lock.Release(t.ctx) // it was woken before it was cancelled
+				err = lock.Release(t.Ctx) // it was woken before it was cancelled
 			}
 			return err
 		})
-		t.event(waits, "the head waits")
+		t.Event(waits, "the head waits")
 		behind := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(info locktrace.WaitingInfo) bool { return info.Queued == 1 })
-		released := background(func() error { return lock.Release(t.ctx) })
+		released := suite.Background(func() error { return lock.Release(t.Ctx) })
 		cancel() // as the wake-up comes
-		if err := t.result(head, "the head, cancelled"); err != nil {
-			t.is(err, context.Canceled, "the head, cancelled")
+		if err := t.Result(head, "the head, cancelled"); err != nil {
+			t.Is(err, context.Canceled, "the head, cancelled")
 		}
-		t.ok(t.result(released, "Release"), "Release")
-		t.ok(t.got(behind, "behind a waiter that gave up").Release(t.ctx), "Release")
+		t.OK(t.Result(released, "Release"), "Release")
+		t.OK(t.got(behind, "behind a waiter that gave up").Release(t.Ctx), "Release")
 	}
 }
 
 func processesExcludeEachOther(t *caseT) {
-	name := t.key()
+	name := t.Key()
 	var wg sync.WaitGroup
 	var inside atomic.Int32
 	var last atomic.Int64
@@ -110,7 +111,7 @@ func processesExcludeEachOther(t *caseT) {
 		for range 4 {
 			wg.Go(func() {
 				for range 5 {
-					err := locker.Do(t.ctx, l, locker.Request{Name: name, TTL: long, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
+					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
 						defer inside.Add(-1)
 						if n := inside.Add(1); n != 1 {
 							t.Errorf("%d are inside at once", n)
@@ -129,7 +130,7 @@ func processesExcludeEachOther(t *caseT) {
 		}
 	}
 	wg.Wait()
-	if t.exists(name) {
+	if t.Exists(name) {
 		t.Errorf("the key is still there after the last release")
 	}
 }
@@ -137,40 +138,40 @@ func processesExcludeEachOther(t *caseT) {
 func waiterGivesUp(t *caseT) {
 	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an
 	// unknown outcome. Nor does a strategy ask to come back then (rwhash does so after 400 ms).
-	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.key()
+	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.Key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
 	for what, match := range map[string]error{"MaxWait": locker.ErrMaxWait, "deadline": context.DeadlineExceeded, "NoWait": locker.ErrNotAcquired} {
 		var err error
-		for wait := 3 * shortly; wait < caseLimit; wait *= 3 {
-			req, timeout := locker.Request{Name: name, NoWait: what == "NoWait"}, caseLimit
+		for wait := 3 * suite.Shortly; wait < suite.CaseLimit; wait *= 3 {
+			req, timeout := locker.Request{Name: name, NoWait: what == "NoWait"}, suite.CaseLimit
 			switch what {
 			case "MaxWait":
 				req.MaxWait = wait
 			case "deadline":
 				timeout = wait
 			}
-			ctx, cancel := context.WithTimeout(t.ctx, timeout)
-			err = t.result(background(func() error { _, err := l.Acquire(ctx, req); return err }), what)
+			ctx, cancel := context.WithTimeout(t.Ctx, timeout)
+			err = t.Result(suite.Background(func() error { _, err := l.Acquire(ctx, req); return err }), what)
 			cancel()
 			if !errors.Is(err, locker.ErrUnknownOutcome) {
 				break
 			} // the attempt behind the subscription was cut off: a busy machine takes longer for it
 		}
-		t.is(err, locker.ErrNotAcquired, "%s", what)
-		t.is(err, match, "%s", what)
+		t.Is(err, locker.ErrNotAcquired, "%s", what)
+		t.Is(err, match, "%s", what)
 		var ce *locker.ContentionError
 		if !errors.As(err, &ce) || ce.Note != "busy" {
 			t.Errorf("%s: %v does not tell who holds the lock", what, err)
 		}
 	}
-	ctx, cancelWait := context.WithCancel(t.ctx)
-	result := background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name}); return err })
+	ctx, cancelWait := context.WithCancel(t.Ctx)
+	result := suite.Background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name}); return err })
 	cancelWait()
-	t.is(t.result(result, "a cancelled waiter"), context.Canceled, "a cancelled waiter")
-	if !t.h.lacks(FeatureSubscribe) {
+	t.Is(t.Result(result, "a cancelled waiter"), context.Canceled, "a cancelled waiter")
+	if !t.Lacks(suite.FeatureSubscribe) {
 		ce := t.contended(t.direct(), locker.Request{Name: name})
-		t.eventually("nobody listens any more", func() bool { return t.listeners(ce.Channel.Name()) == 0 })
+		t.Eventually("nobody listens any more", func() bool { return t.Listeners(ce.Channel.Name()) == 0 })
 	}
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	t.free(l, name)
 }

@@ -6,10 +6,14 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
+
+// subscribes is what a case needs of an adapter that waits for wake-ups.
+var subscribes = []suite.Feature{suite.FeatureSubscribe}
 
 // never is a policy that leaves waiters to wake-ups and the end of the lease.
 func never() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
@@ -22,7 +26,7 @@ func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 		waits = retry.New
 	}
 	mw, err := waits(cfg)
-	t.ok(err, "retry.New")
+	t.OK(err, "retry.New")
 	if _, isDressed := l.(dressed); !isDressed {
 		return mw(l)
 	}
@@ -40,7 +44,7 @@ func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
 	t.Helper()
 	waiting, got := make(chan struct{}, 1), make(chan *locker.Lock, 1)
-	ctx := locktrace.With(t.ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+	ctx := locktrace.With(t.Ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
 		if match(info) {
 			select {
 			case waiting <- struct{}{}:
@@ -55,14 +59,14 @@ func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locktrace
 		}
 		got <- lock
 	}()
-	t.event(waiting, "the waiter waits")
+	t.Event(waiting, "the waiter waits")
 	return got
 }
 
 // got waits for what wait promised.
 func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 	t.Helper()
-	timer := time.NewTimer(t.patience)
+	timer := time.NewTimer(t.Patience)
 	defer timer.Stop()
 	select {
 	case lock := <-ch:
@@ -71,7 +75,7 @@ func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 		}
 		return lock
 	case <-timer.C:
-		t.Fatalf("%s: the waiter has no lock after %v", what, t.patience)
+		t.Fatalf("%s: the waiter has no lock after %v", what, t.Patience)
 		return nil
 	}
 }

@@ -7,32 +7,33 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 )
 
 var wrongTypeCases = []testCase{
 	{
-		name: "a key of another type is an error", contract: 3, on: everywhere,
+		name: "a key of another type is an error", contract: 3, on: suite.WithoutSentinel,
 		why: "data of another program under our name is neither a lock that somebody holds nor ours to remove",
 		run: otherTypeIsAnError,
 	},
 	{
-		name: "a key that changed its type is lost", contract: 3, on: everywhere,
+		name: "a key that changed its type is lost", contract: 3, on: suite.WithoutSentinel,
 		why: "whatever stands there now is not our hold, and is left alone",
 		run: changedTypeIsLost,
 	},
 	{
-		name: "a huge foreign value is not read", contract: 3, on: realOne, own: true,
+		name: "a huge foreign value is not read", contract: 3, on: suite.OnlySingle, own: true,
 		why: "every refusal would move the whole of it, and hold up the server and everybody else meanwhile",
 		run: hugeValueIsNotRead,
 	},
 	{
-		name: "a fence key without a number is an error", contract: 3, on: everywhere,
+		name: "a fence key without a number is an error", contract: 3, on: suite.WithoutSentinel,
 		why: "a token that starts anew would be lower than one in use; and the lock must not be half taken",
 		run: fenceKeyWithoutNumber,
 	},
 	{
-		name: "a fence key that changed its type is left alone", contract: 3, on: everywhere,
+		name: "a fence key that changed its type is left alone", contract: 3, on: suite.WithoutSentinel,
 		why: "a renewal that sets an expiry there removes another program's data a day later",
 		run: changedFenceKeyIsLeftAlone,
 	},
@@ -60,10 +61,10 @@ func otherTypeIsAnError(t *caseT) {
 	l := t.direct()
 	for typ, commands := range t.otherTypes() {
 		for _, fenced := range []bool{false, true} {
-			name := t.key()
-			t.do(name, on(name, commands[0])...)
-			before := fmt.Sprint(t.do(name, on(name, commands[1])...))
-			lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			name := t.Key()
+			t.Do(name, on(name, commands[0])...)
+			before := fmt.Sprint(t.Do(name, on(name, commands[1])...))
+			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			if lock != nil || err == nil {
 				t.Fatalf("Acquire where a %s is stored: %v, %v; want an error", typ, lock, err)
 			}
@@ -72,10 +73,10 @@ func otherTypeIsAnError(t *caseT) {
 			if !strings.Contains(err.Error(), "WRONGTYPE") && !strings.Contains(err.Error(), "type") {
 				t.Errorf("Acquire where a %s is stored says %q, which does not tell what is wrong", typ, err)
 			}
-			if after := fmt.Sprint(t.do(name, on(name, commands[1])...)); after != before || t.pttl(name) != forEver {
-				t.Errorf("the %s %v became %v, which ends in %v", typ, before, after, t.pttl(name))
+			if after := fmt.Sprint(t.Do(name, on(name, commands[1])...)); after != before || t.PTTL(name) != suite.NeverExpires {
+				t.Errorf("the %s %v became %v, which ends in %v", typ, before, after, t.PTTL(name))
 			}
-			if t.exists(fenceKey(name)) {
+			if t.Exists(fenceKey(name)) {
 				t.Errorf("an acquire that failed left a fence counter")
 			}
 		}
@@ -83,26 +84,26 @@ func otherTypeIsAnError(t *caseT) {
 }
 
 func hugeValueIsNotRead(t *caseT) {
-	l, name := t.direct(), t.key()
+	l, name := t.direct(), t.Key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
 	inspects, _ := locker.As[locker.Inspector](undress(l))
 	const size, times = 16 << 20, 5
 	for _, key := range []string{name, fenceKey(name)} {
-		t.do(key, "DEL", key)
-		t.do(key, "SETRANGE", key, size-1, "x")
+		t.Do(key, "DEL", key)
+		t.Do(key, "SETRANGE", key, size-1, "x")
 	}
 	sent := func() int {
-		info, _ := t.do("", "INFO", "stats").(string)
+		info, _ := t.Do("", "INFO", "stats").(string)
 		_, rest, _ := strings.Cut(info, "total_net_output_bytes:")
 		number, _, _ := strings.Cut(rest, "\r")
 		n, err := strconv.Atoi(number)
-		t.ok(err, "INFO stats")
+		t.OK(err, "INFO stats")
 		return n
 	}
 	before := sent()
 	for range times {
 		for _, fenced := range []bool{false, true} {
-			_, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, NoWait: true, Fenced: fenced})
+			_, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, NoWait: true, Fenced: fenced})
 			if err == nil {
 				t.Fatalf("Acquire where a value of others is stored gave a lock")
 			}
@@ -114,18 +115,18 @@ func hugeValueIsNotRead(t *caseT) {
 			}
 		}
 		if inspects != nil {
-			if state, err := inspects.Inspect(t.ctx, name); err == nil && state.Owner+state.Note != "" {
+			if state, err := inspects.Inspect(t.Ctx, name); err == nil && state.Owner+state.Note != "" {
 				t.Errorf("Inspect found an owner of %d bytes and a note of %d", len(state.Owner), len(state.Note))
 			}
 		}
-		t.is(lock.Renew(t.ctx, 0), locker.ErrLost, "Renew")
+		t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew")
 	}
 	if n := sent() - before; n > size/4 {
 		t.Errorf("the server sent %d bytes, where %d calls found a value of %d", n, 4*times, size)
 	}
-	t.is(lock.Release(t.ctx), locker.ErrLost, "Release")
-	t.do(name, "DEL", name)
-	t.do(fenceKey(name), "DEL", fenceKey(name))
+	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release")
+	t.Do(name, "DEL", name)
+	t.Do(fenceKey(name), "DEL", fenceKey(name))
 }
 
 func changedTypeIsLost(t *caseT) {
@@ -133,13 +134,13 @@ func changedTypeIsLost(t *caseT) {
 	for typ, commands := range t.otherTypes() {
 		for _, use := range []string{"release", "renew"} {
 			t.lostTo(use, "a "+typ+" is stored", func() (*locker.Lock, func()) {
-				name := t.key()
+				name := t.Key()
 				lock := t.acquire(l, locker.Request{Name: name, TTL: long})
-				t.do(name, "DEL", name)
-				t.do(name, on(name, commands[0])...)
+				t.Do(name, "DEL", name)
+				t.Do(name, on(name, commands[0])...)
 				return lock, func() {
-					if got := t.do(name, "TYPE", name); got != typ || t.pttl(name) != forEver {
-						t.Errorf("%s turned a %s into a %v that ends in %v", use, typ, got, t.pttl(name))
+					if got := t.Do(name, "TYPE", name); got != typ || t.PTTL(name) != suite.NeverExpires {
+						t.Errorf("%s turned a %s into a %v that ends in %v", use, typ, got, t.PTTL(name))
 					}
 				}
 			})
@@ -150,54 +151,54 @@ func changedTypeIsLost(t *caseT) {
 func fenceKeyWithoutNumber(t *caseT) {
 	l := t.direct()
 	for _, counter := range []string{"abc", "", "12x", "-5", "1.5", "1e5", " 7", "99999999999999999999", "list"} {
-		name := t.key()
+		name := t.Key()
 		key := fenceKey(name)
 		if counter == "list" {
-			t.do(key, "RPUSH", key, "a")
+			t.Do(key, "RPUSH", key, "a")
 		} else {
-			t.do(key, "SET", key, counter)
+			t.Do(key, "SET", key, counter)
 		}
-		lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: true})
+		lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
 		if lock != nil || err == nil {
 			t.Errorf("Acquire with the counter %q gave the token %d, want an error", counter, lock.Fence())
 			continue
 		}
 		t.isNot(err, locker.ErrNotAcquired, "Acquire with the counter %q", counter)
 		t.isNot(err, locker.ErrUnknownOutcome, "Acquire with the counter %q", counter)
-		if t.exists(name) {
+		if t.Exists(name) {
 			t.Errorf("Acquire with the counter %q failed and left the lock taken", counter)
 		}
 		if counter == "list" {
-			if typ := t.do(key, "TYPE", key); typ != "list" {
+			if typ := t.Do(key, "TYPE", key); typ != "list" {
 				t.Errorf("the list in place of the counter became a %v", typ)
 			}
 			continue
 		}
-		if now, _ := t.stored(key); now != counter || t.pttl(key) != forEver {
+		if now, _ := t.Stored(key); now != counter || t.PTTL(key) != suite.NeverExpires {
 			t.Errorf("the counter %q became %q", counter, now)
 		}
 		// Without fencing nobody looks at it.
-		t.ok(t.acquire(l, locker.Request{Name: name, TTL: time.Minute}).Release(t.ctx), "Release")
+		t.OK(t.acquire(l, locker.Request{Name: name, TTL: time.Minute}).Release(t.Ctx), "Release")
 	}
 }
 
 func changedFenceKeyIsLeftAlone(t *caseT) {
 	l := t.direct()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long, Fenced: true})
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: true})
 	key := fenceKey(lock.Name())
-	t.do(key, "DEL", key)
-	t.do(key, "RPUSH", key, "a")
-	if err := lock.Renew(t.ctx, 2*long); err != nil { // either may be right, as the lock itself is there
+	t.Do(key, "DEL", key)
+	t.Do(key, "RPUSH", key, "a")
+	if err := lock.Renew(t.Ctx, 2*long); err != nil { // either may be right, as the lock itself is there
 		t.isNot(err, locker.ErrUnknownOutcome, "Renew with a list in place of the counter")
 	}
-	_, err := locker.Resume(t.ctx, l, lock.Handle())
+	_, err := locker.Resume(t.Ctx, l, lock.Handle())
 	if err == nil {
 		t.Errorf("Resume minted a token from a list")
 	}
-	if err := lock.Release(t.ctx); err != nil {
-		t.is(err, locker.ErrLost, "Release with a list in place of the counter")
+	if err := lock.Release(t.Ctx); err != nil {
+		t.Is(err, locker.ErrLost, "Release with a list in place of the counter")
 	}
-	if typ, left := t.do(key, "TYPE", key), t.pttl(key); typ != "list" || left != forEver {
+	if typ, left := t.Do(key, "TYPE", key), t.PTTL(key); typ != "list" || left != suite.NeverExpires {
 		t.Errorf("the list in place of the counter became a %v that ends in %v", typ, left)
 	}
 }

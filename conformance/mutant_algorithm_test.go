@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -169,7 +170,7 @@ func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (
 	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 	args := append([]string{}, h.args...)
 	args[1] = strconv.FormatInt(ttl.Milliseconds(), 10)
-	return h.drv.Eval(ctx, script(lua), []string{h.key, fence}, append(args, wake))
+	return h.drv.Eval(ctx, driver.NewScript(lua), []string{h.key, fence}, append(args, wake))
 }
 
 // resolve sends until there is an answer, while both contexts last; patience bounds only how long
@@ -190,7 +191,7 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 			return err
 		}
 		open = true
-		timer := time.NewTimer(pollEvery)
+		timer := time.NewTimer(suite.PollEvery)
 		select {
 		case <-timer.C:
 			if h.alg.onceOnly {

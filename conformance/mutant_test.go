@@ -19,9 +19,9 @@ var (
 	fields = algorithm{acquire: luaFieldsAcquire, renew: luaFieldsRenew, release: luaFieldsRelease}
 )
 
-// mutants are the flawed algorithms, those of the literature first, and the cases that must catch
+// flawedAlgorithms are the flawed algorithms, those of the literature first, and the cases that must catch
 // them.
-var mutants = []struct {
+var flawedAlgorithms = []struct {
 	name   string
 	sound  algorithm
 	mutate func(*algorithm)
@@ -273,7 +273,7 @@ func (a algorithm) harness(caps Capabilities) *Harness {
 func TestMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
 	t.Parallel()
 	var suspects []suspect
-	for _, m := range mutants {
+	for _, m := range flawedAlgorithms {
 		var caps Capabilities
 		if m.sound.acquire == luaFieldsAcquire {
 			caps = Capabilities{Shared: true, Reentrant: true, Hash: true}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -17,116 +18,116 @@ import (
 // The cases of a quorum over five servers.
 var quorumCases = []testCase{
 	{
-		name: "a quorum excludes another quorum", contract: 1, on: proxied, quorum: true,
+		name: "a quorum excludes another quorum", contract: 1, on: suite.OneAddress, quorum: true,
 		why: "a lock that fewer nodes than a majority gave may be given once more",
 		run: quorumExcludes,
 	},
 	{
-		name: "quorums that race exclude each other", contract: 1, on: proxied, quorum: true,
+		name: "quorums that race exclude each other", contract: 1, on: suite.OneAddress, quorum: true,
 		why: "attempts that meet share the nodes out among themselves; then none may win, and soon one must",
 		run: quorumsRace,
 	},
 	{
-		name: "a quorum goes on with two of five nodes down", contract: 4, on: proxied, quorum: true, own: true,
+		name: "a quorum goes on with two of five nodes down", contract: 4, on: suite.OneAddress, quorum: true, own: true,
 		why: "to survive the loss of a minority is what the nodes are for",
 		run: twoNodesDown,
 	},
 	{
-		name: "three of five nodes down are an outage", contract: 4, on: proxied, quorum: true, own: true,
+		name: "three of five nodes down are an outage", contract: 4, on: suite.OneAddress, quorum: true, own: true,
 		why: "who is told that another holds the lock waits for a release that never comes",
 		run: threeNodesDown,
 	},
 	{
-		name: "three of five nodes that hang are an outage", contract: 4, on: proxied, quorum: true,
+		name: "three of five nodes that hang are an outage", contract: 4, on: suite.OneAddress, quorum: true,
 		why: "nodes that answer nothing must not keep the caller for as long as they hang",
 		run: threeNodesHang,
 	},
 	{
-		name: "a quorum's errors name each node", contract: 4, on: proxied, quorum: true,
+		name: "a quorum's errors name each node", contract: 4, on: suite.OneAddress, quorum: true,
 		why: "who reads that a quorum was missed must know which servers to look at",
 		run: errorsNameNodes,
 	},
 	{
-		name: "a hung node costs no time", contract: 4, on: proxied, quorum: true,
+		name: "a hung node costs no time", contract: 4, on: suite.OneAddress, quorum: true,
 		why: "if each operation waits for the slowest node, one frozen server stops everybody's work",
 		run: hungNodesCostNothing,
 	},
 	{
-		name: "a losing attempt leaves nothing and wakes nobody", contract: 12, on: proxied, quorum: true,
+		name: "a losing attempt leaves nothing and wakes nobody", contract: 12, on: suite.OneAddress, quorum: true,
 		why: "what it leaves keeps others out for a TTL, and if it wakes them each attempt brings about the next",
 		run: losingLeavesNothing,
 	},
 	{
-		name: "a quorum's lease ends with its quorum-th latest", contract: 8, on: proxied, quorum: true,
+		name: "a quorum's lease ends with its quorum-th latest", contract: 8, on: suite.OneAddress, quorum: true,
 		why: "from then on fewer nodes than a quorum keep others out, however long the latest lease lasts",
 		run: endsWithQuorumthLatest,
 	},
 	{
-		name: "the time that a quorum took counts", contract: 8, on: proxied, quorum: true,
+		name: "the time that a quorum took counts", contract: 8, on: suite.OneAddress, quorum: true,
 		why: "leases run from when the nodes were asked, and a lock that is nearly over protects nothing",
 		run: timeTakenCounts,
 	},
 	{
-		name: "a renewal needs the quorum", contract: 9, on: proxied, quorum: true,
+		name: "a renewal needs the quorum", contract: 9, on: suite.OneAddress, quorum: true,
 		why: "a lease that a minority prolonged ends at the others, where another can get it",
 		run: renewalNeedsQuorum,
 	},
 	{
-		name: "a renewal restores a missed node", contract: 9, on: proxied, quorum: true,
+		name: "a renewal restores a missed node", contract: 9, on: suite.OneAddress, quorum: true,
 		why: "a long hold would lose one node after the other to restarts, and in the end the lock",
 		run: renewalRestores,
 	},
 	{
-		name: "a node that answers late holds as long as the lock", contract: 9, on: proxied, quorum: true,
+		name: "a node that answers late holds as long as the lock", contract: 9, on: suite.OneAddress, quorum: true,
 		why: "left with the lease of the acquire, it ends before the lock, and one failure more costs the quorum",
 		run: lateHoldsAsLong,
 	},
 	{
-		name: "a release reaches every node", contract: 7, on: proxied, quorum: true,
+		name: "a release reaches every node", contract: 7, on: suite.OneAddress, quorum: true,
 		why: "a key that is left at the node that came last counts against the next who tries",
 		run: releaseReachesAll,
 	},
 	{
-		name: "a late acquire of a quorum is given back", contract: 5, on: proxied, quorum: true,
+		name: "a late acquire of a quorum is given back", contract: 5, on: suite.OneAddress, quorum: true,
 		why: "a node that wins for a lock that is not held then is locked for nobody",
 		run: lateIsGivenBack,
 	},
 	{
-		name: "a try is not refused by what the one before it left", contract: 5, on: proxied, quorum: true,
+		name: "a try is not refused by what the one before it left", contract: 5, on: suite.OneAddress, quorum: true,
 		why: "where no node can be spared, who is told that another holds the lock waits for nobody but himself",
 		run: earlierTryRefusesNone,
 	},
 	{
-		name: "fencing tokens increase over quorums that share one node", contract: fencing, on: proxied, quorum: true,
+		name: "fencing tokens increase over quorums that share one node", contract: fencing, on: suite.OneAddress, quorum: true,
 		why: "if the highest token is known to the node that minted it alone, a quorum without that node draws a lower one",
 		run: fencesIncreaseOverQuorums,
 	},
 	{
-		name: "resume takes a quorum's hold over", contract: 11, on: proxied, quorum: true,
+		name: "resume takes a quorum's hold over", contract: 11, on: suite.OneAddress, quorum: true,
 		why: "a handle must name what is held at each node, or the hold is two Locks at some of them",
 		run: resumeOfQuorum,
 	},
 	{
-		name: "all of two deployments exclude those of either", contract: 1, on: proxied, quorum: true,
+		name: "all of two deployments exclude those of either", contract: 1, on: suite.OneAddress, quorum: true,
 		why: "so a team moves from one server to another while old and new programs run",
 		run: allOfTwo,
 	},
 }
 
 func quorumExcludes(t *caseT) {
-	a, b, name := t.quorum(), t.quorum(), t.key()
+	a, b, name := t.quorum(), t.quorum(), t.Key()
 	req := locker.Request{Name: name, TTL: long}
 	lock := t.acquire(a, req)
 	t.coversQuorum(lock)
 	t.contended(b, req)
 	t.held(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	t.nowhere(name)
 
 	others := t.elsewhere(name, 0, 1)
 	lock = t.wins(a, req)
 	t.contended(b, req)
-	t.ok(lock.Release(t.ctx), "Release of three nodes")
+	t.OK(lock.Release(t.Ctx), "Release of three nodes")
 	others = append(others, t.elsewhere(name, 2)...)
 	t.contended(a, req)
 	t.contended(b, req)
@@ -137,77 +138,77 @@ func quorumExcludes(t *caseT) {
 func quorumsRace(t *caseT) {
 	const lockers, rounds = 3, 4
 	var inside atomic.Int32
-	name, results := t.key(), make([]<-chan error, lockers)
+	name, results := t.Key(), make([]<-chan error, lockers)
 	for i := range results {
 		l := t.waiting(t.quorum(), retry.Config{})
-		results[i] = background(func() error {
+		results[i] = suite.Background(func() error {
 			for range rounds {
-				lock, err := l.Acquire(t.ctx, locker.Request{Name: name, TTL: long})
+				lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
 				if err != nil {
 					return err
 				}
 				if n := inside.Add(1); n != 1 {
 					t.Errorf("%d hold at once", n)
 				}
-				err = lock.Renew(t.ctx, 0) // the others have time to err
+				err = lock.Renew(t.Ctx, 0) // the others have time to err
 				inside.Add(-1)
-				if err := errors.Join(err, lock.Release(t.ctx)); err != nil {
+				if err := errors.Join(err, lock.Release(t.Ctx)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	t.prompt *= 3 // a busy machine makes attempts meet more often
+	t.Prompt *= 3 // a busy machine makes attempts meet more often
 	for _, result := range results {
-		t.ok(t.result(result, "a quorum among others"), "a quorum among others")
+		t.OK(t.Result(result, "a quorum among others"), "a quorum among others")
 	}
 	t.nowhere(name)
 }
 
 func twoNodesDown(t *caseT) {
 	a, b := t.quorum(), t.quorum()
-	req := locker.Request{Name: t.key(), TTL: long}
+	req := locker.Request{Name: t.Key(), TTL: long}
 	lock := t.acquire(a, req)
 	t.everywhere(lock)
 	t.kill(0, 3)
 	for _, fenced := range []bool{false, true} {
-		t.ok(lock.Renew(t.ctx, 0), "Renew without two of five nodes")
+		t.OK(lock.Renew(t.Ctx, 0), "Renew without two of five nodes")
 		t.held(lock)
 		t.coversQuorum(lock)
 		t.contendedSoon(b, req)
-		t.ok(lock.Release(t.ctx), "Release without two of five nodes")
+		t.OK(lock.Release(t.Ctx), "Release without two of five nodes")
 		t.nowhere(req.Name)
 		req.Fenced = fenced
 		lock = t.wins(b, req)
 		a, b = b, a
 	}
-	t.ok(lock.Release(t.ctx), "Release without two of five nodes")
+	t.OK(lock.Release(t.Ctx), "Release without two of five nodes")
 	t.nowhere(req.Name)
 }
 
 func threeNodesDown(t *caseT) {
 	a, b := t.quorum(), t.quorum()
-	held := locker.Request{Name: t.key(), TTL: long}
+	held := locker.Request{Name: t.Key(), TTL: long}
 	lock := t.acquire(a, held)
 	t.everywhere(lock)
 	t.kill(1, 2, 4)
 	for _, fenced := range []bool{false, true} {
-		free := locker.Request{Name: t.key(), TTL: long, Fenced: fenced}
+		free := locker.Request{Name: t.Key(), TTL: long, Fenced: fenced}
 		t.outage(a, free, "Acquire of a free lock with three of five nodes down")
 		t.nowhere(free.Name)
 	}
 	t.outage(b, held, "Acquire of a held lock with three of five nodes down")
 	before := lock.Deadline()
-	t.promptly("Renew with three of five nodes down", func() {
-		if err := lock.Renew(t.ctx, 3*long); err == nil {
+	t.Promptly("Renew with three of five nodes down", func() {
+		if err := lock.Renew(t.Ctx, 3*long); err == nil {
 			t.Errorf("Renew with three of five nodes down succeeded")
 		}
 	})
 	if lock.Deadline().After(before) {
 		t.Errorf("a renewal that failed moved the Deadline from %v to %v", before, lock.Deadline())
 	}
-	t.promptly("Release with three of five nodes down", func() { _ = lock.Release(t.ctx) })
+	t.Promptly("Release with three of five nodes down", func() { _ = lock.Release(t.Ctx) })
 	t.nowhere(held.Name) // at those that are left
 }
 
@@ -216,7 +217,7 @@ func threeNodesHang(t *caseT) {
 	for _, p := range proxies[2:] {
 		p.Freeze()
 	}
-	req := locker.Request{Name: t.key(), TTL: long}
+	req := locker.Request{Name: t.Key(), TTL: long}
 	t.outage(l, req, "Acquire with three of five nodes hung")
 	for _, p := range proxies[2:] {
 		p.Thaw()
@@ -226,15 +227,15 @@ func threeNodesHang(t *caseT) {
 
 func errorsNameNodes(t *caseT) {
 	proxies, l := t.quorumBehind()
-	lock := t.acquire(l, locker.Request{Name: t.key(), TTL: long})
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	t.everywhere(lock)
 	down := []int{1, 2, 4}
 	for _, i := range down {
 		unplug(proxies[i])
 	}
-	_, acquired := l.Acquire(t.ctx, locker.Request{Name: t.key(), TTL: long, NoWait: true})
-	renewed := lock.Renew(t.ctx, 0)
-	released := lock.Release(t.ctx)
+	_, acquired := l.Acquire(t.Ctx, locker.Request{Name: t.Key(), TTL: long, NoWait: true})
+	renewed := lock.Renew(t.Ctx, 0)
+	released := lock.Release(t.Ctx)
 	for op, err := range map[string]error{"acquire": acquired, "renew": renewed, "release": released} {
 		if outer, ok := err.(*locker.OpError); !ok || outer.Op != op { //nolint:errorlint // the outermost
 			t.Errorf("%s with three of five nodes down: %v, want a *locker.OpError of it", op, err)
@@ -255,8 +256,8 @@ func hungNodesCostNothing(t *caseT) {
 	proxies, l := t.quorumBehind()
 	proxies[1].Freeze()
 	proxies[2].Freeze()
-	name := t.key()
-	quickest := map[string]time.Duration{"Acquire": caseLimit, "fenced Acquire": caseLimit, "Renew": caseLimit, "Release": caseLimit}
+	name := t.Key()
+	quickest := map[string]time.Duration{"Acquire": suite.CaseLimit, "fenced Acquire": suite.CaseLimit, "Renew": suite.CaseLimit, "Release": suite.CaseLimit}
 	clock := func(what string, call func() error) {
 		start := time.Now()
 		if err := call(); err != nil {
@@ -268,11 +269,11 @@ func hungNodesCostNothing(t *caseT) {
 		for what, fenced := range map[string]bool{"Acquire": false, "fenced Acquire": true} {
 			var lock *locker.Lock
 			clock(what, func() (err error) {
-				lock, err = l.Acquire(t.ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
+				lock, err = l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 				return err
 			})
-			clock("Renew", func() error { return lock.Renew(t.ctx, 0) })
-			clock("Release", func() error { return lock.Release(t.ctx) })
+			clock("Renew", func() error { return lock.Renew(t.Ctx, 0) })
+			clock("Release", func() error { return lock.Release(t.Ctx) })
 		}
 		if slices.Max(slices.Collect(maps.Values(quickest))) < limit {
 			break
@@ -290,7 +291,7 @@ func hungNodesCostNothing(t *caseT) {
 
 func losingLeavesNothing(t *caseT) {
 	proxies, l := t.quorumBehind()
-	name := t.key()
+	name := t.Key()
 	others := t.elsewhere(name, 0, 1, 2)
 	ears := []*listener{t.listen(3, name), t.listen(4, name)}
 	for _, fenced := range []bool{false, true} {
@@ -300,35 +301,35 @@ func losingLeavesNothing(t *caseT) {
 		}
 		t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		for _, executed := range won {
-			t.event(executed, "a node gives the lock")
+			t.Event(executed, "a node gives the lock")
 		}
-		t.eventually("the losing attempt leaves nothing", func() bool { return !t.there(3, name) && !t.there(4, name) })
+		t.Eventually("the losing attempt leaves nothing", func() bool { return !t.there(3, name) && !t.there(4, name) })
 	}
 	for _, ear := range ears {
 		if n := ear.heard(); n != 0 {
-			t.Errorf("attempts that lost woke others %d times at node %d", n, ear.addr)
+			t.Errorf("attempts that lost woke others %d times at %s", n, ear.addr)
 		}
 	}
 	t.releaseAll(others)
 	lock := t.wins(l, locker.Request{Name: name, TTL: long})
 	t.everywhere(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	for _, ear := range ears {
-		t.eventually("a release is published at every node", func() bool { return ear.heard() > 0 })
+		t.Eventually("a release is published at every node", func() bool { return ear.heard() > 0 })
 	}
 }
 
 func resumeOfQuorum(t *caseT) {
 	a, b := t.quorum(), t.quorum()
 	for _, fenced := range []bool{false, true} {
-		req := locker.Request{Name: t.key(), TTL: long, Owner: "first", Fenced: fenced}
+		req := locker.Request{Name: t.Key(), TTL: long, Owner: "first", Fenced: fenced}
 		old := t.acquire(a, req)
 		t.everywhere(old)
 		h, err := locker.ParseHandle(old.Handle().Encode())
-		t.ok(err, "ParseHandle of an encoded Handle")
+		t.OK(err, "ParseHandle of an encoded Handle")
 		t.at(2, "DEL", req.Name)
-		lock, err := locker.Resume(t.ctx, b, h)
-		t.ok(err, "Resume")
+		lock, err := locker.Resume(t.Ctx, b, h)
+		t.OK(err, "Resume")
 		t.held(lock)
 		t.coversQuorum(lock)
 		if lock.Owner() != "first" || lock.TTL() != long || lock.Name() != req.Name {
@@ -337,32 +338,32 @@ func resumeOfQuorum(t *caseT) {
 		if (lock.Fence() > old.Fence()) != fenced {
 			t.Errorf("the fencing token was %d and is %d after Resume; fenced is %v", old.Fence(), lock.Fence(), fenced)
 		}
-		t.is(old.Renew(t.ctx, 0), locker.ErrLost, "Renew of the Lock that was taken over")
+		t.Is(old.Renew(t.Ctx, 0), locker.ErrLost, "Renew of the Lock that was taken over")
 		t.lost(old)
-		t.is(old.Release(t.ctx), locker.ErrLost, "Release of the Lock that was taken over")
+		t.Is(old.Release(t.Ctx), locker.ErrLost, "Release of the Lock that was taken over")
 		t.held(lock)
 		t.contended(a, req)
-		t.ok(lock.Renew(t.ctx, 0), "Renew of the resumed Lock")
-		t.ok(lock.Release(t.ctx), "Release of the resumed Lock")
+		t.OK(lock.Renew(t.Ctx, 0), "Renew of the resumed Lock")
+		t.OK(lock.Release(t.Ctx), "Release of the resumed Lock")
 		t.nowhere(req.Name)
-		_, err = locker.Resume(t.ctx, a, h)
-		t.is(err, locker.ErrNotHeld, "Resume of what is gone")
+		_, err = locker.Resume(t.Ctx, a, h)
+		t.Is(err, locker.ErrNotHeld, "Resume of what is gone")
 	}
 }
 
 func allOfTwo(t *caseT) {
 	before, after := t.node(0), t.node(1)
 	both := t.quorumOf([]locker.Locker{t.node(0), t.node(1)}, 2)
-	req := locker.Request{Name: t.key(), TTL: long}
+	req := locker.Request{Name: t.Key(), TTL: long}
 	for _, either := range []locker.Locker{before, after} {
 		lock := t.wins(both, req)
 		t.contended(before, req)
 		t.contended(after, req)
-		t.ok(lock.Release(t.ctx), "Release at both")
+		t.OK(lock.Release(t.Ctx), "Release at both")
 		t.nowhere(req.Name)
 		lock = t.wins(either, req)
 		t.contended(both, req)
-		t.ok(lock.Release(t.ctx), "Release at one")
+		t.OK(lock.Release(t.Ctx), "Release at one")
 		t.nowhere(req.Name)
 	}
 }

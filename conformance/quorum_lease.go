@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -12,7 +13,7 @@ import (
 func endsWithQuorumthLatest(t *caseT) {
 	const ttl, later = 5 * time.Second, 250 * time.Millisecond // more than the drift of ttl
 	proxies, l := t.quorumBehind()
-	req := locker.Request{Name: t.key(), TTL: ttl}
+	req := locker.Request{Name: t.Key(), TTL: ttl}
 	proxies[3].Freeze()
 	proxies[4].Freeze()
 	trap := proxies[2].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.StallRequest})
@@ -21,22 +22,22 @@ func endsWithQuorumthLatest(t *caseT) {
 		early = append(early, p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name)}))
 	}
 	var lock *locker.Lock
-	acquired := background(func() (err error) {
-		lock, err = l.Acquire(t.ctx, req)
+	acquired := suite.Background(func() (err error) {
+		lock, err = l.Acquire(t.Ctx, req)
 		return err
 	})
-	t.event(trap.Hit(), "the request is held back")
+	t.Event(trap.Hit(), "the request is held back")
 	for _, first := range early {
-		t.event(first.Executed(), "the others have executed it")
+		t.Event(first.Executed(), "the others have executed it")
 	}
-	t.pause(later)
+	t.Pause(later)
 	proxies[2].CutAll() // it never arrives: the node is asked again, and its lease is that much younger
-	t.ok(t.result(acquired, "Acquire"), "Acquire with a node that was asked twice")
+	t.OK(t.Result(acquired, "Acquire"), "Acquire with a node that was asked twice")
 	t.held(lock)
 	t.coversQuorum(lock)
 	proxies[3].Thaw()
 	proxies[4].Thaw()
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	t.nowhere(req.Name)
 }
 
@@ -51,15 +52,15 @@ func timeTakenCounts(t *caseT) {
 		{ttl, ttl * 11 / 10, false},  // there is nothing left: so says each node
 	} {
 		proxies, l := t.quorumBehind()
-		req := locker.Request{Name: t.key(), TTL: slow.ttl}
+		req := locker.Request{Name: t.Key(), TTL: slow.ttl}
 		for _, p := range proxies[2:] {
 			p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Delay, By: slow.delay})
 		}
-		lock, err := l.Acquire(t.ctx, req)
+		lock, err := l.Acquire(t.Ctx, req)
 		if slow.wins {
-			t.ok(err, "Acquire with slow nodes")
+			t.OK(err, "Acquire with slow nodes")
 			t.coversQuorum(lock)
-			t.ok(lock.Release(t.ctx), "Release")
+			t.OK(lock.Release(t.Ctx), "Release")
 			t.nowhere(req.Name)
 			continue
 		}
@@ -68,7 +69,7 @@ func timeTakenCounts(t *caseT) {
 		}
 		t.notContention(err, "an attempt that took too long")
 		for _, p := range proxies {
-			t.eventually("it is given back", func() bool { return p.Count(faultproxy.Contains(req.Name)) > 1 })
+			t.Eventually("it is given back", func() bool { return p.Count(faultproxy.Contains(req.Name)) > 1 })
 		}
 		t.nowhere(req.Name)
 	}
@@ -76,13 +77,13 @@ func timeTakenCounts(t *caseT) {
 
 func renewalNeedsQuorum(t *caseT) {
 	proxies, l := t.quorumBehind()
-	req := locker.Request{Name: t.key(), TTL: long}
+	req := locker.Request{Name: t.Key(), TTL: long}
 	lock := t.acquire(l, req)
 	t.everywhere(lock)
 	before := lock.Deadline()
 	unplug(proxies[:majority]...)
-	t.promptly("Renew with three of five nodes unreachable", func() {
-		err := lock.Renew(t.ctx, 3*long)
+	t.Promptly("Renew with three of five nodes unreachable", func() {
+		err := lock.Renew(t.Ctx, 3*long)
 		if err == nil {
 			t.Errorf("Renew with three of five nodes unreachable succeeded")
 		}
@@ -94,73 +95,73 @@ func renewalNeedsQuorum(t *caseT) {
 	}
 	t.coversQuorum(lock)
 	for _, p := range proxies[:majority] {
-		t.ok(p.Accept(), "Accept")
+		t.OK(p.Accept(), "Accept")
 	}
-	t.eventually("a renewal with all nodes back", func() bool { return lock.Renew(t.ctx, 0) == nil })
+	t.Eventually("a renewal with all nodes back", func() bool { return lock.Renew(t.Ctx, 0) == nil })
 	t.coversQuorum(lock)
 
-	t.eventually("Renew says that three of five nodes do not hold it any more", func() bool {
+	t.Eventually("Renew says that three of five nodes do not hold it any more", func() bool {
 		for i := range majority { // again, where an answer from before was on its way
 			t.at(i, "DEL", req.Name)
 		}
-		return errors.Is(lock.Renew(t.ctx, 0), locker.ErrLost)
+		return errors.Is(lock.Renew(t.Ctx, 0), locker.ErrLost)
 	})
 	t.lost(lock)
-	t.is(lock.Release(t.ctx), locker.ErrLost, "Release of what was lost")
+	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of what was lost")
 	t.nowhere(req.Name)
 }
 
 func renewalRestores(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		a, b := t.quorum(), t.quorum()
-		req := locker.Request{Name: t.key(), TTL: long, Fenced: fenced}
+		req := locker.Request{Name: t.Key(), TTL: long, Fenced: fenced}
 		lock := t.acquire(a, req)
 		for missed := range quorumSize { // one after the other: without restoring, the third is one too many
 			t.everywhere(lock)
 			t.at(missed, "DEL", req.Name)
-			t.eventually("a renewal restores the node", func() bool {
-				t.ok(lock.Renew(t.ctx, 0), "Renew without node %d", missed)
+			t.Eventually("a renewal restores the node", func() bool {
+				t.OK(lock.Renew(t.Ctx, 0), "Renew without node %d", missed)
 				return t.there(missed, req.Name)
 			})
 			t.held(lock)
 		}
 		t.coversQuorum(lock)
 		t.contended(b, req)
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 		t.nowhere(req.Name)
 	}
 }
 
 func lateHoldsAsLong(t *caseT) {
 	proxies, l := t.quorumBehind()
-	req := locker.Request{Name: t.key(), TTL: long}
+	req := locker.Request{Name: t.Key(), TTL: long}
 	late := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
 	lock := t.acquire(l, req)
-	t.event(late.Hit(), "the last node's answer is held back")
-	t.ok(lock.Renew(t.ctx, 3*long), "Renew without the last node")
+	t.Event(late.Hit(), "the last node's answer is held back")
+	t.OK(lock.Renew(t.Ctx, 3*long), "Renew without the last node")
 	late.Release()
-	t.eventually("the last node holds as long as the lock", func() bool { return t.lease(4, req.Name) > 2*long })
+	t.Eventually("the last node holds as long as the lock", func() bool { return t.lease(4, req.Name) > 2*long })
 	t.held(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	t.nowhere(req.Name)
 }
 
 func releaseReachesAll(t *caseT) {
 	proxies, l := t.quorumBehind()
-	req := locker.Request{Name: t.key(), TTL: long}
+	req := locker.Request{Name: t.Key(), TTL: long}
 	trap := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
 	lock := t.acquire(l, req)
-	t.event(trap.Hit(), "the last node's answer is held back")
+	t.Event(trap.Hit(), "the last node's answer is held back")
 	trap.Release()
 	t.everywhere(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	t.passes(l, req.Name)
 }
 
 func lateIsGivenBack(t *caseT) {
 	for _, wins := range []bool{true, false} {
 		proxies, l := t.quorumBehind()
-		req := locker.Request{Name: t.key(), TTL: long}
+		req := locker.Request{Name: t.Key(), TTL: long}
 		var others []*locker.Lock
 		if !wins {
 			others = t.elsewhere(req.Name, 0, 1, 2)
@@ -168,34 +169,34 @@ func lateIsGivenBack(t *caseT) {
 		late := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.StallRequest})
 		if wins {
 			lock := t.acquire(l, req)
-			t.event(late.Hit(), "the last node is asked")
-			t.ok(lock.Release(t.ctx), "Release")
+			t.Event(late.Hit(), "the last node is asked")
+			t.OK(lock.Release(t.Ctx), "Release")
 		} else {
 			t.contended(l, req)
-			t.event(late.Hit(), "the last node is asked")
+			t.Event(late.Hit(), "the last node is asked")
 		}
 		late.Release()
-		t.event(late.Executed(), "the request is executed late")
-		t.eventually("what came late is given back", func() bool { return !t.there(3, req.Name) && !t.there(4, req.Name) })
+		t.Event(late.Executed(), "the request is executed late")
+		t.Eventually("what came late is given back", func() bool { return !t.there(3, req.Name) && !t.there(4, req.Name) })
 		t.releaseAll(others)
 		t.passes(l, req.Name)
 	}
 }
 
 func earlierTryRefusesNone(t *caseT) {
-	req := locker.Request{Name: t.key(), TTL: long}
-	proxy := faultproxy.Start(t.TB, t.srv.nodes[1].target.Addrs[0])
-	behind := t.srv.nodes[1].target
+	req := locker.Request{Name: t.Key(), TTL: long}
+	proxy := faultproxy.Start(t.TB, t.Server.Nodes[1].Target.Addrs[0])
+	behind := t.Server.Nodes[1].Target
 	behind.Addrs = []string{proxy.Addr()}
-	both := t.quorumOf([]locker.Locker{t.node(0), t.locker(t.dial(behind))}, 2)
+	both := t.quorumOf([]locker.Locker{t.node(0), t.locker(t.Dial(behind))}, 2)
 	others := t.elsewhere(req.Name, 0)
 	late := proxy.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
 	t.contended(both, req)
-	t.event(late.Hit(), "the other node has given the lock, and its answer is held back")
+	t.Event(late.Hit(), "the other node has given the lock, and its answer is held back")
 	t.releaseAll(others)
 	var lock *locker.Lock
-	acquired := background(func() (err error) {
-		lock, err = both.Acquire(t.ctx, req)
+	acquired := suite.Background(func() (err error) {
+		lock, err = both.Acquire(t.Ctx, req)
 		return err
 	})
 	timer := time.NewTimer(attemptTimeout / 2)
@@ -203,18 +204,18 @@ func earlierTryRefusesNone(t *caseT) {
 	select {
 	case err := <-acquired: // the clean-up, over another connection, may be quicker than the answer
 		late.Release()
-		t.ok(err, "Acquire before the earlier one's answer came")
+		t.OK(err, "Acquire before the earlier one's answer came")
 	case <-timer.C: // whatever the node says of the earlier one's lock was said
 		late.Release()
-		t.ok(t.result(acquired, "Acquire"), "Acquire with nothing in the way but an earlier one's")
+		t.OK(t.Result(acquired, "Acquire"), "Acquire with nothing in the way but an earlier one's")
 	}
 	t.held(lock)
-	t.ok(lock.Release(t.ctx), "Release")
+	t.OK(lock.Release(t.Ctx), "Release")
 	t.nowhere(req.Name)
 }
 
 func fencesIncreaseOverQuorums(t *caseT) {
-	name := t.key()
+	name := t.Key()
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	t.at(0, "SET", fenceKey(name), strconv.FormatInt(ahead, 10)) // as after a clock that ran ahead
 	last := ahead
@@ -228,7 +229,7 @@ func fencesIncreaseOverQuorums(t *caseT) {
 			t.Errorf("without the nodes %v the fencing token went from %d to %d", down, last, lock.Fence())
 		}
 		last = lock.Fence()
-		t.ok(lock.Release(t.ctx), "Release")
+		t.OK(lock.Release(t.Ctx), "Release")
 		t.nowhere(name)
 	}
 }

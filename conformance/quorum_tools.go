@@ -9,9 +9,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/localport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -27,34 +27,16 @@ const (
 	quorumTimeout = 3 * attemptTimeout
 )
 
-// startQuorum starts the servers of a quorum, which share nothing. The real ones keep their keys
-// over a restart, as a quorum assumes.
-func startQuorum(tb TB, kind Kind) *server {
-	tb.Helper()
-	q := &server{target: Target{Kind: kind, Miniredis: kind == Miniredis}}
-	if kind == Miniredis {
-		for range quorumSize {
-			q.nodes = append(q.nodes, startServer(tb, kind))
-		}
-		return q
-	}
-	durable := redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
-	for _, s := range redistest.StartN(tb, quorumSize, durable) {
-		q.nodes = append(q.nodes, &server{real: s, target: Target{Kind: kind, Addrs: []string{s.Addr()}}})
-	}
-	return q
-}
-
 // kill ends nodes of the quorum for good, in no orderly way.
 func (t *caseT) kill(nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
-		s := t.srv.nodes[i]
-		if s.killed = true; s.mini != nil {
-			t.endMini(s.mini)
+		s := t.Server.Nodes[i]
+		if s.Killed = true; s.Mini != nil {
+			t.endMini(s.Mini)
 			continue
 		}
-		t.ok(s.real.Kill(), "kill -9 of node %d", i)
+		t.OK(s.Real.Kill(), "kill -9 of node %d", i)
 	}
 }
 
@@ -62,17 +44,17 @@ func (t *caseT) kill(nodes ...int) {
 func (t *caseT) endMini(m *miniredis.Miniredis) {
 	t.Helper()
 	port, err := strconv.Atoi(m.Port())
-	t.ok(err, "the port of miniredis")
+	t.OK(err, "the port of miniredis")
 	m.Close()
 	held, err := localport.Hold(port)
-	t.ok(err, "hold the port of a dead miniredis")
+	t.OK(err, "hold the port of a dead miniredis")
 	t.Cleanup(func() { _ = held.Drop() })
 }
 
 // nodeDriver dials a node of the quorum.
 func (t *caseT) nodeDriver(i int) driver.Driver {
 	t.Helper()
-	return t.dial(t.srv.nodes[i].target)
+	return t.Dial(t.Server.Nodes[i].Target)
 }
 
 // node is a Locker of one node alone.
@@ -86,11 +68,11 @@ func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
 	t.Helper()
 	if t.h.NewQuorum == nil {
 		l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
-		t.ok(err, "redlock.New")
+		t.OK(err, "redlock.New")
 		return l
 	}
 	l, err := t.h.NewQuorum(nodes, need)
-	t.ok(err, "Harness.NewQuorum")
+	t.OK(err, "Harness.NewQuorum")
 	return l
 }
 
@@ -108,11 +90,11 @@ func (t *caseT) quorum() locker.Locker {
 func (t *caseT) quorumBehind() ([]*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	proxies, nodes := make([]*faultproxy.Proxy, quorumSize), make([]locker.Locker, quorumSize)
-	for i, s := range t.srv.nodes {
-		proxies[i] = faultproxy.Start(t.TB, s.target.Addrs[0])
-		target := s.target
+	for i, s := range t.Server.Nodes {
+		proxies[i] = faultproxy.Start(t.TB, s.Target.Addrs[0])
+		target := s.Target
 		target.Addrs = []string{proxies[i].Addr()}
-		nodes[i] = t.locker(t.dial(target))
+		nodes[i] = t.locker(t.Dial(target))
 	}
 	return proxies, t.quorumOf(nodes, 0)
 }
@@ -130,11 +112,11 @@ func unplug(proxies ...*faultproxy.Proxy) {
 // not answer in time.
 func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	t.Helper()
-	t.eventually("the lock can be had", func() bool {
+	t.Eventually("the lock can be had", func() bool {
 		var err error
 		start := time.Now()
-		if lock, err = l.Acquire(t.ctx, req); err != nil && time.Since(start) < attemptTimeout {
-			t.is(err, locker.ErrNotAcquired, "Acquire")
+		if lock, err = l.Acquire(t.Ctx, req); err != nil && time.Since(start) < attemptTimeout {
+			t.Is(err, locker.ErrNotAcquired, "Acquire")
 		}
 		return err == nil
 	})
@@ -145,7 +127,7 @@ func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 // passes takes a free lock and releases it, and leaves nothing.
 func (t *caseT) passes(l locker.Locker, name string) {
 	t.Helper()
-	t.ok(t.wins(l, locker.Request{Name: name, TTL: long}).Release(t.ctx), "Release")
+	t.OK(t.wins(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
 	t.nowhere(name)
 }
 
@@ -162,23 +144,23 @@ func (t *caseT) elsewhere(name string, nodes ...int) (locks []*locker.Lock) {
 func (t *caseT) releaseAll(locks []*locker.Lock) {
 	t.Helper()
 	for _, lock := range locks {
-		t.ok(lock.Release(t.ctx), "Release at a node")
+		t.OK(lock.Release(t.Ctx), "Release at a node")
 	}
 }
 
 // at sends a command to a node, around the drivers.
 func (t *caseT) at(i int, args ...any) any {
 	t.Helper()
-	reply, err := t.srv.nodes[i].do(t.ctx, "", args...)
-	t.ok(err, "%v at node %d", args[0], i)
+	reply, err := t.Server.Nodes[i].Do(t.Ctx, "", args...)
+	t.OK(err, "%v at node %d", args[0], i)
 	return reply
 }
 
 // leases are what is left of name's key at each living node, the most first.
 func (t *caseT) leases(name string) (left []time.Duration) {
 	t.Helper()
-	for i, s := range t.srv.nodes {
-		if !s.killed {
+	for i, s := range t.Server.Nodes {
+		if !s.Killed {
 			left = append(left, t.lease(i, name))
 		}
 	}
@@ -203,20 +185,20 @@ func (t *caseT) there(i int, name string) bool {
 // nowhere waits until no living node has name's key.
 func (t *caseT) nowhere(name string) {
 	t.Helper()
-	t.eventually("no node has the key", func() bool { return t.leases(name)[0] == noKey })
+	t.Eventually("no node has the key", func() bool { return t.leases(name)[0] == suite.NoKey })
 }
 
 // coversQuorum demands that a lock's Deadline is not later than the end of the keys of a quorum.
 func (t *caseT) coversQuorum(lock *locker.Lock) {
 	t.Helper()
 	var ends []time.Time
-	for i, s := range t.srv.nodes {
-		if s.killed {
+	for i, s := range t.Server.Nodes {
+		if s.Killed {
 			continue
 		}
 		switch left := t.lease(i, lock.Name()); left {
-		case noKey:
-		case forEver:
+		case suite.NoKey:
+		case suite.NeverExpires:
 			t.Errorf("the key of a held lock never expires at node %d: if its holder dies, nobody gets it", i)
 		default:
 			ends = append(ends, time.Now().Add(left+time.Millisecond)) // rounded down by the server
@@ -238,8 +220,8 @@ func (t *caseT) coversQuorum(lock *locker.Lock) {
 func (t *caseT) everywhere(lock *locker.Lock) {
 	t.Helper()
 	ttl := lock.TTL() + long
-	t.eventually("all nodes take part in the hold", func() bool {
-		return lock.Renew(t.ctx, ttl) == nil && t.leases(lock.Name())[quorumSize-1] > ttl-slack
+	t.Eventually("all nodes take part in the hold", func() bool {
+		return lock.Renew(t.Ctx, ttl) == nil && t.leases(lock.Name())[quorumSize-1] > ttl-suite.Slack
 	})
 }
 
@@ -247,8 +229,8 @@ func (t *caseT) everywhere(lock *locker.Lock) {
 // of the others to tell that it is they who hold the lock.
 func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
 	t.Helper()
-	t.eventually("it is said that another holds the lock", func() bool {
-		lock, err := l.Acquire(t.ctx, req)
+	t.Eventually("it is said that another holds the lock", func() bool {
+		lock, err := l.Acquire(t.Ctx, req)
 		if lock != nil {
 			t.Fatalf("Acquire of a lock that another holds gave a lock")
 		}
@@ -259,8 +241,8 @@ func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
 // outage demands that no lock was had, in good time, and that it is not said that another holds it.
 func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 	t.Helper()
-	t.promptly(what, func() {
-		lock, err := l.Acquire(t.ctx, req)
+	t.Promptly(what, func() {
+		lock, err := l.Acquire(t.Ctx, req)
 		if lock != nil || err == nil {
 			t.Errorf("%s: Acquire gave %v, %v", what, lock, err)
 		}
@@ -279,21 +261,21 @@ type listener struct {
 // listen subscribes to name's wake-ups at a node, around the drivers.
 func (t *caseT) listen(i int, name string) *listener {
 	t.Helper()
-	return t.listenAt(t.srv.nodes[i].target.Addrs[0], name)
+	return t.listenAt(t.Server.Nodes[i].Target.Addrs[0], name)
 }
 
 // listenAt subscribes to name's wake-ups at a server that speaks plain TCP.
 func (t *caseT) listenAt(addr, name string) *listener {
 	t.Helper()
 	var d net.Dialer
-	tcp, err := d.DialContext(t.ctx, "tcp", addr)
-	t.ok(err, "dial %s", addr)
+	tcp, err := d.DialContext(t.Ctx, "tcp", addr)
+	t.OK(err, "dial %s", addr)
 	channel, _ := driver.Sibling(name, driver.WakeSuffix)
 	l := &listener{t, addr, channel, resp.NewConn(tcp)}
 	t.Cleanup(func() { _ = l.conn.Close() })
-	t.ok(l.conn.SetDeadline(time.Now().Add(caseLimit)), "SetDeadline")
+	t.OK(l.conn.SetDeadline(time.Now().Add(suite.CaseLimit)), "SetDeadline")
 	_, err = l.conn.Do("SUBSCRIBE", channel)
-	t.ok(err, "SUBSCRIBE")
+	t.OK(err, "SUBSCRIBE")
 	return l
 }
 
@@ -301,11 +283,11 @@ func (t *caseT) listenAt(addr, name string) *listener {
 func (l *listener) heard() (n int) {
 	l.t.Helper()
 	const mark = "conformance"
-	_, err := doAt(l.t.ctx, l.addr, "PUBLISH", l.channel, mark)
-	l.t.ok(err, "PUBLISH")
+	_, err := suite.DoAt(l.t.Ctx, l.addr, "PUBLISH", l.channel, mark)
+	l.t.OK(err, "PUBLISH")
 	for ; ; n++ {
 		v, err := l.conn.Receive()
-		l.t.ok(err, "Receive")
+		l.t.OK(err, "Receive")
 		if words := v.Args(); slices.Contains(words, mark) {
 			return n
 		}

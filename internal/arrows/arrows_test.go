@@ -172,6 +172,15 @@ var arrows = []arrow{
 		outside: []string{backoff, miniredis},
 		why:     "the suite is given a provider: one that it knew could pass by being special",
 	},
+	{
+		program: []string{"conformance/drivertest"},
+		with: []string{
+			"conformance/internal/suite", "internal/...", "locker", "locker/driver", lease, trace, text,
+			"strategies/keylock/...", "strategies/single",
+		},
+		outside: []string{miniredis},
+		why:     "an adapter is proved by itself, and with the simplest strategy where a lock must connect",
+	},
 }
 
 func TestArrows(t *testing.T) {

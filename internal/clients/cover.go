@@ -2,30 +2,31 @@ package clients
 
 import (
 	"slices"
+	"testing"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
-// strategies and kinds are, with All, the dimensions of the product over which the conformance
+// strategies and Kinds are, with All, the dimensions of the product over which the conformance
 // suite runs. The chain, which has a watchdog in it, is not over the same clients as the watchdog
 // alone.
 var (
 	strategies = []string{"reentrant", "rwhash", "watchdog", "chain"}
-	kinds      = []conformance.Kind{conformance.Miniredis, conformance.Single, conformance.Cluster, conformance.Sentinel}
+	Kinds      = []drivertest.Kind{drivertest.Miniredis, drivertest.Single, drivertest.Cluster, drivertest.Sentinel}
 )
 
 // Covered is a client with the kinds of servers on which it proves a strategy.
 type Covered struct {
 	Client
-	On []conformance.Kind
+	On []drivertest.Kind
 }
 
 // Cover returns the clients that prove a strategy, each with the kinds of servers on which it does.
 // By default the strategies, clients and kinds of servers are covered pairwise: each strategy runs
 // on each kind over one client, and every pair of a strategy, a client or a kind occurs. If the
 // environment says HOLDFAST_TEST=full, each strategy runs on each kind over each client.
-func Cover(tb conformance.TB, strategy string) []Covered {
+func Cover(tb testing.TB, strategy string) []Covered {
 	tb.Helper()
 	i := slices.Index(strategies, strategy)
 	if i < 0 {
@@ -44,7 +45,7 @@ func cover(strategy, squares int) []Covered {
 	for c, client := range All {
 		list[c].Client = client
 	}
-	for k, kind := range kinds {
+	for k, kind := range Kinds {
 		for s := range squares {
 			c := (strategy + k + s) % len(All)
 			list[c].On = append(list[c].On, kind)

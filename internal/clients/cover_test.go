@@ -1,11 +1,7 @@
 package clients
 
 import (
-	"maps"
-	"slices"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/conformance"
 )
 
 // cells maps each strategy, client and kind of server that runs to how often it does.
@@ -55,8 +51,8 @@ func TestCoverage(t *testing.T) {
 	for i, c := range All {
 		names[i] = c.Name
 	}
-	kindNames := make([]string, len(kinds))
-	for i, kind := range kinds {
+	kindNames := make([]string, len(Kinds))
+	for i, kind := range Kinds {
 		kindNames[i] = string(kind)
 	}
 	dimensions := [3][]string{strategies, names, kindNames}
@@ -86,7 +82,7 @@ func TestCoverage(t *testing.T) {
 			}
 		}
 	}
-	if product := len(strategies) * len(names) * len(kinds); len(full) != product {
+	if product := len(strategies) * len(names) * len(Kinds); len(full) != product {
 		t.Errorf("the full product has %d cells, want %d", len(full), product)
 	}
 	for cell := range pairwise {
@@ -96,22 +92,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// kinds are all that there are.
-func TestKinds(t *testing.T) {
-	t.Parallel()
-	on := map[conformance.Kind]bool{}
-	for _, c := range conformance.Cases() {
-		for _, kind := range c.On {
-			on[kind] = true
-		}
-	}
-	if got := slices.Sorted(maps.Keys(on)); !slices.Equal(got, slices.Sorted(slices.Values(kinds))) {
-		t.Errorf("cases run on %q, and strategies are proved on %q", got, kinds)
-	}
-}
-
 func TestModes(t *testing.T) {
-	for mode, want := range map[string]int{"": len(kinds), "full": len(kinds) * len(All)} {
+	for mode, want := range map[string]int{"": len(Kinds), "full": len(Kinds) * len(All)} {
 		t.Setenv("HOLDFAST_TEST", mode)
 		n := 0
 		for _, c := range Cover(t, "rwhash") {

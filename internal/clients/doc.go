@@ -3,7 +3,9 @@
 package clients
 
 import (
-	"github.com/holdfast-go/holdfast/conformance"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -12,17 +14,17 @@ type Client struct {
 	// Name is the provider's.
 	Name string
 	// Dial makes a driver over a client of its own, connected to target. It closes the client by
-	// tb.Cleanup, but not the driver: it is a conformance.Harness's Dial.
-	Dial func(tb conformance.TB, target conformance.Target) (driver.Driver, error)
+	// tb.Cleanup, but not the driver: it is the Dial of a Harness.
+	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
 }
 
 // All are the three clients.
 var All = []Client{{"goredis", Goredis}, {"rueidis", Rueidis}, {"redigo", Redigo}}
 
 // Open makes a driver over a client at the one server at addr. tb closes both.
-func (c Client) Open(tb conformance.TB, addr string) driver.Driver {
+func (c Client) Open(tb testing.TB, addr string) driver.Driver {
 	tb.Helper()
-	drv, err := c.Dial(tb, conformance.Target{Kind: conformance.Single, Addrs: []string{addr}})
+	drv, err := c.Dial(tb, drivertest.Target{Kind: drivertest.Single, Addrs: []string{addr}})
 	if err != nil {
 		tb.Fatalf("%s: %v", c.Name, err)
 	}
@@ -31,9 +33,9 @@ func (c Client) Open(tb conformance.TB, addr string) driver.Driver {
 }
 
 // OpenMini is Open for a miniredis.
-func (c Client) OpenMini(tb conformance.TB, addr string) driver.Driver {
+func (c Client) OpenMini(tb testing.TB, addr string) driver.Driver {
 	tb.Helper()
-	drv, err := c.Dial(tb, conformance.Target{Kind: conformance.Miniredis, Addrs: []string{addr}, Miniredis: true})
+	drv, err := c.Dial(tb, drivertest.Target{Kind: drivertest.Miniredis, Addrs: []string{addr}, Miniredis: true})
 	if err != nil {
 		tb.Fatalf("%s: %v", c.Name, err)
 	}

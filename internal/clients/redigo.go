@@ -7,19 +7,20 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/FZambia/sentinel/v2"
 	"github.com/gomodule/redigo/redis"
 	"github.com/mna/redisc"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
 // Redigo dials with redigo.
-func Redigo(tb conformance.TB, target conformance.Target) (driver.Driver, error) {
+func Redigo(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	options := []redis.DialOption{
 		redis.DialUsername(target.Username), redis.DialPassword(target.Password), redis.DialConnectTimeout(2 * time.Second),
 	}
@@ -31,7 +32,7 @@ func Redigo(tb conformance.TB, target conformance.Target) (driver.Driver, error)
 		Close() error
 	}
 	switch target.Kind {
-	case conformance.Cluster:
+	case drivertest.Cluster:
 		pool = &redisc.Cluster{
 			StartupNodes: target.Addrs,
 			DialOptions:  options,
@@ -39,7 +40,7 @@ func Redigo(tb conformance.TB, target conformance.Target) (driver.Driver, error)
 				return RedigoPool(addr, options...), nil
 			},
 		}
-	case conformance.Sentinel:
+	case drivertest.Sentinel:
 		pool = RedigoSentinel(tb, target.Addrs, target.MasterName, options...)
 	default:
 		pool = RedigoPool(target.Addrs[0], options...)
@@ -56,7 +57,7 @@ func RedigoPool(addr string, options ...redis.DialOption) *redis.Pool {
 }
 
 // RedigoSentinel is a pool that asks Sentinels for the master.
-func RedigoSentinel(tb conformance.TB, addrs []string, master string, options ...redis.DialOption) *redis.Pool {
+func RedigoSentinel(tb testing.TB, addrs []string, master string, options ...redis.DialOption) *redis.Pool {
 	sntl := &sentinel.Sentinel{
 		Addrs:      slices.Clone(addrs), // it reorders them
 		MasterName: master,

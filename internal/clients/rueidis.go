@@ -1,15 +1,17 @@
 package clients
 
 import (
+	"testing"
+
 	redis "github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
 
 // Rueidis dials with rueidis.
-func Rueidis(tb conformance.TB, target conformance.Target) (driver.Driver, error) {
+func Rueidis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	opts := redis.ClientOption{
 		InitAddress:       target.Addrs,
 		Sentinel:          redis.SentinelOption{MasterSet: target.MasterName},

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -59,7 +59,7 @@ func TestACLOfMinReplicas(t *testing.T) {
 				resumed, err := locker.Resume(t.Context(), locker.Must(newLocker(drv)), lock.Handle())
 				return drv, errors.Join(append(errs, err, resumed.Release(t.Context()))...)
 			}
-			rule := append(rule(t, name), alsoNeeded(t, client.Name, conformance.Single)...)
+			rule := append(rule(t, name), alsoNeeded(t, client.Name, drivertest.Single)...)
 			if _, err := try(append(slices.Clone(rule), "+wait")); err != nil {
 				t.Errorf("%s, %s: %v", name, client.Name, err)
 			}

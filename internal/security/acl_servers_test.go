@@ -9,7 +9,7 @@ import (
 
 	rueidisclient "github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -28,7 +28,7 @@ func TestACLInACluster(t *testing.T) {
 	if to == from {
 		to = c.Nodes()[1]
 	}
-	target := conformance.Target{Kind: conformance.Cluster, Addrs: c.Addrs()}
+	target := drivertest.Target{Kind: drivertest.Cluster, Addrs: c.Addrs()}
 	allow := func(rule []string) {
 		for _, node := range c.Nodes() {
 			node.MustCommand(t, "ACL", "LOG", "RESET")
@@ -37,7 +37,7 @@ func TestACLInACluster(t *testing.T) {
 	}
 	all := map[string]driver.Driver{}
 	for _, client := range clients.All {
-		full := append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Cluster)...)
+		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Cluster)...)
 		allow(slices.DeleteFunc(slices.Clone(full), func(w string) bool { return strings.HasPrefix(w, "+cluster|") }))
 		drv, err := dial(t, client, "single", target)
 		if err == nil {
@@ -72,7 +72,7 @@ func TestACLInACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, client := range clients.All {
-		full := append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Cluster)...)
+		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Cluster)...)
 		allow(full)
 		lock, err := strategies["single"].acquire(t, all[client.Name], name)
 		if err != nil {
@@ -104,9 +104,9 @@ func TestACLBehindSentinels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := conformance.Target{Kind: conformance.Sentinel, Addrs: s.SentinelAddrs(), MasterName: s.MasterName()}
+	target := drivertest.Target{Kind: drivertest.Sentinel, Addrs: s.SentinelAddrs(), MasterName: s.MasterName()}
 	for _, client := range clients.All {
-		full := append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Sentinel)...)
+		full := append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Sentinel)...)
 		setUser(t, master, "single", full)
 		drv, err := dial(t, client, "single", target)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -46,7 +46,7 @@ func rule(t *testing.T, user string) []string {
 
 // alsoNeeded is what SECURITY.md's table says that a client needs beyond the rules, always and with
 // such servers.
-func alsoNeeded(t *testing.T, client string, kind conformance.Kind) []string {
+func alsoNeeded(t *testing.T, client string, kind drivertest.Kind) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -60,9 +60,9 @@ func alsoNeeded(t *testing.T, client string, kind conformance.Kind) []string {
 	}
 	text = []byte(cells[0])
 	switch kind {
-	case conformance.Cluster:
+	case drivertest.Cluster:
 		text = append(text, cells[1]...)
-	case conformance.Sentinel:
+	case drivertest.Sentinel:
 		text = append(text, cells[2]...)
 	}
 	var words []string
@@ -83,7 +83,7 @@ func setUser(t *testing.T, server *redistest.Server, user string, rule []string)
 }
 
 // dial connects as a user with the password of the rules.
-func dial(t *testing.T, client clients.Client, user string, target conformance.Target) (driver.Driver, error) {
+func dial(t *testing.T, client clients.Client, user string, target drivertest.Target) (driver.Driver, error) {
 	t.Helper()
 	target.Username, target.Password = user, "secret"
 	drv, err := client.Dial(t, target)
@@ -93,8 +93,8 @@ func dial(t *testing.T, client clients.Client, user string, target conformance.T
 	return drv, err
 }
 
-func alone(server *redistest.Server) conformance.Target {
-	return conformance.Target{Kind: conformance.Single, Addrs: []string{server.Addr()}}
+func alone(server *redistest.Server) drivertest.Target {
+	return drivertest.Target{Kind: drivertest.Single, Addrs: []string{server.Addr()}}
 }
 
 // denied are the entries of the server's ACL log, as in "command get" or "channel {lock:a}:wake".
@@ -149,7 +149,7 @@ func TestACL(t *testing.T) {
 			t.Run(c.user+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				server := redistest.Start(t, redistest.Options{})
-				full := append(rule(t, c.user), alsoNeeded(t, client.Name, conformance.Single)...)
+				full := append(rule(t, c.user), alsoNeeded(t, client.Name, drivertest.Single)...)
 				t.Run("enough", func(t *testing.T) { enough(t, c, client, server, full) })
 				for _, word := range grants(full) {
 					t.Run("without "+word, func(t *testing.T) { missing(t, c, client, server, full, word) })
@@ -190,7 +190,7 @@ func TestACLForBothKindsOfNames(t *testing.T) {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, redistest.Options{})
-			full := append(rule(t, "mixed"), alsoNeeded(t, client.Name, conformance.Single)...)
+			full := append(rule(t, "mixed"), alsoNeeded(t, client.Name, drivertest.Single)...)
 			for _, prefix := range []string{"lock:", "lock:{tag}:"} {
 				server.MustCommand(t, "ACL", "LOG", "RESET")
 				enough(t, ruleCase{"mixed", "single", prefix}, client, server, full)

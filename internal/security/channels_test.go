@@ -12,7 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -32,7 +32,7 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, redistest.Options{})
-			setUser(t, server, "single", append(rule(t, "single"), alsoNeeded(t, client.Name, conformance.Single)...))
+			setUser(t, server, "single", append(rule(t, "single"), alsoNeeded(t, client.Name, drivertest.Single)...))
 			drv, err := dial(t, client, "single", alone(server))
 			if err != nil {
 				t.Fatal(err)

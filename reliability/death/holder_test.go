@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -39,12 +39,12 @@ var strategies = map[string]func(driver.Driver) (locker.Locker, error){
 }
 
 // scope is what dialing needs of a test, in the holder's process.
-type scope struct{ conformance.TB }
+type scope struct{ testing.TB }
 
-// Helper implements conformance.TB.
+// Helper implements testing.TB.
 func (scope) Helper() {}
 
-// Cleanup implements conformance.TB; the end of the process cleans up.
+// Cleanup implements testing.TB; the end of the process cleans up.
 func (scope) Cleanup(func()) {}
 
 // hold is the holder: args are the provider, the strategy, the address, the name, the TTL, and
@@ -62,7 +62,7 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	c := clients.All[slices.IndexFunc(clients.All, func(c clients.Client) bool { return c.Name == provider })]
-	drv, err := c.Dial(scope{}, conformance.Target{Kind: conformance.Single, Addrs: []string{addr}})
+	drv, err := c.Dial(scope{}, drivertest.Target{Kind: drivertest.Single, Addrs: []string{addr}})
 	if err != nil {
 		return err
 	}

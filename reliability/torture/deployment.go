@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -22,7 +22,7 @@ type deployment struct {
 	proxies  []*faultproxy.Proxy
 	cluster  *redistest.Cluster  // nil: none
 	sentinel *redistest.Sentinel // nil: none
-	kind     conformance.Kind
+	kind     drivertest.Kind
 	master   string
 	close    func() error
 	// masters looks, where replicas may take over, who the masters are: an error while that is not
@@ -54,7 +54,7 @@ func oneServer(ctx context.Context) (*deployment, error) {
 		return nil, err
 	}
 	// A proxy for each process: their networks fail apart.
-	st := &deployment{servers: []*redistest.Server{s}, kind: conformance.Single}
+	st := &deployment{servers: []*redistest.Server{s}, kind: drivertest.Single}
 	return st.behind([]string{s.Addr(), s.Addr(), s.Addr()}, s.Close)
 }
 
@@ -63,7 +63,7 @@ func fiveMasters(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &deployment{servers: all, kind: conformance.Single}
+	st := &deployment{servers: all, kind: drivertest.Single}
 	var addrs []string
 	for _, s := range all {
 		addrs = append(addrs, s.Addr())
@@ -96,7 +96,7 @@ func (s *deployment) behind(addrs []string, end func() error) (*deployment, erro
 }
 
 func threeNodes(ctx context.Context) (*deployment, error) {
-	st := &deployment{kind: conformance.Cluster}
+	st := &deployment{kind: drivertest.Cluster}
 	var mu sync.Mutex
 	opts := durable
 	opts.Announce = func(addr string) (int, error) {
@@ -133,7 +133,7 @@ func threePairs(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &deployment{servers: c.Nodes(), cluster: c, kind: conformance.Cluster, close: c.Close, masters: c.Masters}
+	st := &deployment{servers: c.Nodes(), cluster: c, kind: drivertest.Cluster, close: c.Close, masters: c.Masters}
 	for _, master := range c.Nodes() {
 		replica, err := c.AddReplica(ctx, master)
 		if err != nil {
@@ -150,7 +150,7 @@ func threeSentinels(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &deployment{servers: s.Servers(), sentinel: s, kind: conformance.Sentinel, master: s.MasterName(), close: s.Close}
+	st := &deployment{servers: s.Servers(), sentinel: s, kind: drivertest.Sentinel, master: s.MasterName(), close: s.Close}
 	st.masters = st.soleMaster
 	return st, nil
 }

@@ -3,23 +3,23 @@ package main
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
 // task is what a worker process gets from its parent, as one line of JSON. Times are on the common
 // clock.
 type task struct {
-	Seed    uint64           `json:"seed"`
-	Targets [][]string       `json:"targets"` // of each server, or cluster, the addresses to dial
-	Kind    conformance.Kind `json:"kind"`
-	Master  string           `json:"master"` // its name, where there are Sentinels
-	Groups  []group          `json:"groups"`
-	First   int              `json:"first"` // number of its first client
-	Start   int64            `json:"start"`
-	End     int64            `json:"end"`
-	Part    time.Duration    `json:"part"` // how long a name is used: histories stay short
-	Store   string           `json:"store"`
+	Seed    uint64          `json:"seed"`
+	Targets [][]string      `json:"targets"` // of each server, or cluster, the addresses to dial
+	Kind    drivertest.Kind `json:"kind"`
+	Master  string          `json:"master"` // its name, where there are Sentinels
+	Groups  []group         `json:"groups"`
+	First   int             `json:"first"` // number of its first client
+	Start   int64           `json:"start"`
+	End     int64           `json:"end"`
+	Part    time.Duration   `json:"part"` // how long a name is used: histories stay short
+	Store   string          `json:"store"`
 }
 
 // group is clients of one role. Those that contend do so for one name at a time.

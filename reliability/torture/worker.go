@@ -14,9 +14,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -188,7 +189,7 @@ func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 	drivers := make([][]driver.Driver, len(w.Targets))
 	for i, addrs := range w.Targets {
 		for _, c := range clients.All {
-			target := conformance.Target{Kind: w.Kind, Addrs: addrs, MasterName: w.Master}
+			target := drivertest.Target{Kind: w.Kind, Addrs: addrs, MasterName: w.Master}
 			d, err := c.Dial(tb, target)
 			for err != nil {
 				if w.rec.Now() > w.End {
@@ -205,14 +206,14 @@ func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 
 // scope is what dialing needs of a test.
 type scope struct {
-	conformance.TB // for what it does not need
-	cleanups       []func()
+	testing.TB // for what it does not need
+	cleanups   []func()
 }
 
-// Helper implements conformance.TB.
+// Helper implements testing.TB.
 func (*scope) Helper() {}
 
-// Cleanup implements conformance.TB.
+// Cleanup implements testing.TB.
 func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
 func (s *scope) end() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -20,8 +21,7 @@ func TestExampleConforms(t *testing.T) {
 		New: func(drv driver.Driver) (locker.Locker, error) {
 			return newExclusive(drv, keylock.Config{AttemptTimeout: 500 * time.Millisecond})
 		},
-		Can:       conformance.Capabilities{Hash: true},
-		On:        []conformance.Kind{conformance.Miniredis, conformance.Single},
-		LocksOnly: true,
+		Can: conformance.Capabilities{Hash: true},
+		On:  []drivertest.Kind{drivertest.Miniredis, drivertest.Single},
 	})
 }

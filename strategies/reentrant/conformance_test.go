@@ -22,9 +22,8 @@ func TestConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond})
 				},
-				Can:       conformance.Capabilities{Reentrant: true, Hash: true},
-				On:        client.On,
-				LocksOnly: true,
+				Can: conformance.Capabilities{Reentrant: true, Hash: true},
+				On:  client.On,
 			})
 		})
 	}

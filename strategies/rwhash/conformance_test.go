@@ -22,9 +22,8 @@ func TestConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond})
 				},
-				Can:       conformance.Capabilities{Shared: true, Convert: true, Hash: true},
-				On:        client.On,
-				LocksOnly: true,
+				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true},
+				On:  client.On,
 			})
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -74,7 +74,7 @@ func TestSilentNodeOfACluster(t *testing.T) { // alone: with thousands of locks 
 	silent := cluster.Nodes()[1]
 	for _, client := range clients.All {
 		t.Run(client.Name, func(t *testing.T) {
-			drv, err := client.Dial(t, conformance.Target{Kind: conformance.Cluster, Addrs: cluster.Addrs()})
+			drv, err := client.Dial(t, drivertest.Target{Kind: drivertest.Cluster, Addrs: cluster.Addrs()})
 			match(t, err)
 			t.Cleanup(func() { _ = drv.Close() })
 			l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(drv, single.Config{})))

@@ -31,9 +31,8 @@ func TestConformance(t *testing.T) {
 					}
 					return dog(l), nil
 				},
-				Can:       conformance.Capabilities{Renews: true},
-				On:        client.On,
-				LocksOnly: true,
+				Can: conformance.Capabilities{Renews: true},
+				On:  client.On,
 			})
 		})
 	}

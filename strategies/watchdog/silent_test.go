@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -106,7 +106,7 @@ func TestSilentNodeWithMinReplicas(t *testing.T) { //nolint:paralleltest // it t
 	silent := cluster.Nodes()[1]
 	held := map[string][]*locker.Lock{}
 	for _, client := range clients.All {
-		drv, err := client.Dial(t, conformance.Target{Kind: conformance.Cluster, Addrs: cluster.Addrs()})
+		drv, err := client.Dial(t, drivertest.Target{Kind: drivertest.Cluster, Addrs: cluster.Addrs()})
 		match(t, err)
 		t.Cleanup(func() { _ = drv.Close() })
 		l := locker.Must(single.New(drv, single.Config{MinReplicas: 1}))

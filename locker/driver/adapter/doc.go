@@ -51,6 +51,6 @@
 //
 // # Proof
 //
-// Run the suite of package conformance. What the client cannot do goes into Harness.Lacks and must
+// Run the suite of package conformance/drivertest. What the client cannot do goes into Harness.Lacks and must
 // return errors.ErrUnsupported.
 package adapter

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"context"
@@ -7,27 +7,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var driverOutcomeCases = []testCase{
+var outcomeCases = []testCase{
 	{
-		name: "a context that is over sends nothing", on: anywhere,
+		name: "a context that is over sends nothing", on: suite.AllKinds,
 		why: "ErrNotSent is what saves a caller the clean-up; it must be true, and said where it is",
 		run: doneContextSendsNothing,
 	},
 	{
-		name: "a refused connection sends nothing", on: proxied, own: true,
+		name: "a refused connection sends nothing", on: suite.OneAddress, own: true,
 		why: "with the server down no command left, and a strategy need not clean up after it",
 		run: refusedConnectionSendsNothing,
 	},
 	{
-		name: "a cancel returns soon", on: proxied,
+		name: "a cancel returns soon", on: suite.OneAddress,
 		why: "a client that waits for its read timeout keeps the caller far longer than it asked for",
 		run: func(t *caseT) {
 			endedContextReturns(t, context.Canceled, func(hit <-chan struct{}) (context.Context, func()) {
-				ctx, cancel := context.WithCancel(t.ctx)
+				ctx, cancel := context.WithCancel(t.Ctx)
 				go func() {
 					<-hit
 					cancel()
@@ -37,65 +38,62 @@ var driverOutcomeCases = []testCase{
 		},
 	},
 	{
-		name: "a deadline returns soon", on: proxied,
+		name: "a deadline returns soon", on: suite.OneAddress,
 		why: "a send of unknown outcome is repeated within the lease only if the wait for it ends in time",
 		run: func(t *caseT) {
 			endedContextReturns(t, context.DeadlineExceeded, func(<-chan struct{}) (context.Context, func()) {
-				return context.WithTimeout(t.ctx, shortly)
+				return context.WithTimeout(t.Ctx, suite.Shortly)
 			})
 		},
 	},
 	{
-		name: "a bounded context returns soon", on: proxied,
+		name: "a bounded context returns soon", on: suite.OneAddress,
 		why: "strategies bound each send by driver.Bound, over parents that can end and over those that cannot",
 		run: func(t *caseT) {
-			for _, parent := range []context.Context{t.ctx, context.Background()} {
+			for _, parent := range []context.Context{t.Ctx, context.Background()} {
 				endedContextReturns(t, context.DeadlineExceeded, func(<-chan struct{}) (context.Context, func()) {
-					bound := driver.Bound(parent, shortly)
+					bound := driver.Bound(parent, suite.Shortly)
 					return bound, bound.Stop
 				})
 			}
 		},
 	},
 	{
-		name: "a hopeless deadline slows nobody else", on: proxied,
+		name: "a hopeless deadline slows nobody else", on: suite.OneAddress,
 		why: "a caller in a hurry says nothing of the server; to avoid connections after it takes them from everybody",
 		run: hopelessDeadlineSlowsNobody,
 	},
 	{
-		name: "a lost reply leaves the command open", on: proxied,
+		name: "a lost reply leaves the command open", on: suite.OneAddress,
 		why: "a client that resends by itself answers \"held by another\" to the one who holds, or runs a script twice",
 		run: lostReplyLeavesOpen,
 	},
 	{
-		name: "a cut connection leaves the command open", on: proxied,
+		name: "a cut connection leaves the command open", on: suite.OneAddress,
 		why: "EOF does not tell whether the command ran; a resend runs it twice",
 		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.Cut, 1) },
 	},
 	{
-		name: "a connection cut before leaves the command open", on: proxied,
+		name: "a connection cut before leaves the command open", on: suite.OneAddress,
 		why: "the client cannot know that the request never arrived, so it must not say so",
 		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.CutBefore, 0) },
 	},
 	{
-		name: "a late command runs once", on: proxied,
+		name: "a late command runs once", on: suite.OneAddress,
 		why: "what was held back on the way runs after its caller has gone; the driver must not have sent it again",
 		run: lateCommandRunsOnce,
 	},
 	{
-		name: "answers are not mixed up after a timeout", on: proxied,
+		name: "answers are not mixed up after a timeout", on: suite.OneAddress,
 		why: "the late reply of an abandoned command must not become the answer to the next",
 		run: answersAreNotMixedUp,
 	},
 	{
-		name: "slices are the caller's after a cancel", on: proxied,
+		name: "slices are the caller's after a cancel", on: suite.OneAddress,
 		why: "what is still in flight must not read slices that the caller has overwritten",
 		run: slicesAfterCancel,
 	},
 }
-
-// shortly is a time after which a test gives up an answer that it holds back itself.
-const shortly = 100 * time.Millisecond
 
 // command is one of the two ways in which a driver sends.
 type command struct {
@@ -117,7 +115,7 @@ var commands = []command{
 // ran tells how often the command was executed, as far as the server knows.
 func (c command) ran(t *caseT, key string) int {
 	t.Helper()
-	v, ok := t.stored(key)
+	v, ok := t.Stored(key)
 	switch {
 	case !ok:
 		return 0
@@ -126,18 +124,8 @@ func (c command) ran(t *caseT, key string) int {
 	}
 	n := 0
 	_, err := fmt.Sscan(v, &n)
-	t.ok(err, "the counter at %s", key)
+	t.OK(err, "the counter at %s", key)
 	return n
-}
-
-// happened reports whether a fault has happened.
-func happened(trap *faultproxy.Trap) bool {
-	select {
-	case <-trap.Hit():
-		return true
-	default:
-		return false
-	}
 }
 
 // open demands that err leaves open whether the command ran.
@@ -154,38 +142,30 @@ func (t *caseT) open(err error, what string) {
 	}
 }
 
-// sentOnce demands that the command about key was sent once.
-func (t *caseT) sentOnce(p *faultproxy.Proxy, key, what string) {
-	t.Helper()
-	if n := p.Count(faultproxy.Contains(key)); n != 1 {
-		t.Errorf("%s: sent %d times, want once", what, n)
-	}
-}
-
 func doneContextSendsNothing(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	t.warm(drv, countScript)
-	cancelled, cancel := context.WithCancel(t.ctx)
+	cancelled, cancel := context.WithCancel(t.Ctx)
 	cancel()
-	past, cancelPast := context.WithDeadline(t.ctx, time.Now().Add(-time.Hour))
+	past, cancelPast := context.WithDeadline(t.Ctx, time.Now().Add(-time.Hour))
 	defer cancelPast()
 	bound := driver.Bound(context.Background(), -time.Second)
 	defer bound.Stop()
 	for what, ctx := range map[string]context.Context{"cancelled": cancelled, "past": past, "bounded": bound} {
 		for _, c := range commands {
-			key := t.key()
+			key := t.Key()
 			err := c.send(ctx, drv, key)
-			t.is(err, driver.ErrNotSent, "%s with a %s context", c.name, what)
-			t.is(err, ctx.Err(), "%s with a %s context", c.name, what)
-			if t.exists(key) {
+			t.Is(err, driver.ErrNotSent, "%s with a %s context", c.name, what)
+			t.Is(err, ctx.Err(), "%s with a %s context", c.name, what)
+			if t.Exists(key) {
 				t.Errorf("%s with a %s context was executed", c.name, what)
 			}
 		}
-		if t.h.lacks(FeatureSubscribe) {
+		if t.Lacks(FeatureSubscribe) {
 			continue
 		}
-		sub, err := drv.Subscribe(ctx, t.key())
-		t.is(err, driver.ErrNotSent, "Subscribe with a %s context", what)
+		sub, err := drv.Subscribe(ctx, t.Key())
+		t.Is(err, driver.ErrNotSent, "Subscribe with a %s context", what)
 		if sub != nil {
 			t.Errorf("Subscribe with a %s context returned a subscription", what)
 		}
@@ -193,16 +173,16 @@ func doneContextSendsNothing(t *caseT) {
 }
 
 func refusedConnectionSendsNothing(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	p.Refuse()
 	p.CutAll()
 	for _, c := range commands {
 		// A pooled connection may be found dead first, which leaves its command open. Then there are none
 		// left.
-		t.eventually(c.name+" says that nothing was sent", func() bool {
-			key := t.key()
-			ctx, cancel := context.WithTimeout(t.ctx, t.prompt)
+		t.Eventually(c.name+" says that nothing was sent", func() bool {
+			key := t.Key()
+			ctx, cancel := context.WithTimeout(t.Ctx, t.Prompt)
 			defer cancel()
 			err := c.send(ctx, drv, key)
 			var se *driver.ServerError
@@ -212,35 +192,35 @@ func refusedConnectionSendsNothing(t *caseT) {
 			return errors.Is(err, driver.ErrNotSent)
 		})
 	}
-	t.ok(p.Accept(), "take connections again")
+	t.OK(p.Accept(), "take connections again")
 	for _, c := range commands {
-		t.eventually(c.name+" works again", func() bool { return c.send(t.ctx, drv, t.key()) == nil })
+		t.Eventually(c.name+" works again", func() bool { return c.send(t.Ctx, drv, t.Key()) == nil })
 	}
 }
 
 // endedContextReturns withholds replies and requests and demands that each command returns soon
 // after its context is over.
 func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct{}) (context.Context, func())) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for _, c := range commands {
 		for what, fault := range map[string]faultproxy.Fault{"reply": faultproxy.Stall, "request": faultproxy.StallRequest} {
 			what := c.name + " with its " + what + " held back"
-			t.eventually(what, func() bool {
-				key := t.key()
+			t.Eventually(what, func() bool {
+				key := t.Key()
 				trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
 				defer trap.Release()
 				ctx, stop := newContext(trap.Hit())
 				defer stop()
-				err := t.result(background(func() error { return c.send(ctx, drv, key) }), what)
-				t.is(err, want, "%s", what)
-				if !happened(trap) { // the machine is so busy that the time was over before the sending
+				err := t.Result(suite.Background(func() error { return c.send(ctx, drv, key) }), what)
+				t.Is(err, want, "%s", what)
+				if !suite.Happened(trap) { // the machine is so busy that the time was over before the sending
 					return false
 				}
 				t.open(err, what)
 				trap.Release()
-				t.eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
-				t.sentOnce(p, key, what)
+				t.Eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
+				t.SentOnce(p, key, what)
 				return true
 			})
 		}
@@ -251,17 +231,17 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 // cannot be answered in time.
 func hopelessDeadlineSlowsNobody(t *caseT) {
 	const workers, calls, latency = 64, 5, 20 * time.Millisecond
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	p.Latency(latency)
 	many := func() time.Duration {
 		start := time.Now()
 		var all sync.WaitGroup
 		for range workers {
-			key := t.key()
+			key := t.Key()
 			all.Go(func() {
 				for range calls {
-					if _, err := drv.Eval(t.ctx, countScript, []string{key}, nil); err != nil {
+					if _, err := drv.Eval(t.Ctx, countScript, []string{key}, nil); err != nil {
 						t.Errorf("Eval: %v", err)
 					}
 				}
@@ -273,10 +253,10 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 	many() // connects
 	// One at a time they take longer than this on any machine, however slow it was before.
 	limit := min(4*many(), workers*calls*latency/2)
-	t.eventually("calls are as fast as before", func() bool {
-		for _, parent := range []context.Context{t.ctx, context.Background()} {
+	t.Eventually("calls are as fast as before", func() bool {
+		for _, parent := range []context.Context{t.Ctx, context.Background()} {
 			bound := driver.Bound(parent, latency/20)
-			_, err := drv.Eval(bound, countScript, []string{t.key()}, nil)
+			_, err := drv.Eval(bound, countScript, []string{t.Key()}, nil)
 			bound.Stop()
 			if err == nil {
 				t.Errorf("Eval was answered within %v, over a link of %v", latency/20, latency)
@@ -287,19 +267,19 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 }
 
 func lostReplyLeavesOpen(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for _, c := range commands {
-		key := t.key()
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.DropReply})
-		ctx, cancel := context.WithCancel(t.ctx)
-		result := background(func() error { return c.send(ctx, drv, key) })
-		t.event(trap.Hit(), "the reply is lost")
-		time.AfterFunc(shortly, cancel) // time to send again, which it must not
-		err := t.result(result, c.name)
+		ctx, cancel := context.WithCancel(t.Ctx)
+		result := suite.Background(func() error { return c.send(ctx, drv, key) })
+		t.Event(trap.Hit(), "the reply is lost")
+		time.AfterFunc(suite.Shortly, cancel) // time to send again, which it must not
+		err := t.Result(result, c.name)
 		cancel()
 		t.open(err, c.name)
-		t.sentOnce(p, key, c.name)
+		t.SentOnce(p, key, c.name)
 		if n := c.ran(t, key); n != 1 {
 			t.Errorf("%s ran %d times, want once", c.name, n)
 		}
@@ -307,42 +287,42 @@ func lostReplyLeavesOpen(t *caseT) {
 }
 
 func cutLeavesOpen(t *caseT, fault faultproxy.Fault, runs int) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for _, c := range commands {
-		key := t.key()
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
-		err := t.result(background(func() error { return c.send(t.ctx, drv, key) }), c.name)
-		t.event(trap.Hit(), "the connection is cut")
+		err := t.Result(suite.Background(func() error { return c.send(t.Ctx, drv, key) }), c.name)
+		t.Event(trap.Hit(), "the connection is cut")
 		t.open(err, c.name)
-		t.sentOnce(p, key, c.name)
+		t.SentOnce(p, key, c.name)
 		if n := c.ran(t, key); n != runs {
 			t.Errorf("%s ran %d times, want %d", c.name, n, runs)
 		}
-		t.eventually(c.name+" works again", func() bool { return c.send(t.ctx, drv, t.key()) == nil })
+		t.Eventually(c.name+" works again", func() bool { return c.send(t.Ctx, drv, t.Key()) == nil })
 	}
 }
 
 func lateCommandRunsOnce(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for _, c := range commands {
-		key := t.key()
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
-		ctx, cancel := context.WithCancel(t.ctx)
-		result := background(func() error { return c.send(ctx, drv, key) })
-		t.event(trap.Hit(), "the request is held back")
+		ctx, cancel := context.WithCancel(t.Ctx)
+		result := suite.Background(func() error { return c.send(ctx, drv, key) })
+		t.Event(trap.Hit(), "the request is held back")
 		cancel()
-		t.open(t.result(result, c.name), c.name)
+		t.open(t.Result(result, c.name), c.name)
 		if n := c.ran(t, key); n != 0 {
 			t.Fatalf("%s ran %d times while it was held back", c.name, n)
 		}
 		trap.Release()
-		t.event(trap.Executed(), "the late command runs")
+		t.Event(trap.Executed(), "the late command runs")
 		for range 5 { // and the driver goes on as if nothing had happened
-			t.ok(c.send(t.ctx, drv, t.key()), "%s after a late one", c.name)
+			t.OK(c.send(t.Ctx, drv, t.Key()), "%s after a late one", c.name)
 		}
-		t.sentOnce(p, key, c.name)
+		t.SentOnce(p, key, c.name)
 		if n := c.ran(t, key); n != 1 {
 			t.Errorf("%s ran %d times, want once, late", c.name, n)
 		}
@@ -350,50 +330,50 @@ func lateCommandRunsOnce(t *caseT) {
 }
 
 func answersAreNotMixedUp(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	echo := script(`return {KEYS[1], ARGV[1]}`)
-	t.ok(wantEcho(t, drv, echo, t.key(), "first"), "Eval")
+	t.OK(wantEcho(t, drv, echo, t.Key(), "first"), "Eval")
 	for i := range 5 {
-		key := t.key()
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Stall})
-		ctx, cancel := context.WithCancel(t.ctx)
-		result := background(func() error {
+		ctx, cancel := context.WithCancel(t.Ctx)
+		result := suite.Background(func() error {
 			_, err := drv.Eval(ctx, echo, []string{key}, []string{"abandoned"})
 			return err
 		})
-		t.event(trap.Hit(), "the reply is held back")
+		t.Event(trap.Hit(), "the reply is held back")
 		cancel()
-		t.open(t.result(result, "cancelled Eval"), "cancelled Eval")
+		t.open(t.Result(result, "cancelled Eval"), "cancelled Eval")
 		trap.Release()
 		for range 5 {
-			t.ok(wantEcho(t, drv, echo, t.key(), fmt.Sprint("after ", i)), "Eval after an abandoned one")
+			t.OK(wantEcho(t, drv, echo, t.Key(), fmt.Sprint("after ", i)), "Eval after an abandoned one")
 		}
 	}
 }
 
 func slicesAfterCancel(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for range 10 {
-		key := t.key()
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
-		ctx, cancel := context.WithCancel(t.ctx)
+		ctx, cancel := context.WithCancel(t.Ctx)
 		keys, args := []string{key}, []string{"argument"}
-		result := background(func() error {
+		result := suite.Background(func() error {
 			_, err := drv.Eval(ctx, countScript, keys, args)
 			keys[0], args[0] = "overwritten", "overwritten" // the race detector sees who still reads
 			return err
 		})
-		t.event(trap.Hit(), "the request is held back")
+		t.Event(trap.Hit(), "the request is held back")
 		cancel()
-		t.open(t.result(result, "cancelled Eval"), "cancelled Eval")
+		t.open(t.Result(result, "cancelled Eval"), "cancelled Eval")
 		trap.Release()
-		t.event(trap.Executed(), "the late command runs")
+		t.Event(trap.Executed(), "the late command runs")
 	}
 	// Without a proxy's help: cancels at many instants, so that some hit the writing.
 	for i := range 100 {
-		ctx, cancel := context.WithTimeout(t.ctx, time.Duration(i)*10*time.Microsecond)
-		keys, args := []string{t.key()}, []string{"argument"}
+		ctx, cancel := context.WithTimeout(t.Ctx, time.Duration(i)*10*time.Microsecond)
+		keys, args := []string{t.Key()}, []string{"argument"}
 		_, _ = drv.Eval(ctx, countScript, keys, args) // any outcome is right
 		keys[0], args[0] = "overwritten", "overwritten"
 		cancel()

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"errors"
@@ -6,44 +6,45 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var driverErrorCases = []testCase{
+var errorCases = []testCase{
 	{
-		name: "error replies keep their text", on: everywhere,
+		name: "error replies keep their text", on: suite.WithoutSentinel,
 		why: "strategies tell by the code whether a command ran; a client that drops or rewrites it turns a refusal into a doubt",
 		run: errorRepliesKeepTheirText,
 	},
 	{
-		name: "error replies show no arguments", on: everywhere,
+		name: "error replies show no arguments", on: suite.WithoutSentinel,
 		why: "a server that does not know a command repeats its arguments; the token of a hold is one of them, and errors are logged",
 		run: errorRepliesShowNoArguments,
 	},
 	{
-		name: "error replies are never tried again", on: everywhere,
+		name: "error replies are never tried again", on: suite.WithoutSentinel,
 		why: "clients resend on LOADING or TRYAGAIN; inside a script the first part has already run",
 		run: errorRepliesAreNotTriedAgain,
 	},
 	{
-		name: "refusals of the server are told", on: miniOne, own: true,
+		name: "refusals of the server are told", on: suite.OnlyMiniredis, own: true,
 		why: "LOADING, READONLY, OOM and their like prove that nothing ran, and each must arrive as what it is, after one send",
 		run: refusalsAreTold,
 	},
 	{
-		name: "an unknown user is refused", on: realOne, own: true,
+		name: "an unknown user is refused", on: suite.OnlySingle, own: true,
 		why: "NOAUTH, WRONGPASS and NOPERM do not heal: who waits for the lock must hear of them at once",
 		run: unknownUserIsRefused,
 	},
 	{
-		name: "a full server refuses", on: realOne, own: true,
+		name: "a full server refuses", on: suite.OnlySingle, own: true,
 		why: "OOM is a refusal, and must not be taken for a lock that somebody holds",
 		run: fullServerRefuses,
 	},
 	{
-		name: "a replica refuses", on: realOne, own: true,
+		name: "a replica refuses", on: suite.OnlySingle, own: true,
 		why: "after a failover the old master answers READONLY: not contention, and nothing was stored",
 		run: replicaRefuses,
 	},
@@ -64,7 +65,7 @@ func (t *caseT) refused(err error, text, what string) {
 }
 
 func errorRepliesKeepTheirText(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	for _, lua := range []string{
 		`return redis.error_reply('MYCODE and a text')`,
 		`return redis.error_reply('WRONGTYPE of our own')`,
@@ -77,21 +78,21 @@ func errorRepliesKeepTheirText(t *caseT) {
 		`error('raised by the script')`,
 		`this is not Lua`,
 	} {
-		key := t.key()
-		_, wanted := t.srv.do(t.ctx, key, "EVAL", lua, 1, key)
+		key := t.Key()
+		_, wanted := t.Server.Do(t.Ctx, key, "EVAL", lua, 1, key)
 		var text resp.Error
 		if !errors.As(wanted, &text) {
 			t.Fatalf("%s: the server itself replied no error but %v", lua, wanted)
 		}
-		_, err := drv.Eval(t.ctx, script(lua), []string{key}, nil)
+		_, err := drv.Eval(t.Ctx, script(lua), []string{key}, nil)
 		t.refused(err, string(text), lua)
 	}
 }
 
 func errorRepliesShowNoArguments(t *caseT) {
 	const secret = "e9Wm2vXhVxkR0aT1bQpS4A"
-	_, err := t.driver().Eval(t.ctx, script(`return redis.error_reply("ERR unknown command 'X', with args beginning with: '" .. ARGV[1] .. "' ")`),
-		[]string{t.key()}, []string{secret})
+	_, err := t.Driver().Eval(t.Ctx, script(`return redis.error_reply("ERR unknown command 'X', with args beginning with: '" .. ARGV[1] .. "' ")`),
+		[]string{t.Key()}, []string{secret})
 	t.refused(err, "ERR unknown command 'X'", "an unknown command")
 	var show func(err error)
 	show = func(err error) {
@@ -113,19 +114,19 @@ func errorRepliesShowNoArguments(t *caseT) {
 }
 
 func errorRepliesAreNotTriedAgain(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
 		"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN The cluster is down",
 		"MASTERDOWN Link with MASTER is down", "BUSY Redis is busy", "NOREPLICAS Not enough good replicas to write.",
 		"OOM command not allowed", "ERR max number of clients reached", "UNBLOCKED client unblocked",
 	} {
-		key := t.key()
+		key := t.Key()
 		failing := script(fmt.Sprintf(
 			`redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], 60000) return redis.error_reply(%q)`, text))
-		_, err := drv.Eval(t.ctx, failing, []string{key}, nil)
+		_, err := drv.Eval(t.Ctx, failing, []string{key}, nil)
 		t.refused(err, text, text)
-		if n, _ := t.stored(key); n != "1" {
+		if n, _ := t.Stored(key); n != "1" {
 			t.Errorf("%s: the script ran %q times, want once", text, n)
 		}
 	}
@@ -155,19 +156,19 @@ func refusalsAreTold(t *caseT) {
 		{"ERR max number of clients reached", true, true},
 		{"ERR something else", false, false},
 	} {
-		p, drv := t.proxied()
+		p, drv := t.Proxied()
 		t.warm(drv, countScript)
-		_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
-		t.ok(err, "SetNX before")
+		_, err := drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
+		t.OK(err, "SetNX before")
 
 		for what, send := range map[string]func(key string) error{
-			"SetNX": func(key string) error { _, err := drv.SetNX(t.ctx, key, "v", time.Minute); return err },
-			"Eval":  func(key string) error { _, err := drv.Eval(t.ctx, countScript, []string{key}, nil); return err },
+			"SetNX": func(key string) error { _, err := drv.SetNX(t.Ctx, key, "v", time.Minute); return err },
+			"Eval":  func(key string) error { _, err := drv.Eval(t.Ctx, countScript, []string{key}, nil); return err },
 		} {
-			key := t.key()
-			t.srv.mini.SetError(tc.text)
+			key := t.Key()
+			t.Server.Mini.SetError(tc.text)
 			err := send(key)
-			t.srv.mini.SetError("")
+			t.Server.Mini.SetError("")
 			what += " on " + (&driver.ServerError{Text: tc.text}).Code()
 			t.refused(err, tc.text, what)
 			if driver.NotExecuted(err) != tc.notExecuted || driver.Transient(err) != tc.transient {
@@ -181,18 +182,18 @@ func refusalsAreTold(t *caseT) {
 }
 
 func unknownUserIsRefused(t *caseT) {
-	t.do("", "ACL", "SETUSER", "narrow", "on", ">secret", "~allowed*", "&*", "+@all")
-	t.do("", "CONFIG", "SET", "requirepass", "sesame")
-	target := t.srv.target
+	t.Do("", "ACL", "SETUSER", "narrow", "on", ">secret", "~allowed*", "&*", "+@all")
+	t.Do("", "CONFIG", "SET", "requirepass", "sesame")
+	target := t.Server.Target
 	for _, tc := range []struct{ what, user, password, key, code string }{
 		{"no password", "", "", "allowed", "NOAUTH"},
 		{"a wrong password", "", "wrong", "allowed", "WRONGPASS"},
 		{"a key that the user may not touch", "narrow", "secret", "forbidden", "NOPERM"},
 	} {
 		target.Username, target.Password = tc.user, tc.password
-		drv, err := t.h.Dial(t.TB, target)
+		drv, err := t.Suite.Dial(t.TB, target)
 		if err == nil {
-			_, err = drv.SetNX(t.ctx, tc.key, "v", time.Minute)
+			_, err = drv.SetNX(t.Ctx, tc.key, "v", time.Minute)
 			if err != nil && driver.Transient(err) {
 				t.Errorf("%s: %v counts as transient, so waiters would repeat it", tc.what, err)
 			}
@@ -212,34 +213,34 @@ func unknownUserIsRefused(t *caseT) {
 }
 
 func fullServerRefuses(t *caseT) {
-	drv, key := t.driver(), t.key()
-	t.do("", "CONFIG", "SET", "maxmemory-policy", "noeviction")
-	t.do("", "CONFIG", "SET", "maxmemory", "1")
-	_, err := drv.SetNX(t.ctx, key, "v", time.Minute)
+	drv, key := t.Driver(), t.Key()
+	t.Do("", "CONFIG", "SET", "maxmemory-policy", "noeviction")
+	t.Do("", "CONFIG", "SET", "maxmemory", "1")
+	_, err := drv.SetNX(t.Ctx, key, "v", time.Minute)
 	if driver.CodeOf(err) != "OOM" || !driver.NotExecuted(err) {
 		t.Errorf("SetNX on a full server: %v, want OOM, which proves that it did not run", err)
 	}
-	_, err = drv.Eval(t.ctx, countScript, []string{key}, nil)
+	_, err = drv.Eval(t.Ctx, countScript, []string{key}, nil)
 	if driver.CodeOf(err) != "OOM" || !driver.NotExecuted(err) {
 		t.Errorf("Eval on a full server: %v, want OOM, which proves that it did not run", err)
 	}
-	if t.exists(key) {
+	if t.Exists(key) {
 		t.Errorf("a key was stored on a full server")
 	}
 }
 
 func replicaRefuses(t *caseT) {
-	drv, key := t.driver(), t.key()
-	_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
-	t.ok(err, "SetNX on the master")
-	t.do("", "REPLICAOF", "127.0.0.1", 1) // where nobody listens: a replica without a master
-	_, err = drv.SetNX(t.ctx, key, "v", time.Minute)
+	drv, key := t.Driver(), t.Key()
+	_, err := drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
+	t.OK(err, "SetNX on the master")
+	t.Do("", "REPLICAOF", "127.0.0.1", 1) // where nobody listens: a replica without a master
+	_, err = drv.SetNX(t.Ctx, key, "v", time.Minute)
 	if driver.CodeOf(err) != "READONLY" || !driver.NotExecuted(err) {
 		t.Errorf("SetNX on a replica: %v, want READONLY, which proves that it did not run", err)
 	}
-	t.do("", "REPLICAOF", "NO", "ONE")
-	t.eventually("SetNX works on the new master", func() bool {
-		set, err := drv.SetNX(t.ctx, key, "v", time.Minute)
+	t.Do("", "REPLICAOF", "NO", "ONE")
+	t.Eventually("SetNX works on the new master", func() bool {
+		set, err := drv.SetNX(t.Ctx, key, "v", time.Minute)
 		return set && err == nil
 	})
 }

@@ -1,4 +1,4 @@
-package conformance
+package suite
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -51,17 +52,17 @@ func (c *census) stray(found []string) []string {
 
 // leavesNoKey demands, when the drivers of a case are closed, that the locks that were released or
 // given up have left no key but the fence counters, which expire.
-func (t *caseT) leavesNoKey() {
+func (t *T) leavesNoKey() {
 	t.Helper()
-	if t.leaves || t.Failed() {
+	if t.LeavesKeys || t.Failed() {
 		return
 	}
-	left := t.finally(func(ctx context.Context, s *server) ([]string, error) {
+	left := t.finally(func(ctx context.Context, s *Server) ([]string, error) {
 		found, err := s.list(ctx, "KEYS", "*conformance.*")
 		var stray []string
 		for _, key := range t.made.stray(found) {
 			if strings.HasSuffix(key, driver.FenceSuffix) {
-				if ms, err := s.do(ctx, key, "PTTL", key); err == nil && ms == int64(-1) {
+				if ms, err := s.Do(ctx, key, "PTTL", key); err == nil && ms == int64(-1) {
 					stray = append(stray, key+", a fence counter that never expires")
 				}
 				continue
@@ -77,9 +78,9 @@ func (t *caseT) leavesNoKey() {
 
 // leavesNoSubscription demands, when the last driver of a case is closed and clients are not yet,
 // that nothing is subscribed to.
-func (t *caseT) leavesNoSubscription() {
+func (t *T) leavesNoSubscription() {
 	t.Helper()
-	left := t.finally(func(ctx context.Context, s *server) ([]string, error) {
+	left := t.finally(func(ctx context.Context, s *Server) ([]string, error) {
 		found, err := s.list(ctx, "PUBSUB", "CHANNELS", "*conformance.*")
 		return t.made.stray(found), err
 	})
@@ -90,26 +91,26 @@ func (t *caseT) leavesNoSubscription() {
 
 // leavesNoConnection demands, when all clients of a server are closed, that none is connected, and
 // that nothing is subscribed to.
-func leavesNoConnection(tb TB, s *server) {
+func leavesNoConnection(tb testing.TB, s *Server) {
 	tb.Helper()
 	if s == nil || tb.Failed() {
 		return
 	}
 	left := finally(context.WithoutCancel(tb.Context()), s, 10*time.Second, connections)
 	if len(left) > 0 {
-		tb.Errorf("the clients are closed, and the server at %v has %q", s.target.Addrs, left)
+		tb.Errorf("the clients are closed, and the server at %v has %q", s.Target.Addrs, left)
 	}
 }
 
 // connections lists who is connected but for those who list this, replicas and Sentinels; a client
 // that sent another CLIENT last, as some do when they connect, counts. Who is not connected
 // subscribes to nothing.
-func connections(ctx context.Context, s *server) (left []string, err error) {
-	if s.mini != nil {
-		if s.mini.Server() == nil {
+func connections(ctx context.Context, s *Server) (left []string, err error) {
+	if s.Mini != nil {
+		if s.Mini.Server() == nil {
 			return nil, nil // it was ended
 		}
-		if n := s.mini.CurrentConnectionCount(); n > 0 {
+		if n := s.Mini.CurrentConnectionCount(); n > 0 {
 			left = append(left, fmt.Sprintf("%d connections", n))
 		}
 		return left, nil
@@ -128,19 +129,19 @@ func connections(ctx context.Context, s *server) (left []string, err error) {
 }
 
 // finally waits until look finds nothing more at any server of the case, and returns what stays.
-func (t *caseT) finally(look func(context.Context, *server) ([]string, error)) []string {
-	return finally(context.WithoutCancel(t.ctx), t.srv, t.patience, look)
+func (t *T) finally(look func(context.Context, *Server) ([]string, error)) []string {
+	return finally(context.WithoutCancel(t.Ctx), t.Server, t.Patience, look)
 }
 
 // finally waits until look finds nothing more at s and its nodes, and returns what stays. A server
 // that was ended has nothing.
-func finally(ctx context.Context, s *server, patience time.Duration, look func(context.Context, *server) ([]string, error)) (left []string) {
+func finally(ctx context.Context, s *Server, patience time.Duration, look func(context.Context, *Server) ([]string, error)) (left []string) {
 	ctx, cancel := context.WithTimeout(ctx, max(patience, 10*time.Second)) // a busy machine may take its time for one look
 	defer cancel()
 	begin := time.Now()
-	servers := s.nodes
+	servers := s.Nodes
 	if servers == nil {
-		servers = []*server{s}
+		servers = []*Server{s}
 	}
 	for failures := 0; ; {
 		left = nil
@@ -161,13 +162,13 @@ func finally(ctx context.Context, s *server, patience time.Duration, look func(c
 		select {
 		case <-ctx.Done():
 			return left
-		case <-time.After(10 * pollEvery):
+		case <-time.After(10 * PollEvery):
 		}
 	}
 }
 
 // list asks every node for names. Those of the others count where a node does not answer.
-func (s *server) list(ctx context.Context, args ...any) (names []string, err error) {
+func (s *Server) list(ctx context.Context, args ...any) (names []string, err error) {
 	take := func(reply any, err error) error {
 		list, ok := reply.([]any)
 		if text, one := reply.(string); !ok && one {
@@ -178,11 +179,11 @@ func (s *server) list(ctx context.Context, args ...any) (names []string, err err
 		}
 		return err
 	}
-	if s.cluster == nil {
-		return names, take(s.do(ctx, "", args...))
+	if s.Cluster == nil {
+		return names, take(s.Do(ctx, "", args...))
 	}
 	var errs []error
-	for _, n := range s.cluster.Nodes() {
+	for _, n := range s.Cluster.Nodes() {
 		errs = append(errs, take(n.Do(ctx, args...)))
 	}
 	return names, errors.Join(errs...)

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"context"
@@ -10,45 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
-
-// flawedDriver is a sound driver with a flaw: what is not nil replaces the method.
-type flawedDriver struct {
-	driver.Driver
-	setNX     func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error)
-	eval      func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error)
-	subscribe func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error)
-	close     func(d driver.Driver) error
-}
-
-func (f flawedDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	if f.setNX != nil {
-		return f.setNX(ctx, f.Driver, key, value, ttl)
-	}
-	return f.Driver.SetNX(ctx, key, value, ttl)
-}
-
-func (f flawedDriver) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	if f.eval != nil {
-		return f.eval(ctx, f.Driver, s, keys, args)
-	}
-	return f.Driver.Eval(ctx, s, keys, args)
-}
-
-func (f flawedDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	if f.subscribe != nil {
-		return f.subscribe(ctx, f.Driver, channel)
-	}
-	return f.Driver.Subscribe(ctx, channel)
-}
-
-func (f flawedDriver) Close() error {
-	if f.close != nil {
-		return f.close(f.Driver)
-	}
-	return f.Driver.Close()
-}
 
 // again calls send a second time after an outcome that is open, as clients with retries do.
 func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
@@ -60,13 +25,13 @@ func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
 }
 
 // mapped changes every error of both commands.
-func mapped(change func(error) error) flawedDriver {
-	return flawedDriver{
-		setNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+func mapped(change func(error) error) suitetest.Driver {
+	return suitetest.Driver{
+		OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
 			set, err := d.SetNX(ctx, key, value, ttl)
 			return set, change(err)
 		},
-		eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 			r, err := d.Eval(ctx, s, keys, args)
 			return r, change(err)
 		},
@@ -75,10 +40,10 @@ func mapped(change func(error) error) flawedDriver {
 
 // oneByOneAfterDeadline takes a caller's deadline for a dead connection, and then opens a single
 // other one.
-func oneByOneAfterDeadline() flawedDriver {
+func oneByOneAfterDeadline() suitetest.Driver {
 	var dead atomic.Bool
 	var other sync.Mutex
-	return flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	return suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 		if dead.Load() {
 			other.Lock()
 			defer other.Unlock()
@@ -91,11 +56,6 @@ func oneByOneAfterDeadline() flawedDriver {
 	}}
 }
 
-// silent never wakes.
-type silent struct{ driver.Subscription }
-
-func (silent) Wake() <-chan struct{} { return nil }
-
 // kept is never given up.
 type kept struct{ driver.Subscription }
 
@@ -103,16 +63,16 @@ func (kept) Close() error { return nil }
 
 var flawedDrivers = []struct {
 	name   string
-	flaw   flawedDriver
+	flaw   suitetest.Driver
 	caught []string
 }{
 	{
 		"sends again by itself",
-		flawedDriver{
-			setNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+		suitetest.Driver{
+			OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
 				return again(ctx, func() (bool, error) { return d.SetNX(ctx, key, value, ttl) })
 			},
-			eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 				return again(ctx, func() (driver.Reply, error) { return d.Eval(ctx, s, keys, args) })
 			},
 		},
@@ -120,7 +80,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"takes no answer for nil",
-		flawedDriver{setNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+		suitetest.Driver{OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
 			set, err := d.SetNX(ctx, key, value, ttl)
 			if err != nil && ctx.Err() == nil {
 				return false, nil
@@ -131,11 +91,11 @@ var flawedDrivers = []struct {
 	},
 	{
 		"hangs on in a call",
-		flawedDriver{
-			setNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+		suitetest.Driver{
+			OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
 				return d.SetNX(context.WithoutCancel(ctx), key, value, ttl)
 			},
-			eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 				return d.Eval(context.WithoutCancel(ctx), s, keys, args)
 			},
 		},
@@ -150,14 +110,14 @@ var flawedDrivers = []struct {
 	},
 	{
 		"rounds the expiry to seconds",
-		flawedDriver{setNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+		suitetest.Driver{OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
 			return d.SetNX(ctx, key, value, (ttl + time.Second - 1).Truncate(time.Second))
 		}},
 		[]string{"set is exact to the millisecond"},
 	},
 	{
 		"overwrites",
-		flawedDriver{setNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
+		suitetest.Driver{OnSetNX: func(ctx context.Context, d driver.Driver, key, value string, ttl time.Duration) (bool, error) {
 			_, err := d.Eval(ctx, script(`redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000)`), []string{key}, []string{value})
 			return err == nil, err
 		}},
@@ -194,7 +154,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"shows the arguments of a command",
-		flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 			r, err := d.Eval(ctx, s, keys, args)
 			if se, ok := errors.AsType[*driver.ServerError](err); ok {
 				return r, &driver.ServerError{Text: se.Text, Err: fmt.Errorf("%w: %q", se.Err, args)}
@@ -215,14 +175,14 @@ var flawedDrivers = []struct {
 	},
 	{
 		"sends the source of every script",
-		flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 			return d.Eval(ctx, script(s.Source()+"\n-- "+strings.Join(keys, "")), keys, args)
 		}},
 		[]string{"a script is sent by digest"},
 	},
 	{
 		"takes nil for an empty string",
-		flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 			r, err := d.Eval(ctx, s, keys, args)
 			if err == nil && r.Len() == 1 && r.IsNil(0) {
 				return driver.NewReply("")
@@ -233,7 +193,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"changes the caller's arguments",
-		flawedDriver{eval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
 			r, err := d.Eval(ctx, s, keys, args)
 			clear(args)
 			return r, err
@@ -241,78 +201,63 @@ var flawedDrivers = []struct {
 		[]string{"slices are the caller's again"},
 	},
 	{
-		"never wakes",
-		flawedDriver{subscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
-			sub, err := d.Subscribe(ctx, channel)
-			if err != nil {
-				return nil, err
-			}
-			return silent{sub}, nil
-		}},
+		"never wakes", suitetest.NeverWakes,
 		[]string{
-			"subscribe returns confirmed", "messages of one channel wake its listeners only", "a reconnect wakes", "a release wakes a waiter",
+			"subscribe returns confirmed", "messages of one channel wake its listeners only", "a reconnect wakes",
 			"a closed subscription is given up",
 		},
 	},
 	{
-		"listens to something else",
-		flawedDriver{subscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
-			return d.Subscribe(ctx, channel+"else")
-		}},
-		[]string{"subscribe returns confirmed", "a release is published"},
+		"listens to something else", suitetest.ListensElsewhere,
+		[]string{"subscribe returns confirmed"},
 	},
 	{
 		"leaves a subscription",
-		flawedDriver{
-			subscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
+		suitetest.Driver{
+			OnSubscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
 				sub, err := d.Subscribe(ctx, channel)
 				if err != nil {
 					return nil, err
 				}
 				return kept{sub}, nil
 			},
-			close: func(driver.Driver) error { return nil },
+			OnClose: func(driver.Driver) error { return nil },
 		},
 		[]string{"messages of one channel wake its listeners only"},
 	},
 	{
-		"stays open",
-		flawedDriver{close: func(driver.Driver) error { return nil }},
-		[]string{"a closed driver says so", "close ends subscriptions", "a closed driver ends the use of its locks"},
+		"stays open", suitetest.StaysOpen,
+		[]string{"a closed driver says so", "close ends subscriptions"},
 	},
 }
 
 // TestFlawedDrivers demands that the suite fails on drivers that do what clients are known to do.
 func TestFlawedDrivers(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
 	t.Parallel()
-	var suspects []suspect
+	var list []suitetest.Mutant
+	sound := Harness{Dial: dial}.suite()
 	for _, f := range flawedDrivers {
-		flawed := &Harness{Lacks: []Feature{FeatureBatch, FeatureReplicas}, Dial: func(tb TB, target Target) (driver.Driver, error) {
-			d, err := plain(tb, target)
-			if err != nil {
-				return nil, err
-			}
-			tb.Cleanup(func() { _ = d.Close() }) // in case that the flaw leaves it open
-			with := f.flaw
-			with.Driver = d
-			return &with, nil
+		flawed := Harness{Lacks: []Feature{FeatureBatch, FeatureReplicas}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
+			return f.flaw.Dial(tb, suite.Target(target))
 		}}
-		suspects = append(suspects, suspect{f.name, flawed, &Harness{Dial: plain}, f.caught})
+		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Sound: sound, Caught: f.caught})
 	}
-	suspects = append(suspects, suspect{
-		"declares missing what it has",
-		&Harness{Dial: plain, Lacks: features}, &Harness{Dial: without, Lacks: features}, []string{lackCases[0].name},
+	list = append(list, suitetest.Mutant{
+		Name:   "declares missing what it has",
+		Flawed: Harness{Dial: dial, Lacks: suite.Features}.suite(),
+		Sound:  Harness{Dial: without, Lacks: suite.Features}.suite(),
+		Caught: []string{lackCases[0].name},
 	})
-	convict(t, suspects)
+	suitetest.Catch(t, list)
 }
 
-// without dials what has no features.
-func without(tb TB, target Target) (driver.Driver, error) {
+// without makes a driver that has no features.
+func without(tb testing.TB, target Target) (driver.Driver, error) {
 	if target.Kind == Cluster || target.Kind == Sentinel || target.TLS != nil {
 		return nil, errors.ErrUnsupported
 	}
-	d, err := plain(tb, target)
-	return &flawedDriver{Driver: d, subscribe: func(context.Context, driver.Driver, string) (driver.Subscription, error) {
+	d, err := dial(tb, target)
+	return &suitetest.Driver{Driver: d, OnSubscribe: func(context.Context, driver.Driver, string) (driver.Subscription, error) {
 		return nil, errors.ErrUnsupported
 	}}, err
 }

@@ -1,10 +1,11 @@
-package conformance
+package drivertest
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -12,49 +13,49 @@ import (
 
 var acks = []Feature{FeatureReplicas}
 
-var driverAckedCases = []testCase{
+var ackedCases = []testCase{
 	{
-		name: "a script is answered with its acknowledgements", on: anywhere, needs: acks,
+		name: "a script is answered with its acknowledgements", on: suite.AllKinds, needs: acks,
 		why: "a grant counts only once replicas have it, and the script's own answer must not be lost behind it",
 		run: scriptIsAnsweredWithAcks,
 	},
 	{
-		name: "a frozen replica acknowledges nothing", on: realOne, own: true, needs: acks,
+		name: "a frozen replica acknowledges nothing", on: suite.OnlySingle, own: true, needs: acks,
 		why: "an acknowledgement that nobody gave is a lock that a failover loses",
 		run: frozenReplicaAcksNothing,
 	},
 	{
-		name: "a WAIT holds nobody else up", on: realOne, own: true, needs: acks,
+		name: "a WAIT holds nobody else up", on: suite.OnlySingle, own: true, needs: acks,
 		why: "on a connection that others share, a replica that is slow once would stop all locks of the process",
 		run: waitHoldsNobodyUp,
 	},
 	{
-		name: "a script with a WAIT is sent once", on: proxied, needs: acks,
+		name: "a script with a WAIT is sent once", on: suite.OneAddress, needs: acks,
 		why: "EOF does not tell whether the script ran, and a resend runs it twice",
 		run: scriptWithWaitIsSentOnce,
 	},
 	{
-		name: "a lost acknowledgement leaves the script open", on: proxied, needs: acks,
+		name: "a lost acknowledgement leaves the script open", on: suite.OneAddress, needs: acks,
 		why: "what replicas have is then unknown, and the script has run: nobody may take it for refused",
 		run: lostAckLeavesOpen,
 	},
 	{
-		name: "a WAIT obeys its context", on: proxied, needs: acks,
+		name: "a WAIT obeys its context", on: suite.OneAddress, needs: acks,
 		why: "replicas that are silent must not keep a caller for longer than it asked for",
 		run: waitObeysItsContext,
 	},
 	{
-		name: "a refused WAIT is told", on: realOne, needs: acks,
+		name: "a refused WAIT is told", on: suite.OnlySingle, needs: acks,
 		why: "a user who may not WAIT has run the script all the same: \"NOPERM, nothing was done\" leaves its key behind",
 		run: refusedWaitIsTold,
 	},
 	{
-		name: "a refused script has no acknowledgement", on: everywhere, needs: acks,
+		name: "a refused script has no acknowledgement", on: suite.WithoutSentinel, needs: acks,
 		why: "the answer to the WAIT behind it must become neither its own nor the next command's",
 		run: refusedScriptHasNoAck,
 	},
 	{
-		name: "a WAIT follows its script to the new node", on: realCluster, own: true, needs: acks,
+		name: "a WAIT follows its script to the new node", on: suite.OnlyCluster, own: true, needs: acks,
 		why: "after MOVED or ASK the old node still answers WAIT, with replicas that never get the key",
 		run: waitFollowsItsScript,
 	},
@@ -72,8 +73,8 @@ func (t *caseT) acknowledger(drv driver.Driver) driver.Acknowledger {
 // acked counts a key up with a WAIT behind it, and demands the counter and the acknowledgements.
 func (t *caseT) acked(drv driver.Driver, key string, replicas int, within time.Duration, count int64, acked int) {
 	t.Helper()
-	reply, got, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{key}, nil, replicas, within)
-	t.ok(err, "EvalAcked")
+	reply, got, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, replicas, within)
+	t.OK(err, "EvalAcked")
 	if n, err := reply.Int(0); n != count || err != nil {
 		t.Errorf("the script was answered %d (%v), want %d", n, err, count)
 	}
@@ -83,65 +84,65 @@ func (t *caseT) acked(drv driver.Driver, key string, replicas int, within time.D
 }
 
 func scriptIsAnsweredWithAcks(t *caseT) {
-	drv, key, want := t.driver(), t.key(), 0
-	if t.srv.sentinel != nil {
-		want = len(t.srv.sentinel.Servers()) - 1
+	drv, key, want := t.Driver(), t.Key(), 0
+	if t.Server.Sentinel != nil {
+		want = len(t.Server.Sentinel.Servers()) - 1
 	}
 	within := 20 * time.Millisecond // there are none, so that it takes so long
 	if want > 0 {
-		within = t.patience
+		within = t.Patience
 	}
 	for count := range int64(3) { // the first one of them with a script that the server may not know
 		t.acked(drv, key, max(want, 1), within, count+1, want)
 	}
-	t.ok(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.key(), "behind it"), "Eval behind a WAIT")
+	t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), "behind it"), "Eval behind a WAIT")
 }
 
 // replicated starts a server with a replica.
 func (t *caseT) replicated() (replica *redistest.Server) {
 	t.Helper()
-	t.srv = startReal(t.TB, redistest.Options{})
-	return redistest.StartReplica(t.TB, t.srv.real, t.srv.real.Addr())
+	t.Server = suite.StartReal(t.TB, redistest.Options{})
+	return redistest.StartReplica(t.TB, t.Server.Real, t.Server.Real.Addr())
 }
 
 func frozenReplicaAcksNothing(t *caseT) {
 	replica := t.replicated()
-	drv, key := t.driver(), t.key()
-	t.acked(drv, key, 1, t.patience, 1, 1)
-	t.ok(replica.Freeze(), "freeze the replica")
-	t.acked(drv, key, 1, shortly, 2, 0)
-	t.acked(t.driver(), key, 1, shortly, 3, 0) // over connections that wrote nothing before
-	t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
-	t.acked(drv, key, 1, shortly, 4, 0)
-	t.ok(replica.Thaw(), "let the replica go on")
-	t.acked(drv, key, 1, t.patience, 5, 1)
-	t.acked(drv, key, 2, 15*shortly, 6, 1) // more than there are: it takes so long, in which the one there is answers
+	drv, key := t.Driver(), t.Key()
+	t.acked(drv, key, 1, t.Patience, 1, 1)
+	t.OK(replica.Freeze(), "freeze the replica")
+	t.acked(drv, key, 1, suite.Shortly, 2, 0)
+	t.acked(t.Driver(), key, 1, suite.Shortly, 3, 0) // over connections that wrote nothing before
+	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
+	t.acked(drv, key, 1, suite.Shortly, 4, 0)
+	t.OK(replica.Thaw(), "let the replica go on")
+	t.acked(drv, key, 1, t.Patience, 5, 1)
+	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1) // more than there are: it takes so long, in which the one there is answers
 }
 
 func waitHoldsNobodyUp(t *caseT) {
 	replica := t.replicated()
-	drv := t.driver()
-	t.acked(drv, t.key(), 1, t.patience, 1, 1)
+	drv := t.Driver()
+	t.acked(drv, t.Key(), 1, t.Patience, 1, 1)
 	for range 100 { // an adapter may trust shared connections only then
 		t.warm(drv, countScript)
 	}
-	t.ok(replica.Freeze(), "freeze the replica")
-	ctx, cancel := context.WithCancel(t.ctx)
+	t.OK(replica.Freeze(), "freeze the replica")
+	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
 	waits := make([]<-chan error, 4)
-	key := t.key()
+	key := t.Key()
 	for i := range waits {
-		waits[i] = background(func() error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, caseLimit)
+		waits[i] = suite.Background(func() error {
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, suite.CaseLimit)
 			return err
 		})
 	}
-	t.eventually("all of them wait", func() bool { v, _ := t.stored(key); return v == "4" })
-	t.promptly("other commands", func() {
+	t.Eventually("all of them wait", func() bool { v, _ := t.Stored(key); return v == "4" })
+	t.Promptly("other commands", func() {
 		for range 20 {
 			t.warm(drv, countScript)
-			_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
-			t.ok(err, "SetNX while others WAIT")
+			_, err := drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
+			t.OK(err, "SetNX while others WAIT")
 		}
 	})
 	for _, w := range waits {
@@ -153,35 +154,35 @@ func waitHoldsNobodyUp(t *caseT) {
 	}
 	cancel()
 	for _, w := range waits {
-		t.is(t.result(w, "EvalAcked"), context.Canceled, "EvalAcked that was cancelled")
+		t.Is(t.Result(w, "EvalAcked"), context.Canceled, "EvalAcked that was cancelled")
 	}
-	t.ok(replica.Thaw(), "let the replica go on")
+	t.OK(replica.Thaw(), "let the replica go on")
 }
 
 // ackedThrough counts a key up with a WAIT behind it, through a fault, and gives it up some time
 // after that.
 func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key string) error {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.ctx)
+	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
-	result := background(func() error {
+	result := suite.Background(func() error {
 		_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 		return err
 	})
-	t.event(trap.Hit(), "the fault happens")
-	time.AfterFunc(5*shortly, cancel) // time to send again, which it must not
-	return t.result(result, "EvalAcked through a fault")
+	t.Event(trap.Hit(), "the fault happens")
+	time.AfterFunc(5*suite.Shortly, cancel) // time to send again, which it must not
+	return t.Result(result, "EvalAcked through a fault")
 }
 
 func scriptWithWaitIsSentOnce(t *caseT) {
 	for _, fault := range []faultproxy.Fault{faultproxy.DropReply, faultproxy.Cut, faultproxy.CutBefore} {
-		p, drv := t.proxied()
-		t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
-		key := t.key()
+		p, drv := t.Proxied()
+		t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
 		err := t.ackedThrough(trap, drv, key)
 		t.open(err, "EvalAcked whose reply is lost")
-		t.sentOnce(p, key, "EvalAcked")
+		t.SentOnce(p, key, "EvalAcked")
 		want := 1
 		if fault == faultproxy.CutBefore {
 			want = 0
@@ -194,59 +195,59 @@ func scriptWithWaitIsSentOnce(t *caseT) {
 
 func lostAckLeavesOpen(t *caseT) {
 	for _, fault := range []faultproxy.Fault{faultproxy.DropReply, faultproxy.Cut} {
-		p, drv := t.proxied()
-		t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
-		key := t.key()
+		p, drv := t.Proxied()
+		t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
+		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: fault})
 		err := t.ackedThrough(trap, drv, key)
 		t.open(err, "EvalAcked whose WAIT has no answer")
-		t.sentOnce(p, key, "EvalAcked")
+		t.SentOnce(p, key, "EvalAcked")
 		if n := commands[1].ran(t, key); n != 1 {
 			t.Errorf("the script ran %d times, want once", n)
 		}
-		t.eventually("it works again", func() bool {
-			_, _, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{t.key()}, nil, 1, time.Millisecond)
+		t.Eventually("it works again", func() bool {
+			_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
 			return err == nil
 		})
 	}
 }
 
 func waitObeysItsContext(t *caseT) {
-	p, drv := t.proxied()
-	t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
-	over, cancel := context.WithCancel(t.ctx)
+	p, drv := t.Proxied()
+	t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
+	over, cancel := context.WithCancel(t.Ctx)
 	cancel()
-	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.key()}, nil, 1, time.Millisecond)
-	t.is(err, driver.ErrNotSent, "EvalAcked under a context that is over")
+	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
+	t.Is(err, driver.ErrNotSent, "EvalAcked under a context that is over")
 	for what, newContext := range map[error]func() (context.Context, func()){
 		context.DeadlineExceeded: func() (context.Context, func()) {
-			b := driver.Bound(context.Background(), shortly)
+			b := driver.Bound(context.Background(), suite.Shortly)
 			return b, b.Stop
 		},
 		context.Canceled: func() (context.Context, func()) {
-			ctx, cancel := context.WithCancel(t.ctx)
-			time.AfterFunc(shortly, cancel)
+			ctx, cancel := context.WithCancel(t.Ctx)
+			time.AfterFunc(suite.Shortly, cancel)
 			return ctx, cancel
 		},
 	} {
-		t.eventually("a WAIT is withheld", func() bool {
-			key := t.key()
+		t.Eventually("a WAIT is withheld", func() bool {
+			key := t.Key()
 			trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: faultproxy.Stall})
 			defer trap.Release()
 			ctx, stop := newContext()
 			defer stop()
-			err := t.result(background(func() error {
+			err := t.Result(suite.Background(func() error {
 				_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 				return err
 			}), "EvalAcked whose WAIT is withheld")
-			t.is(err, what, "EvalAcked whose WAIT is withheld")
-			if !happened(trap) { // the machine is so busy that the time was over before
+			t.Is(err, what, "EvalAcked whose WAIT is withheld")
+			if !suite.Happened(trap) { // the machine is so busy that the time was over before
 				return false
 			}
 			t.open(err, "EvalAcked whose WAIT is withheld")
 			trap.Release()
 			for i := range 5 {
-				t.ok(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.key(), string(rune('a'+i))), "Eval behind a late WAIT")
+				t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))), "Eval behind a late WAIT")
 			}
 			if n := commands[1].ran(t, key); n != 1 {
 				t.Errorf("the script ran %d times, want once", n)
@@ -257,13 +258,13 @@ func waitObeysItsContext(t *caseT) {
 }
 
 func refusedWaitIsTold(t *caseT) {
-	user := "u" + t.key()
-	t.do("", "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", "-wait")
-	target := t.srv.target
+	user := "u" + t.Key()
+	t.Do("", "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", "-wait")
+	target := t.Server.Target
 	target.Username, target.Password = user, "secret"
-	drv, key := t.dial(target), t.key()
+	drv, key := t.Dial(target), t.Key()
 	for range 2 {
-		_, _, err := t.acknowledger(drv).EvalAcked(t.ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+		_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 		if !driver.WaitRefused(err) || driver.NotExecuted(err) || driver.Transient(err) {
 			t.Errorf("got error %v, want one that says that WAIT is refused for good, and nothing of the script", err)
 		}
@@ -271,33 +272,33 @@ func refusedWaitIsTold(t *caseT) {
 	if n := commands[1].ran(t, key); n != 2 {
 		t.Errorf("the script ran %d times, want twice", n)
 	}
-	_, err := drv.SetNX(t.ctx, t.key(), "v", time.Minute)
-	t.ok(err, "SetNX behind it")
+	_, err := drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
+	t.OK(err, "SetNX behind it")
 }
 
 func refusedScriptHasNoAck(t *caseT) {
-	drv, key := t.driver(), t.key()
+	drv, key := t.Driver(), t.Key()
 	failing := script(`return redis.error_reply('MYCODE of ' .. KEYS[1])`)
 	for i := range 5 {
-		_, acked, err := t.acknowledger(drv).EvalAcked(t.ctx, failing, []string{key}, nil, 1, time.Millisecond)
+		_, acked, err := t.acknowledger(drv).EvalAcked(t.Ctx, failing, []string{key}, nil, 1, time.Millisecond)
 		t.refused(err, "MYCODE of "+key, "a failing script")
 		if acked != 0 || errors.As(err, new(*driver.WaitError)) {
 			t.Errorf("a failing script was acknowledged %d times, with %v", acked, err)
 		}
-		t.acked(drv, t.key(), 1, time.Millisecond, 1, 0)
-		t.ok(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), key, string(rune('a'+i))), "Eval behind it")
+		t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
+		t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), key, string(rune('a'+i))), "Eval behind it")
 	}
 }
 
 func waitFollowsItsScript(t *caseT) {
-	cluster := t.srv.cluster
+	cluster := t.Server.Cluster
 	nodes := cluster.Nodes()
-	_, err := cluster.AddReplica(t.ctx, nodes[0])
-	t.ok(err, "add a replica to the first node")
-	drv := t.driver()
+	_, err := cluster.AddReplica(t.Ctx, nodes[0])
+	t.OK(err, "add a replica to the first node")
+	drv := t.Driver()
 	keyAt := func(n *redistest.Server) string {
 		for {
-			if key := t.key(); cluster.NodeForKey(key) == n {
+			if key := t.Key(); cluster.NodeForKey(key) == n {
 				return key
 			}
 		}
@@ -315,21 +316,21 @@ func waitFollowsItsScript(t *caseT) {
 		}
 		key := keyAt(move.from)
 		t.acked(drv, key, 1, within(move.was), 1, move.was)
-		t.ok(cluster.MoveSlot(t.ctx, redistest.Slot(key), move.to), "move a slot")
+		t.OK(cluster.MoveSlot(t.Ctx, redistest.Slot(key), move.to), "move a slot")
 		t.acked(drv, key, 1, within(move.acks), 2, move.acks)
-		t.acked(t.driver(), key, 1, within(move.acks), 3, move.acks)
+		t.acked(t.Driver(), key, 1, within(move.acks), 3, move.acks)
 
 		tag := "{" + keyAt(move.from) + "}"
 		stays, moves := tag+"stays", tag+"moves"
 		for _, key := range []string{stays, moves} {
 			t.acked(drv, key, 1, within(move.was), 1, move.was)
 		}
-		moving, err := cluster.BeginMove(t.ctx, redistest.Slot(tag), move.to)
-		t.ok(err, "begin to move a slot")
-		t.ok(moving.Migrate(t.ctx, moves), "migrate one key")
+		moving, err := cluster.BeginMove(t.Ctx, redistest.Slot(tag), move.to)
+		t.OK(err, "begin to move a slot")
+		t.OK(moving.Migrate(t.Ctx, moves), "migrate one key")
 		t.acked(drv, moves, 1, within(move.acks), 2, move.acks)
 		t.acked(drv, stays, 1, within(move.was), 2, move.was)
-		t.ok(moving.Finish(t.ctx), "finish the move")
+		t.OK(moving.Finish(t.Ctx), "finish the move")
 		t.acked(drv, stays, 1, within(move.acks), 3, move.acks)
 	}
 }

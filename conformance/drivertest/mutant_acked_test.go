@@ -1,10 +1,11 @@
-package conformance
+package drivertest
 
 import (
 	"context"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -32,7 +33,8 @@ func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args 
 // behind a script does.
 func TestFlawedAcknowledgements(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
 	t.Parallel()
-	var suspects []suspect
+	var list []suitetest.Mutant
+	sound := Harness{Dial: dial}.suite()
 	for _, f := range []struct {
 		name   string
 		flaw   func(context.Context, func(context.Context) (ack, error), int) (ack, error)
@@ -81,11 +83,11 @@ func TestFlawedAcknowledgements(t *testing.T) { //nolint:tparallel // the cases 
 			[]string{"a WAIT obeys its context"},
 		},
 	} {
-		flawed := &Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb TB, target Target) (driver.Driver, error) {
-			d, err := plain(tb, target)
+		flawed := Harness{Lacks: []Feature{FeatureBatch}, Dial: func(tb testing.TB, target Target) (driver.Driver, error) {
+			d, err := dial(tb, target)
 			return flawedAcks{d, f.flaw}, err
 		}}
-		suspects = append(suspects, suspect{f.name, flawed, &Harness{Dial: plain}, f.caught})
+		list = append(list, suitetest.Mutant{Name: f.name, Flawed: flawed.suite(), Sound: sound, Caught: f.caught})
 	}
-	convict(t, suspects)
+	suitetest.Catch(t, list)
 }

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"fmt"
@@ -6,43 +6,44 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var driverEvalCases = []testCase{
+var evalCases = []testCase{
 	{
-		name: "replies have one form", on: anywhere,
+		name: "replies have one form", on: suite.AllKinds,
 		why: "strategies read replies by position and type; a client's own idea of nil or of a number would be misread",
 		run: repliesHaveOneForm,
 	},
 	{
-		name: "keys and arguments carry any bytes", on: everywhere,
+		name: "keys and arguments carry any bytes", on: suite.WithoutSentinel,
 		why: "a token or a name that changes on the way is another's",
 		run: evalCarriesAnyBytes,
 	},
 	{
-		name: "many keys and arguments keep their order", on: everywhere,
+		name: "many keys and arguments keep their order", on: suite.WithoutSentinel,
 		why: "a script takes them by position",
 		run: evalKeepsOrder,
 	},
 	{
-		name: "slices are the caller's again", on: everywhere,
+		name: "slices are the caller's again", on: suite.WithoutSentinel,
 		why: "strategies reuse their slices; a client that still reads one after the return sends another lock's name",
 		run: slicesAreTheCallers,
 	},
 	{
-		name: "a script is sent by digest", on: proxied,
+		name: "a script is sent by digest", on: suite.OneAddress,
 		why: "the source is sent only when the server does not know it, or each call costs its length",
 		run: scriptIsSentByDigest,
 	},
 	{
-		name: "a flushed script runs once", on: everywhere, own: true,
+		name: "a flushed script runs once", on: suite.WithoutSentinel, own: true,
 		why: "scripts are lost by SCRIPT FLUSH, restart and failover; the second try must not become a second execution",
 		run: flushedScriptRunsOnce,
 	},
 	{
-		name: "concurrent calls get their own answers", on: anywhere,
+		name: "concurrent calls get their own answers", on: suite.AllKinds,
 		why: "an answer that reaches another goroutine hands a lock to someone who does not hold it",
 		run: concurrentCallsGetTheirOwn,
 	},
@@ -50,7 +51,7 @@ var driverEvalCases = []testCase{
 
 func repliesHaveOneForm(t *caseT) {
 	const nothing = "nil"
-	drv := t.driver()
+	drv := t.Driver()
 	for _, tc := range []struct {
 		lua  string
 		want []any
@@ -77,8 +78,8 @@ func repliesHaveOneForm(t *caseT) {
 		{`return {1, nil, 3}`, []any{int64(1)}},
 		{`return {redis.call('SET', KEYS[1], 'v', 'PX', 10000), 7}`, []any{"OK", int64(7)}},
 	} {
-		key := t.key()
-		reply, err := drv.Eval(t.ctx, script(tc.lua), []string{key}, nil)
+		key := t.Key()
+		reply, err := drv.Eval(t.Ctx, script(tc.lua), []string{key}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", tc.lua, err)
 			continue
@@ -100,11 +101,11 @@ func repliesHaveOneForm(t *caseT) {
 }
 
 func evalCarriesAnyBytes(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	echo := script(`redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000) return {KEYS[1], ARGV[1], ARGV[2]}`)
 	for what, text := range oddTexts {
-		key := t.key() + text
-		reply, err := drv.Eval(t.ctx, echo, []string{key}, []string{text, ""})
+		key := t.Key() + text
+		reply, err := drv.Eval(t.Ctx, echo, []string{key}, []string{text, ""})
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue
@@ -114,14 +115,14 @@ func evalCarriesAnyBytes(t *caseT) {
 				t.Errorf("%s: value %d came back as %.60q (%v), want %.60q", what, i, got, err, want)
 			}
 		}
-		if v, _ := t.stored(key); v != text {
+		if v, _ := t.Stored(key); v != text {
 			t.Errorf("%s: stored %.60q, want %.60q", what, v, text)
 		}
 	}
 }
 
 func evalKeepsOrder(t *caseT) {
-	drv, tag := t.driver(), "{"+t.key()+"}"
+	drv, tag := t.Driver(), "{"+t.Key()+"}"
 	var keys, args []string
 	for i := range 200 {
 		keys = append(keys, fmt.Sprint(tag, "k", i))
@@ -131,8 +132,8 @@ func evalKeepsOrder(t *caseT) {
 		for i = 1, #ARGV do r[#r + 1] = ARGV[i] end return r`)
 	for _, n := range []int{200, 1, 0} {
 		keys, args := keys[:max(n, 1)], args[:n]
-		reply, err := drv.Eval(t.ctx, all, keys, args)
-		t.ok(err, "Eval with %d keys and %d arguments", len(keys), len(args))
+		reply, err := drv.Eval(t.Ctx, all, keys, args)
+		t.OK(err, "Eval with %d keys and %d arguments", len(keys), len(args))
 		want := slices.Concat([]string{strconv.Itoa(len(keys)), strconv.Itoa(len(args))}, keys, args)
 		for i, w := range want {
 			got, err := reply.Text(i)
@@ -147,26 +148,26 @@ func evalKeepsOrder(t *caseT) {
 		}
 	}
 	// No keys at all: any node may run it.
-	reply, err := drv.Eval(t.ctx, script(`return #KEYS + #ARGV`), nil, nil)
-	t.ok(err, "Eval without keys and arguments")
+	reply, err := drv.Eval(t.Ctx, script(`return #KEYS + #ARGV`), nil, nil)
+	t.OK(err, "Eval without keys and arguments")
 	if n, err := reply.Int(0); n != 0 || err != nil {
 		t.Errorf("a script without keys and arguments saw %d of them (%v)", n, err)
 	}
 }
 
 func slicesAreTheCallers(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	echo := script(`return {KEYS[1], ARGV[1]}`)
 	keys, args := make([]string, 1), make([]string, 1)
 	for i := range 50 {
-		key, arg := t.key(), strconv.Itoa(i)
+		key, arg := t.Key(), strconv.Itoa(i)
 		keys[0], args[0] = key, arg
-		reply, err := drv.Eval(t.ctx, echo, keys, args)
+		reply, err := drv.Eval(t.Ctx, echo, keys, args)
 		if keys[0] != key || args[0] != arg {
 			t.Fatalf("Eval changed the caller's slices to %q, %q", keys, args)
 		}
 		keys[0], args[0] = "overwritten", "overwritten"
-		t.ok(err, "Eval")
+		t.OK(err, "Eval")
 		gotKey, _ := reply.Text(0)
 		gotArg, _ := reply.Text(1)
 		if gotKey != key || gotArg != arg {
@@ -176,11 +177,11 @@ func slicesAreTheCallers(t *caseT) {
 }
 
 func scriptIsSentByDigest(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	s := script(`return 'by digest'`)
 	for range 3 {
-		_, err := drv.Eval(t.ctx, s, []string{t.key()}, nil)
-		t.ok(err, "Eval")
+		_, err := drv.Eval(t.Ctx, s, []string{t.Key()}, nil)
+		t.OK(err, "Eval")
 	}
 	if n := p.Count(faultproxy.Contains(s.Source())); n > 1 {
 		t.Errorf("the source was sent %d times for 3 calls, want once", n)
@@ -194,11 +195,11 @@ func scriptIsSentByDigest(t *caseT) {
 var countScript = script(`local n = redis.call('INCR', KEYS[1]) redis.call('PEXPIRE', KEYS[1], 60000) return n`)
 
 func flushedScriptRunsOnce(t *caseT) {
-	drv, key := t.driver(), t.key()
+	drv, key := t.Driver(), t.Key()
 	for i := range int64(5) {
-		t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
-		reply, err := drv.Eval(t.ctx, countScript, []string{key}, nil)
-		t.ok(err, "Eval after SCRIPT FLUSH")
+		t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
+		reply, err := drv.Eval(t.Ctx, countScript, []string{key}, nil)
+		t.OK(err, "Eval after SCRIPT FLUSH")
 		if n, err := reply.Int(0); err != nil || n != i+1 {
 			t.Fatalf("after %d calls the script had run %d times (%v)", i+1, n, err)
 		}
@@ -206,13 +207,13 @@ func flushedScriptRunsOnce(t *caseT) {
 }
 
 func concurrentCallsGetTheirOwn(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	echo := script(`return {KEYS[1], ARGV[1]}`)
 	var wg sync.WaitGroup
 	for g := range 32 {
 		wg.Go(func() {
 			for i := range 8 {
-				key, arg := t.key(), fmt.Sprint(g, " ", i)
+				key, arg := t.Key(), fmt.Sprint(g, " ", i)
 				if err := wantEcho(t, drv, echo, key, arg); err != nil {
 					t.Errorf("goroutine %d: %v", g, err)
 					return
@@ -225,7 +226,7 @@ func concurrentCallsGetTheirOwn(t *caseT) {
 
 // wantEcho runs a script that returns its key and its argument.
 func wantEcho(t *caseT, drv driver.Driver, echo *driver.Script, key, arg string) error {
-	reply, err := drv.Eval(t.ctx, echo, []string{key}, []string{arg})
+	reply, err := drv.Eval(t.Ctx, echo, []string{key}, []string{arg})
 	if err != nil {
 		return err
 	}

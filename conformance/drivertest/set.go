@@ -1,36 +1,37 @@
-package conformance
+package drivertest
 
 import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var driverSetCases = []testCase{
+var setCases = []testCase{
 	{
-		name: "set takes a free key", on: anywhere,
+		name: "set takes a free key", on: suite.AllKinds,
 		why: "SetNX is the whole acquire of an unfenced lock: it must store exactly the value, with an expiry",
 		run: setTakesFreeKey,
 	},
 	{
-		name: "set leaves a taken key alone", on: anywhere,
+		name: "set leaves a taken key alone", on: suite.AllKinds,
 		why: "false with a nil error is what a strategy takes for contention; value and expiry belong to the holder",
 		run: setLeavesTakenKey,
 	},
 	{
-		name: "set leaves a key of another type alone", on: everywhere,
+		name: "set leaves a key of another type alone", on: suite.WithoutSentinel,
 		why: "SET NX answers nil on a list too; it must not be overwritten, nor become an error on one client only",
 		run: setLeavesOtherType,
 	},
 	{
-		name: "set is exact to the millisecond", on: everywhere,
+		name: "set is exact to the millisecond", on: suite.WithoutSentinel,
 		why: "a client that rounds the expiry to seconds makes a short lease endless or an error",
 		run: setIsExact,
 	},
 	{
-		name: "set carries any bytes", on: everywhere,
+		name: "set carries any bytes", on: suite.WithoutSentinel,
 		why: "names are any bytes, and a client that mends or cuts one lets two names share a lock",
 		run: setCarriesAnyBytes,
 	},
@@ -38,69 +39,69 @@ var driverSetCases = []testCase{
 
 func setTakesFreeKey(t *caseT) {
 	const ttl = 20 * time.Second
-	drv, key := t.driver(), t.key()
-	set, err := drv.SetNX(t.ctx, key, "value", ttl)
-	t.ok(err, "SetNX")
+	drv, key := t.Driver(), t.Key()
+	set, err := drv.SetNX(t.Ctx, key, "value", ttl)
+	t.OK(err, "SetNX")
 	if !set {
 		t.Fatalf("SetNX of a free key said false")
 	}
-	if v, _ := t.stored(key); v != "value" {
+	if v, _ := t.Stored(key); v != "value" {
 		t.Errorf("stored %q, want %q", v, "value")
 	}
-	if left := t.pttl(key); left <= 0 || left > ttl {
+	if left := t.PTTL(key); left <= 0 || left > ttl {
 		t.Errorf("the key expires in %v, want at most %v and more than 0", left, ttl)
 	}
 }
 
 func setLeavesTakenKey(t *caseT) {
-	drv, key := t.driver(), t.key()
-	t.do(key, "SET", key, "theirs", "PX", 20_000)
+	drv, key := t.Driver(), t.Key()
+	t.Do(key, "SET", key, "theirs", "PX", 20_000)
 	for range 2 {
-		set, err := drv.SetNX(t.ctx, key, "ours", time.Hour)
-		t.ok(err, "SetNX of a taken key")
+		set, err := drv.SetNX(t.Ctx, key, "ours", time.Hour)
+		t.OK(err, "SetNX of a taken key")
 		if set {
 			t.Errorf("SetNX of a taken key said true")
 		}
 	}
-	if v, _ := t.stored(key); v != "theirs" {
+	if v, _ := t.Stored(key); v != "theirs" {
 		t.Errorf("stored %q, want %q", v, "theirs")
 	}
-	if left := t.pttl(key); left <= 0 || left > 20*time.Second {
+	if left := t.PTTL(key); left <= 0 || left > 20*time.Second {
 		t.Errorf("the holder's key expires in %v, want at most 20s as before", left)
 	}
 }
 
 func setLeavesOtherType(t *caseT) {
-	drv, key := t.driver(), t.key()
-	t.do(key, "RPUSH", key, "a")
-	set, err := drv.SetNX(t.ctx, key, "ours", time.Hour)
+	drv, key := t.Driver(), t.Key()
+	t.Do(key, "RPUSH", key, "a")
+	set, err := drv.SetNX(t.Ctx, key, "ours", time.Hour)
 	if set || err != nil {
 		t.Errorf("SetNX on a list: %v, %v; want false and no error", set, err)
 	}
-	if typ := t.do(key, "TYPE", key); typ != "list" {
+	if typ := t.Do(key, "TYPE", key); typ != "list" {
 		t.Errorf("the list became a %v", typ)
 	}
 }
 
 func setIsExact(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	for _, ttl := range []time.Duration{1500 * time.Millisecond, 60_001 * time.Millisecond, locker.MaxTTL} {
-		key := t.key()
-		set, err := drv.SetNX(t.ctx, key, "v", ttl)
+		key := t.Key()
+		set, err := drv.SetNX(t.Ctx, key, "v", ttl)
 		if !set || err != nil {
 			t.Fatalf("SetNX with a TTL of %v: %v, %v", ttl, set, err)
 		}
 		// Some slack below: the machine may be busy.
-		if left := t.pttl(key); left > ttl || left < ttl-slack {
+		if left := t.PTTL(key); left > ttl || left < ttl-suite.Slack {
 			t.Errorf("TTL %v became %v", ttl, left)
 		}
 	}
-	key := t.key()
-	set, err := drv.SetNX(t.ctx, key, "v", time.Millisecond)
+	key := t.Key()
+	set, err := drv.SetNX(t.Ctx, key, "v", time.Millisecond)
 	if !set || err != nil {
 		t.Fatalf("SetNX with a TTL of 1 ms: %v, %v", set, err)
 	}
-	t.eventually("the key with a TTL of 1 ms is gone", func() bool { return !t.exists(key) })
+	t.Eventually("the key with a TTL of 1 ms is gone", func() bool { return !t.Exists(key) })
 }
 
 // oddTexts are what a client might mend, cut or take for something else.
@@ -110,17 +111,17 @@ var oddTexts = map[string]string{
 }
 
 func setCarriesAnyBytes(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	for what, text := range oddTexts {
-		key := t.key() + text
+		key := t.Key() + text
 		for _, value := range []string{text, ""} {
-			t.do(key, "DEL", key)
-			set, err := drv.SetNX(t.ctx, key, value, time.Minute)
+			t.Do(key, "DEL", key)
+			set, err := drv.SetNX(t.Ctx, key, value, time.Minute)
 			if !set || err != nil {
 				t.Errorf("%s: SetNX: %v, %v", what, set, err)
 				continue
 			}
-			if v, ok := t.stored(key); !ok || v != value {
+			if v, ok := t.Stored(key); !ok || v != value {
 				t.Errorf("%s: stored %.60q, want %.60q", what, v, value)
 			}
 		}
@@ -130,6 +131,6 @@ func setCarriesAnyBytes(t *caseT) {
 // warm makes drv connect and the server know s, so that what follows is one command.
 func (t *caseT) warm(drv driver.Driver, s *driver.Script) {
 	t.Helper()
-	_, err := drv.Eval(t.ctx, s, []string{t.key()}, []string{"warm"})
-	t.ok(err, "first Eval of a script")
+	_, err := drv.Eval(t.Ctx, s, []string{t.Key()}, []string{"warm"})
+	t.OK(err, "first Eval of a script")
 }

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"context"
@@ -7,117 +7,118 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-var driverClusterCases = []testCase{
+var clusterCases = []testCase{
 	{
-		name: "every node is reached", on: realCluster,
+		name: "every node is reached", on: suite.OnlyCluster,
 		why: "names are spread over all slots, and a lock lives on its key's node",
 		run: everyNodeIsReached,
 	},
 	{
-		name: "keys of two slots are an error", on: realCluster,
+		name: "keys of two slots are an error", on: suite.OnlyCluster,
 		why: "a client that panics on them takes the program down",
 		run: twoSlotsAreAnError,
 	},
 	{
-		name: "a moved slot is followed", on: realCluster, own: true,
+		name: "a moved slot is followed", on: suite.OnlyCluster, own: true,
 		why: "slots move while locks are held; MOVED proves that nothing ran, so the client may send again",
 		run: movedSlotIsFollowed,
 	},
 	{
-		name: "a moving slot is followed", on: realCluster, own: true,
+		name: "a moving slot is followed", on: suite.OnlyCluster, own: true,
 		why: "while a slot moves, ASK sends single keys to the new node, and TRYAGAIN refuses several until they are together",
 		run: movingSlotIsFollowed,
 	},
 	{
-		name: "a dead node's successor is found", on: realCluster, own: true,
+		name: "a dead node's successor is found", on: suite.OnlyCluster, own: true,
 		why: "after a failover nobody says MOVED for a master that is gone: its locks would end, and no new ones be had, for as long as a client trusts what it knows",
 		run: successorIsFound,
 	},
 	{
-		name: "a silent node keeps no answers back", on: realCluster, own: true, needs: batches,
+		name: "a silent node keeps no answers back", on: suite.OnlyCluster, own: true, needs: batches,
 		why: "the renewals of a batch that other nodes have answered must not count as unanswered",
 		run: silentNodeInBatch,
 	},
 	{
-		name: "a silent node holds up no other", on: realCluster, own: true,
+		name: "a silent node holds up no other", on: suite.OnlyCluster, own: true,
 		why: "calls that wait for one node must not take what those to other nodes need: their locks would be lost with it",
 		run: silentNodeHoldsUpNoOther,
 	},
 }
 
 func everyNodeIsReached(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	reached := map[*redistest.Server]int{}
 	for range 60 {
-		key := t.key()
-		set, err := drv.SetNX(t.ctx, key, "v", time.Minute)
+		key := t.Key()
+		set, err := drv.SetNX(t.Ctx, key, "v", time.Minute)
 		if !set || err != nil {
 			t.Fatalf("SetNX: %v, %v", set, err)
 		}
-		reply, err := drv.Eval(t.ctx, script(`return redis.call('GET', KEYS[1])`), []string{key}, nil)
-		t.ok(err, "Eval")
+		reply, err := drv.Eval(t.Ctx, script(`return redis.call('GET', KEYS[1])`), []string{key}, nil)
+		t.OK(err, "Eval")
 		if v, _ := reply.Text(0); v != "v" {
 			t.Fatalf("the script found %q, want %q", v, "v")
 		}
-		reached[t.srv.cluster.NodeForKey(key)]++
+		reached[t.Server.Cluster.NodeForKey(key)]++
 	}
-	if len(reached) != clusterSize {
-		t.Errorf("60 keys lie on %d nodes, want %d", len(reached), clusterSize)
+	if len(reached) != suite.ClusterSize {
+		t.Errorf("60 keys lie on %d nodes, want %d", len(reached), suite.ClusterSize)
 	}
 }
 
 func twoSlotsAreAnError(t *caseT) {
-	drv, a, b := t.driver(), t.key(), t.key()
+	drv, a, b := t.Driver(), t.Key(), t.Key()
 	for redistest.Slot(a) == redistest.Slot(b) {
-		b = t.key()
+		b = t.Key()
 	}
-	_, err := drv.Eval(t.ctx, countScript, []string{a, b}, nil)
+	_, err := drv.Eval(t.Ctx, countScript, []string{a, b}, nil)
 	if err == nil {
 		t.Errorf("a script over two slots gave no error")
 	}
 	if !driver.NotExecuted(err) || driver.Transient(err) {
 		t.Errorf("a script over two slots: %v; want an error that says that nothing ran, and that trying again is in vain", err)
 	}
-	if t.exists(a) || t.exists(b) {
+	if t.Exists(a) || t.Exists(b) {
 		t.Errorf("a script over two slots was executed")
 	}
-	if batch, ok := drv.(driver.Batcher); ok && !t.h.lacks(FeatureBatch) {
-		results := batch.EvalMany(t.ctx, []driver.Call{
+	if batch, ok := drv.(driver.Batcher); ok && !t.Lacks(FeatureBatch) {
+		results := batch.EvalMany(t.Ctx, []driver.Call{
 			{Script: countScript, Keys: []string{a, b}}, {Script: countScript, Keys: []string{b}},
 		})
 		if len(results) != 2 || results[0].Err == nil || results[1].Err != nil {
 			t.Errorf("a batch with one call over two slots: %+v, want an error for that one alone", results)
 		}
 	}
-	_, err = drv.SetNX(t.ctx, t.key(), "v", time.Minute)
-	t.ok(err, "SetNX afterwards")
+	_, err = drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
+	t.OK(err, "SetNX afterwards")
 }
 
 // silentNodeInBatch freezes one node of three and demands the outcome of what the others were sent.
 func silentNodeInBatch(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	calls := make([]driver.Call, 240)
 	for i := range calls {
-		calls[i] = driver.Call{Script: countScript, Keys: []string{t.key()}}
+		calls[i] = driver.Call{Script: countScript, Keys: []string{t.Key()}}
 	}
 	for range 2 {
-		for _, r := range t.many(t.ctx, drv, calls) {
-			t.ok(r.Err, "a call of a batch")
+		for _, r := range t.many(t.Ctx, drv, calls) {
+			t.OK(r.Err, "a call of a batch")
 		}
 	}
-	silent := t.srv.cluster.Nodes()[1]
-	t.ok(silent.Freeze(), "freeze a node")
-	for n, parent := range []context.Context{t.ctx, context.Background()} {
-		ctx := driver.Bound(parent, 20*shortly)
+	silent := t.Server.Cluster.Nodes()[1]
+	t.OK(silent.Freeze(), "freeze a node")
+	for n, parent := range []context.Context{t.Ctx, context.Background()} {
+		ctx := driver.Bound(parent, 20*suite.Shortly)
 		results := t.many(ctx, drv, calls)
 		ctx.Stop()
 		for i, r := range results {
 			switch key := calls[i].Keys[0]; {
-			case t.srv.cluster.NodeForKey(key) == silent:
+			case t.Server.Cluster.NodeForKey(key) == silent:
 				if r.Err == nil {
 					t.Errorf("a call to the silent node was answered")
 				}
@@ -130,16 +131,16 @@ func silentNodeInBatch(t *caseT) {
 			}
 		}
 	}
-	t.ok(silent.Thaw(), "let the node go on")
+	t.OK(silent.Thaw(), "let the node go on")
 }
 
 // silentNodeHoldsUpNoOther freezes one node of three, makes many calls to it in each way to send,
 // and demands that calls to the others are answered soon.
 func silentNodeHoldsUpNoOther(t *caseT) {
-	drv, silent := t.driver(), t.srv.cluster.Nodes()[1]
+	drv, silent := t.Driver(), t.Server.Cluster.Nodes()[1]
 	key := func(at bool) string {
 		for {
-			if key := t.key(); (t.srv.cluster.NodeForKey(key) == silent) == at {
+			if key := t.Key(); (t.Server.Cluster.NodeForKey(key) == silent) == at {
 				return key
 			}
 		}
@@ -147,36 +148,36 @@ func silentNodeHoldsUpNoOther(t *caseT) {
 	ways := t.waysToSend()
 	for name, send := range ways {
 		for _, at := range []bool{true, false} {
-			t.ok(send(t.ctx, drv, key(at)), "%s at first", name)
+			t.OK(send(t.Ctx, drv, key(at)), "%s at first", name)
 		}
 	}
-	t.ok(silent.Freeze(), "freeze a node")
-	ctx, cancel := context.WithCancel(t.ctx)
+	t.OK(silent.Freeze(), "freeze a node")
+	ctx, cancel := context.WithCancel(t.Ctx)
 	defer cancel()
 	var calls sync.WaitGroup
 	for _, send := range ways {
 		for range 100 {
 			key := key(true)
 			calls.Go(func() {
-				bound := driver.Bound(ctx, 10*shortly) // so that it is known that the node is silent
+				bound := driver.Bound(ctx, 10*suite.Shortly) // so that it is known that the node is silent
 				_ = send(bound, drv, key)
 				bound.Stop()
 				_ = send(ctx, drv, key)
 			})
 		}
 	}
-	for end := time.Now().Add(30 * shortly); time.Now().Before(end); {
+	for end := time.Now().Add(30 * suite.Shortly); time.Now().Before(end); {
 		for name, send := range ways {
-			bound := driver.Bound(context.Background(), t.prompt)
-			t.ok(send(bound, drv, key(false)), "%s to another node", name)
+			bound := driver.Bound(context.Background(), t.Prompt)
+			t.OK(send(bound, drv, key(false)), "%s to another node", name)
 			bound.Stop()
 		}
 	}
-	t.ok(silent.Thaw(), "let the node go on")
+	t.OK(silent.Thaw(), "let the node go on")
 	cancel()
-	t.promptly("the calls to the silent node return", calls.Wait)
+	t.Promptly("the calls to the silent node return", calls.Wait)
 	for name, send := range ways {
-		t.ok(send(t.ctx, drv, key(true)), "%s when the node goes on", name)
+		t.OK(send(t.Ctx, drv, key(true)), "%s when the node goes on", name)
 	}
 }
 
@@ -192,7 +193,7 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 			return err
 		},
 	}
-	if !t.h.lacks(FeatureBatch) {
+	if !t.Lacks(FeatureBatch) {
 		ways["EvalMany"] = func(ctx context.Context, drv driver.Driver, key string) error {
 			call := driver.Call{Script: countScript, Keys: []string{key}}
 			var errs error
@@ -202,9 +203,9 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 			return errs
 		}
 	}
-	if !t.h.lacks(FeatureReplicas) {
+	if !t.Lacks(FeatureReplicas) {
 		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, shortly)
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, suite.Shortly)
 			return err
 		}
 	}
@@ -214,23 +215,23 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 // successorIsFound ends a master of which two replicas are known, and demands of each way to send
 // that it reaches the one that takes over.
 func successorIsFound(t *caseT) {
-	cluster := t.srv.cluster
+	cluster := t.Server.Cluster
 	master := cluster.Nodes()[0]
-	heir, err := cluster.AddReplica(t.ctx, master)
-	t.ok(err, "add a replica")
-	_, err = cluster.AddReplica(t.ctx, master)
-	t.ok(err, "add another one")
+	heir, err := cluster.AddReplica(t.Ctx, master)
+	t.OK(err, "add a replica")
+	_, err = cluster.AddReplica(t.Ctx, master)
+	t.OK(err, "add another one")
 	key := func() string {
 		for {
-			if key := t.key(); cluster.NodeForKey(key) == master {
+			if key := t.Key(); cluster.NodeForKey(key) == master {
 				return key
 			}
 		}
 	}
 	ways := t.waysToSend()
-	if !t.h.lacks(FeatureReplicas) {
+	if !t.Lacks(FeatureReplicas) {
 		ways["EvalAcked"] = func(ctx context.Context, drv driver.Driver, key string) error {
-			_, acked, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, shortly)
+			_, acked, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, suite.Shortly)
 			if err == nil && acked == 0 {
 				err = errors.New("no replica acknowledged it")
 			}
@@ -239,30 +240,30 @@ func successorIsFound(t *caseT) {
 	}
 	drivers := map[string]driver.Driver{} // one for each way: none is to learn from another
 	for name, send := range ways {
-		drivers[name] = t.driver()
-		t.eventually(name+" works before the failover", func() bool { return send(t.ctx, drivers[name], key()) == nil })
+		drivers[name] = t.Driver()
+		t.Eventually(name+" works before the failover", func() bool { return send(t.Ctx, drivers[name], key()) == nil })
 	}
-	t.ok(master.Kill(), "end a master")
-	t.eventually("a replica takes over", func() bool {
-		_, err := heir.Do(t.ctx, "CLUSTER", "FAILOVER", "TAKEOVER")
-		return err == nil && cluster.WaitMaster(t.ctx, heir) == nil
+	t.OK(master.Kill(), "end a master")
+	t.Eventually("a replica takes over", func() bool {
+		_, err := heir.Do(t.Ctx, "CLUSTER", "FAILOVER", "TAKEOVER")
+		return err == nil && cluster.WaitMaster(t.Ctx, heir) == nil
 	})
-	t.patience = max(t.patience, 20*time.Second) // the other replica has to follow the new master, which takes long on a busy machine
+	t.Patience = max(t.Patience, 20*time.Second) // the other replica has to follow the new master, which takes long on a busy machine
 	for name, send := range ways {
-		t.eventually(name+" reaches it", func() bool {
-			ctx := driver.Bound(t.ctx, 10*shortly)
+		t.Eventually(name+" reaches it", func() bool {
+			ctx := driver.Bound(t.Ctx, 10*suite.Shortly)
 			defer ctx.Stop()
 			return send(ctx, drivers[name], key()) == nil
 		})
 	}
-	t.ok(master.Restart(t.ctx), "start the old master")
-	t.ok(cluster.WaitMasters(t.ctx), "end the failover")
+	t.OK(master.Restart(t.Ctx), "start the old master")
+	t.OK(cluster.WaitMasters(t.Ctx), "end the failover")
 }
 
 // otherNode returns a node that does not own key.
 func (t *caseT) otherNode(key string) *redistest.Server {
-	for _, n := range t.srv.cluster.Nodes() {
-		if n != t.srv.cluster.NodeForKey(key) {
+	for _, n := range t.Server.Cluster.Nodes() {
+		if n != t.Server.Cluster.NodeForKey(key) {
 			return n
 		}
 	}
@@ -271,13 +272,13 @@ func (t *caseT) otherNode(key string) *redistest.Server {
 }
 
 func movedSlotIsFollowed(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	for _, c := range commands {
-		key := t.key()
-		t.ok(c.send(t.ctx, drv, key), "%s before the move", c.name)
+		key := t.Key()
+		t.OK(c.send(t.Ctx, drv, key), "%s before the move", c.name)
 		slot := redistest.Slot(key)
-		t.ok(t.srv.cluster.MoveSlot(t.ctx, slot, t.otherNode(key)), "move slot %d", slot)
-		t.ok(c.send(t.ctx, drv, key), "%s after the move", c.name)
+		t.OK(t.Server.Cluster.MoveSlot(t.Ctx, slot, t.otherNode(key)), "move slot %d", slot)
+		t.OK(c.send(t.Ctx, drv, key), "%s after the move", c.name)
 		want := map[string]int{"SetNX": 1, "Eval": 2}[c.name]
 		if n := c.ran(t, key); n != want {
 			t.Errorf("%s: the counter stands at %d, want %d", c.name, n, want)
@@ -286,48 +287,48 @@ func movedSlotIsFollowed(t *caseT) {
 }
 
 func movingSlotIsFollowed(t *caseT) {
-	drv, tag := t.driver(), "{"+t.key()+"}"
+	drv, tag := t.Driver(), "{"+t.Key()+"}"
 	stays, moves, absent, absent2 := tag+"stays", tag+"moves", tag+"absent", tag+"absent2"
 	for _, key := range []string{stays, moves} {
-		_, err := drv.Eval(t.ctx, countScript, []string{key}, nil)
-		t.ok(err, "Eval before the move")
+		_, err := drv.Eval(t.Ctx, countScript, []string{key}, nil)
+		t.OK(err, "Eval before the move")
 	}
-	move, err := t.srv.cluster.BeginMove(t.ctx, redistest.Slot(tag), t.otherNode(tag))
-	t.ok(err, "begin to move the slot")
-	t.ok(move.Migrate(t.ctx, moves), "migrate one key")
+	move, err := t.Server.Cluster.BeginMove(t.Ctx, redistest.Slot(tag), t.otherNode(tag))
+	t.OK(err, "begin to move the slot")
+	t.OK(move.Migrate(t.Ctx, moves), "migrate one key")
 
 	for key, want := range map[string]int64{stays: 2, moves: 2, absent: 1} {
-		reply, err := drv.Eval(t.ctx, countScript, []string{key}, nil)
-		t.ok(err, "Eval over one key of the moving slot")
+		reply, err := drv.Eval(t.Ctx, countScript, []string{key}, nil)
+		t.OK(err, "Eval over one key of the moving slot")
 		if n, err := reply.Int(0); n != want || err != nil {
 			t.Errorf("%s: the counter stands at %d (%v), want %d", key, n, err, want)
 		}
 	}
-	set, err := drv.SetNX(t.ctx, absent2, "v", time.Minute)
+	set, err := drv.SetNX(t.Ctx, absent2, "v", time.Minute)
 	if !set || err != nil {
 		t.Errorf("SetNX of an absent key of the moving slot: %v, %v", set, err)
 	}
-	set, err = drv.SetNX(t.ctx, moves, "v", time.Minute)
+	set, err = drv.SetNX(t.Ctx, moves, "v", time.Minute)
 	if set || err != nil {
 		t.Errorf("SetNX of a migrated, taken key: %v, %v; want false and no error", set, err)
 	}
 
 	both := script(`redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])`)
-	ctx, cancel := context.WithTimeout(t.ctx, 5*shortly)
+	ctx, cancel := context.WithTimeout(t.Ctx, 5*suite.Shortly)
 	defer cancel()
 	_, err = drv.Eval(ctx, both, []string{stays, moves}, nil)
 	// A client may repeat after TRYAGAIN, which proves that nothing ran; then its context ends it.
 	if code := driver.CodeOf(err); code != "TRYAGAIN" && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Eval over two keys that are apart: %v, want TRYAGAIN", err)
 	}
-	t.ok(move.Finish(t.ctx), "finish the move")
+	t.OK(move.Finish(t.Ctx), "finish the move")
 	for _, key := range []string{stays, moves} {
-		if v, _ := t.stored(key); v != "2" {
+		if v, _ := t.Stored(key); v != "2" {
 			t.Errorf("%s stands at %q, want %q: a refused script must not have run", key, v, "2")
 		}
 	}
-	reply, err := drv.Eval(t.ctx, both, []string{stays, moves}, nil)
-	t.ok(err, "Eval over two keys after the move")
+	reply, err := drv.Eval(t.Ctx, both, []string{stays, moves}, nil)
+	t.OK(err, "Eval over two keys after the move")
 	if n, _ := reply.Int(0); n != 3 {
 		t.Errorf("the counter stands at %s, want 3", fmt.Sprint(n))
 	}

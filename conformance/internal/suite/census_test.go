@@ -1,4 +1,4 @@
-package conformance
+package suite
 
 import (
 	"io"
@@ -13,11 +13,11 @@ import (
 func TestCensusSeesIdleConnection(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
-	s := startReal(t, redistest.Options{})
+	s := StartReal(t, redistest.Options{})
 	if left, err := connections(t.Context(), s); len(left) > 0 || err != nil {
 		t.Fatalf("nobody is connected, and the census has %q, %v", left, err)
 	}
-	conn, err := net.Dial("tcp", s.real.Addr())
+	conn, err := net.Dial("tcp", s.Real.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func TestCensusSeesIdleConnection(t *testing.T) {
 func TestCensusSeesBesideDeadNode(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
-	s := &server{cluster: redistest.StartCluster(t, 2, redistest.Options{})}
-	dead, other := s.cluster.Nodes()[0], s.cluster.Nodes()[1]
+	s := &Server{Cluster: redistest.StartCluster(t, 2, redistest.Options{})}
+	dead, other := s.Cluster.Nodes()[0], s.Cluster.Nodes()[1]
 	key := "k"
-	for s.cluster.NodeForKey(key) != other {
+	for s.Cluster.NodeForKey(key) != other {
 		key += "k"
 	}
 	other.MustCommand(t, "SET", key, "v")

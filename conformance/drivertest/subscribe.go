@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"context"
@@ -7,60 +7,61 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 var subscribes = []Feature{FeatureSubscribe}
 
-var driverSubscribeCases = []testCase{
+var subscribeCases = []testCase{
 	{
-		name: "subscribe returns confirmed", on: anywhere, needs: subscribes,
+		name: "subscribe returns confirmed", on: suite.AllKinds, needs: subscribes,
 		why: "a release published between the call and its confirmation would be missed by a waiter who tried just before",
 		run: subscribeReturnsConfirmed,
 	},
 	{
-		name: "messages of one channel wake its listeners only", on: everywhere, needs: subscribes,
+		name: "messages of one channel wake its listeners only", on: suite.WithoutSentinel, needs: subscribes,
 		why: "listeners share a connection; a wake-up must reach each one of the channel",
 		run: wakesItsListenersOnly,
 	},
 	{
-		name: "many messages wait for nobody", on: everywhere, needs: subscribes,
+		name: "many messages wait for nobody", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a listener that does not look must block neither the others nor the connection",
 		run: manyMessagesWaitForNobody,
 	},
 	{
-		name: "a reconnect wakes", on: proxied, needs: subscribes,
+		name: "a reconnect wakes", on: suite.OneAddress, needs: subscribes,
 		why: "a message published while the connection was down is gone, so every listener must look again",
 		run: reconnectWakes,
 	},
 	{
-		name: "a killed subscriber comes back", on: realOne, own: true, needs: subscribes,
+		name: "a killed subscriber comes back", on: suite.OnlySingle, own: true, needs: subscribes,
 		why: "CLIENT KILL and a restart end the connection without a word to those who wait",
 		run: killedSubscriberComesBack,
 	},
 	{
-		name: "subscriptions share one connection", on: realOne, own: true, needs: subscribes,
+		name: "subscriptions share one connection", on: suite.OnlySingle, own: true, needs: subscribes,
 		why: "a connection per waiter exhausts the server's clients",
 		run: subscriptionsShareOneConnection,
 	},
 	{
-		name: "a closed subscription is given up", on: everywhere, needs: subscribes,
+		name: "a closed subscription is given up", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a channel that nobody listens to must not stay subscribed for ever",
 		run: closedSubscriptionIsGivenUp,
 	},
 	{
-		name: "subscribe obeys its context", on: proxied, needs: subscribes,
+		name: "subscribe obeys its context", on: suite.OneAddress, needs: subscribes,
 		why: "a waiter whose time is over must not hang in the asking",
 		run: subscribeObeysItsContext,
 	},
 	{
-		name: "a forbidden channel costs the others nothing", on: realOne, own: true, needs: subscribes,
+		name: "a forbidden channel costs the others nothing", on: suite.OnlySingle, own: true, needs: subscribes,
 		why: "one name that the ACL refuses must not take the wake-ups from all the others that share the connection",
 		run: forbiddenChannelCostsNothing,
 	},
 	{
-		name: "a forbidden channel is an error", on: realOne, own: true, needs: subscribes,
+		name: "a forbidden channel is an error", on: suite.OnlySingle, own: true, needs: subscribes,
 		why: "who may not listen must know it and poll, instead of waiting for wake-ups that never come",
 		run: forbiddenChannelIsAnError,
 	},
@@ -70,7 +71,7 @@ var driverSubscribeCases = []testCase{
 // there is one. A wake-up that comes later than a round trip is the case's.
 func (t *caseT) subscribe(drv driver.Driver, channel string) driver.Subscription {
 	t.Helper()
-	sub, err := drv.Subscribe(t.ctx, channel)
+	sub, err := drv.Subscribe(t.Ctx, channel)
 	if err != nil {
 		t.Fatalf("Subscribe: %v", err)
 	}
@@ -79,73 +80,38 @@ func (t *caseT) subscribe(drv driver.Driver, channel string) driver.Subscription
 			t.Errorf("Subscription.Close: %v", err)
 		}
 	})
-	t.do(channel, "PING")
-	drain(sub)
+	t.Do(channel, "PING")
+	suite.Drain(sub)
 	return sub
 }
 
-func drain(sub driver.Subscription) {
-	select {
-	case <-sub.Wake():
-	default:
-	}
-}
-
-// woken demands a wake-up.
-func (t *caseT) woken(sub driver.Subscription, what string) {
-	t.Helper()
-	t.event(sub.Wake(), "the listener is woken: "+what)
-}
-
-// listeners is the number of connections that are subscribed to channel, over all nodes.
-func (t *caseT) listeners(channel string) int64 {
-	t.Helper()
-	count := func(reply any, err error) int64 {
-		t.ok(err, "PUBSUB NUMSUB")
-		pair, _ := reply.([]any)
-		if len(pair) != 2 {
-			t.Fatalf("PUBSUB NUMSUB replied %v", reply)
-		}
-		n, _ := pair[1].(int64)
-		return n
-	}
-	if t.srv.cluster == nil {
-		return count(t.srv.do(t.ctx, channel, "PUBSUB", "NUMSUB", channel))
-	}
-	var sum int64
-	for _, node := range t.srv.cluster.Nodes() {
-		sum += count(node.Do(t.ctx, "PUBSUB", "NUMSUB", channel))
-	}
-	return sum
-}
-
 func subscribeReturnsConfirmed(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	for range 5 {
-		channel := t.key()
+		channel := t.Key()
 		sub := t.subscribe(drv, channel)
-		if n := t.listeners(channel); n != 1 {
+		if n := t.Listeners(channel); n != 1 {
 			t.Fatalf("after Subscribe the server counts %d subscribers, want 1", n)
 		}
 		for range 2 {
-			t.do(channel, "PUBLISH", channel, "")
-			t.woken(sub, "PUBLISH")
+			t.Do(channel, "PUBLISH", channel, "")
+			t.Woken(sub, "PUBLISH")
 		}
 	}
 }
 
 func wakesItsListenersOnly(t *caseT) {
-	drv := t.driver()
-	a, b := t.key(), t.key()
+	drv := t.Driver()
+	a, b := t.Key(), t.Key()
 	first, second, other := t.subscribe(drv, a), t.subscribe(drv, a), t.subscribe(drv, b)
-	t.do(a, "PUBLISH", a, "text")
-	t.woken(first, "first of the channel")
-	t.woken(second, "second of the channel")
+	t.Do(a, "PUBLISH", a, "text")
+	t.Woken(first, "first of the channel")
+	t.Woken(second, "second of the channel")
 	// Spurious wake-ups are allowed, but not one for each message of every other channel.
 	spurious := 0
 	for range 20 {
-		t.do(a, "PUBLISH", a, "text")
-		t.woken(first, "again")
+		t.Do(a, "PUBLISH", a, "text")
+		t.Woken(first, "again")
 		select {
 		case <-other.Wake():
 			spurious++
@@ -155,39 +121,39 @@ func wakesItsListenersOnly(t *caseT) {
 	if spurious > 10 {
 		t.Errorf("a listener was woken %d times of 20 by another channel's messages", spurious)
 	}
-	t.do(b, "PUBLISH", b, "")
-	t.woken(other, "its own channel")
+	t.Do(b, "PUBLISH", b, "")
+	t.Woken(other, "its own channel")
 }
 
 func manyMessagesWaitForNobody(t *caseT) {
-	drv := t.driver()
-	channel, lastChannel := t.key(), t.key()
+	drv := t.Driver()
+	channel, lastChannel := t.Key(), t.Key()
 	idle, last := t.subscribe(drv, channel), t.subscribe(drv, lastChannel)
 	for range 300 {
-		t.do(channel, "PUBLISH", channel, "")
+		t.Do(channel, "PUBLISH", channel, "")
 	}
-	t.do(lastChannel, "PUBLISH", lastChannel, "")
-	t.woken(last, "behind 300 messages that nobody took")
-	t.woken(idle, "one for all its messages")
+	t.Do(lastChannel, "PUBLISH", lastChannel, "")
+	t.Woken(last, "behind 300 messages that nobody took")
+	t.Woken(idle, "one for all its messages")
 }
 
 func reconnectWakes(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	var subs []driver.Subscription
 	var channels []string
 	for range 3 {
-		channel := t.key()
+		channel := t.Key()
 		channels = append(channels, channel)
 		subs = append(subs, t.subscribe(drv, channel))
 	}
 	for round := range 2 {
 		p.CutAll()
 		for i, sub := range subs {
-			t.woken(sub, fmt.Sprintf("after cut %d, without a message", round+1))
+			t.Woken(sub, fmt.Sprintf("after cut %d, without a message", round+1))
 			// The wake-up may come before the old connection is gone at the server, never before the new one
 			// is confirmed.
-			t.eventually("PUBLISH is heard again", func() bool {
-				t.do(channels[i], "PUBLISH", channels[i], "")
+			t.Eventually("PUBLISH is heard again", func() bool {
+				t.Do(channels[i], "PUBLISH", channels[i], "")
 				select {
 				case <-sub.Wake():
 					return true
@@ -197,36 +163,36 @@ func reconnectWakes(t *caseT) {
 			})
 		}
 		for i, sub := range subs { // take what is under way, so that the next cut is seen by itself
-			t.eventually("one subscriber is left", func() bool { return t.listeners(channels[i]) == 1 })
-			t.do(channels[i], "PUBLISH", channels[i], "")
-			t.woken(sub, "PUBLISH")
-			drain(sub)
+			t.Eventually("one subscriber is left", func() bool { return t.Listeners(channels[i]) == 1 })
+			t.Do(channels[i], "PUBLISH", channels[i], "")
+			t.Woken(sub, "PUBLISH")
+			suite.Drain(sub)
 		}
 	}
 }
 
 func killedSubscriberComesBack(t *caseT) {
-	drv, channel := t.driver(), t.key()
+	drv, channel := t.Driver(), t.Key()
 	sub := t.subscribe(drv, channel)
-	if n, _ := t.do("", "CLIENT", "KILL", "TYPE", "pubsub").(int64); n < 1 {
+	if n, _ := t.Do("", "CLIENT", "KILL", "TYPE", "pubsub").(int64); n < 1 {
 		t.Fatalf("there was no subscriber to kill")
 	}
-	t.woken(sub, "after CLIENT KILL")
-	t.eventually("the subscriber is back", func() bool { return t.listeners(channel) == 1 })
-	drain(sub)
-	t.ok(t.srv.real.Restart(t.ctx), "restart the server")
-	t.woken(sub, "after a restart")
-	t.eventually("the subscriber is back", func() bool { return t.listeners(channel) == 1 })
+	t.Woken(sub, "after CLIENT KILL")
+	t.Eventually("the subscriber is back", func() bool { return t.Listeners(channel) == 1 })
+	suite.Drain(sub)
+	t.OK(t.Server.Real.Restart(t.Ctx), "restart the server")
+	t.Woken(sub, "after a restart")
+	t.Eventually("the subscriber is back", func() bool { return t.Listeners(channel) == 1 })
 }
 
 func subscriptionsShareOneConnection(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	var wg sync.WaitGroup
 	subs := make([]driver.Subscription, 50)
 	for i := range subs {
 		wg.Go(func() {
 			var err error
-			if subs[i], err = drv.Subscribe(t.ctx, fmt.Sprint("channel", i/2)); err != nil {
+			if subs[i], err = drv.Subscribe(t.Ctx, fmt.Sprint("channel", i/2)); err != nil {
 				t.Errorf("Subscribe: %v", err)
 			}
 		})
@@ -239,26 +205,26 @@ func subscriptionsShareOneConnection(t *caseT) {
 			}
 		}
 	}()
-	list, _ := t.do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
+	list, _ := t.Do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
 	if n := strings.Count(list, "\n"); n != 1 {
 		t.Errorf("50 subscriptions to 25 channels use %d connections, want one:\n%s", n, list)
 	}
 }
 
 func closedSubscriptionIsGivenUp(t *caseT) {
-	drv, channel := t.driver(), t.key()
+	drv, channel := t.Driver(), t.Key()
 	first, second := t.subscribe(drv, channel), t.subscribe(drv, channel)
-	t.ok(first.Close(), "Close of one listener")
-	t.do(channel, "PUBLISH", channel, "")
-	t.woken(second, "the other listener closed")
-	t.ok(second.Close(), "Close of the last listener")
-	t.eventually("nobody is subscribed", func() bool { return t.listeners(channel) == 0 })
+	t.OK(first.Close(), "Close of one listener")
+	t.Do(channel, "PUBLISH", channel, "")
+	t.Woken(second, "the other listener closed")
+	t.OK(second.Close(), "Close of the last listener")
+	t.Eventually("nobody is subscribed", func() bool { return t.Listeners(channel) == 0 })
 	t.notClosed(first)
 	t.notClosed(second)
 
 	again := t.subscribe(drv, channel)
-	t.do(channel, "PUBLISH", channel, "")
-	t.woken(again, "subscribed again")
+	t.Do(channel, "PUBLISH", channel, "")
+	t.Woken(again, "subscribed again")
 }
 
 // notClosed demands that the channel of wake-ups is still open.
@@ -277,12 +243,12 @@ func (t *caseT) notClosed(sub driver.Subscription) {
 }
 
 func subscribeObeysItsContext(t *caseT) {
-	p, drv := t.proxied()
-	channel := t.key()
+	p, drv := t.Proxied()
+	channel := t.Key()
 	p.Freeze()
-	ctx, cancel := context.WithTimeout(t.ctx, shortly)
+	ctx, cancel := context.WithTimeout(t.Ctx, suite.Shortly)
 	defer cancel()
-	err := t.result(background(func() error {
+	err := t.Result(suite.Background(func() error {
 		sub, err := drv.Subscribe(ctx, channel)
 		if err == nil {
 			t.Errorf("Subscribe through a frozen connection returned without the server's word")
@@ -290,33 +256,33 @@ func subscribeObeysItsContext(t *caseT) {
 		}
 		return err
 	}), "Subscribe")
-	t.is(err, context.DeadlineExceeded, "Subscribe")
+	t.Is(err, context.DeadlineExceeded, "Subscribe")
 	p.Thaw()
 	// What was abandoned must not stand in the way of the next.
-	t.eventually("Subscribe works again", func() bool {
-		sub, err := drv.Subscribe(t.ctx, channel)
+	t.Eventually("Subscribe works again", func() bool {
+		sub, err := drv.Subscribe(t.Ctx, channel)
 		return err == nil && sub.Close() == nil
 	})
 
-	other := t.subscribe(drv, t.key())
+	other := t.subscribe(drv, t.Key())
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", channel+"late"), Fault: faultproxy.StallRequest})
-	cancelled, stop := context.WithCancel(t.ctx)
-	result := background(func() error { _, err := drv.Subscribe(cancelled, channel+"late"); return err })
-	t.event(trap.Hit(), "SUBSCRIBE is held back")
+	cancelled, stop := context.WithCancel(t.Ctx)
+	result := suite.Background(func() error { _, err := drv.Subscribe(cancelled, channel+"late"); return err })
+	t.Event(trap.Hit(), "SUBSCRIBE is held back")
 	stop()
-	t.is(t.result(result, "cancelled Subscribe"), context.Canceled, "Subscribe")
+	t.Is(t.Result(result, "cancelled Subscribe"), context.Canceled, "Subscribe")
 	trap.Release()
-	t.eventually("the abandoned channel is given up", func() bool { return t.listeners(channel+"late") == 0 })
+	t.Eventually("the abandoned channel is given up", func() bool { return t.Listeners(channel+"late") == 0 })
 	t.notClosed(other)
 }
 
 // deaf dials as a user who may subscribe to channels alone whose names begin with "allowed".
 func (t *caseT) deaf() driver.Driver {
 	t.Helper()
-	t.do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "&allowed*", "+@all")
-	target := t.srv.target
+	t.Do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "&allowed*", "+@all")
+	target := t.Server.Target
 	target.Username, target.Password = "deaf", "secret"
-	return t.dial(target)
+	return t.Dial(target)
 }
 
 func forbiddenChannelCostsNothing(t *caseT) {
@@ -325,20 +291,20 @@ func forbiddenChannelCostsNothing(t *caseT) {
 	for i := range 5 {
 		allowed = append(allowed, t.subscribe(drv, fmt.Sprint("allowed", i)))
 	}
-	before, _ := t.do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
+	before, _ := t.Do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
 	id, _, _ := strings.Cut(before, " ")
 	for range 10 {
-		if _, err := drv.Subscribe(t.ctx, "forbidden"); driver.CodeOf(err) != "NOPERM" {
+		if _, err := drv.Subscribe(t.Ctx, "forbidden"); driver.CodeOf(err) != "NOPERM" {
 			t.Errorf("Subscribe to a forbidden channel: %v, want a *driver.ServerError NOPERM", err)
 		}
 	}
 	for i, sub := range allowed {
-		drain(sub)
+		suite.Drain(sub)
 		channel := fmt.Sprint("allowed", i)
-		t.do("", "PUBLISH", channel, "")
-		t.woken(sub, "its channel is allowed")
+		t.Do("", "PUBLISH", channel, "")
+		t.Woken(sub, "its channel is allowed")
 	}
-	after, _ := t.do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
+	after, _ := t.Do("", "CLIENT", "LIST", "TYPE", "pubsub").(string)
 	if !strings.HasPrefix(after, id+" ") || strings.Count(after, "\n") != 1 {
 		t.Errorf("the subscriber connection was %q, and is %q after a refusal", before, after)
 	}
@@ -347,7 +313,7 @@ func forbiddenChannelCostsNothing(t *caseT) {
 func forbiddenChannelIsAnError(t *caseT) {
 	drv := t.deaf()
 	allowed := t.subscribe(drv, "allowed")
-	sub, err := drv.Subscribe(t.ctx, "forbidden")
+	sub, err := drv.Subscribe(t.Ctx, "forbidden")
 	if sub != nil {
 		t.Errorf("Subscribe to a forbidden channel returned a subscription")
 	}
@@ -357,8 +323,8 @@ func forbiddenChannelIsAnError(t *caseT) {
 	if !driver.NotExecuted(err) || driver.Transient(err) {
 		t.Errorf("%v must say that it will not heal", err)
 	}
-	t.eventually("the allowed channel is heard", func() bool {
-		t.do("", "PUBLISH", "allowed", "")
+	t.Eventually("the allowed channel is heard", func() bool {
+		t.Do("", "PUBLISH", "allowed", "")
 		select {
 		case <-allowed.Wake():
 			return true
@@ -366,6 +332,6 @@ func forbiddenChannelIsAnError(t *caseT) {
 			return false
 		}
 	})
-	_, err = drv.SetNX(t.ctx, t.key(), "v", shortly)
-	t.ok(err, "SetNX beside")
+	_, err = drv.SetNX(t.Ctx, t.Key(), "v", suite.Shortly)
+	t.OK(err, "SetNX beside")
 }

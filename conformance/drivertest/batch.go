@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 import (
 	"context"
@@ -6,38 +6,39 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 var batches = []Feature{FeatureBatch}
 
-var driverBatchCases = []testCase{
+var batchCases = []testCase{
 	{
-		name: "a batch answers in order", on: anywhere, needs: batches,
+		name: "a batch answers in order", on: suite.AllKinds, needs: batches,
 		why: "renewals of many locks travel together, and each must learn its own outcome",
 		run: batchAnswersInOrder,
 	},
 	{
-		name: "a batch sends unknown scripts once", on: everywhere, own: true, needs: batches,
+		name: "a batch sends unknown scripts once", on: suite.WithoutSentinel, own: true, needs: batches,
 		why: "NOSCRIPT comes for some calls of a batch and not for others; none may run twice",
 		run: batchSendsUnknownScriptsOnce,
 	},
 	{
-		name: "a batch obeys its context", on: proxied, needs: batches,
+		name: "a batch obeys its context", on: suite.OneAddress, needs: batches,
 		why: "a frozen server must not hold up the renewals of all locks for longer than they asked",
 		run: batchObeysItsContext,
 	},
 	{
-		name: "a cut batch is open", on: proxied, needs: batches,
+		name: "a cut batch is open", on: suite.OneAddress, needs: batches,
 		why: "EOF tells of no call whether it ran, and a resend runs it twice",
 		run: cutBatchIsOpen,
 	},
 	{
-		name: "an empty batch is nothing", on: everywhere, needs: batches,
+		name: "an empty batch is nothing", on: suite.WithoutSentinel, needs: batches,
 		why: "all renewals due may have been cancelled meanwhile",
 		run: func(t *caseT) {
-			if got := t.batcher(t.driver()).EvalMany(t.ctx, nil); len(got) != 0 {
+			if got := t.batcher(t.Driver()).EvalMany(t.Ctx, nil); len(got) != 0 {
 				t.Errorf("EvalMany without calls returned %d results", len(got))
 			}
 		},
@@ -57,7 +58,7 @@ func (t *caseT) batcher(drv driver.Driver) driver.Batcher {
 func (t *caseT) many(ctx context.Context, drv driver.Driver, calls []driver.Call) []driver.Result {
 	t.Helper()
 	var results []driver.Result
-	t.promptly("EvalMany", func() { results = t.batcher(drv).EvalMany(ctx, calls) })
+	t.Promptly("EvalMany", func() { results = t.batcher(drv).EvalMany(ctx, calls) })
 	if len(results) != len(calls) {
 		t.Fatalf("EvalMany returned %d results for %d calls", len(results), len(calls))
 	}
@@ -65,23 +66,23 @@ func (t *caseT) many(ctx context.Context, drv driver.Driver, calls []driver.Call
 }
 
 func batchAnswersInOrder(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	echo, failing := script(`return {KEYS[1], ARGV[1]}`), script(`return redis.error_reply('MYCODE of ' .. ARGV[1])`)
 	for range 2 { // scripts unknown to the server, then known
 		var calls []driver.Call
 		for i := range 20 {
-			call := driver.Call{Script: echo, Keys: []string{t.key()}, Args: []string{fmt.Sprint(i)}}
+			call := driver.Call{Script: echo, Keys: []string{t.Key()}, Args: []string{fmt.Sprint(i)}}
 			if i%7 == 3 {
 				call.Script = failing
 			}
 			calls = append(calls, call)
 		}
-		for i, r := range t.many(t.ctx, drv, calls) {
+		for i, r := range t.many(t.Ctx, drv, calls) {
 			if i%7 == 3 {
 				t.refused(r.Err, fmt.Sprint("MYCODE of ", i), "a failing call of the batch")
 				continue
 			}
-			t.ok(r.Err, "call %d of the batch", i)
+			t.OK(r.Err, "call %d of the batch", i)
 			key, _ := r.Reply.Text(0)
 			arg, _ := r.Reply.Text(1)
 			if key != calls[i].Keys[0] || arg != calls[i].Args[0] {
@@ -92,10 +93,10 @@ func batchAnswersInOrder(t *caseT) {
 }
 
 func batchSendsUnknownScriptsOnce(t *caseT) {
-	drv := t.driver()
+	drv := t.Driver()
 	other := script(`return redis.call('INCRBY', KEYS[1], 1)`)
-	t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
-	t.ok(t.srv.everyNode(t.ctx, "SCRIPT", "LOAD", other.Source()), "SCRIPT LOAD")
+	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
+	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "LOAD", other.Source()), "SCRIPT LOAD")
 	for round := range int64(2) {
 		calls := make([]driver.Call, 12)
 		for i := range calls {
@@ -104,8 +105,8 @@ func batchSendsUnknownScriptsOnce(t *caseT) {
 				calls[i].Script = other
 			}
 		}
-		for i, r := range t.many(t.ctx, drv, calls) {
-			t.ok(r.Err, "call %d", i)
+		for i, r := range t.many(t.Ctx, drv, calls) {
+			t.OK(r.Err, "call %d", i)
 			if n, err := r.Reply.Int(0); err != nil || n != round+1 {
 				t.Errorf("round %d: call %d has run %d times (%v)", round+1, i, n, err)
 			}
@@ -114,50 +115,50 @@ func batchSendsUnknownScriptsOnce(t *caseT) {
 }
 
 func batchObeysItsContext(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	call := func(key string) []driver.Call {
 		return []driver.Call{{Script: countScript, Keys: []string{key}}, {Script: countScript, Keys: []string{key}}}
 	}
-	over, cancel := context.WithCancel(t.ctx)
+	over, cancel := context.WithCancel(t.Ctx)
 	cancel()
-	key := t.key()
+	key := t.Key()
 	for i, r := range t.many(over, drv, call(key)) {
-		t.is(r.Err, driver.ErrNotSent, "call %d under a cancelled context", i)
+		t.Is(r.Err, driver.ErrNotSent, "call %d under a cancelled context", i)
 	}
-	if t.exists(key) {
+	if t.Exists(key) {
 		t.Errorf("a batch under a cancelled context was executed")
 	}
 
 	for what, newContext := range map[error]func() (context.Context, func()){
 		context.DeadlineExceeded: func() (context.Context, func()) {
-			b := driver.Bound(context.Background(), shortly)
+			b := driver.Bound(context.Background(), suite.Shortly)
 			return b, b.Stop
 		},
 		context.Canceled: func() (context.Context, func()) {
-			ctx, cancel := context.WithCancel(t.ctx)
-			time.AfterFunc(shortly, cancel)
+			ctx, cancel := context.WithCancel(t.Ctx)
+			time.AfterFunc(suite.Shortly, cancel)
 			return ctx, cancel
 		},
 	} {
-		t.eventually("a batch is held back", func() bool {
-			key := t.key()
+		t.Eventually("a batch is held back", func() bool {
+			key := t.Key()
 			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Every: true, Fault: faultproxy.StallRequest})
 			defer trap.Release()
 			ctx, stop := newContext()
 			defer stop()
 			open := 0
 			for i, r := range t.many(ctx, drv, call(key)) {
-				t.is(r.Err, what, "call %d held back", i)
+				t.Is(r.Err, what, "call %d held back", i)
 				if !errors.Is(r.Err, driver.ErrNotSent) {
 					open++
 				}
 			}
-			if !happened(trap) { // the machine is so busy that the time was over before the sending
+			if !suite.Happened(trap) { // the machine is so busy that the time was over before the sending
 				return false
 			}
 			trap.Release()
-			t.eventually("what was sent of the late batch, and no more than did not say that it was not, has run", func() bool {
+			t.Eventually("what was sent of the late batch, and no more than did not say that it was not, has run", func() bool {
 				sent := p.Count(faultproxy.Contains(key))
 				return commands[1].ran(t, key) == sent && sent <= open
 			})
@@ -167,25 +168,25 @@ func batchObeysItsContext(t *caseT) {
 }
 
 func cutBatchIsOpen(t *caseT) {
-	p, drv := t.proxied()
+	p, drv := t.Proxied()
 	t.warm(drv, countScript)
-	key, last := t.key(), t.key()
+	key, last := t.Key(), t.Key()
 	p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Cut})
-	results := t.many(t.ctx, drv, []driver.Call{
+	results := t.many(t.Ctx, drv, []driver.Call{
 		{Script: countScript, Keys: []string{key}}, {Script: countScript, Keys: []string{last}},
 	})
 	t.open(results[0].Err, "the call whose reply was cut off")
 	if results[1].Err != nil { // it may have travelled on another connection
 		t.open(results[1].Err, "the call behind it")
 	}
-	t.sentOnce(p, key, "the call whose reply was cut off")
+	t.SentOnce(p, key, "the call whose reply was cut off")
 	if n := p.Count(faultproxy.Contains(last)); n > 1 { // the cut may have come before it
 		t.Errorf("the call behind it was sent %d times", n)
 	}
 	if n := commands[1].ran(t, key); n != 1 {
 		t.Errorf("the call ran %d times, want once", n)
 	}
-	t.eventually("the next batch works", func() bool {
-		return t.many(t.ctx, drv, []driver.Call{{Script: countScript, Keys: []string{t.key()}}})[0].Err == nil
+	t.Eventually("the next batch works", func() bool {
+		return t.many(t.Ctx, drv, []driver.Call{{Script: countScript, Keys: []string{t.Key()}}})[0].Err == nil
 	})
 }

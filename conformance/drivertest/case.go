@@ -1,0 +1,27 @@
+package drivertest
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// testCase is one case.
+type testCase struct {
+	name  string
+	why   string // in one sentence what would go wrong otherwise
+	on    []Kind
+	own   bool // it restarts, freezes or reconfigures the server: it gets one of its own
+	needs []Feature
+	run   func(*caseT)
+}
+
+// caseT is what a case works with.
+type caseT struct{ *suite.T }
+
+var cases = slices.Concat(
+	setCases, evalCases, errorCases, outcomeCases, subscribeCases, batchCases, ackedCases, closeCases, clusterCases, connectCases, lackCases,
+)
+
+func script(source string) *driver.Script { return driver.NewScript(source) }

@@ -1,0 +1,102 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var closeCases = []testCase{
+	{
+		name: "a closed driver says so", on: suite.AllKinds,
+		why: "a use after Close must be an error that says so and that nothing was sent, not a panic or a hang",
+		run: closedDriverSaysSo,
+	},
+	{
+		name: "close ends subscriptions", on: suite.WithoutSentinel, needs: subscribes,
+		why: "the connection that the adapter opened is the adapter's to close",
+		run: closeEndsSubscriptions,
+	},
+	{
+		name: "close does not wait for a frozen server", on: suite.OneAddress,
+		why: "a program that shuts down because the server is gone must get out",
+		run: closeDoesNotWait,
+	},
+	{
+		name: "info names client and server", on: suite.AllKinds,
+		why: "traces and logs tell by it which server a lock lives on",
+		run: infoNames,
+	},
+}
+
+func closedDriverSaysSo(t *caseT) {
+	drv := t.Driver()
+	t.warm(drv, countScript)
+	t.OK(drv.Close(), "Close")
+	for _, c := range commands {
+		key := t.Key()
+		err := c.send(t.Ctx, drv, key)
+		t.Is(err, driver.ErrClosed, "%s after Close", c.name)
+		t.Is(err, driver.ErrNotSent, "%s after Close", c.name)
+		if t.Exists(key) {
+			t.Errorf("%s after Close was executed", c.name)
+		}
+	}
+	if !t.Lacks(FeatureSubscribe) {
+		_, err := drv.Subscribe(t.Ctx, t.Key())
+		t.Is(err, driver.ErrClosed, "Subscribe after Close")
+	}
+	if b, ok := drv.(driver.Batcher); ok && !t.Lacks(FeatureBatch) {
+		for _, r := range b.EvalMany(t.Ctx, []driver.Call{{Script: countScript, Keys: []string{t.Key()}}}) {
+			t.Is(r.Err, driver.ErrClosed, "EvalMany after Close")
+		}
+	}
+	t.Is(drv.Close(), driver.ErrClosed, "the second Close")
+}
+
+func closeEndsSubscriptions(t *caseT) {
+	drv, channel := t.Driver(), t.Key()
+	sub := t.subscribe(drv, channel)
+	t.Promptly("Close", func() {
+		if err := drv.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	t.Eventually("nobody is subscribed", func() bool { return t.Listeners(channel) == 0 })
+	t.notClosed(sub)
+	_ = sub.Close() // must not panic or hang; what it says is its own affair
+}
+
+func closeDoesNotWait(t *caseT) {
+	p, drv := t.Proxied()
+	t.warm(drv, countScript)
+	if !t.Lacks(FeatureSubscribe) {
+		t.subscribe(drv, t.Key())
+	}
+	key := t.Key()
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Stall})
+	bound := driver.Bound(t.Ctx, 10*suite.Shortly)
+	defer bound.Stop()
+	flying := suite.Background(func() error {
+		_, err := drv.SetNX(bound, key, "v", time.Minute)
+		return err
+	})
+	t.Event(trap.Hit(), "a reply is held back")
+	p.Freeze()
+	defer p.Thaw()
+	t.Promptly("Close", func() { _ = drv.Close() }) // it may complain
+	if err := t.Result(flying, "SetNX under way at Close"); err == nil {
+		t.Errorf("SetNX under way at Close succeeded, although no answer came")
+	}
+}
+
+func infoNames(t *caseT) {
+	drv := t.Driver()
+	info := drv.Info()
+	if info.Client == "" {
+		t.Errorf("Driver.Info().Client is empty")
+	}
+	t.Logf("%s at %s", info.Client, info.Address)
+}

@@ -1,0 +1,85 @@
+package drivertest
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Harness tells Run how to reach what it tests.
+type Harness struct {
+	// Name is the adapter's, for reports. Empty: what Driver.Info says.
+	Name string
+	// Dial makes a driver over a client of its own, connected to target. It closes that client by
+	// tb.Cleanup; Run closes the driver. It may be called from several goroutines. For a target that
+	// the adapter is declared to lack, it returns errors.ErrUnsupported.
+	Dial func(tb testing.TB, target Target) (driver.Driver, error)
+	// Lacks are the features that the adapter does without. What is not declared must work.
+	Lacks []Feature
+	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, miniredis and
+	// one real server.
+	On []Kind
+}
+
+// Run runs every case that the adapter must pass, each as the subtest kind/name of t. It fails t if
+// a case that should have run did not, such as one that Dial skipped.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	h.suite().Run(t)
+}
+
+func (h Harness) suite() *suite.Suite {
+	s := &suite.Suite{Name: h.Name, Lacks: h.Lacks, On: h.On}
+	if h.Dial != nil {
+		s.Dial = func(tb testing.TB, target suite.Target) (driver.Driver, error) { return h.Dial(tb, Target(target)) }
+	}
+	for _, c := range cases {
+		s.Cases = append(s.Cases, suite.Case{
+			Name: c.name, Proves: "the documentation of package driver", Why: c.why, On: c.on, Own: c.own,
+			LeavesKeys: true, Needs: c.needs, Run: func(t *suite.T) { c.run(&caseT{t}) },
+		})
+	}
+	return s
+}
+
+// Kind is a kind of server, which asks for a kind of client.
+type Kind = suite.Kind
+
+// The kinds of servers.
+const (
+	Miniredis Kind = suite.Miniredis // github.com/alicebob/miniredis: one server, RESP2 and RESP3, no CLIENT TRACKING
+	Single    Kind = suite.Single    // one real server
+	Cluster   Kind = suite.Cluster   // a real cluster of masters
+	Sentinel  Kind = suite.Sentinel  // a real master with replicas, found through Sentinels
+)
+
+// Target is where Harness.Dial connects.
+type Target struct {
+	Kind Kind
+	// Addrs are "host:port": one, or for Cluster and Sentinel several to begin with.
+	Addrs []string
+	// MasterName is the name by which Sentinels know the master.
+	MasterName string
+	// Username and Password are those of the Redis servers; Sentinels have none. An empty Username
+	// is the default user.
+	Username, Password string
+	// TLS is how to speak to the servers. nil: plain TCP.
+	TLS *tls.Config
+	// Miniredis is true if the server lacks what Miniredis lacks, whatever the Kind.
+	Miniredis bool
+}
+
+// Feature is something that an adapter may lack.
+type Feature = suite.Feature
+
+// What an adapter may lack.
+const (
+	FeatureSubscribe Feature = suite.FeatureSubscribe // Driver.Subscribe
+	FeatureBatch     Feature = suite.FeatureBatch     // driver.Batcher
+	FeatureReplicas  Feature = suite.FeatureReplicas  // driver.Acknowledger
+	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster
+	FeatureSentinel  Feature = suite.FeatureSentinel  // a Target of Kind Sentinel
+	FeatureTLS       Feature = suite.FeatureTLS       // a Target with TLS
+)

@@ -1,0 +1,57 @@
+package drivertest
+
+import (
+	"crypto/tls"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+var lackCases = []testCase{
+	{
+		name: "what is declared missing says so", on: suite.OnlyMiniredis,
+		why: "callers fall back on errors.ErrUnsupported; anything else they take for an outage",
+		run: lacksSaySo,
+	},
+}
+
+func lacksSaySo(t *caseT) {
+	for _, f := range t.Suite.Lacks {
+		target, dials := t.Server.Target, true
+		switch f {
+		case FeatureCluster:
+			target.Kind = Cluster
+		case FeatureSentinel:
+			target.Kind, target.MasterName = Sentinel, "mymaster"
+		case FeatureTLS:
+			target.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		default:
+			dials = false
+		}
+		if dials {
+			drv, err := t.Suite.Dial(t.TB, target)
+			if drv != nil {
+				_ = drv.Close() // it should not be there at all
+			}
+			t.Is(err, errors.ErrUnsupported, "Dial, which lacks %s", f)
+		}
+		switch drv := t.Driver(); f {
+		case FeatureSubscribe:
+			_, err := drv.Subscribe(t.Ctx, t.Key())
+			t.Is(err, errors.ErrUnsupported, "Subscribe, which is declared missing")
+		case FeatureReplicas:
+			if a, ok := drv.(driver.Acknowledger); ok {
+				_, _, err := a.EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
+				t.Is(err, errors.ErrUnsupported, "EvalAcked, which is declared missing")
+			}
+		case FeatureBatch:
+			if b, ok := drv.(driver.Batcher); ok {
+				for _, r := range b.EvalMany(t.Ctx, []driver.Call{{Script: countScript, Keys: []string{t.Key()}}}) {
+					t.Is(r.Err, errors.ErrUnsupported, "EvalMany, which is declared missing")
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// Package suite has what the suites for locks and for adapters share: the servers, the cases and
+// how they run. Packages conformance and drivertest have the cases.
+package suite
+
+import (
+	"crypto/tls"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Kind is a kind of server. Package drivertest documents it.
+type Kind string
+
+// The kinds of servers.
+const (
+	Miniredis Kind = "miniredis"
+	Single    Kind = "single"
+	Cluster   Kind = "cluster"
+	Sentinel  Kind = "sentinel"
+)
+
+// Kinds are all kinds of servers, in the order in which a suite runs on them.
+var Kinds = []Kind{Miniredis, Single, Cluster, Sentinel}
+
+// Lists of kinds of servers for the table of a suite's cases.
+var (
+	AllKinds        = Kinds
+	WithoutSentinel = []Kind{Miniredis, Single, Cluster}
+	OneAddress      = []Kind{Miniredis, Single} // a proxy can be put in front of these
+	OnlyMiniredis   = []Kind{Miniredis}
+	OnlySingle      = []Kind{Single}
+	OnlyCluster     = []Kind{Cluster}
+)
+
+// Target is where a driver connects. It has the fields of drivertest.Target, which documents them.
+type Target struct {
+	Kind               Kind
+	Addrs              []string
+	MasterName         string
+	Username, Password string
+	TLS                *tls.Config
+	Miniredis          bool
+}
+
+// Dial makes a driver over a client of its own.
+type Dial func(testing.TB, Target) (driver.Driver, error)
+
+// Feature is something that an adapter may lack. Package drivertest documents it.
+type Feature string
+
+// What an adapter may lack.
+const (
+	FeatureSubscribe Feature = "Subscribe"
+	FeatureBatch     Feature = "Batch"
+	FeatureReplicas  Feature = "Replicas"
+	FeatureCluster   Feature = "Cluster"
+	FeatureSentinel  Feature = "Sentinel"
+	FeatureTLS       Feature = "TLS"
+)
+
+// Features are all features.
+var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureCluster, FeatureSentinel, FeatureTLS}
+
+// Case is one case of a suite.
+type Case struct {
+	// Name is the name of its subtest, below the kind of server.
+	Name string
+	// Proves is what it proves, such as "contract 4". It is logged when the case fails.
+	Proves string
+	// Why says in one sentence what would go wrong otherwise.
+	Why string
+	// On are the kinds of servers that it runs on.
+	On []Kind
+	// Own is true if it restarts, freezes or reconfigures the server: it gets one of its own.
+	Own bool
+	// Nodes is how many independent servers it needs. 0 is one server.
+	Nodes int
+	// LeavesKeys is true if keys may be left when it is over.
+	LeavesKeys bool
+	// Needs are the features that the adapter must have.
+	Needs []Feature
+	// Run is the case.
+	Run func(*T)
+}
+
+// slow reports whether c starts several real servers on kind k. -short leaves such cases out.
+func (c *Case) slow(k Kind) bool {
+	return k == Cluster || k == Sentinel || c.Nodes > 0 && k != Miniredis
+}
+
+// Suite is a list of cases, and what they run on.
+type Suite struct {
+	// Name is the name of what is tested, for reports. Empty: what Driver.Info says.
+	Name  string
+	Dial  Dial
+	Lacks []Feature
+	On    []Kind // nil: all
+	Cases []Case
+	// Short leaves out cases that start several real servers. Run sets it if the test runs with
+	// -short.
+	Short bool
+
+	matrix matrix
+	client string // what Driver.Info says; guarded by matrix.mu
+}
+
+// Lacking reports whether the adapter is declared to lack f.
+func (s *Suite) Lacking(f Feature) bool { return slices.Contains(s.Lacks, f) }
+
+// applies reports whether c must pass on servers of kind k.
+func (s *Suite) applies(c *Case, k Kind) bool {
+	switch {
+	case s.On != nil && !slices.Contains(s.On, k), !slices.Contains(c.On, k), s.Short && c.slow(k):
+		return false
+	case k == Cluster && s.Lacking(FeatureCluster), k == Sentinel && s.Lacking(FeatureSentinel):
+		return false
+	}
+	return !slices.ContainsFunc(c.Needs, s.Lacking)
+}

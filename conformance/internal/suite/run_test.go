@@ -1,0 +1,101 @@
+package suite
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestMatrixKnowsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := Suite{Cases: []Case{{Name: "first", On: AllKinds}, {Name: "second", On: OneAddress}}}
+	all := s.Demanded()
+	var m matrix
+	for _, c := range all[1:] {
+		m.ran(c)
+	}
+	if got := m.missing(all); !slices.Equal(got, all[:1]) {
+		t.Errorf("with one cell not run %v is missing, want %v", got, all[:1])
+	}
+	m.skip(all[0].Kind)
+	if got := m.missing(all); len(got) != 0 {
+		t.Errorf("without a server for %s %v is missing", all[0].Kind, got)
+	}
+}
+
+func TestSuiteIsChecked(t *testing.T) {
+	t.Parallel()
+	dial := func(testing.TB, Target) (driver.Driver, error) { return nil, nil }
+	if err := (&Suite{Dial: dial, On: Kinds, Lacks: Features}).Check(); err != nil {
+		t.Error(err)
+	}
+	for what, s := range map[string]*Suite{
+		"no Dial":                   {},
+		"an unknown kind of server": {Dial: dial, On: []Kind{"five"}},
+		"an unknown feature":        {Dial: dial, Lacks: []Feature{"subscribe"}},
+	} {
+		if s.Check() == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// skips names the environment variable that makes TestSkippingProvider do its work.
+const skips = "HOLDFAST_CONFORMANCE_SKIPS"
+
+// TestSkippingProvider fails, in a process that TestRunDemandsEveryCase starts.
+func TestSkippingProvider(t *testing.T) {
+	if os.Getenv(skips) == "" {
+		t.Skip("run by TestRunDemandsEveryCase in a process of its own")
+	}
+	t.Parallel()
+	s := Suite{
+		Cases: []Case{{Name: "a case", On: AllKinds, Run: func(t *T) { t.Driver() }}},
+		Dial: func(tb testing.TB, _ Target) (driver.Driver, error) {
+			tb.Skipf("not today")
+			return nil, nil
+		},
+	}
+	s.Run(t)
+}
+
+// What a provider skips makes Run fail; a machine without a server does not, unless it is a CI's.
+func TestRunDemandsEveryCase(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		run, ci  string
+		wants    []string
+		wantsNot string
+	}{
+		"skipped": {
+			"^TestSkippingProvider$", "",
+			[]string{"case did not run: miniredis/a case", "0 on single (no server program)"}, "case did not run: single/",
+		},
+		"no server in CI": {"^TestSkippingProvider$", "true", []string{"CI=true, but there is no server"}, "no server program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", tc.run, "-test.v")
+			cmd.Env = append(os.Environ(), skips+"=yes", "CI="+tc.ci, "HOLDFAST_REDIS_SERVER=/nowhere/redis-server")
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Errorf("Run passed, although a provider skipped a case or there was no server")
+			}
+			for _, want := range tc.wants {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("the output does not say %q", want)
+				}
+			}
+			if strings.Contains(string(out), tc.wantsNot) {
+				t.Errorf("the output says %q", tc.wantsNot)
+			}
+			if t.Failed() {
+				t.Logf("the output:\n%s", out)
+			}
+		})
+	}
+}

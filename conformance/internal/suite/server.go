@@ -1,0 +1,164 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/localport"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/resp"
+)
+
+// ClusterSize is the number of masters of a cluster.
+const ClusterSize = 3
+
+// Server is a server under test, with a way to it around the driver. One of Mini, Real, Cluster
+// and Nodes is set.
+type Server struct {
+	Target   Target
+	Mini     *miniredis.Miniredis
+	Real     *redistest.Server // with Sentinels: the first master
+	Cluster  *redistest.Cluster
+	Sentinel *redistest.Sentinel
+
+	Nodes  []*Server // independent servers
+	Killed bool      // one of Nodes, for good
+}
+
+// startShared starts what cases of a kind share, by Case.Nodes; on Miniredis each has its own.
+func startShared(tb testing.TB, kind Kind, todo []*Case) map[int]*Server {
+	tb.Helper()
+	if kind == Miniredis {
+		return nil
+	}
+	shared := map[int]*Server{0: start(quiet{tb}, kind, 0)}
+	for _, c := range todo {
+		if shared[c.Nodes] == nil && !c.Own {
+			shared[c.Nodes] = start(quiet{tb}, kind, c.Nodes)
+		}
+	}
+	return shared
+}
+
+// quiet is a test that does not show a server's log when one of many cases has failed.
+type quiet struct{ testing.TB }
+
+func (quiet) Failed() bool { return false }
+
+// start starts one server of a kind, or independent nodes.
+func start(tb testing.TB, kind Kind, nodes int) *Server {
+	tb.Helper()
+	switch {
+	case nodes > 0:
+		return startNodes(tb, kind, nodes)
+	case kind == Miniredis:
+		m := startMini(tb)
+		return &Server{Mini: m, Target: Target{Kind: kind, Addrs: []string{m.Addr()}, Miniredis: true}}
+	case kind == Single:
+		return StartReal(tb, redistest.Options{})
+	case kind == Cluster:
+		c := redistest.StartCluster(tb, ClusterSize, redistest.Options{})
+		return &Server{Cluster: c, Target: Target{Kind: kind, Addrs: c.Addrs()}}
+	default:
+		s := redistest.StartSentinel(tb, redistest.Options{})
+		return &Server{Real: s.Servers()[0], Sentinel: s, Target: Target{
+			Kind: kind, Addrs: s.SentinelAddrs(), MasterName: s.MasterName(),
+		}}
+	}
+}
+
+// startNodes starts servers that share nothing. The real ones keep their keys over a restart, as a
+// quorum assumes.
+func startNodes(tb testing.TB, kind Kind, n int) *Server {
+	tb.Helper()
+	all := &Server{Target: Target{Kind: kind, Miniredis: kind == Miniredis}}
+	if kind == Miniredis {
+		for range n {
+			all.Nodes = append(all.Nodes, start(tb, kind, 0))
+		}
+		return all
+	}
+	durable := redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
+	for _, s := range redistest.StartN(tb, n, durable) {
+		all.Nodes = append(all.Nodes, &Server{Real: s, Target: Target{Kind: kind, Addrs: []string{s.Addr()}}})
+	}
+	return all
+}
+
+// startMini starts a miniredis on a port outside the range in which clients get theirs.
+func startMini(tb testing.TB) *miniredis.Miniredis {
+	tb.Helper()
+	var err error
+	for range 10 {
+		var ports []int
+		if ports, err = localport.Free(1); err != nil {
+			break
+		}
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		if err = m.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))); err == nil {
+			tb.Cleanup(m.Close)
+			return m
+		}
+	}
+	tb.Fatalf("miniredis: %v", err)
+	return nil
+}
+
+// StartReal starts one real server.
+func StartReal(tb testing.TB, opts redistest.Options) *Server {
+	tb.Helper()
+	s := redistest.Start(tb, opts)
+	return &Server{Real: s, Target: Target{
+		Kind: Single, Addrs: []string{s.Addr()}, Password: s.Password(), TLS: s.TLSConfig(true),
+	}}
+}
+
+// Do sends a command to the node that has key, around the driver.
+func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
+	switch {
+	case s.Mini != nil:
+		return DoAt(ctx, s.Target.Addrs[0], args...) // it forgets its address when it is closed
+	case s.Cluster != nil:
+		return s.Cluster.NodeForKey(key).Do(ctx, args...)
+	default:
+		return s.Real.Do(ctx, args...)
+	}
+}
+
+// DoAt sends a command over a connection of its own.
+func DoAt(ctx context.Context, addr string, args ...any) (_ any, err error) {
+	var d net.Dialer
+	tcp, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := resp.NewConn(tcp)
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := c.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	return c.Do(args...)
+}
+
+// EveryNode sends a command to each node.
+func (s *Server) EveryNode(ctx context.Context, args ...any) error {
+	if s.Cluster == nil {
+		_, err := s.Do(ctx, "", args...)
+		return err
+	}
+	for _, n := range s.Cluster.Nodes() {
+		if _, err := n.Do(ctx, args...); err != nil {
+			return fmt.Errorf("%s: %w", n.Addr(), err)
+		}
+	}
+	return nil
+}

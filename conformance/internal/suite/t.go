@@ -1,0 +1,297 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+const (
+	// CaseLimit is how long a case may take.
+	CaseLimit = 30 * time.Second
+	// PollEvery is the interval of polls.
+	PollEvery = 2 * time.Millisecond
+	// Slack is how much of a TTL may have passed before a case looks at it, on a busy machine.
+	Slack = 5 * time.Second
+	// Shortly is when a case gives up waiting for an answer that it holds back itself.
+	Shortly = 100 * time.Millisecond
+)
+
+// T is what a case works with: a test, one server, and the means to connect to it.
+type T struct {
+	testing.TB
+	Suite  *Suite
+	Server *Server
+	Ctx    context.Context // ends with the case, or at CaseLimit
+
+	LeavesKeys bool          // keys may be left when the case is over
+	Patience   time.Duration // how long to wait for what happens sooner or later
+	Prompt     time.Duration // a call that takes longer counts as one that does not return
+
+	made    census
+	drivers atomic.Int32 // that are open
+	poll    time.Duration
+}
+
+func newT(tb testing.TB, s *Suite, srv *Server) *T {
+	ctx, cancel := context.WithTimeout(tb.Context(), CaseLimit)
+	tb.Cleanup(cancel)
+	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Patience: 10 * time.Second, Prompt: 5 * time.Second, poll: PollEvery}
+	if srv.Nodes != nil {
+		t.poll *= 10 // polling five servers is expensive
+	}
+	tb.Cleanup(func() {
+		t.leavesNoKey()
+		if srv.Mini != nil {
+			leavesNoConnection(tb, srv)
+		}
+	})
+	return t
+}
+
+// Lacks reports whether the adapter is declared to lack f.
+func (t *T) Lacks(f Feature) bool { return t.Suite.Lacking(f) }
+
+// Key returns a key that no other case uses, with a form that clusters spread.
+func (t *T) Key() string {
+	key := "conformance." + lease.NewToken()
+	t.made.made(key)
+	return key
+}
+
+// Driver makes a driver that is connected to the server. It is closed at the end of the case, before
+// its client.
+func (t *T) Driver() driver.Driver {
+	t.Helper()
+	return t.Dial(t.Server.Target)
+}
+
+// Dial makes a driver that is connected to target, or fails the case.
+func (t *T) Dial(target Target) driver.Driver {
+	t.Helper()
+	drv, err := t.Suite.Dial(t.TB, target)
+	if err != nil {
+		t.Fatalf("Harness.Dial(%s %v): %v", target.Kind, target.Addrs, err)
+	}
+	t.Suite.connected(drv.Info().Client)
+	t.drivers.Add(1)
+	t.Cleanup(func() {
+		if err := drv.Close(); err != nil && !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("Driver.Close: %v", err)
+		}
+		if t.drivers.Add(-1) == 0 {
+			t.leavesNoSubscription()
+		}
+	})
+	return drv
+}
+
+// Proxied puts a proxy in front of the server, and makes a driver that is connected to it.
+func (t *T) Proxied() (*faultproxy.Proxy, driver.Driver) {
+	t.Helper()
+	p := faultproxy.Start(t.TB, t.Server.Target.Addrs[0])
+	return p, t.Dial(t.Through(p))
+}
+
+// Through returns the server's target with the address of p.
+func (t *T) Through(p *faultproxy.Proxy) Target {
+	target := t.Server.Target
+	target.Addrs = []string{p.Addr()}
+	return target
+}
+
+// Do sends a command to the node that has key, around the driver. An error fails the case.
+func (t *T) Do(key string, args ...any) any {
+	t.Helper()
+	if key != "" && writes[fmt.Sprint(args[0])] {
+		t.made.wrote(key)
+	}
+	reply, err := t.Server.Do(t.Ctx, key, args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args[0], err)
+	}
+	return reply
+}
+
+// Stored returns the string at key; ok is false if there is none.
+func (t *T) Stored(key string) (value string, ok bool) {
+	t.Helper()
+	switch v := t.Do(key, "GET", key).(type) {
+	case nil:
+		return "", false
+	case string:
+		return v, true
+	default:
+		t.Fatalf("GET replied %T", v)
+		return "", false
+	}
+}
+
+// Exists reports whether there is a key of any type.
+func (t *T) Exists(key string) bool {
+	t.Helper()
+	return t.Do(key, "EXISTS", key) == int64(1)
+}
+
+// What PTTL returns if there is no key, or one that never expires.
+const (
+	NoKey        = -2 * time.Millisecond
+	NeverExpires = -1 * time.Millisecond
+)
+
+// PTTL returns the remaining life of a key, NoKey or NeverExpires.
+func (t *T) PTTL(key string) time.Duration {
+	t.Helper()
+	ms, _ := t.Do(key, "PTTL", key).(int64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// OK fails the case on an error.
+func (t *T) OK(err error, what string, args ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", fmt.Sprintf(what, args...), err)
+	}
+}
+
+// Is demands that err matches target.
+func (t *T) Is(err, target error, what string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%s: got error %v, want one that matches %q", fmt.Sprintf(what, args...), err, target)
+	}
+}
+
+// Eventually waits until f is true.
+func (t *T) Eventually(what string, f func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(t.Patience)
+	for !f() {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not after %v: %s", t.Patience, what)
+		}
+		t.Pause(t.poll)
+	}
+}
+
+// Pause waits for d, or fails the case at CaseLimit.
+func (t *T) Pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Ctx.Done():
+		t.Fatalf("the case took longer than %v", CaseLimit)
+	}
+}
+
+// Event waits until ch delivers or is closed.
+func (t *T) Event(ch <-chan struct{}, what string) {
+	t.Helper()
+	timer := time.NewTimer(t.Patience)
+	defer timer.Stop()
+	select {
+	case <-ch:
+	case <-timer.C:
+		t.Fatalf("still not after %v: %s", t.Patience, what)
+	}
+}
+
+// Promptly runs f and fails the case if it does not return within Prompt.
+func (t *T) Promptly(what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(t.Prompt)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		t.Fatalf("%s: no return after %v", what, t.Prompt)
+	}
+}
+
+// Background runs f in a goroutine, and returns the channel on which its error arrives.
+func Background(f func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- f() }()
+	return result
+}
+
+// Result waits for the error of a function that Background runs.
+func (t *T) Result(ch <-chan error, what string) error {
+	t.Helper()
+	timer := time.NewTimer(t.Prompt)
+	defer timer.Stop()
+	select {
+	case err := <-ch:
+		return err
+	case <-timer.C:
+		t.Fatalf("%s: no return after %v", what, t.Prompt)
+		return nil
+	}
+}
+
+// Happened reports whether a fault has happened.
+func Happened(trap *faultproxy.Trap) bool {
+	select {
+	case <-trap.Hit():
+		return true
+	default:
+		return false
+	}
+}
+
+// SentOnce demands that the command about key was sent once.
+func (t *T) SentOnce(p *faultproxy.Proxy, key, what string) {
+	t.Helper()
+	if n := p.Count(faultproxy.Contains(key)); n != 1 {
+		t.Errorf("%s: sent %d times, want once", what, n)
+	}
+}
+
+// Drain takes a wake-up that has arrived, if there is one.
+func Drain(sub driver.Subscription) {
+	select {
+	case <-sub.Wake():
+	default:
+	}
+}
+
+// Woken demands a wake-up.
+func (t *T) Woken(sub driver.Subscription, what string) {
+	t.Helper()
+	t.Event(sub.Wake(), "the listener is woken: "+what)
+}
+
+// Listeners returns the number of connections that are subscribed to channel, over all nodes.
+func (t *T) Listeners(channel string) int64 {
+	t.Helper()
+	count := func(reply any, err error) int64 {
+		t.OK(err, "PUBSUB NUMSUB")
+		pair, _ := reply.([]any)
+		if len(pair) != 2 {
+			t.Fatalf("PUBSUB NUMSUB replied %v", reply)
+		}
+		n, _ := pair[1].(int64)
+		return n
+	}
+	if t.Server.Cluster == nil {
+		return count(t.Server.Do(t.Ctx, channel, "PUBSUB", "NUMSUB", channel))
+	}
+	var sum int64
+	for _, node := range t.Server.Cluster.Nodes() {
+		sum += count(node.Do(t.Ctx, "PUBSUB", "NUMSUB", channel))
+	}
+	return sum
+}

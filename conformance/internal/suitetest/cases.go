@@ -1,0 +1,68 @@
+package suitetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+)
+
+// CheckCases demands that each case of a suite says what it is, that each kind of server has cases,
+// and that what the suite lacks, its kinds of servers and -short leave out what they are to leave
+// out, and no more.
+func CheckCases(t *testing.T, s *suite.Suite) {
+	t.Helper()
+	byName, all := map[string]suite.Case{}, []suite.Cell{}
+	for _, c := range s.Cases {
+		if byName[c.Name].Name != "" {
+			t.Errorf("there are two cases %q", c.Name)
+		}
+		byName[c.Name] = c
+		if c.Name == "" || strings.Contains(c.Name, "/") || c.Why == "" || strings.HasSuffix(c.Why, ".") || len(c.On) == 0 {
+			t.Errorf("case %q: want a name, one sentence why without its full stop, and servers", c.Name)
+		}
+		if !slices.Equal(slices.Compact(slices.Clone(c.On)), c.On) {
+			t.Errorf("case %q names a kind of server twice", c.Name)
+		}
+	}
+	for _, k := range suite.Kinds {
+		on := len(all)
+		for _, c := range s.Cases {
+			if slices.Contains(c.On, k) {
+				all = append(all, suite.Cell{Name: c.Name, Kind: k})
+			}
+		}
+		if on == len(all) {
+			t.Errorf("no case runs on %s", k)
+		}
+	}
+	demands := func(what string, with *suite.Suite, want func(suite.Cell, suite.Case) bool) {
+		t.Helper()
+		with.Cases = s.Cases
+		demanded := with.Demanded()
+		for _, c := range all {
+			if got, want := slices.Contains(demanded, c), want(c, byName[c.Name]); got != want {
+				t.Errorf("%s: %s is demanded: %v, want %v", what, c, got, want)
+			}
+		}
+	}
+	demands("lacking nothing", &suite.Suite{}, func(suite.Cell, suite.Case) bool { return true })
+	for _, f := range suite.Features {
+		demands("lacking "+string(f), &suite.Suite{Lacks: []suite.Feature{f}}, func(cell suite.Cell, c suite.Case) bool {
+			switch {
+			case f == suite.FeatureCluster && cell.Kind == suite.Cluster, f == suite.FeatureSentinel && cell.Kind == suite.Sentinel:
+				return false
+			}
+			return !slices.Contains(c.Needs, f)
+		})
+	}
+	for _, k := range suite.Kinds {
+		demands("on "+string(k)+" alone", &suite.Suite{On: []suite.Kind{k}}, func(cell suite.Cell, _ suite.Case) bool {
+			return cell.Kind == k
+		})
+	}
+	demands("with -short", &suite.Suite{Short: true}, func(cell suite.Cell, c suite.Case) bool {
+		return cell.Kind == suite.Miniredis || cell.Kind == suite.Single && c.Nodes == 0
+	})
+}

@@ -1,0 +1,85 @@
+package suitetest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+)
+
+// impatient is how long a case that is to fail waits for what does not come.
+const impatient = 4 * time.Second
+
+// slots bounds how many cases run at once, nodeSlots how many with several servers; they mostly
+// wait.
+var slots, nodeSlots = make(chan struct{}, 24), make(chan struct{}, 8)
+
+// Mutant is something flawed, what it was made of, and the cases that must catch the flaw.
+type Mutant struct {
+	Name          string
+	Flawed, Sound *suite.Suite
+	Caught        []string
+}
+
+// failing runs the cases with these names, at once and on servers of their own, and returns those
+// that failed.
+func failing(s *suite.Suite, names []string) map[string]*recorder {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	failed := map[string]*recorder{}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		c := s.Find(name, suite.Miniredis)
+		if c == nil {
+			continue
+		}
+		slots := slots
+		if c.Nodes > 0 {
+			slots = nodeSlots
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			r := record(name, func(tb testing.TB) { s.RunMutant(tb, c, impatient) })
+			if r.Failed() {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[name] = r
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// Catch demands that each mutant fails the cases that were made for its flaw, and that these pass
+// without the flaw. All run at once, and then report one by one.
+func Catch(t *testing.T, mutants []Mutant) {
+	t.Helper()
+	type verdict struct{ flawed, sound map[string]*recorder }
+	verdicts := make([]verdict, len(mutants))
+	var wg sync.WaitGroup
+	for i, m := range mutants {
+		wg.Go(func() { verdicts[i].flawed = failing(m.Flawed, m.Caught) })
+		wg.Go(func() { verdicts[i].sound = failing(m.Sound, m.Caught) })
+	}
+	wg.Wait()
+	for i, m := range mutants {
+		t.Run(m.Name, func(t *testing.T) {
+			for name, r := range verdicts[i].sound {
+				t.Errorf("without the flaw too %q fails: %s", name, r.first())
+			}
+			for _, name := range m.Caught {
+				if m.Flawed.Find(name, suite.Miniredis) == nil {
+					t.Errorf("there is no case %q that applies", name)
+				}
+				if r, caught := verdicts[i].flawed[name]; caught {
+					t.Logf("caught by %q: %s", name, r.first())
+				} else {
+					t.Errorf("not caught by %q", name)
+				}
+			}
+		})
+	}
+}
