@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 var resumeCases = []testCase{
@@ -36,6 +38,16 @@ var resumeCases = []testCase{
 		name: "a resume whose reply is lost succeeds", contract: 4, on: suite.OneAddress,
 		why: "the token was replaced already: sent again it must find its own new one, not report the lock gone",
 		run: lostResumeSucceeds,
+	},
+	{
+		name: "an undone resume leaves the hold as it was", contract: 11, on: suite.AllKinds,
+		why: "the Lock and the Handle that a failed resume was made from are all that is left of the hold",
+		run: resumeIsUndone,
+	},
+	{
+		name: "an abandoned resume is undone", contract: 11, on: suite.OneAddress,
+		why: "the hold would stay, until its TTL, under a token that nobody knows",
+		run: abandonedResumeIsUndone,
 	},
 	{
 		name: "a handle must fit its request", contract: 11, on: suite.WithoutSentinel,
@@ -174,6 +186,67 @@ func lostResumeSucceeds(t *caseT) {
 			t.Is(warm.Renew(t.Ctx, 0), locker.ErrLost, "Renew of the Lock that was taken over")
 			t.OK(lock.Release(t.Ctx), "Release")
 		}
+	}
+}
+
+// resumeIsUndone undoes a resume as a quorum that missed it does. A strategy may do without.
+func resumeIsUndone(t *caseT) {
+	a, b := t.direct(), t.direct()
+	for _, fenced := range []bool{false, true} {
+		old := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
+		resumed, err := locker.Resume(t.Ctx, b, old.Handle())
+		t.OK(err, "Resume")
+		resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpGiveBack})
+			return inner
+		})
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.OK(resumed.Release(t.Ctx), "Release")
+			continue
+		}
+		t.OK(err, "OpGiveBack of a resume")
+		t.Is(resumed.Renew(t.Ctx, 0), locker.ErrLost, "Renew of the Lock whose resume was undone")
+		t.Is(resumed.Release(t.Ctx), locker.ErrLost, "Release of the Lock whose resume was undone")
+		t.contended(b, locker.Request{Name: old.Name()})
+		t.covers(old)
+		t.OK(old.Renew(t.Ctx, 0), "Renew of the Lock that the resume was made from")
+		t.held(old)
+		again, err := locker.Resume(t.Ctx, b, old.Handle())
+		t.OK(err, "Resume by the same Handle")
+		if fenced && again.Fence() <= resumed.Fence() {
+			t.Errorf("the fencing token was %d, and is %d after another resume", resumed.Fence(), again.Fence())
+		}
+		t.OK(again.Release(t.Ctx), "Release")
+		t.free(a, old.Name())
+	}
+}
+
+func abandonedResumeIsUndone(t *caseT) {
+	p, l := t.behind()
+	direct := t.direct()
+	for _, fenced := range []bool{false, true} {
+		h := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced}).Handle()
+		warm, err := locker.Resume(t.Ctx, l, h)
+		t.OK(err, "Resume")
+		resume := p.Add(faultproxy.Rule{Match: faultproxy.Contains(warm.Name()), Fault: faultproxy.Stall, Every: true})
+		ctx, cancel := context.WithCancel(t.Ctx)
+		result := suite.Background(func() error {
+			_, err := locker.Resume(ctx, l, warm.Handle())
+			return err
+		})
+		t.Event(resume.Executed(), "the resume runs, and its reply is held back")
+		cancel()
+		err = t.Result(result, "a cancelled Resume")
+		resume.Release()
+		t.Is(err, locker.ErrUnknownOutcome, "a cancelled Resume")
+		var again *locker.Lock
+		t.Eventually("the Handle works again", func() bool {
+			again, err = locker.Resume(t.Ctx, direct, warm.Handle())
+			return err == nil
+		})
+		t.held(again)
+		t.OK(again.Renew(t.Ctx, 0), "Renew")
+		t.OK(again.Release(t.Ctx), "Release")
 	}
 }
 

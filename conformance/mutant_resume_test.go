@@ -1,0 +1,68 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// flawedResumes is single with a flaw in what follows a resume.
+type flawedResumes struct {
+	locker.Locker
+
+	releases bool // a resume is undone by releasing the hold
+	abandons bool // a cancelled resume is left to itself
+}
+
+func (f flawedResumes) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if req.Resume.IsZero() {
+		return f.Locker.Acquire(ctx, req)
+	}
+	send := ctx
+	if f.abandons {
+		send = context.WithoutCancel(ctx)
+	}
+	lock, err := f.Locker.Acquire(send, req)
+	if err == nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, ctx.Err())
+	}
+	if err == nil && f.releases {
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return releasingLease{inner} })
+	}
+	return lock, err
+}
+
+type releasingLease struct{ lease.Lease }
+
+func (l releasingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpGiveBack {
+		op.Kind = lease.OpRelease
+	}
+	return l.Lease.Do(ctx, op)
+}
+
+func TestResumeMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+	t.Parallel()
+	harness := func(f flawedResumes) *Harness {
+		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
+			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			f.Locker = l
+			return f, err
+		}}
+	}
+	convict(t, []suspect{
+		{
+			"an undo that releases", harness(flawedResumes{releases: true}), harness(flawedResumes{}),
+			[]string{"an undone resume leaves the hold as it was"},
+		},
+		{
+			"a cancelled resume left to itself", harness(flawedResumes{abandons: true}), harness(flawedResumes{}),
+			[]string{"an abandoned resume is undone"},
+		},
+	})
+}
