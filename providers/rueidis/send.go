@@ -169,9 +169,9 @@ func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 // command is on its way, so that the client returns when the reply comes or the connection breaks,
 // and not when the caller leaves.
 //
-// A client of rueidis itself asks for Err right before it sends, once it has a connection. That
-// reports whether a command was sent whose caller has left, and keeps it from being sent
-// afterwards. A wrapper may ask under a context of its own.
+// A client of rueidis itself calls Err right before it sends, once it has a connection. If the caller
+// has left by then, Err returns an error, and the command is not sent; otherwise it notes that the
+// command may be sent. A wrapper may call Err of a context of its own instead.
 //
 // The client sends a lone command with a deadline in the goroutine of its caller, and closes the
 // connection after the deadline, so that is as far away as its own timeout. Without a deadline it

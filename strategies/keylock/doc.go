@@ -8,7 +8,9 @@
 //
 //  1. It checks each Request, names the keys, and builds the arguments of the scripts.
 //  2. It bounds each send by Config.AttemptTimeout, and resends a command whose reply did not
-//     arrive until its outcome is known, as long as the context and the lease allow.
+//     arrive until its outcome is known or its context ends. An acquire or a resume is resent for
+//     max(TTL, 30 s) at most, or for one AttemptTimeout if it does not wait and its context has no
+//     deadline. An operation on a hold is resent until its Deadline at most.
 //  3. It computes the Deadline from the time of the send that acquired or renewed the lock, less
 //     1 % of the TTL and 2 ms for the drift of clocks. A reply after the Deadline is
 //     locker.ErrLost, and the hold is released.

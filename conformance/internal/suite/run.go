@@ -77,7 +77,7 @@ func (s *Suite) Find(name string, k Kind) *Case {
 func (s *Suite) runKind(t *testing.T, kind Kind) {
 	todo := s.on(kind)
 	if len(todo) == 0 {
-		return
+		t.Skip(s.whyNone(kind))
 	}
 	if kind != Miniredis && !redistest.Available() && os.Getenv("CI") != "true" {
 		s.matrix.skip(kind)
@@ -98,6 +98,19 @@ func (s *Suite) runKind(t *testing.T, kind Kind) {
 			})
 			s.runCase(t, c, kind, shared[c.Nodes])
 		})
+	}
+}
+
+// whyNone says why no case runs on servers of kind k.
+func (s *Suite) whyNone(k Kind) string {
+	long := Suite{Lacks: s.Lacks, On: s.On, Cases: s.Cases}
+	switch {
+	case len(long.on(k)) > 0:
+		return fmt.Sprintf("-short leaves out the cases on %s", k)
+	case s.On != nil && !slices.Contains(s.On, k):
+		return fmt.Sprintf("Harness.On leaves out %s", k)
+	default:
+		return fmt.Sprintf("no case applies to %s", k)
 	}
 }
 

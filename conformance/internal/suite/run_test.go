@@ -27,6 +27,30 @@ func TestMatrixKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestKindWithoutCases(t *testing.T) {
+	t.Parallel()
+	cases := []Case{{Name: "a case", On: AllKinds}}
+	for name, tc := range map[string]struct {
+		s    *Suite
+		want string
+	}{
+		"short":       {&Suite{Cases: cases, Short: true}, "-short leaves out the cases on cluster"},
+		"not chosen":  {&Suite{Cases: cases, On: []Kind{Single}, Short: true}, "Harness.On leaves out cluster"},
+		"lacking":     {&Suite{Cases: cases, Lacks: []Feature{FeatureCluster}}, "no case applies to cluster"},
+		"no such one": {&Suite{Cases: []Case{{Name: "a case", On: OnlyMiniredis}}}, "no case applies to cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if n := len(tc.s.on(Cluster)); n > 0 {
+				t.Errorf("%d cases run", n)
+			}
+			if got := tc.s.whyNone(Cluster); got != tc.want {
+				t.Errorf("the reason is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestSuiteIsChecked(t *testing.T) {
 	t.Parallel()
 	dial := func(testing.TB, Target) (driver.Driver, error) { return nil, nil }
