@@ -173,7 +173,7 @@ func (c *cycle) takeOver(req locker.Request) {
 		resumed.Hold().Wrap(func(l lease.Lease) lease.Lease { inner = l; return l })
 		if !last {
 			_, err = inner.Do(c.ctx, lease.Op{Kind: lease.OpGiveBack})
-			c.check(err, "give back")
+			c.check(err, "undo")
 			continue
 		}
 		_, err = inner.Do(c.ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})

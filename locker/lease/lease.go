@@ -34,7 +34,7 @@ func (k OpKind) String() string {
 	case OpRaiseFence:
 		return "raise fence"
 	case OpGiveBack:
-		return "give back"
+		return "undo"
 	default:
 		return "unknown operation"
 	}

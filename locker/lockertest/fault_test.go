@@ -190,7 +190,7 @@ func giveBack(lock *locker.Lock) (err error) {
 	return err
 }
 
-// A resume that is given back leaves the hold to whom it was taken from, with the lease that it had
+// A resume that is undone leaves the hold to whom it was taken from, with the lease that it had
 // by then.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
@@ -199,15 +199,15 @@ func TestGiveBack(t *testing.T) {
 		old := acquire(t, l, locker.Request{Name: "a", TTL: time.Minute})
 		resumed, err := l.Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Hour, Resume: old.Handle()})
 		wantError(t, "resume", err)
-		wantError(t, "give back", giveBack(resumed))
-		wantError(t, "renewal of what was given back", resumed.Renew(t.Context(), 0), locker.ErrLost)
+		wantError(t, "undo", giveBack(resumed))
+		wantError(t, "renewal of what was undone", resumed.Renew(t.Context(), 0), locker.ErrLost)
 		if s := inspect(t, l, "a"); !s.Held || s.Left != time.Hour {
 			t.Errorf("state %+v, want it held for an hour", s)
 		}
 		wantError(t, "renewal by the old one", old.Renew(t.Context(), 0))
-		wantError(t, "give back of what was acquired", giveBack(old))
+		wantError(t, "undo of an acquire", giveBack(old))
 		if s := inspect(t, l, "a"); s.Held {
-			t.Errorf("state %+v after it was given back", s)
+			t.Errorf("state %+v after it was undone", s)
 		}
 	})
 }

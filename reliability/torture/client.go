@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// client takes, uses and gives back locks of its group, in one goroutine.
+// client takes, uses and releases locks of its group, in one goroutine.
 type client struct {
 	*work
 	group

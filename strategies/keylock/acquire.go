@@ -198,7 +198,7 @@ func (a *keyAttempt) late() error {
 	if time.Now().Before(a.deadline) {
 		return nil
 	}
-	return fmt.Errorf("%w: the answer came %v after the send, past the lease; it was given back",
+	return fmt.Errorf("%w: the answer came %v after the send, past the lease; the attempt was undone",
 		locker.ErrLost, time.Since(a.won).Round(time.Millisecond))
 }
 

@@ -270,7 +270,7 @@ func TestPlainNodesAreReleased(t *testing.T) {
 	})
 }
 
-// A losing attempt returns once what it won is given back, so that who ends the process then leaves
+// A losing attempt returns once what it won is undone, so that who ends the process then leaves
 // nothing; a node that hangs meanwhile does not keep it for ever.
 func TestLosingAttemptWaitsForItsCleanUp(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {

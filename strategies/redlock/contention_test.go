@@ -13,7 +13,7 @@ import (
 func TestNodesThatAreTooLateAreNoContention(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		for _, n := range c.n {
-			n.hook(fails(fmt.Errorf("%w: the answer came past the lease; it was given back", locker.ErrLost), "acquire"), nil)
+			n.hook(fails(fmt.Errorf("%w: the answer came past the lease; the attempt was undone", locker.ErrLost), "acquire"), nil)
 		}
 		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
 		if errors.Is(err, locker.ErrNotAcquired) {

@@ -34,7 +34,7 @@ func (a *quorumAttempt) succeed(v *quorumView) bool {
 		if a.tokens != nil {
 			outcome = locker.ErrUnknownOutcome // the resume is undone
 		}
-		a.tooLate = fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; it was given back",
+		a.tooLate = fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; the attempt was undone",
 			outcome, left.Round(time.Millisecond), need)
 		return false
 	}
@@ -124,7 +124,7 @@ func (a *quorumAttempt) abandon(err error) {
 	}
 	missed := a.answers().quorumError()
 	if a.tokens != nil {
-		err = fmt.Errorf("%w: %w: %w; what was taken over is given back", locker.ErrUnknownOutcome, err, missed)
+		err = fmt.Errorf("%w: %w: %w; the resume is undone", locker.ErrUnknownOutcome, err, missed)
 	} else if a.hasSent() {
 		err = &abandonedError{ended: err, nodes: missed.unanswered()}
 	}

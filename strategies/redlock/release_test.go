@@ -104,7 +104,7 @@ func TestReleaseOvertakesNothing(t *testing.T) {
 				match(t, lock.Renew(t.Context(), time.Hour))
 				sleep(upTo(slowest))
 				match(t, lock.Release(t.Context()))
-				sleep(4 * slowest) // an acquire that has its answer raises the fence, and is given back then
+				sleep(4 * slowest) // an acquire that has its answer raises the fence, and is undone then
 				for i, n := range c.n {
 					if s, err := n.Inspect(bg, name); s.Held || err != nil {
 						t.Errorf("seed %d: node %d is held for %v, %v", seed, i, s.Left, err)

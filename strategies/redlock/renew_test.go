@@ -324,7 +324,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A restored node that answers after the release is given back.
+// A restored node that answers after the release is released.
 func TestRestoreAfterTheRelease(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})

@@ -170,7 +170,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 	lock, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "me", Fenced: fenced})
 	took := time.Since(start)
 
-	// What the losing attempt won is given back within the answers of those nodes.
+	// What the losing attempt won is undone within the answers of those nodes.
 	slowest := want.at
 	if want.err != nil {
 		slowest += slices.Max(at)
@@ -227,7 +227,7 @@ func oneAttempt(t *testing.T, outcomes []outcome, at []time.Duration, quorum int
 	c.heldBy("me", 0, "at the end")
 	for i, n := range c.nodes {
 		if o := outcomes[i]; (o == ok || o == hung) && (n.giving > 0) == (want.err == nil) {
-			t.Errorf("node %d (%v): given back quietly %d times, aloud %d times", i, o, n.giving, n.woken)
+			t.Errorf("node %d (%v): undone quietly %d times, released %d times", i, o, n.giving, n.woken)
 		}
 	}
 	if refused := c.holders()["another"]; refused != count(outcomes, held) {

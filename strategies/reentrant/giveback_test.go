@@ -19,7 +19,7 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	return err
 }
 
-// A resume that is given back leaves the hold to whom it was taken from, whatever became of the
+// A resume that is undone leaves the hold to whom it was taken from, whatever became of the
 // answers, and nobody else notices.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// What is given back past its lease stays lost, though the tenure goes on.
+// A hold that is undone past its lease stays lost, though the tenure goes on.
 func TestGiveBackAfterTheEnd(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer, old := b.me(t, locker.Request{TTL: time.Hour}), b.me(t, locker.Request{TTL: time.Second})
@@ -89,7 +89,7 @@ func TestGiveBackOfWhatAnotherTook(t *testing.T) {
 	})
 }
 
-// A resume that is executed after it was given back is given back again.
+// A resume that is executed after it was undone is undone again.
 func TestResumeExecutedAfterGiveBack(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.me(t, locker.Request{TTL: time.Hour})

@@ -18,7 +18,7 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	return err
 }
 
-// A resume that is given back leaves the hold to whom it was taken from, whatever became of the
+// A resume that is undone leaves the hold to whom it was taken from, whatever became of the
 // answers, with the number of its conversions.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// What is given back past its lease stays lost, though other readers go on, and so does what was
+// A hold that is undone past its lease stays lost, though other readers go on, and so does what was
 // resumed once more.
 func TestGiveBackOfWhatIsGone(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {

@@ -124,8 +124,8 @@ func TestResumeGivenUpIsUndone(t *testing.T) {
 	}
 }
 
-// A resume that a quorum gives back is undone: the Lock and the Handle of the hold go on working,
-// whatever became of the answers.
+// When a quorum undoes a resume, the Lock and the Handle of the hold go on working, whatever became
+// of the answers.
 func TestResumeGivenBackIsUndone(t *testing.T) {
 	t.Parallel()
 	for when, faults := range map[string][]fault{"answered": nil, "not answered": {{Lose: true}}, "executed late": {{Late: 10 * time.Second}, {Hang: true}}} {

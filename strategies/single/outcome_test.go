@@ -147,7 +147,7 @@ func TestRefusedWithAnOpenSend(t *testing.T) {
 	})
 }
 
-// Contract 4: an acquire that is answered after its Deadline is given back.
+// Contract 4: an acquire that is answered after its Deadline is undone.
 func TestAcquireAnsweredTooLate(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, b bench) {
 		b.drv.Then(fault{Delay: 995 * time.Millisecond})
