@@ -384,6 +384,8 @@ func TestTwoMasters(t *testing.T) {
 		{"a reader's token is behind a writer's that was lost", begin().acquire("a", 0, 2, fence(5)).release("a", 3, 4).lose(20, 21).acquire("b", 30, 31, shared, fence(4)).acquire("c", 32, 33, shared, fence(4)), loss},
 		{"a reader has the token of the old master's writer", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, shared, fence(5)), loss},
 		{"an upgrade falls behind its own hold's token", begin().acquire("a", 0, 2, fence(6)).call(history.Downgrade, "a", 3, 4).lose(5, 6).call(history.Upgrade, "a", 8, 9, fence(5)), broken},
+		{"an upgrade of a writer, behind another master's token", begin().acquire("a", 0, 2, fence(5)).lose(3, 10).acquire("b", 4, 5, fence(6)).call(history.Upgrade, "a", 8, 9, fence(5)), loss},
+		{"an upgrade of a reader, behind another master's token", begin().acquire("a", 0, 2, shared, fence(5)).lose(3, 10).acquire("b", 4, 5, fence(7)).call(history.Upgrade, "a", 8, 9, fence(6)), broken},
 		{"an upgrade of a writer", begin().acquire("a", 0, 2, fence(6)).lose(5, 6).call(history.Upgrade, "a", 8, 9, fence(6)), kept},
 		{"a writer has it", begin().acquire("a", 0, 2, fence(5)).lose(3, 30).acquire("b", 8, 9, fence(6)).acquire("c", 10, 11, fence(5)), broken},
 	})

@@ -109,7 +109,7 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool {
 	switch r.Model {
 	case ReadWrite:
-		return e.Kind == Upgrade || !e.Shared
+		return e.Kind == Upgrade && !e.writesAlready(events) || e.Kind != Upgrade && !e.Shared
 	case Reentrant:
 		for _, b := range before {
 			if b.Owner == e.Owner && (b.Fence == e.Fence || b.Fence > e.Fence && b.atTwoMasters(e.Call, events)) {
@@ -120,6 +120,22 @@ func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool
 		return !o.explained(left, func(other Event) bool { return other.Owner == e.Owner }, events)
 	}
 	return true
+}
+
+// writesAlready reports whether the hold of an upgrade is a writer's: it gets its old token.
+func (e Event) writesAlready(events []Event) bool {
+	shared := true
+	for _, was := range events {
+		if was.Hold == e.Hold && was.Outcome == OK && was.Return <= e.Call {
+			switch was.Kind {
+			case Acquire, Resume:
+				shared = was.Shared
+			case Downgrade, Upgrade:
+				shared = was.Kind == Downgrade
+			}
+		}
+	}
+	return !shared
 }
 
 // atTwoMasters reports whether acquire e may have begun a tenure at a master beside the one that
