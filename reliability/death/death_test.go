@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 const ttl = time.Second
@@ -59,7 +60,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	addr := server.Get(t).Addr()
 	for _, client := range clients.All {
-		for _, strategy := range slices.Sorted(maps.Keys(strategies)) {
+		for _, strategy := range slices.Sorted(maps.Keys(workload.Strategies)) {
 			for _, end := range ends {
 				for _, watched := range []bool{false, true} {
 					if watched && end.name == "forgetful" {
@@ -78,7 +79,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 							}
 							h = start(t, client.Name, strategy, addr, t.Name(), ttl.String(), "true")
 						}
-						bare, err := strategies[strategy](client.Open(t, addr))
+						bare, err := workload.Strategies[strategy].Open(client.Open(t, addr))
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -17,11 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
-	"github.com/holdfast-go/holdfast/strategies/reentrant"
-	"github.com/holdfast-go/holdfast/strategies/rwhash"
-	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -30,13 +27,6 @@ const holderVariable = "HOLDFAST_DEATH_HOLDER"
 
 // slack is for a busy machine: what waits for longer hangs.
 const slack = 10 * time.Second
-
-// strategies are those that keep state in Redis.
-var strategies = map[string]func(driver.Driver) (locker.Locker, error){
-	"single":    func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) },
-	"reentrant": func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) },
-	"rwhash":    func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) },
-}
 
 // scope is what dialing needs of a test, in the holder's process.
 type scope struct{ testing.TB }
@@ -66,7 +56,7 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	l, err := strategies[strategy](drv)
+	l, err := workload.Strategies[strategy].Open(drv)
 	if err != nil {
 		return err
 	}

@@ -41,12 +41,12 @@ func (w *world) happen(f Fault, r *history.Recorder) {
 	case Overtake:
 		w.each(f, func(l *link) { l.lag(f.By, f.For) })
 	case Pause:
-		w.clients[f.Client].pause(f.For)
+		w.clients[f.Client].paused.Extend(f.For)
 		w.each(f, func(l *link) { l.hold(f.For, false, true, true) })
 	case Stall:
 		w.each(f, func(l *link) { l.hold(f.For, true, false, false) })
 	case Clog:
-		w.clients[f.Client].log.block(f.For)
+		w.clients[f.Client].log.blocked.Extend(f.For)
 	default:
 		w.strike(f, w.servers[f.Server], r)
 	}

@@ -15,9 +15,11 @@ import (
 	rueidisclient "github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/providers/redigo"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // client is one client process: a driver for each server.
@@ -25,25 +27,29 @@ type client struct {
 	drivers []driver.Driver
 	closes  []func() error
 	log     log
-
-	mu     sync.Mutex
-	paused time.Time // until when it makes no progress
-}
-
-// pause stops the client's own progress.
-func (c *client) pause(lasts time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.paused = later(c.paused, time.Now().Add(lasts))
+	paused  workload.Episode // it makes no progress
 }
 
 // sleep sleeps, and goes on sleeping while the client is paused.
 func (c *client) sleep(d time.Duration) {
-	for d > 0 {
+	if d > 0 {
 		sleep(d)
-		c.mu.Lock()
-		d = time.Until(c.paused)
-		c.mu.Unlock()
+		c.paused.Wait(sleep)
+	}
+}
+
+// work makes the turns of a worker of this client, one after the other, until the time is up.
+func (c *client) work(w *workload.Client, plan Worker) {
+	ctx := context.Background()
+	if plan.Logs {
+		ctx = locktrace.With(ctx, c.log.trace())
+	}
+	for _, t := range plan.Turns {
+		c.sleep(t.Pause)
+		if time.Now().After(w.Until) {
+			return
+		}
+		_ = w.Turn(ctx, t)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/reliability/simulate"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // Every strategy, alone and as nodes of a quorum, is held, refused, renewed and disturbed, and what
@@ -19,7 +20,7 @@ func TestAllAreContended(t *testing.T) {
 	proves := func(sum tried) bool {
 		return sum.holds > 0 && sum.refusals > 0 && sum.checked > sum.holds && sum.faults > 0
 	}
-	open := 2 * len(simulate.Strategies)
+	open := 2 * len(workload.Strategies)
 	for seed := uint64(1); seed < 100 && open > 0; seed++ {
 		p := simulate.NewPlan(seed)
 		kind := fmt.Sprintf("%s, quorum %v", p.Strategy, p.Quorum)

@@ -1,5 +1,5 @@
 // Package simulate runs locks through schedules of faults in fake time, and checks each history
-// with package history.
+// with package history. What the clients do is package workload.
 //
 // A seed gives a [Plan]: one server, or five of a quorum; a strategy, with or without
 // strategies/watchdog and middleware/retry; two or three clients of any providers, on the same

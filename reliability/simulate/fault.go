@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // Kind is a kind of fault.
@@ -76,31 +78,31 @@ const maxHold = 10 * time.Second
 // disturb draws the faults.
 func (p *planner) disturb() {
 	common := []Kind{DropReplies, DropReplies, Garble, Cut, HalfOpen, Freeze, Delay, Overtake, Overtake, Pause, Stall, Crash, Refuse, Forget, StepClock}
-	lossy := p.chance(10)
+	lossy := p.Chance(10)
 	switch {
-	case p.Quorum && p.chance(4):
+	case p.Quorum && p.Chance(4):
 		common = append(common, Exile, Exile)
 		clear(p.Offsets) // a node that lost its counter mints by its clock
 		common = slices.DeleteFunc(common, func(k Kind) bool { return k == StepClock })
-	case lossy && p.chance(2):
+	case lossy && p.Chance(2):
 		common = append(common, Wipe)
 		common = slices.DeleteFunc(common, func(k Kind) bool { return k == StepClock })
 		clear(p.Offsets)
 	case lossy:
 		common = append(common, Leap)
 	}
-	if p.chance(10) {
+	if p.Chance(10) {
 		return // none
 	}
-	few := []Kind{one(p, common), one(p, common), one(p, common)} // a history of few kinds is easier to understand
-	if p.chance(2) {
+	few := []Kind{workload.One(p.Random, common), workload.One(p.Random, common), workload.One(p.Random, common)} // a history of few kinds is easier to understand
+	if p.Chance(2) {
 		few = common
 	}
 	at, stepped := time.Duration(0), make([]time.Duration, p.servers())
 	gap := p.longest() * time.Duration(1+p.IntN(4)) / 2
 	for range 4 + p.IntN(24) {
-		at += p.between(0, gap)
-		f := p.fault(one(p, few))
+		at += p.Between(0, gap)
+		f := p.fault(workload.One(p.Random, few))
 		f.At = at
 		if f.Kind == StepClock {
 			if at < stepped[f.Server] {
@@ -117,34 +119,34 @@ func (p *planner) disturb() {
 
 func (p *planner) fault(kind Kind) Fault {
 	long := p.longest()
-	f := Fault{Kind: kind, Client: p.IntN(len(p.Clients)), Server: p.IntN(p.servers()), For: min(p.between(0, 2*long), maxHold)}
-	if p.chance(3) {
+	f := Fault{Kind: kind, Client: p.IntN(len(p.Clients)), Server: p.IntN(p.servers()), For: min(p.Between(0, 2*long), maxHold)}
+	if p.Chance(3) {
 		f.Client = -1
 	}
 	switch kind {
 	case DropReplies, Garble:
 		f.N = 1 + p.IntN(3)
-		if p.chance(3) {
+		if p.Chance(3) {
 			f.For = 0 // nobody is told
 		}
 	case Cut:
-		f.Lose = p.chance(2)
+		f.Lose = p.Chance(2)
 	case HalfOpen:
-		if f.For > keepAlive || p.chance(3) {
+		if f.For > keepAlive || p.Chance(3) {
 			f.For = keepAlive
 		}
 	case Delay:
-		f.By = p.between(0, long/4)
+		f.By = p.Between(0, long/4)
 	case Overtake:
-		f.By = p.between(0, long+long/2)
+		f.By = p.Between(0, long+long/2)
 	case Refuse:
-		f.Text = one(p, refusals)
+		f.Text = workload.One(p.Random, refusals)
 	case StepClock:
-		f.By = p.between(-p.drift(), p.drift())
+		f.By = p.Between(-p.drift(), p.drift())
 	case Leap:
-		f.By = p.between(p.drift(), 2*long)
+		f.By = p.Between(p.drift(), 2*long)
 	case Exile:
-		f.For = long + long/10 + p.drift() + p.between(0, long)
+		f.For = long + long/10 + p.drift() + p.Between(0, long)
 	}
 	switch kind {
 	case Pause:

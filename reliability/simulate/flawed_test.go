@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/reliability/simulate"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // flaws are locks that are known to be wrong.
-var flaws = map[string]simulate.Strategy{
+var flaws = map[string]workload.Opener{
 	"delete":  func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, del, false, true}, nil },
 	"forever": func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, true, true}, nil },
 	"drift":   func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, false, false}, nil },

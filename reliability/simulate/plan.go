@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // Plan is a schedule: all that its seed decides. How goroutines that are ready at the same instant
@@ -17,7 +19,7 @@ type Plan struct {
 	Watchdog bool     // holds are renewed
 	Retry    bool     // acquires wait
 	Clients  []string // the provider of each client
-	Names    []Name
+	Names    []workload.Name
 	TTLs     []time.Duration
 	Offsets  []time.Duration // of the servers' clocks, from the start on
 	Workers  []Worker
@@ -27,72 +29,13 @@ type Plan struct {
 	Contained bool
 }
 
-// Name is a lock. Its fencing tokens are asked for always, or never.
-type Name struct {
-	Name   string
-	Fenced bool
-}
-
 // Worker is what one goroutine of a client does.
 type Worker struct {
 	Client    int
-	Turns     []Turn
+	Turns     []workload.Turn
 	Logs      bool // what happens to its locks, in its client's log
 	Impatient bool // its deadlines are hopeless
 }
-
-// Turn is one hold, from the acquire, or resume, to the release.
-type Turn struct {
-	Resume  bool          // what was passed on last, if anything was, rather than acquire
-	Pause   time.Duration // before it
-	Name    int
-	Shared  bool
-	Owner   string
-	TTL     time.Duration
-	Timeout time.Duration // of the acquire's context
-	Cancel  bool          // rather than by a deadline it ends by a cancellation
-	MaxWait time.Duration // instead of both
-	NoWait  bool
-	Steps   []Step
-	End     End
-}
-
-// Action is what a holder does.
-type Action string
-
-// The actions.
-const (
-	Look      Action = "look"
-	Write     Action = "write"
-	Renew     Action = "renew"
-	Downgrade Action = "downgrade"
-	Upgrade   Action = "upgrade"
-	Nest      Action = "nest"   // acquire again, as the same owner
-	Pass      Action = "pass"   // let others resume the hold, and go on
-	Resume    Action = "resume" // by another client, and go on with that
-)
-
-// Step is one of them.
-type Step struct {
-	Pause   time.Duration // before it
-	Do      Action
-	TTL     time.Duration // of Renew
-	Timeout time.Duration // of its context; 0: none
-	Inner   *Turn         // of Nest
-	Client  int           // of Resume
-	Ask     bool          // of Resume: try to renew the old lock, too
-}
-
-// End is how a hold ends.
-type End string
-
-// The ends.
-const (
-	Release  End = "release"
-	Hasty    End = "hasty"    // a release under a context that is cancelled already
-	Overstay End = "overstay" // wait for the end of the lease, then release
-	Abandon  End = "abandon"  // let the lease end
-)
 
 // longest and shortest are of the plan's TTLs.
 func (p *Plan) longest() time.Duration  { return slices.Max(p.TTLs) }
@@ -128,28 +71,33 @@ var (
 
 // planner draws a plan.
 type planner struct {
-	*rand.Rand
+	workload.Random
 	*Plan
+}
+
+// planner draws apart from all else that a seed gives: stream tells what.
+func (p *Plan) planner(stream uint64) *planner {
+	return &planner{workload.Random{Rand: rand.New(rand.NewPCG(p.Seed, stream))}, p}
 }
 
 // NewPlan returns the schedule of a seed.
 func NewPlan(seed uint64) *Plan {
-	p := &planner{rand.New(rand.NewPCG(seed, 1)), &Plan{Seed: seed}}
-	p.Strategy = one(p, strategies)
-	p.Quorum = p.chance(5)
-	p.Watchdog = p.chance(3)
+	p := (&Plan{Seed: seed}).planner(1)
+	p.Strategy = workload.One(p.Random, strategies)
+	p.Quorum = p.Chance(5)
+	p.Watchdog = p.Chance(3)
 	p.Retry = p.IntN(3) > 0
 	for range 2 + p.IntN(2) {
-		p.Clients = append(p.Clients, one(p, providers))
+		p.Clients = append(p.Clients, workload.One(p.Random, providers))
 	}
 	for i := range 1 + p.IntN(2) {
-		p.Names = append(p.Names, Name{fmt.Sprintf("job-%d", i), p.chance(2)})
+		p.Names = append(p.Names, workload.Name{Name: fmt.Sprintf("job-%d", i), Fenced: p.Chance(2)})
 	}
 	short := p.IntN(len(leases))
 	p.TTLs = leases[short:min(short+1+p.IntN(2), len(leases))]
 	p.Offsets = make([]time.Duration, p.servers())
 	for i := range p.Offsets {
-		p.Offsets[i] = p.between(-time.Hour, time.Hour)
+		p.Offsets[i] = p.Between(-time.Hour, time.Hour)
 	}
 	for c := range p.Clients {
 		for range 1 + p.IntN(3) {
@@ -175,66 +123,37 @@ func (p *Plan) servers() int {
 	return 1
 }
 
-func (p *planner) turn(worker int) Turn {
-	ttl := one(p, p.TTLs)
-	t := Turn{
-		Pause: p.between(0, ttl), Name: p.IntN(len(p.Names)), TTL: ttl, Owner: fmt.Sprintf("w%d", worker),
-		Timeout: p.between(time.Millisecond, 2*ttl), Cancel: p.chance(3),
-		Shared: p.Strategy == "rwhash" && p.IntN(3) > 0,
-		End:    one(p, []End{Release, Release, Release, Release, Hasty, Overstay, Abandon}),
+// source draws the turns of the plan's workers.
+func (p *planner) source() workload.Source {
+	return workload.Source{
+		Random: p.Random, Model: workload.Strategies[p.Strategy].Model,
+		Names: p.Names, TTLs: p.TTLs, Watched: p.Watchdog,
 	}
-	if p.Strategy == "reentrant" {
-		t.Owner = fmt.Sprintf("owner%d", p.IntN(3))
-	}
-	if p.Watchdog && (t.End == Overstay || t.End == Abandon) {
-		t.End = Release // it would be renewed for ever
-	}
-	switch p.IntN(4) {
-	case 0:
-		t.MaxWait = p.between(time.Millisecond, 3*ttl)
-	case 1:
-		t.NoWait = true
-	case 2:
-		t.Timeout = p.between(0, ttl/20) // in the middle of it
-	}
-	for range p.IntN(6) {
-		t.Steps = append(t.Steps, p.step(t))
-	}
-	return t
 }
 
-func (p *planner) step(t Turn) Step {
-	does := []Action{Look, Renew, Renew}
-	if p.Names[t.Name].Fenced {
-		does = append(does, Write, Write)
+func (p *planner) turn(worker int) workload.Turn { return p.source().Turn(fmt.Sprintf("w%d", worker)) }
+
+// handOver lets holds be passed on and resumed, in every other plan. What it draws is apart from
+// all else that a seed gives.
+func (p *planner) handOver() {
+	p = p.planner(2)
+	if p.Chance(2) {
+		return
 	}
-	switch p.Strategy {
-	case "rwhash":
-		does = append(does, Downgrade, Upgrade)
-	case "reentrant":
-		does = append(does, Nest)
-	}
-	s := Step{Pause: p.between(0, t.TTL/3), Do: one(p, does), TTL: one(p, p.TTLs)}
-	if p.chance(2) {
-		s.Timeout = p.between(time.Millisecond, t.TTL)
-	}
-	if s.Do == Nest {
-		inner := t
-		inner.Pause, inner.TTL, inner.Steps = 0, one(p, p.TTLs), nil
-		for range p.IntN(3) {
-			inner.Steps = append(inner.Steps, Step{Pause: p.between(0, t.TTL/3), Do: one(p, []Action{Look, Renew}), TTL: inner.TTL})
+	for _, w := range p.Workers {
+		for i := range w.Turns {
+			p.source().HandOver(&w.Turns[i], len(p.Clients))
 		}
-		s.Inner = &inner
 	}
-	return s
 }
 
-// chance is true once in n times.
-func (p *planner) chance(n int) bool { return p.IntN(n) == 0 }
-
-// between draws a duration that is hardly drawn twice.
-func (p *planner) between(from, to time.Duration) time.Duration {
-	return from + time.Duration(p.Int64N(int64(to-from)))
+// AcquireOnly takes all resumes out of the plan, for locks that know none.
+func (p *Plan) AcquireOnly() {
+	for _, w := range p.Workers {
+		for i := range w.Turns {
+			t := &w.Turns[i]
+			t.Resume = false
+			t.Steps = slices.DeleteFunc(t.Steps, func(s workload.Step) bool { return s.Do == workload.Pass || s.Do == workload.Resume })
+		}
+	}
 }
-
-func one[T any](p *planner, of []T) T { return of[p.IntN(len(of))] }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/reliability/simulate"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 func ExampleNewPlan() {
@@ -37,8 +38,8 @@ func TestPlansHaveEverything(t *testing.T) {
 	missing := map[string]bool{}
 	for _, want := range []any{
 		"single", "reentrant", "rwhash", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "fenced", "calm",
-		simulate.Look, simulate.Write, simulate.Renew, simulate.Downgrade, simulate.Upgrade, simulate.Nest, simulate.Pass, simulate.Resume, "turns that resume",
-		simulate.Release, simulate.Hasty, simulate.Overstay, simulate.Abandon,
+		workload.Look, workload.Write, workload.Renew, workload.Downgrade, workload.Upgrade, workload.Nest, workload.Pass, workload.Resume, "turns that resume",
+		workload.Release, workload.Hasty, workload.Overstay, workload.Abandon,
 		simulate.DropReplies, simulate.Garble, simulate.Cut, simulate.HalfOpen, simulate.Freeze, simulate.Delay, simulate.Overtake,
 		simulate.Pause, simulate.Stall, simulate.Crash, simulate.Refuse, simulate.Forget, simulate.StepClock, simulate.Leap,
 		simulate.Wipe, simulate.Exile, simulate.Clog, "contained", "logs", "impatient",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // Outcome is what came of a schedule.
@@ -40,7 +41,7 @@ const checkTime = 20 * time.Second
 
 // Run makes a plan happen in a bubble of its own, and checks the history. All goroutines of it have
 // ended then: else t fails.
-func Run(t *testing.T, p *Plan, strategy Strategy) *Outcome {
+func Run(t *testing.T, p *Plan, strategy workload.Opener) *Outcome {
 	t.Helper()
 	o := &Outcome{Plan: p}
 	var events []history.Event
@@ -64,10 +65,10 @@ const patience = 40
 // openFor is how long the library cleans up after a command without an answer, at least.
 const openFor = 30 * time.Second
 
-func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
+func (o *Outcome) happen(strategy workload.Opener) ([]history.Event, history.Rules) {
 	p := o.Plan
 	if strategy == nil {
-		strategy = Strategies[p.Strategy]
+		strategy = workload.Strategies[p.Strategy].Open
 	}
 	w, err := build(p, strategy)
 	if err != nil {
@@ -75,14 +76,18 @@ func (o *Outcome) happen(strategy Strategy) ([]history.Event, history.Rules) {
 		return nil, history.Rules{}
 	}
 	r := history.NewRecorder(time.Now(), nil)
-	store, passed := &history.Store{}, &passedOn{byName: map[string]history.Passed{}}
+	store, passes := &history.Store{}, &workload.PassesInMemory{}
 	stop, struck := make(chan struct{}), make(chan int)
 	go func() { struck <- w.chaos(r, stop) }()
 	var wg sync.WaitGroup
 	until := time.Now().Add(patience * p.longest())
 	for i, plan := range p.Workers {
-		one := &worker{w, plan, w.clients[plan.Client], w.lockers[plan.Client], r.Client(i), store, passed}
-		wg.Go(func() { one.run(until) })
+		c := w.clients[plan.Client]
+		one := &workload.Client{
+			Calls: r.Client(i), Locker: w.lockers[plan.Client], Lockers: w.lockers, Names: p.Names,
+			Accept: store.Accept, Passes: passes, Sleep: c.sleep, Until: until,
+		}
+		wg.Go(func() { c.work(one, plan) })
 	}
 	wg.Wait()
 	close(stop)
@@ -105,9 +110,8 @@ const resend = 5 * time.Millisecond
 
 // rules are what the plan's locks promise in this network.
 func (w *world) rules() history.Rules {
-	models := map[string]history.Model{"single": history.Exclusive, "reentrant": history.Reentrant, "rwhash": history.ReadWrite}
 	r := history.Rules{
-		Model: models[w.plan.Strategy], Crowd: w.plan.Quorum,
+		Model: workload.Strategies[w.plan.Strategy].Model, Crowd: w.plan.Quorum,
 		Linger: w.slowest() + dialTimeout + time.Second,
 		Resend: resend,
 	}

@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
-
-// hopeless bounds the deadlines of an impatient worker.
-const hopeless = 50 * time.Millisecond
 
 // aboveAll is a deadline that nobody should meet who waits for a lock.
 const aboveAll = 5 * time.Minute
@@ -24,23 +20,23 @@ const aboveAll = 5 * time.Minute
 // deadlines are hopeless. A quarter of these plans has no other fault. What it draws is apart from
 // all else that a seed gives.
 func (p *planner) trouble() {
-	p = &planner{rand.New(rand.NewPCG(p.Seed, 3)), p.Plan}
-	if p.chance(2) {
+	p = p.planner(3)
+	if p.Chance(2) {
 		return
 	}
-	if p.chance(4) {
+	if p.Chance(4) {
 		p.contain()
 	}
 	for i := range p.Workers {
-		p.Workers[i].Logs = p.chance(2)
+		p.Workers[i].Logs = p.Chance(2)
 	}
-	if p.chance(2) {
+	if p.Chance(2) {
 		p.Workers = append(p.Workers, p.impatient())
 	}
 	at := time.Duration(0)
 	for range 1 + p.IntN(4) {
-		at += p.between(0, 6*p.longest())
-		f := Fault{At: at, Kind: Clog, Client: p.IntN(len(p.Clients)), Server: -1, For: min(p.between(0, 3*p.longest()), maxHold)}
+		at += p.Between(0, 6*p.longest())
+		f := Fault{At: at, Kind: Clog, Client: p.IntN(len(p.Clients)), Server: -1, For: min(p.Between(0, 3*p.longest()), maxHold)}
 		p.Faults = append(p.Faults, f)
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
@@ -51,7 +47,7 @@ func (p *planner) trouble() {
 func (p *planner) contain() {
 	p.Contained, p.Watchdog, p.Faults, p.Names, p.Workers = true, true, nil, nil, nil
 	for i := range 8 {
-		p.Names = append(p.Names, Name{fmt.Sprintf("job-%d", i), p.chance(2)})
+		p.Names = append(p.Names, workload.Name{Name: fmt.Sprintf("job-%d", i), Fenced: p.Chance(2)})
 	}
 	for c := range p.Clients {
 		for range 4 {
@@ -65,7 +61,7 @@ func (p *planner) contain() {
 						inner.Timeout, inner.Cancel, inner.MaxWait = aboveAll, false, 0
 					}
 				}
-				t.Steps = append(t.Steps, Step{Pause: p.between(0, 4*p.longest()), Do: Look})
+				t.Steps = append(t.Steps, workload.Step{Pause: p.Between(0, 4*p.longest()), Do: workload.Look})
 				w.Turns = append(w.Turns, t)
 			}
 			p.Workers = append(p.Workers, w)
@@ -76,46 +72,19 @@ func (p *planner) contain() {
 // impatient is a worker each of whose calls has a deadline that it can hardly meet.
 func (p *planner) impatient() Worker {
 	w := Worker{Client: p.IntN(len(p.Clients)), Impatient: true}
-	soon := func() time.Duration {
-		if p.chance(2) {
-			return p.between(1, time.Millisecond)
-		}
-		return p.between(1, hopeless)
-	}
 	for range 20 + p.IntN(40) {
 		t := p.turn(len(p.Workers))
-		t.Pause, t.Timeout, t.Cancel, t.MaxWait, t.End = p.between(0, p.longest()/4), soon(), false, 0, Hasty
-		for i := range t.Steps {
-			t.Steps[i].Pause, t.Steps[i].Timeout = p.between(0, hopeless), soon()
-		}
+		t.Pause = p.Between(0, p.longest()/4)
+		p.source().Hurry(&t)
 		w.Turns = append(w.Turns, t)
 	}
 	return w
 }
 
 // log is a client's log. While it is blocked, those who write to it wait.
-type log struct {
-	mu    sync.Mutex
-	until time.Time
-}
+type log struct{ blocked workload.Episode }
 
-func (l *log) block(lasts time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.until = later(l.until, time.Now().Add(lasts))
-}
-
-func (l *log) write() {
-	for {
-		l.mu.Lock()
-		left := time.Until(l.until)
-		l.mu.Unlock()
-		if left <= 0 {
-			return
-		}
-		sleep(left)
-	}
-}
+func (l *log) write() { l.blocked.Wait(sleep) }
 
 // trace writes each event to the log. It stands in for middleware/logging, which waits for its log
 // with a mutex, so that fake time would stand still: package torture has that.

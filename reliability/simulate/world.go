@@ -8,28 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
-	"github.com/holdfast-go/holdfast/strategies/reentrant"
-	"github.com/holdfast-go/holdfast/strategies/rwhash"
-	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
-
-// Strategy makes the Locker under test over one server.
-type Strategy func(drv driver.Driver) (locker.Locker, error)
-
-// as is a constructor of a strategy with its zero Config.
-func as[L locker.Locker, C any](of func(driver.Driver, C) (L, error)) Strategy {
-	return func(drv driver.Driver) (locker.Locker, error) {
-		var none C
-		return of(drv, none)
-	}
-}
-
-// Strategies are those that a [Plan] names.
-var Strategies = map[string]Strategy{
-	"single": as(single.New), "reentrant": as(reentrant.New), "rwhash": as(rwhash.New),
-}
 
 // world is servers, clients and the network between them.
 type world struct {
@@ -40,7 +21,7 @@ type world struct {
 	lockers []locker.Locker
 }
 
-func build(p *Plan, strategy Strategy) (*world, error) {
+func build(p *Plan, strategy workload.Opener) (*world, error) {
 	w := &world{plan: p}
 	for _, offset := range p.Offsets {
 		s, err := newServer()
@@ -54,20 +35,14 @@ func build(p *Plan, strategy Strategy) (*world, error) {
 		c := &client{}
 		w.clients = append(w.clients, c)
 		w.links = append(w.links, nil)
-		var nodes []locker.Locker
 		for j, s := range w.servers {
 			l := &link{seed: p.Seed, client: i, number: j, server: s}
 			w.links[i] = append(w.links[i], l)
 			if err := c.connect(provider, l, i); err != nil {
 				return w, fmt.Errorf("connect %s: %w", provider, err)
 			}
-			node, err := strategy(c.drivers[j])
-			if err != nil {
-				return w, err
-			}
-			nodes = append(nodes, node)
 		}
-		l, err := chain(p, i, nodes)
+		l, err := chain(p, i, c.drivers, strategy)
 		if err != nil {
 			return w, err
 		}
@@ -77,30 +52,23 @@ func build(p *Plan, strategy Strategy) (*world, error) {
 }
 
 // chain is what a client of the plan locks with.
-func chain(p *Plan, client int, nodes []locker.Locker) (locker.Locker, error) {
-	l := nodes[0]
+func chain(p *Plan, client int, drivers []driver.Driver, strategy workload.Opener) (l locker.Locker, err error) {
 	if p.Quorum {
-		quorum, err := redlock.New(nodes, redlock.Config{})
-		if err != nil {
-			return nil, err
-		}
-		l = quorum
+		l, err = strategy.Quorum(drivers)
+	} else {
+		l, err = strategy(drivers[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	var around []locker.Middleware
+	if p.Retry {
+		around = append(around, locker.Must(retry.New(retry.Config{Policy: pausesOf(p.Seed, client)})))
 	}
 	if p.Watchdog {
-		watch, err := watchdog.New(watchdog.Config{})
-		if err != nil {
-			return nil, err
-		}
-		l = watch(l)
+		around = append(around, locker.Must(watchdog.New(watchdog.Config{})))
 	}
-	if p.Retry {
-		wait, err := retry.New(retry.Config{Policy: pausesOf(p.Seed, client)})
-		if err != nil {
-			return nil, err
-		}
-		l = wait(l)
-	}
-	return l, nil
+	return locker.Chain(l, around...), nil
 }
 
 // each calls f for the links that a fault concerns.

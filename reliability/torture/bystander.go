@@ -35,9 +35,6 @@ const (
 // standing is how long bystanders wait for a lock that is free: longer than a trouble.
 const standing = 20 * time.Second
 
-// hopeless bounds the deadlines of impatient clients.
-const hopeless = 50 * time.Millisecond
-
 func (c *client) ownName() string { return partName(c.Name, c.number) }
 
 // obtain acquires the lock of a client's own name.
@@ -116,7 +113,7 @@ func (c *client) talk(ctx context.Context) {
 		return
 	}
 	for removed := false; c.rec.Now() < c.End && lock.Err() == nil; pause(ctx, 50*time.Millisecond) {
-		if removed || !c.log.full.on() || c.odd() {
+		if removed || !c.log.full.On() || c.odd() {
 			continue
 		}
 		removed = true

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -14,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // client takes, uses and releases locks of its group, in one goroutine.
@@ -21,18 +20,15 @@ type client struct {
 	*work
 	group
 	number int
-	random *rand.Rand
+	source workload.Source
 
-	h       *history.Client
-	l       locker.Locker
-	nodes   []driver.Driver
-	watched bool // by strategies/watchdog
-	talks   bool // logs what happens to its locks
-	store   *storeClient
+	h      *history.Client
+	l      locker.Locker
+	nodes  []driver.Driver
+	flawed bool // its strategy is
+	talks  bool // logs what happens to its locks
+	store  *storeClient
 }
-
-// The owners of reentrant locks, whom clients of all processes are by turns.
-const owners = 3
 
 // providers is how many there are: clients take them by turns.
 var providers = len(clients.All)
@@ -51,6 +47,8 @@ func (c *client) open(drivers [][]driver.Driver) error {
 	if c.l, err = s.open(c.nodes); err != nil {
 		return err
 	}
+	c.flawed = s.flawed
+	c.source.Model, c.source.TTLs = c.Rules.Model, leases
 	if s.quorum && c.Role != contender && c.Role != impatient { // a quorum answers soon that it does not know
 		c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
 	}
@@ -59,13 +57,13 @@ func (c *client) open(drivers [][]driver.Driver) error {
 		c.l = c.shared()
 		c.talks = c.Role == talker
 	case contender, impatient:
-		if c.random.IntN(2) == 0 {
+		if c.source.Chance(2) {
 			c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
 		}
-		if c.watched = c.random.IntN(3) == 0; c.watched {
+		if c.source.Watched = c.source.Chance(3); c.source.Watched {
 			c.l = c.watch(c.l)
 		}
-		c.talks = c.random.IntN(3) == 0
+		c.talks = c.source.Chance(3)
 	}
 	if c.talks {
 		c.l = c.logged(c.l)
@@ -114,7 +112,7 @@ func (c *client) turn(ctx context.Context, name string) {
 	case pinger:
 		c.ping(ctx)
 	default:
-		if c.Role == contender || c.hurry.on() {
+		if c.Role == contender || c.hurry.On() {
 			c.cycle(ctx, name)
 		}
 		pause(ctx, c.upTo(20*time.Millisecond))
@@ -125,133 +123,32 @@ func (c *client) turn(ctx context.Context, name string) {
 func partName(group string, part int) string { return fmt.Sprintf("%s.%d", group, part) }
 
 func (c *client) upTo(d time.Duration) time.Duration {
-	return time.Duration(c.random.Int64N(int64(d))) + 1
+	return c.source.Between(1, d+1)
 }
 
-func (c *client) oneIn(n int) bool { return c.random.IntN(n) == 0 }
-
-// ttl is a random lease, short ones as often as long ones.
-func (c *client) ttl() time.Duration {
-	span := math.Log(float64(maxTTL) / float64(minTTL))
-	return time.Duration(float64(minTTL) * math.Exp(c.random.Float64()*span)).Truncate(time.Millisecond)
-}
-
-// cycle is one acquire and what follows.
+// cycle makes a turn of the workload, at a pace that leaves a name little rest.
 func (c *client) cycle(ctx context.Context, name string) {
-	req := locker.Request{Name: name, TTL: c.ttl(), Fenced: !c.oneIn(5), NoWait: c.oneIn(4)}
-	if strategies[c.Strategy].flawed {
-		req.Fenced = false // they have no tokens, and are to be found out by what else is wrong with them
+	s := &c.source
+	s.Names = []workload.Name{{Name: name, Fenced: !c.flawed && !s.Chance(5)}} // flawed locks have no tokens
+	t := s.Turn("")
+	if !c.flawed && s.Chance(3) {
+		s.HandOver(&t, 1)
 	}
-	switch c.Rules.Model {
-	case history.Reentrant:
-		req.Owner = fmt.Sprint("owner ", c.random.IntN(owners))
-	case history.ReadWrite:
-		if c.random.IntN(3) > 0 {
-			req.Mode = locker.Shared
+	for i := range t.Steps {
+		one := &t.Steps[i]
+		if !s.Chance(6) {
+			one.Pause = s.Between(0, 10*time.Millisecond)
 		}
+		one.Swap = s.Chance(2)
 	}
-	hold := c.takeOver(ctx, name)
-	if hold == nil {
-		hold = c.acquire(ctx, req)
+	if c.Role == impatient {
+		s.Hurry(&t)
 	}
-	if hold == nil {
-		return
+	turns := &workload.Client{
+		Calls: c.h, Locker: c.l, Lockers: []locker.Locker{c.l}, Names: s.Names, Accept: c.store.accept, Passes: c.store,
+		Sleep: func(d time.Duration) { pause(ctx, d) }, Until: time.Now().Add(time.Duration(c.End - c.rec.Now())),
 	}
-	c.use(ctx, hold)
-	if c.Rules.Model == history.Reentrant && c.oneIn(2) {
-		req.TTL = c.ttl()
-		if nested := c.acquire(ctx, req); nested != nil {
-			c.use(ctx, nested)
-			if c.oneIn(2) {
-				hold, nested = nested, hold
-			}
-			c.leave(ctx, nested)
-			c.use(ctx, hold)
-		}
-	}
-	c.leave(ctx, hold)
-}
-
-func (c *client) acquire(ctx context.Context, req locker.Request) *history.Hold {
-	ctx, cancel := c.limited(ctx, 100*time.Millisecond+c.upTo(2*time.Second))
-	defer cancel()
-	if c.oneIn(10) { // given up at any instant
-		time.AfterFunc(c.upTo(20*time.Millisecond), cancel)
-	}
-	hold, err := c.h.Acquire(ctx, c.l, req)
-	if err != nil && history.OutcomeOf(err) != history.Refused {
+	if err := turns.Turn(ctx, t); err != nil && history.OutcomeOf(err) == history.Unsettled {
 		pause(ctx, c.upTo(50*time.Millisecond)) // what fails at once fails often
 	}
-	return hold
-}
-
-// use does some of what a holder does, as long as the lock is held.
-func (c *client) use(ctx context.Context, h *history.Hold) {
-	for range 1 + c.random.IntN(5) {
-		if !h.Held() {
-			return
-		}
-		c.passOn(h)
-		switch {
-		case c.oneIn(4):
-			c.bounded(ctx, func(ctx context.Context) { _ = h.Renew(ctx, c.ttl()) })
-		case c.Rules.Model == history.ReadWrite && c.oneIn(4):
-			c.bounded(ctx, func(ctx context.Context) {
-				if h.Mode() == locker.Exclusive {
-					_ = h.Downgrade(ctx)
-				} else {
-					_ = h.Upgrade(ctx)
-				}
-			})
-		case c.oneIn(6):
-			pause(ctx, c.upTo(h.TTL()))
-		default:
-			pause(ctx, c.upTo(10*time.Millisecond))
-		}
-		c.write(h)
-	}
-}
-
-func (c *client) bounded(ctx context.Context, f func(context.Context)) {
-	ctx, cancel := c.limited(ctx, 20*time.Millisecond+c.upTo(2*time.Second))
-	defer cancel()
-	f(ctx)
-}
-
-// limited is a context for one call. A client that is impatient gives it far less time than it
-// needs.
-func (c *client) limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if c.Role == impatient {
-		d = c.upTo(hopeless) - 1
-	}
-	return context.WithTimeout(ctx, d)
-}
-
-// write writes to the store, whether or not the lock is held still: the store is to find out.
-func (c *client) write(h *history.Hold) {
-	if h.Fence() != 0 && h.Mode() == locker.Exclusive {
-		_ = h.Write(c.store.accept)
-	}
-}
-
-// leave ends a hold: by a release, most often, or by letting the lease end.
-func (c *client) leave(ctx context.Context, h *history.Hold) {
-	if !c.watched && c.oneIn(5) {
-		for h.Held() && c.rec.Now() < c.End {
-			pause(ctx, min(c.upTo(100*time.Millisecond), max(time.Until(h.Deadline()), 1)))
-		}
-		if c.oneIn(2) { // as one who was held up
-			pause(ctx, c.upTo(300*time.Millisecond))
-		}
-		c.write(h)
-		if c.oneIn(3) {
-			h.Abandon()
-			return
-		}
-	}
-	if c.Role == impatient {
-		c.bounded(ctx, func(ctx context.Context) { _ = h.Release(ctx) })
-		return
-	}
-	_ = h.Release(ctx)
 }

@@ -1,6 +1,6 @@
 // Command torture runs locks of all strategies on real Redis servers, by the three providers mixed
 // on the same names, from several processes, while servers, connections and processes are
-// disturbed, and checks every answer (package history).
+// disturbed, and checks every answer (package history). What the clients do is package workload.
 //
 // A run is a row of rounds. Each takes one topology (one server, a cluster, one whose masters have
 // replicas, five masters, Sentinels), starts the worker processes, and lets faults loose on them:

@@ -9,16 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // Locks that are wrong, as they are often written.
 func init() {
-	strategies["flawed: deletes without comparing"] = strategy{model: history.Exclusive, flawed: true, open: overOne(func(d driver.Driver) (locker.Locker, error) {
-		return flawed{d, func(ttl time.Duration) time.Duration { return ttl }}, nil
-	})}
-	strategies["flawed: ignores that leases end"] = strategy{model: history.Exclusive, flawed: true, open: overOne(func(d driver.Driver) (locker.Locker, error) {
-		return flawed{d, func(time.Duration) time.Duration { return time.Hour }}, nil
-	})}
+	strategies["flawed: deletes without comparing"] = flawedStrategy(func(ttl time.Duration) time.Duration { return ttl })
+	strategies["flawed: ignores that leases end"] = flawedStrategy(func(time.Duration) time.Duration { return time.Hour })
+}
+
+func flawedStrategy(believes func(time.Duration) time.Duration) strategy {
+	return strategy{flawed: true, Strategy: workload.Strategy{Model: history.Exclusive, Open: func(d driver.Driver) (locker.Locker, error) {
+		return flawed{d, believes}, nil
+	}}}
 }
 
 // flawed sets a key and deletes it, whosever it is by then.

@@ -99,8 +99,8 @@ func (r *round) planOne() {
 // group is clients of one role, n in each process. id tells it from others of the strategy.
 func (r *round) group(kind, id string, as role, n int) group {
 	st := strategies[kind]
-	rules := history.Rules{Model: st.model, Linger: r.linger, Crowd: st.quorum}
-	if st.model == history.ReadWrite {
+	rules := history.Rules{Model: st.Model, Linger: r.linger, Crowd: st.quorum}
+	if st.Model == history.ReadWrite {
 		rules.Intent = rest + rest
 	}
 	name := fmt.Sprintf("%s-%s-%d-%s", kind, strings.ReplaceAll(r.deployment.topology, " ", "-"), r.number, id)

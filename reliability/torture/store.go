@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 // storeServer is the fenced store for all processes: over a socket, a line "name fence" is answered
-// by "true" or "false". Holds are passed on by way of it, too: see passedOn.
+// by "true" or "false". Holds are passed on by way of it, too, by lines of fields with tabs between
+// them: "pass name hold handle" is answered by "ok", "take name" by "hold handle", or "none".
 type storeServer struct {
 	store    history.Store
-	passed   passedOn
+	passes   workload.PassesInMemory
 	listener net.Listener
 	wg       sync.WaitGroup
 
@@ -55,22 +58,37 @@ func (s *storeServer) serve(c net.Conn) {
 	}()
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {
-		if answer, ok := s.passed.answer(lines.Text()); ok {
-			if _, err := fmt.Fprintln(c, answer); err != nil {
-				return
-			}
-			continue
-		}
-		var fence int64
-		name, number, _ := strings.Cut(lines.Text(), " ")
-		if _, err := fmt.Sscan(number, &fence); err != nil {
+		answer, ok := s.answer(lines.Text())
+		if !ok {
 			return
 		}
-		accepted, _ := s.store.Accept(name, fence)
-		if _, err := fmt.Fprintln(c, accepted); err != nil {
+		if _, err := fmt.Fprintln(c, answer); err != nil {
 			return
 		}
 	}
+}
+
+const none = "none"
+
+// answer answers a line; false: it cannot be read.
+func (s *storeServer) answer(line string) (string, bool) {
+	switch fields := strings.Split(line, "\t"); {
+	case fields[0] == "pass" && len(fields) == 4:
+		s.passes.Put(fields[1], history.Passed{Hold: fields[2], Handle: fields[3]})
+		return "ok", true
+	case fields[0] == "take" && len(fields) == 2:
+		if p, ok := s.passes.Take(fields[1]); ok {
+			return p.Hold + "\t" + p.Handle, true
+		}
+		return none, true
+	}
+	name, number, _ := strings.Cut(line, " ")
+	fence, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return "", false
+	}
+	accepted, _ := s.store.Accept(name, fence)
+	return strconv.FormatBool(accepted), true
 }
 
 func (s *storeServer) close() {
@@ -99,11 +117,29 @@ func dialStore(addr string) (*storeClient, error) {
 
 // accept is history.Store.Accept over the socket.
 func (s *storeClient) accept(name string, fence int64) (bool, error) {
-	if _, err := fmt.Fprintln(s.conn, name, fence); err != nil {
-		return false, err
+	answer, err := s.ask(fmt.Sprint(name, " ", fence))
+	return answer == "true", err
+}
+
+// Put implements workload.Passes.
+func (s *storeClient) Put(name string, p history.Passed) {
+	_, _ = s.ask("pass", name, p.Hold, p.Handle) // a store that is gone has no parent either
+}
+
+// Take implements workload.Passes.
+func (s *storeClient) Take(name string) (history.Passed, bool) {
+	answer, err := s.ask("take", name)
+	hold, handle, found := strings.Cut(answer, "\t")
+	return history.Passed{Hold: hold, Handle: handle}, found && err == nil
+}
+
+// ask sends a line, and returns the answer.
+func (s *storeClient) ask(fields ...string) (string, error) {
+	if _, err := fmt.Fprintln(s.conn, strings.Join(fields, "\t")); err != nil {
+		return "", err
 	}
 	if !s.lines.Scan() {
-		return false, fmt.Errorf("the store is gone: %w", s.lines.Err())
+		return "", fmt.Errorf("the store is gone: %w", s.lines.Err())
 	}
-	return s.lines.Text() == "true", nil
+	return s.lines.Text(), nil
 }

@@ -3,50 +3,28 @@ package main
 import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/reliability/history"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
-	"github.com/holdfast-go/holdfast/strategies/reentrant"
-	"github.com/holdfast-go/holdfast/strategies/rwhash"
-	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// strategy is a kind of lock under test. It gets a driver for each server.
+// strategy is a kind of lock under test.
 type strategy struct {
-	model  history.Model
+	workload.Strategy
 	quorum bool // over several servers
 	flawed bool // tried only where it is asked for
-	open   func([]driver.Driver) (locker.Locker, error)
 }
 
 var strategies = map[string]strategy{
-	"single":         {model: history.Exclusive, open: overOne(openSingle)},
-	"reentrant":      {model: history.Reentrant, open: overOne(openReentrant)},
-	"rwhash":         {model: history.ReadWrite, open: overOne(openRWHash)},
-	"redlock-single": {model: history.Exclusive, quorum: true, open: overAll(openSingle)},
-	"redlock-rwhash": {model: history.ReadWrite, quorum: true, open: overAll(openRWHash)},
+	"single":         {Strategy: workload.Strategies["single"]},
+	"reentrant":      {Strategy: workload.Strategies["reentrant"]},
+	"rwhash":         {Strategy: workload.Strategies["rwhash"]},
+	"redlock-single": {Strategy: workload.Strategies["single"], quorum: true},
+	"redlock-rwhash": {Strategy: workload.Strategies["rwhash"], quorum: true},
 }
 
-type opener func(driver.Driver) (locker.Locker, error)
-
-func openSingle(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }
-func openReentrant(d driver.Driver) (locker.Locker, error) {
-	return reentrant.New(d, reentrant.Config{})
-}
-func openRWHash(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }
-
-func overOne(open opener) func([]driver.Driver) (locker.Locker, error) {
-	return func(drivers []driver.Driver) (locker.Locker, error) { return open(drivers[0]) }
-}
-
-func overAll(open opener) func([]driver.Driver) (locker.Locker, error) {
-	return func(drivers []driver.Driver) (locker.Locker, error) {
-		nodes := make([]locker.Locker, len(drivers))
-		for i, d := range drivers {
-			var err error
-			if nodes[i], err = open(d); err != nil {
-				return nil, err
-			}
-		}
-		return redlock.New(nodes, redlock.Config{})
+// open makes the Locker over a driver for each server.
+func (s strategy) open(drivers []driver.Driver) (locker.Locker, error) {
+	if s.quorum {
+		return s.Open.Quorum(drivers)
 	}
+	return s.Open(drivers[0])
 }

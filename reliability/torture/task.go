@@ -40,7 +40,11 @@ func clientsOf(groups []group) int {
 	return n
 }
 
-// The leases of the clients: short, so that many run out.
+// leases are those of the clients: short, so that many run out.
+var leases = []time.Duration{
+	minTTL, 300 * time.Millisecond, 450 * time.Millisecond, 650 * time.Millisecond, time.Second, 1400 * time.Millisecond, maxTTL,
+}
+
 const (
 	minTTL = 200 * time.Millisecond
 	maxTTL = 2 * time.Second

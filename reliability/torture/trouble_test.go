@@ -123,12 +123,12 @@ func TestPipe(t *testing.T) {
 		return time.Since(start)
 	}
 	write()
-	p.full.cast(50 * time.Millisecond)
-	p.full.cast(time.Millisecond) // which shortens nothing
+	p.full.Extend(50 * time.Millisecond)
+	p.full.Extend(time.Millisecond) // which shortens nothing
 	if took := write(); took < 40*time.Millisecond {
 		t.Errorf("written within %v", took)
 	}
-	if p.full.on() {
+	if p.full.On() {
 		t.Error("it is full still")
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/logging"
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -57,7 +58,7 @@ type work struct {
 	task
 	rec   *history.Recorder
 	tell  func(history.Event)
-	hurry spell // in which impatient clients work
+	hurry workload.Episode // in which impatient clients work
 	log   pipe
 	// The clients of a process share them.
 	watch, logged locker.Middleware
@@ -88,9 +89,9 @@ func (w *work) obey(lines *bufio.Reader) {
 		case starving:
 			starve(d)
 		case hurrying:
-			w.hurry.cast(d)
+			w.hurry.Extend(d)
 		case clogging:
-			w.log.full.cast(d)
+			w.log.full.Extend(d)
 		}
 	}
 }
@@ -128,6 +129,15 @@ func teller(out io.Writer) func(history.Event) {
 	}
 }
 
+// pipe is a log's io.Writer. While it is full, writes block.
+type pipe struct{ full workload.Episode }
+
+// Write implements io.Writer.
+func (p *pipe) Write(text []byte) (int, error) {
+	p.full.Wait(func(d time.Duration) { pause(context.Background(), d) })
+	return len(text), nil
+}
+
 func (w *work) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -146,7 +156,8 @@ func (w *work) run() error {
 	number := w.First
 	for _, g := range w.Groups {
 		for range g.Clients {
-			c := &client{work: w, group: g, number: number, random: rand.New(rand.NewPCG(w.Seed, uint64(number)))}
+			c := &client{work: w, group: g, number: number}
+			c.source.Random = workload.Random{Rand: rand.New(rand.NewPCG(w.Seed, uint64(number)))}
 			if err := c.open(drivers); err != nil {
 				return err
 			}

@@ -1,0 +1,38 @@
+package workload
+
+import (
+	"sync"
+	"time"
+)
+
+// Episode is something that goes on until a time. Its zero value is over. It is safe for concurrent
+// use.
+type Episode struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+// Extend makes it last for d from now, or as long as it would have lasted already.
+func (e *Episode) Extend(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if until := time.Now().Add(d); until.After(e.until) {
+		e.until = until
+	}
+}
+
+// On reports whether it goes on.
+func (e *Episode) On() bool { return e.left() > 0 }
+
+// Wait sleeps until it is over.
+func (e *Episode) Wait(sleep func(time.Duration)) {
+	for d := e.left(); d > 0; d = e.left() {
+		sleep(d)
+	}
+}
+
+func (e *Episode) left() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Until(e.until)
+}

@@ -1,0 +1,29 @@
+package workload
+
+import (
+	"sync"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// Passes keeps of each name the hold that was passed on last. It stays there when it was taken, so
+// that several try.
+type Passes interface {
+	Put(name string, p history.Passed)
+	Take(name string) (history.Passed, bool)
+}
+
+// PassesInMemory is Passes for the clients of one process. It is safe for concurrent use.
+type PassesInMemory struct{ byName sync.Map }
+
+// Put implements Passes.
+func (p *PassesInMemory) Put(name string, passed history.Passed) { p.byName.Store(name, passed) }
+
+// Take implements Passes.
+func (p *PassesInMemory) Take(name string) (history.Passed, bool) {
+	found, ok := p.byName.Load(name)
+	if !ok {
+		return history.Passed{}, false
+	}
+	return found.(history.Passed), true
+}

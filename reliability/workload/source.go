@@ -1,0 +1,125 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/reliability/history"
+)
+
+// Random draws what a seed decides.
+type Random struct{ *rand.Rand }
+
+// Chance is true once in n times.
+func (r Random) Chance(n int) bool { return r.IntN(n) == 0 }
+
+// Between draws a duration that is hardly drawn twice.
+func (r Random) Between(from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)))
+}
+
+// One draws one of several.
+func One[T any](r Random, of []T) T { return of[r.IntN(len(of))] }
+
+// Source draws the turns of clients that use the same locks.
+type Source struct {
+	Random
+	Model   history.Model
+	Names   []Name
+	TTLs    []time.Duration
+	Watched bool // holds are renewed by a watchdog
+}
+
+// Turn draws a turn of the client with this owner; of reentrant locks three owners take turns.
+func (s Source) Turn(owner string) Turn {
+	ttl := One(s.Random, s.TTLs)
+	t := Turn{
+		Pause: s.Between(0, ttl), Name: s.IntN(len(s.Names)), TTL: ttl, Owner: owner,
+		Timeout: s.Between(time.Millisecond, 2*ttl), Cancel: s.Chance(3),
+		Shared: s.Model == history.ReadWrite && s.IntN(3) > 0,
+		End:    One(s.Random, []End{Release, Release, Release, Release, Hasty, Overstay, Abandon}),
+	}
+	if s.Model == history.Reentrant {
+		t.Owner = fmt.Sprintf("owner%d", s.IntN(3))
+	}
+	if s.Watched && (t.End == Overstay || t.End == Abandon) {
+		t.End = Release // it would be renewed for ever
+	}
+	switch s.IntN(4) {
+	case 0:
+		t.MaxWait = s.Between(time.Millisecond, 3*ttl)
+	case 1:
+		t.NoWait = true
+	case 2:
+		t.Timeout = s.Between(0, ttl/20) // in the middle of it
+	}
+	for range s.IntN(6) {
+		t.Steps = append(t.Steps, s.step(t))
+	}
+	return t
+}
+
+func (s Source) step(t Turn) Step {
+	does := []Action{Look, Renew, Renew}
+	if s.Names[t.Name].Fenced {
+		does = append(does, Write, Write)
+	}
+	switch s.Model {
+	case history.ReadWrite:
+		does = append(does, Downgrade, Upgrade)
+	case history.Reentrant:
+		does = append(does, Nest)
+	}
+	one := Step{Pause: s.Between(0, t.TTL/3), Do: One(s.Random, does), TTL: One(s.Random, s.TTLs)}
+	if s.Chance(2) {
+		one.Timeout = s.Between(time.Millisecond, t.TTL)
+	}
+	if one.Do == Nest {
+		inner := t
+		inner.Pause, inner.TTL, inner.Steps = 0, One(s.Random, s.TTLs), nil
+		for range s.IntN(3) {
+			inner.Steps = append(inner.Steps, Step{Pause: s.Between(0, t.TTL/3), Do: One(s.Random, []Action{Look, Renew}), TTL: inner.TTL})
+		}
+		one.Inner = &inner
+	}
+	return one
+}
+
+// HandOver lets the hold of a turn be passed on and resumed by any of so many clients.
+func (s Source) HandOver(t *Turn, clients int) {
+	t.Resume = s.Chance(3)
+	for range s.IntN(3) {
+		one := Step{Pause: s.Between(0, t.TTL/3), Do: Pass}
+		if s.Chance(3) {
+			one.Do, one.Client, one.Ask = Resume, s.IntN(clients), s.Chance(2)
+			if s.Chance(2) {
+				one.Timeout = s.Between(0, t.TTL/4)
+			}
+		}
+		t.Steps = slices.Insert(t.Steps, s.IntN(len(t.Steps)+1), one)
+	}
+}
+
+// Hopeless bounds the deadlines of impatient clients.
+const Hopeless = 50 * time.Millisecond
+
+// Hurry gives each call of a turn a deadline that it can hardly meet.
+func (s Source) Hurry(t *Turn) {
+	t.Timeout, t.Cancel, t.MaxWait, t.End = s.soon(), false, 0, Hasty
+	for i := range t.Steps {
+		one := &t.Steps[i]
+		one.Pause, one.Timeout = s.Between(0, Hopeless), s.soon()
+		if one.Inner != nil {
+			one.Inner.Timeout, one.Inner.Cancel, one.Inner.MaxWait, one.Inner.End = t.Timeout, false, 0, Hasty
+		}
+	}
+}
+
+func (s Source) soon() time.Duration {
+	if s.Chance(2) {
+		return s.Between(1, time.Millisecond)
+	}
+	return s.Between(1, Hopeless)
+}

@@ -1,0 +1,47 @@
+package workload
+
+import (
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// Opener makes the Locker under test over one server.
+type Opener func(driver.Driver) (locker.Locker, error)
+
+// Strategy is a kind of lock under test.
+type Strategy struct {
+	Model history.Model
+	Open  Opener
+}
+
+// Strategies are those that keep a lock in one key.
+var Strategies = map[string]Strategy{
+	"single":    {history.Exclusive, open(single.New)},
+	"reentrant": {history.Reentrant, open(reentrant.New)},
+	"rwhash":    {history.ReadWrite, open(rwhash.New)},
+}
+
+// open is a constructor of a strategy with its zero Config.
+func open[L locker.Locker, C any](of func(driver.Driver, C) (L, error)) Opener {
+	return func(drv driver.Driver) (locker.Locker, error) {
+		var none C
+		return of(drv, none)
+	}
+}
+
+// Quorum makes a redlock of a node at each server.
+func (o Opener) Quorum(drivers []driver.Driver) (locker.Locker, error) {
+	nodes := make([]locker.Locker, len(drivers))
+	for i, drv := range drivers {
+		var err error
+		if nodes[i], err = o(drv); err != nil {
+			return nil, err
+		}
+	}
+	return redlock.New(nodes, redlock.Config{})
+}
