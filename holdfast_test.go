@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -81,17 +80,7 @@ func TestNewWaits(t *testing.T) {
 func TestNewRenews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := miniredis.NewMiniRedis()
-		server.ClockTTL(true)
-		defer server.Close()
-		client := redis.NewClient(&redis.Options{
-			Addr:   "127.0.0.1:6379", // never dialed
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return server.Dial() },
-		})
-		defer client.Close()
-		drv := locker.Must(goredis.New(client))
-		defer drv.Close()
-		l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+		l := locker.Must(holdfast.New(clients.OpenMemory(t, clients.NewMemory(t)), holdfast.Config{}))
 		err := locker.Do(t.Context(), l, locker.Request{Name: "n"}, func(ctx context.Context, _ *locker.Lock) error {
 			time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
 			return context.Cause(ctx)

@@ -5,6 +5,8 @@ package clients
 import (
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -16,10 +18,15 @@ type Client struct {
 	// Dial makes a driver over a client of its own, connected to target. It closes the client by
 	// tb.Cleanup, but not the driver: it is the Dial of a Harness.
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
+	// InMemory makes a driver over a client whose connections stay in the process: it works in bubbles
+	// of testing/synctest. closeClient closes the client, once the driver is closed.
+	InMemory func(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error)
 }
 
 // All are the three clients.
-var All = []Client{{"goredis", Goredis}, {"rueidis", Rueidis}, {"redigo", Redigo}}
+var All = []Client{
+	{"goredis", Goredis, goredisInMemory}, {"rueidis", Rueidis, rueidisInMemory}, {"redigo", Redigo, redigoInMemory},
+}
 
 // Open makes a driver over a client at the one server at addr. tb closes both.
 func (c Client) Open(tb testing.TB, addr string) driver.Driver {

@@ -2,8 +2,6 @@ package retry_test
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -11,11 +9,10 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -25,21 +22,9 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, proces
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		defer m.Close()
+		m := clients.NewMemory(t)
 		f(t, m, func(cfg retry.Config) locker.Locker {
-			client := redis.NewClient(&redis.Options{
-				Addr:   "127.0.0.1:6379", // never dialed: no packet leaves the process
-				Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-			})
-			drv := locker.Must(goredis.New(client))
-			t.Cleanup(func() {
-				if err := errors.Join(drv.Close(), client.Close()); err != nil {
-					t.Errorf("close: %v", err)
-				}
-			})
-			return wrap(t, locker.Must(single.New(drv, single.Config{})), cfg)
+			return wrap(t, locker.Must(single.New(clients.OpenMemory(t, m), single.Config{})), cfg)
 		})
 		synctest.Wait()
 		if channels := m.PubSubChannels(""); len(channels) != 0 {

@@ -2,7 +2,6 @@ package tracing_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -11,17 +10,13 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	redigoclient "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/middleware/tracing"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/providers/redigo"
-	"github.com/holdfast-go/holdfast/providers/rueidis"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -33,52 +28,19 @@ type process struct {
 	locker locker.Locker
 }
 
-// inMemory are the three clients, over connections that never leave the process, so that they work
-// in fake time.
-var inMemory = []struct {
-	name string
-	open func(t *testing.T, m *miniredis.Miniredis) driver.Driver
-}{
-	{"go-redis", func(t *testing.T, m *miniredis.Miniredis) driver.Driver {
-		c := redis.NewClient(&redis.Options{
-			Addr:   "127.0.0.1:6379", // never dialed
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-		})
-		t.Cleanup(func() { _ = c.Close() })
-		return locker.Must(goredis.New(c))
-	}},
-	{"rueidis", func(t *testing.T, m *miniredis.Miniredis) driver.Driver {
-		c, err := rueidisclient.NewClient(rueidisclient.ClientOption{
-			InitAddress: []string{"127.0.0.1:6379"}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
-			DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		return locker.Must(rueidis.New(c))
-	}},
-	{"redigo", func(t *testing.T, m *miniredis.Miniredis) driver.Driver {
-		pool := &redigoclient.Pool{MaxIdle: 4, DialContext: func(context.Context) (redigoclient.Conn, error) {
-			conn, err := m.Dial()
-			return redigoclient.NewConn(conn, 0, 0), err
-		}}
-		t.Cleanup(func() { _ = pool.Close() })
-		return locker.Must(redigo.New(pool))
-	}},
-}
-
 // overRedis runs f in fake time on one server. start starts a process on one of the clients.
 func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start func(client int, cfg tracing.Config) *process)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		defer m.Close()
+		m := clients.NewMemory(t)
 		f(t, m, func(client int, cfg tracing.Config) *process {
-			p := &process{recorded: record(), driver: inMemory[client].open(t, m)}
-			t.Cleanup(func() { _ = p.driver.Close() })
+			drv, closeClient, err := clients.All[client].InMemory(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = errors.Join(drv.Close(), closeClient()) })
+			p := &process{recorded: record(), driver: drv}
 			p.locker = locker.Chain(locker.Must(single.New(p.driver, single.Config{})), p.middleware(cfg), locker.Must(retry.New(retry.Config{})))
 			return p
 		})
@@ -90,9 +52,9 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start 
 // client.
 func TestLinkAcrossClients(t *testing.T) {
 	t.Parallel()
-	for h, holderClient := range inMemory {
-		for w, waiterClient := range inMemory {
-			t.Run(holderClient.name+" holds, "+waiterClient.name+" waits", func(t *testing.T) {
+	for h, holderClient := range clients.All {
+		for w, waiterClient := range clients.All {
+			t.Run(holderClient.Name+" holds, "+waiterClient.Name+" waits", func(t *testing.T) {
 				overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, start func(int, tracing.Config) *process) {
 					holder, waiter := start(h, tracing.Config{}), start(w, tracing.Config{})
 					lock, err := holder.locker.Acquire(t.Context(), locker.Request{Name: "job", Note: "nightly", Fenced: h == w})
@@ -107,7 +69,7 @@ func TestLinkAcrossClients(t *testing.T) {
 					}
 					refused := waiter.only(t, "acquire lock")
 					equal(t, "links of one that was refused", linked(refused), []string{to})
-					if attrs := text(refused.Attributes()); !strings.Contains(attrs, "db.system.name=redis") || !strings.Contains(attrs, "provider="+waiterClient.name) {
+					if attrs := text(refused.Attributes()); !strings.Contains(attrs, "db.system.name=redis") || !strings.Contains(attrs, "provider="+waiter.driver.Info().Client) {
 						t.Errorf("attributes %s", attrs)
 					}
 

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -50,9 +51,9 @@ func walk(t *testing.T, k kind) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
-			provider := rapid.SampledFrom(providers).Draw(t, "client")
-			m := &machine{kind: &k, T: t, script: []string{"client " + provider}}
-			m.srv = newServer(t, provider)
+			client := clients.All[rapid.IntRange(0, len(clients.All)-1).Draw(t, "client")]
+			m := &machine{kind: &k, T: t, script: []string{"client " + client.Name}}
+			m.srv = newServer(t, client)
 			m.l = locker.Must(k.make(m.srv.drv))
 			done := false
 			defer func() {

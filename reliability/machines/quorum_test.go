@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -49,11 +50,11 @@ func walkQuorum(t *testing.T, resumes bool, open func([]locker.Locker) (locker.L
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
-			first := rapid.IntRange(0, len(providers)-1).Draw(t, "client")
-			m := &quorum{T: t, smudged: map[string]bool{}, script: []string{"clients from " + providers[first]}}
+			first := rapid.IntRange(0, len(clients.All)-1).Draw(t, "client")
+			m := &quorum{T: t, smudged: map[string]bool{}, script: []string{"clients from " + clients.All[first].Name}}
 			var over []locker.Locker
 			for i := range m.srvs {
-				m.srvs[i] = newServer(t, providers[(first+i)%len(providers)])
+				m.srvs[i] = newServer(t, clients.All[(first+i)%len(clients.All)])
 				over = append(over, locker.Must(single.New(m.srvs[i].drv, single.Config{})))
 			}
 			m.l = locker.Must(open(over))

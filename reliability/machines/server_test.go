@@ -2,9 +2,7 @@ package machines
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,17 +10,12 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	redigoclient "github.com/gomodule/redigo/redis"
-	goredisclient "github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/providers/redigo"
-	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
 
 const (
@@ -37,50 +30,12 @@ type server struct {
 	drv *faulty
 }
 
-type dial func(m *miniredis.Miniredis) (driver.Driver, func() error, error)
-
-// providers are in the order in which a shrunk script prefers them.
-var providers = []string{"goredis", "rueidis", "redigo"}
-
-var dials = map[string]dial{
-	"goredis": func(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-		c := goredisclient.NewClient(&goredisclient.Options{
-			Addr: address, ContextTimeoutEnabled: true,
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-		})
-		drv, err := goredis.New(c)
-		return drv, c.Close, err
-	},
-	"rueidis": func(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-		c, err := rueidisclient.NewClient(rueidisclient.ClientOption{
-			InitAddress: []string{address}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
-			ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10, RingScaleEachConn: 6,
-			Dialer:            net.Dialer{KeepAlive: -1}, // no pings: hours may pass
-			PipelineMultiplex: -1,                        // one connection: of several one is chosen at random
-			DialCtxFn:         func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		drv, err := rueidis.New(c)
-		return drv, func() error { c.Close(); return nil }, err
-	},
-	"redigo": func(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-		pool := &redigoclient.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
-			return redigoclient.DialContext(ctx, "tcp", address, redigoclient.DialContextFunc(
-				func(context.Context, string, string) (net.Conn, error) { return m.Dial() }))
-		}}
-		drv, err := redigo.New(pool)
-		return drv, pool.Close, err
-	},
-}
-
-func newServer(t *rapid.T, provider string) *server {
+func newServer(t *rapid.T, client clients.Client) *server {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	drv, closeClient, err := dials[provider](m)
+	drv, closeClient, err := client.InMemory(m)
 	if err != nil {
-		t.Fatalf("%s: %v", provider, err)
+		t.Fatalf("%s: %v", client.Name, err)
 	}
 	s := &server{Miniredis: m, drv: &faulty{Driver: drv}}
 	t.Cleanup(func() {

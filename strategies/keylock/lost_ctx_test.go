@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 )
 
 // TestReleaseUnderContextOfLostLock checks that a release whose reply does not arrive has an
@@ -18,7 +18,7 @@ func TestReleaseUnderContextOfLostLock(t *testing.T) {
 	t.Parallel()
 	underContextOfLostLock(t, func(t *testing.T, ctx context.Context, b *bench, lock *locker.Lock) {
 		t.Helper()
-		b.drv.Then(faulty.Fault{Err: faulty.ErrCut})
+		b.drv.Then(faultdriver.Fault{Err: faultdriver.ErrCut})
 		err := lock.Release(ctx)
 		if !errors.Is(err, locker.ErrUnknownOutcome) {
 			t.Errorf("release: %v; want one that matches ErrUnknownOutcome", err)

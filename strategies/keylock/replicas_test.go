@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 )
 
 var wantsOne = settings{replicas: 1}
@@ -35,7 +35,7 @@ func TestAcquireThatNoReplicaHasIsGivenBack(t *testing.T) {
 // account.
 func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 	t.Parallel()
-	for what, plan := range map[string][]faulty.Fault{
+	for what, plan := range map[string][]faultdriver.Fault{
 		"reply lost": {{Lose: true}}, "two replies lost": {{Lose: true}, {Lose: true}}, "reply of the confirmation lost": {{Lose: true}, {}, {Lose: true}},
 	} {
 		for _, frozen := range []bool{true, false} {
@@ -59,7 +59,7 @@ func TestAcquireFoundToBeDoneIsConfirmed(t *testing.T) {
 
 func TestResumeThatNoReplicaHasIsUndone(t *testing.T) {
 	t.Parallel()
-	for what, plan := range map[string][]faulty.Fault{"answered": nil, "reply lost": {{Lose: true}}} {
+	for what, plan := range map[string][]faultdriver.Fault{"answered": nil, "reply lost": {{Lose: true}}} {
 		t.Run(what, func(t *testing.T) {
 			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 				lock := b.acquire(t, locker.Request{TTL: time.Minute})
@@ -124,7 +124,7 @@ func TestReleaseAndRefusalNeedNoReplica(t *testing.T) {
 
 func TestUpgradeThatNoReplicaHasIsOpen(t *testing.T) {
 	t.Parallel()
-	for what, plan := range map[string][]faulty.Fault{"answered": nil, "reply lost": {{Lose: true}}} {
+	for what, plan := range map[string][]faultdriver.Fault{"answered": nil, "reply lost": {{Lose: true}}} {
 		t.Run(what, func(t *testing.T) {
 			eachStrategy(t, wantsOne, func(t *testing.T, b *bench) {
 				lock, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared})

@@ -1,21 +1,18 @@
 package keylock_test
 
 import (
-	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -54,7 +51,7 @@ const name = "job"
 // and for no other.
 type bench struct {
 	locker.Locker
-	drv    *faulty.Driver
+	drv    *faultdriver.Driver
 	m      *miniredis.Miniredis
 	frozen atomic.Bool
 }
@@ -76,27 +73,16 @@ func eachStrategy(t *testing.T, s settings, f func(t *testing.T, b *bench)) {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:6379", // never dialed
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
+	m := clients.NewMemory(t)
 	b := &bench{m: m}
-	b.drv = &faulty.Driver{Driver: locker.Must(goredis.New(client)), T: t, Acks: func(r driver.Reply) int {
+	b.drv = &faultdriver.Driver{Driver: clients.OpenMemory(t, m), T: t, Acks: func(r driver.Reply) int {
 		const earlier = 2 // an earlier send did it
 		if status, err := r.Int(0); b.frozen.Load() && (err != nil || status != earlier) {
 			return 0
 		}
 		return 1
 	}}
-	t.Cleanup(func() {
-		b.drv.WaitLate()
-		if err := errors.Join(b.drv.Close(), client.Close()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		m.Close()
-	})
+	t.Cleanup(b.drv.WaitLate)
 	return b
 }
 

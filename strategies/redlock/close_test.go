@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -21,7 +21,7 @@ import (
 type closable struct {
 	*redlock.Locker
 	servers []*miniredis.Miniredis
-	drivers []*faulty.Driver
+	drivers []*faultdriver.Driver
 }
 
 // inClosable runs f in fake time.
@@ -37,7 +37,7 @@ func inClosable(t *testing.T, cfg redlock.Config, f func(t *testing.T, c *closab
 			client := redis.NewClient(&redis.Options{
 				Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
 			})
-			drv := &faulty.Driver{Driver: locker.Must(goredis.New(client)), T: t}
+			drv := &faultdriver.Driver{Driver: locker.Must(goredis.New(client)), T: t}
 			t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
 			c.servers, c.drivers = append(c.servers, m), append(c.drivers, drv)
 			nodes = append(nodes, locker.Must(single.New(drv, single.Config{})))
@@ -78,7 +78,7 @@ func (c *closable) at() (where []int) {
 // way back by then, and what is open the nodes clean up, for which Close waits.
 func TestNothingStaysWhereTheCallerLeavesAndCloses(t *testing.T) {
 	t.Parallel()
-	for what, fault := range map[string]faulty.Fault{
+	for what, fault := range map[string]faultdriver.Fault{
 		"late answer": {Delay: 200 * ms},
 		"no answer":   {Hang: true},
 	} {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/internal/malformed"
+	"github.com/holdfast-go/holdfast/strategies/internal/malformedhash"
 )
 
 // A field that is not of our form is an error of a key that is not ours, at once, and leaves the
@@ -16,7 +16,7 @@ func TestMalformedFields(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{TTL: time.Hour, Fenced: true})
 		b.me(t, locker.Request{TTL: 2 * time.Hour, Fenced: true})
-		hash := malformed.Of(t, b.m, name)
+		hash := malformedhash.Of(t, b.m, name)
 		ops := b.allOps(t, lock)
 		for _, field := range append(hash.Fields(), "rough", strings.Repeat("h", lease.TokenLen)) {
 			if field == "kind" || field == "owner" || field == "last" {
@@ -32,7 +32,7 @@ func TestMalformedFields(t *testing.T) {
 }
 
 // allOps returns all that can be done with the name.
-func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
+func (b bench) allOps(t *testing.T, lock *locker.Lock) malformedhash.Ops {
 	t.Helper()
 	acquire := func(owner string) func() error {
 		return func() error {
@@ -43,7 +43,7 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 	do := func(op lease.Op) func() error {
 		return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
 	}
-	return malformed.Ops{
+	return malformedhash.Ops{
 		Acquires: map[string]func() error{"enter": acquire("me"), "acquire": acquire("you")},
 		Others: map[string]func() error{
 			"resume":  func() error { _, err := locker.Resume(t.Context(), b, lock.Handle()); return err },

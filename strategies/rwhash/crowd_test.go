@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -55,7 +56,7 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 	start := time.Now()
 	c.last = [2]time.Time{start, start}
 	for p := range c.processes {
-		bare := locker.Must(rwhash.New(dial(t, m), rwhash.Config{}))
+		bare := locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{}))
 		l := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
 		for i := p; i < 2*n; i += c.processes {
 			mode := modes[i/n]
@@ -84,8 +85,7 @@ func TestNobodyStarves(t *testing.T) {
 	for _, c := range []*crowd{{processes: 1, lasts: lasts}, {processes: 4, lasts: lasts}, {processes: 64, lasts: lasts / 5}} {
 		t.Run(fmt.Sprintf("%d processes", c.processes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
+				m := clients.NewMemory(t)
 				c.run(t, m)
 				for _, mode := range modes {
 					t.Logf("%v: %d turns, the longest wait %v, the longest time without any %v", mode, c.turns[mode], c.longest[mode], c.gap[mode])

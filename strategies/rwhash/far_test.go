@@ -5,8 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -52,9 +51,8 @@ func TestFarReaderGetsIn(t *testing.T) {
 func TestShortTurnOfTheSameEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		b := bench{Locker: locker.Must(rwhash.New(dial(t, m), rwhash.Config{WriterTurn: life})), m: m}
+		m := clients.NewMemory(t)
+		b := bench{Locker: locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{WriterTurn: life})), m: m}
 		w := b.write(t, locker.Request{})
 		b.refused(t, reader, "writer", back)
 		release(t, w)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/internal/malformed"
+	"github.com/holdfast-go/holdfast/strategies/internal/malformedhash"
 )
 
 // What no script of ours writes for a number, and for a hold.
@@ -44,7 +44,7 @@ func TestMalformedFields(t *testing.T) {
 						match(t, err, locker.ErrNotAcquired)
 					}
 				}
-				hash, ops := malformed.Of(t, b.m, name), b.allOps(t, lock)
+				hash, ops := malformedhash.Of(t, b.m, name), b.allOps(t, lock)
 				for _, field := range []string{"rough", "wwant", "bar", "rwant", "ample", "turn", "hsince", "hwant"} {
 					for _, value := range malformedNumbers {
 						hash.Try(t, ops, field, value)
@@ -65,7 +65,7 @@ func TestMalformedFields(t *testing.T) {
 }
 
 // allOps returns all that can be done with the name.
-func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
+func (b bench) allOps(t *testing.T, lock *locker.Lock) malformedhash.Ops {
 	t.Helper()
 	acquire := func(req locker.Request) func() error {
 		return func() error { _, err := b.Acquire(t.Context(), req); return err }
@@ -73,7 +73,7 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformed.Ops {
 	do := func(op lease.Op) func() error {
 		return func() error { _, err := leaseOf(lock).Do(t.Context(), op); return err }
 	}
-	return malformed.Ops{
+	return malformedhash.Ops{
 		Acquires: map[string]func() error{
 			"write": acquire(locker.Request{Name: name, Fenced: true}),
 			"read":  acquire(asReader(locker.Request{Fenced: true})),

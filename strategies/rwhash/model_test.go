@@ -15,10 +15,11 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -38,10 +39,9 @@ func TestModel(t *testing.T) {
 	for seed := range effort.Of[uint64](1, 3, 8) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
-				mod := &model{Driver: dial(t, m), t: t, m: m, sources: sources, holds: map[string]*modelHold{}}
-				drv := &faulty.Driver{Driver: mod, T: t}
+				m := clients.NewMemory(t)
+				mod := &model{Driver: clients.OpenMemory(t, m), t: t, m: m, sources: sources, holds: map[string]*modelHold{}}
+				drv := &faultdriver.Driver{Driver: mod, T: t}
 				w := &walk{
 					model: mod, drv: drv, rand: rand.New(rand.NewPCG(seed, 1)), unsure: map[*locker.Lock]bool{}, first: map[*locker.Lock]locker.Handle{},
 					l: locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: time.Second})),

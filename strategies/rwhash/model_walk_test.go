@@ -9,14 +9,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
 // walk is one who does this and that.
 type walk struct {
 	*model
-	drv    *faulty.Driver
+	drv    *faultdriver.Driver
 	l      *rwhash.Locker
 	rand   *rand.Rand
 	locks  []*locker.Lock

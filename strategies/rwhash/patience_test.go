@@ -6,8 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
@@ -17,14 +16,13 @@ import (
 func TestShortWaitsKeepTheLockBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
+		m := clients.NewMemory(t)
 		const lasts, hold = 5 * time.Second, 50 * time.Millisecond
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		holds, start := 0, time.Now()
 		for p := range 12 {
-			l := locker.Chain(locker.Must(rwhash.New(dial(t, m), rwhash.Config{})), locker.Must(retry.New(retry.Config{})))
+			l := locker.Chain(locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{})), locker.Must(retry.New(retry.Config{})))
 			wg.Go(func() {
 				for time.Since(start) < lasts {
 					lock, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: 200 * time.Millisecond})

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
@@ -37,10 +35,9 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := miniredis.NewMiniRedis()
-				m.ClockTTL(true)
+				m := clients.NewMemory(t)
 				process := func() locker.Locker {
-					bare := locker.Must(rwhash.New(dial(t, m), rwhash.Config{WriterTurn: turn}))
+					bare := locker.Must(rwhash.New(clients.OpenMemory(t, m), rwhash.Config{WriterTurn: turn}))
 					return locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
 				}
 				ours, others := process(), process()

@@ -1,21 +1,17 @@
 package rwhash_test
 
 import (
-	"context"
 	"errors"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
@@ -31,42 +27,23 @@ const (
 )
 
 // fault is what happens to one command.
-type fault = faulty.Fault
+type fault = faultdriver.Fault
 
 // bench is a server of its own, whose time is the test's, and a Locker on it.
 type bench struct {
 	*rwhash.Locker
-	drv *faulty.Driver
+	drv *faultdriver.Driver
 	m   *miniredis.Miniredis
 }
 
 func run(t *testing.T, f func(t *testing.T, b bench)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		drv := &faulty.Driver{Driver: dial(t, m), T: t}
+		m := clients.NewMemory(t)
+		drv := &faultdriver.Driver{Driver: clients.OpenMemory(t, m), T: t}
 		t.Cleanup(drv.WaitLate)
 		f(t, bench{locker.Must(rwhash.New(drv, rwhash.Config{AttemptTimeout: time.Second})), drv, m})
 	})
-}
-
-// dial makes a driver for synctest bubbles: no packet leaves the process.
-func dial(t *testing.T, m *miniredis.Miniredis) driver.Driver {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:6379", // never dialed
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	drv := locker.Must(goredis.New(client))
-	t.Cleanup(func() {
-		if err := drv.Close(); err != nil && !errors.Is(err, locker.ErrClosed) {
-			t.Errorf("close: %v", err)
-		}
-		match(t, client.Close())
-		m.Close()
-	})
-	return drv
 }
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time

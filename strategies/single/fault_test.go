@@ -1,51 +1,33 @@
 package single_test
 
 import (
-	"context"
-	"errors"
-	"net"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/strategies/internal/faulty"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // fault is what happens to one command.
-type fault = faulty.Fault
+type fault = faultdriver.Fault
 
-var errCut = faulty.ErrCut
+var errCut = faultdriver.ErrCut
 
 // bench is a server of its own, whose time is the test's, and a Locker on it.
 type bench struct {
 	*single.Locker
-	drv *faulty.Driver
+	drv *faultdriver.Driver
 	m   *miniredis.Miniredis
 }
 
 // newBench is for synctest bubbles: no packet leaves the process.
 func newBench(t *testing.T, cfg single.Config) bench {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:6379", // never dialed
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	drv := &faulty.Driver{Driver: locker.Must(goredis.New(client)), T: t}
-	t.Cleanup(func() {
-		drv.WaitLate()
-		if err := drv.Close(); err != nil && !errors.Is(err, locker.ErrClosed) {
-			t.Errorf("close: %v", err)
-		}
-		if err := client.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		m.Close()
-	})
+	m := clients.NewMemory(t)
+	drv := &faultdriver.Driver{Driver: clients.OpenMemory(t, m), T: t}
+	t.Cleanup(drv.WaitLate)
 	return bench{locker.Must(single.New(drv, cfg)), drv, m}
 }

@@ -3,9 +3,7 @@ package watchdog_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,12 +12,11 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -40,18 +37,8 @@ type server struct {
 // newServer is for synctest bubbles: no packet leaves the process.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{
-		Addr:   "127.0.0.1:6379", // never dialed
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	s := &server{Driver: locker.Must(goredis.New(client)), m: m}
-	t.Cleanup(func() {
-		match(t, errors.Join(s.Close(), client.Close()))
-		m.Close()
-	})
-	return s
+	m := clients.NewMemory(t)
+	return &server{Driver: clients.OpenMemory(t, m), m: m}
 }
 
 func (s *server) set(change func(s *server)) {

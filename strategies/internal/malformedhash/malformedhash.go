@@ -1,6 +1,6 @@
-// Package malformed tests what the operations of a strategy make of a hash with a field that none
+// Package malformedhash tests what the operations of a strategy make of a hash with a field that none
 // of its scripts writes. Only tests import it.
-package malformed
+package malformedhash
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
-// Package faulty is a driver for tests whose commands fail by plan: a reply is lost, a command is
+// Package faultdriver is a driver for tests whose commands fail by plan: a reply is lost, a command is
 // executed late, or never.
-package faulty
+package faultdriver
 
 import (
 	"context"
