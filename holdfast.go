@@ -1,8 +1,9 @@
 // Package holdfast provides distributed locks on Redis and Valkey: the chain that most programs
 // want, in one call.
 //
-// [New] puts strategies/single (one key per lock, SET NX PX), strategies/watchdog (renews the lock
-// for as long as it is held) and middleware/retry (waits, and is woken by releases) over a driver.
+// [New] puts strategies/single (one key per lock, SET NX PX), middleware/retry (waits, and is
+// woken by releases) and strategies/watchdog (renews the lock for as long as it is held) over a
+// driver.
 // [Wrap] does the same for any other strategy. Further middleware is added with [locker.Chain].
 // Package locker says what a lock guarantees and what it does not.
 package holdfast
@@ -59,5 +60,5 @@ func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return locker.Chain(strategy, waiting, renewing), nil
+	return locker.Chain(strategy, renewing, waiting), nil
 }

@@ -135,6 +135,18 @@ func (h *middlewareHold) Renewed(r lease.Renewal) error {
 	return err
 }
 
+// Disown implements lease.Hold.
+func (h *middlewareHold) Disown() bool {
+	l := h.lock()
+	if !l.valid() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disowned = !l.handed.Load()
+	return l.disowned
+}
+
 // MarkLost implements lease.Hold.
 func (h *middlewareHold) MarkLost(cause error) {
 	l := h.lock()

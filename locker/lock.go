@@ -24,6 +24,7 @@ type Lock struct {
 	err      error       // why it is no longer held; set once
 	cause    error       // why the lease will run out, where that is known
 	handed   atomic.Bool // its Handle was asked for
+	disowned bool        // another Lock continues the hold
 	released bool        // Release was called
 	answered bool        // and its outcome reported
 	done     chan struct{}
@@ -95,7 +96,10 @@ func (l *Lock) TTL() time.Duration {
 func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
-		l.handed.Store(true)
+		if !l.hand() {
+			g.Token = lease.NewToken()
+			return NewHandle(g)
+		}
 		t, ok := lease.Find[lease.Tokened](l.current())
 		if !ok { // a wrapper hides it
 			t, ok = l.hidden.Load().first.(lease.Tokened)
@@ -105,6 +109,17 @@ func (l *Lock) Handle() Handle {
 		}
 	}
 	return NewHandle(g)
+}
+
+// hand records that the Handle was asked for. It returns false if the lock has no hold any more that
+// a Handle could name, because another Lock continues it.
+func (l *Lock) hand() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.disowned {
+		l.handed.Store(true)
+	}
+	return !l.disowned
 }
 
 // Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so

@@ -62,7 +62,7 @@ func observed(strategy locker.Locker, t *telemetry) (locker.Locker, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	return locker.Chain(strategy, traced, measured, waiting, renewing), nil
+	return locker.Chain(strategy, traced, measured, renewing, waiting), nil
 }
 
 // group is what locks are counted under: "order" for all orders. Names stay out of the metrics, of

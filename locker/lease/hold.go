@@ -47,6 +47,11 @@ type Hold interface {
 	// for no callback, and returns the error that Lock.Renew would return.
 	Renewed(r Renewal) error
 
+	// Disown is for a lock that has ended while another Lock continues its hold: from then on Handle
+	// returns the Handle of no hold. If the Handle was asked for before, Disown does nothing and
+	// returns false.
+	Disown() bool
+
 	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before. It
 	// sends nothing.
 	MarkLost(cause error)

@@ -79,6 +79,16 @@ type Tokened interface {
 	Token() string
 }
 
+// Transferable is implemented by a Lease whose hold another Lock of this process can continue,
+// without a command to the server: see middleware/retry's Config.HandOver.
+type Transferable interface {
+	Lease
+	// Transfer returns the Grant of a Lock that continues the hold with this Lease: its token, its
+	// Deadline as it stands, no fencing token. ok is false if the hold must be released instead, as
+	// that of an owner who may hold it more than once, or one whose driver is being closed.
+	Transfer() (g Grant, ok bool)
+}
+
 // maxWrapped is how many Leases Find looks at.
 const maxWrapped = 1000
 

@@ -73,6 +73,7 @@ const (
 	ByBackoff      WakeReason = "backoff"      // time to look again
 	BySubscription WakeReason = "subscription" // the subscription was (re)established
 	ByTurn         WakeReason = "turn"         // the waiter became the head of its queue
+	ByHandOver     WakeReason = "hand-over"    // the holder, of this process, handed the lock over to the waiter
 )
 
 // WokenInfo describes the end of a wait.
@@ -81,6 +82,7 @@ type WokenInfo struct {
 	Mode   string
 	By     WakeReason
 	Waited time.Duration // in this wait
+	From   string        // ByHandOver: the Owner of the Lock that was released
 }
 
 // AcquiredInfo describes a new Lock.

@@ -120,9 +120,10 @@ func (w *waiter) record(o outcome, took time.Duration) {
 }
 
 // acquired gives up w's place: it has the lock now.
-func (w *waiter) acquired(lock *locker.Lock, note string) {
+func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
 	q := w.queue
 	q.all.mu.Lock()
+	q.all.begin(t)
 	w.answered()
 	if q.size > 1 {
 		q.granted(lock, note, w.shared)
@@ -137,9 +138,10 @@ func (w *waiter) acquired(lock *locker.Lock, note string) {
 }
 
 // acquiredOutsideQueue is for a lock that was acquired without queueing.
-func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string) {
+func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, t *tenure) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	qs.begin(t)
 	if q := qs.byName[lock.Name()]; q != nil {
 		q.granted(lock, note, lock.Mode() == locker.Shared)
 		q.wakeOwner(lock.Owner())
@@ -158,10 +160,12 @@ func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
 	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: lock, at: time.Now()}
 }
 
-// released wakes the leaders of name's queue, if there is one: the lock may be free.
-func (qs *queues) released(name string) {
+// released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the
+// lock may be free.
+func (qs *queues) released(name string, t *tenure) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	qs.end(name, t)
 	q := qs.byName[name]
 	if q == nil {
 		return
@@ -169,6 +173,10 @@ func (qs *queues) released(name string) {
 	q.reentry = reentry{}
 	if q.known.here != nil {
 		q.known.here, q.known.at = nil, time.Now() // until now
+	}
+	if t != nil && t.overtime {
+		q.yield(time.Now())
+		return
 	}
 	q.wakeLeaders(locktrace.ByRelease, nil)
 }
@@ -192,7 +200,7 @@ func (w *waiter) latest(own outcome, h history, now time.Time) (o outcome, outag
 	o = own
 	switch {
 	case w.ownedBy(q.known) && (h.maySee(q.known) || !q.refusedItself[lineOf(w.shared)]):
-	case q.known.held != nil && q.known.held.Owner == "" && h.maySee(q.known):
+	case q.known.held != nil && q.known.held.Owner == "" && q.known.here == nil && h.maySee(q.known):
 	case q.known.at.After(own.at):
 		o = q.known
 	case own.at.IsZero() && w.queued > 0 && !w.leads() && (w.left || !w.shared || !q.admits(w)) && !w.mayReenter():

@@ -33,6 +33,11 @@ type Config struct {
 	// more (ContentionError.Jitter, as of strategies/redlock), that is taken. Default: 0, no delay
 	// but what refusals ask for.
 	WakeJitter time.Duration
+	// HandOver is for how long, after an acquire at the server, a release passes the lock on to the
+	// next waiter of this process, without a command. After that the release is sent, and other
+	// processes have a turn: they wait for up to HandOver longer. See Hand-over in the package
+	// comment. Default: 0, every release is sent.
+	HandOver time.Duration
 }
 
 // The default policy.
@@ -58,6 +63,9 @@ func New(cfg Config) (locker.Middleware, error) {
 	}
 	if cfg.WakeJitter < 0 {
 		return nil, driver.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(), "a positive duration, or 0 for no delay")
+	}
+	if cfg.HandOver < 0 {
+		return nil, driver.Invalid("retry.Config.HandOver", cfg.HandOver.String(), "a positive duration, or 0 to send every release")
 	}
 	if cfg.Policy == nil {
 		cfg.Policy = defaultPolicy

@@ -49,6 +49,33 @@
 // Near the end of ctx or MaxWait, a waiter of a contended lock sends no attempt that would take
 // longer than the time left, judged by the fastest attempt of its queue.
 //
+// # Hand-over
+//
+// With [Config.HandOver], a release passes the lock on to the first waiter of this process without
+// a command, as cohort locks do (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). The time from
+// an acquire at the server to the release that is sent is a tenure of this process. Once HandOver
+// has passed, the next release is sent, and the waiters of this process do not try for as long as
+// four attempts take, at least 1 ms, so that another process has a turn.
+//
+//   - The waiter gets a Lock of its own; the Lock that was released is over. The new Deadline is
+//     that of the lease as it stands. If less than half of the TTL is left, the lease is renewed
+//     before Acquire returns. If less than a quarter is left at the release, it is sent.
+//   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
+//     for each block. If a process dies, the rest of its block is never used.
+//   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
+//     exclusive requests without an owner) and the requests have the same Note and TTL. So what the
+//     server, an Inspect or a refusal says of the holder stays true. A lock whose Handle was asked
+//     for is released instead: another process may have resumed it. Resumed locks are not handed
+//     over.
+//   - A waiter that gives up in the instant of a hand-over gets the lock, and no error.
+//   - The release that hands over asks the server nothing. If the server has lost the key, its
+//     caller does not learn that; the next renewal, or the release that ends the tenure, does.
+//   - While a tenure lasts, the first waiter asks the server once a second.
+//   - Trace.Woken reports a hand-over as [locktrace.ByHandOver], with the owner before.
+//
+// Middleware that wraps leases, such as watchdog, must be around retry, as in holdfast.New; if it is
+// inside, a lock that could be handed over ends in ErrInvalid.
+//
 // # What is not
 //
 // There is no order between processes: their first waiters compete, unless the strategy orders them

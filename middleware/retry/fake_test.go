@@ -27,6 +27,7 @@ type server struct {
 	noPubSub bool                                        // refusals name no channel
 	ordered  bool                                        // refusals say so
 	mute     bool                                        // releases are not published
+	transfer bool                                        // holds can be handed over
 	lease    time.Duration                               // what a refusal says of RetryAfter
 	jitter   time.Duration                               // what a refusal says of Jitter
 	latency  time.Duration                               // of an attempt
@@ -63,6 +64,8 @@ type hold struct {
 	name string
 	mode locker.Mode
 	note string
+
+	owner string
 }
 
 var errHint = errors.New("one attempt was made, middleware/retry waits")
@@ -106,7 +109,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 			return nil, s.refusal(h)
 		}
 	}
-	h := &hold{s, req.Name, req.Mode, req.Note}
+	h := &hold{s, req.Name, req.Mode, req.Note, req.Owner}
 	if s.held[req.Name] == nil {
 		s.held[req.Name] = map[*hold]bool{}
 	}
@@ -135,6 +138,11 @@ func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	}
 }
 
+// Transfer implements lease.Transferable.
+func (h *hold) Transfer() (lease.Grant, bool) {
+	return lease.Grant{Name: h.name, Token: "t", TTL: time.Hour}, h.s.transfer && h.owner == "" && h.mode == locker.Exclusive
+}
+
 func (s *server) free(h *hold) {
 	s.mu.Lock()
 	delete(s.held[h.name], h)
@@ -149,7 +157,7 @@ func (s *server) free(h *hold) {
 func (s *server) hold() *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := &hold{s, name, locker.Exclusive, "nightly"}
+	h := &hold{s, name, locker.Exclusive, "nightly", ""}
 	if s.held[name] == nil {
 		s.held[name] = map[*hold]bool{}
 	}

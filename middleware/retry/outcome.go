@@ -37,6 +37,9 @@ func (o outcome) error(now time.Time) error {
 		return o.err
 	}
 	held := *o.held
+	if held.Owner == "" && o.here != nil {
+		held.Owner = o.here.Owner()
+	}
 	past := now.Sub(o.at)
 	held.RetryAfter = max(held.RetryAfter-past, 0).Round(time.Millisecond)
 	held.Left = max(held.Left-past, 0).Round(time.Millisecond)

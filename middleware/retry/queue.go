@@ -2,6 +2,7 @@ package retry
 
 import (
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
@@ -27,11 +28,15 @@ import (
 // subscription's, until an attempt is sent after it was heard. If that waiter gives up instead, its
 // successor tries at once when it becomes the leader.
 type queues struct {
-	mu     sync.Mutex
-	byName map[string]*queue
+	mu      sync.Mutex
+	byName  map[string]*queue
+	tenures map[string]*tenure // of the names that this process holds and may hand over
+	sweepAt int                // how many tenures there are when those that are over are looked for
 }
 
-func newQueues() *queues { return &queues{byName: map[string]*queue{}} }
+func newQueues() *queues {
+	return &queues{byName: map[string]*queue{}, tenures: map[string]*tenure{}, sweepAt: 64}
+}
 
 // queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
 // order in which they entered.
@@ -65,6 +70,10 @@ type queue struct {
 	timing  timing  // of attempts
 
 	subscription subscription
+
+	tenure    *tenure     // of this process; nil: none that it may hand over
+	looks     *time.Timer // wakes the leaders; nil: it does not run
+	notBefore time.Time   // the leaders make no attempt
 }
 
 // line is a list of waiters of one mode.
@@ -74,16 +83,19 @@ type line struct {
 }
 
 // enter takes a place at the end of name's queue.
-func (qs *queues) enter(name string, shared bool, owner string) *waiter {
+func (qs *queues) enter(name string, shared bool, owner string, terms terms) *waiter {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byName[name]
 	if q == nil {
 		q = &queue{all: qs, name: name}
 		qs.byName[name] = q
+		if q.tenure = qs.tenures[name]; q.tenure != nil {
+			q.known = q.tenure.outcome(time.Now())
+		}
 	}
 	q.entered++
-	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner}
+	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner, terms: terms}
 	if owner != "" {
 		if q.owners == nil {
 			q.owners = map[string]int{}
@@ -155,6 +167,7 @@ func (q *queue) remove(w *waiter) driver.Subscription {
 	w.cutOff()
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
+		q.stopLook()
 		return q.subscription.stop()
 	}
 	if w.shared && line.first == nil {
@@ -183,7 +196,11 @@ func (q *queue) advance(entering *waiter) {
 			if leader != nil {
 				leader.setUnchecked(false)
 			}
-			if leader != nil && leader != entering {
+			switch {
+			case leader == nil, leader == entering:
+			case q.tenure != nil && !leader.shared: // a hand-over or a release wakes the leader
+				q.look(tenureLook)
+			default:
 				leader.notify(locktrace.ByTurn)
 			}
 		}

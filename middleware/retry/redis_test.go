@@ -73,12 +73,20 @@ func TestOverRedis(t *testing.T) {
 
 // Processes that compete: one is inside at a time, and all get their turns.
 func TestProcessesOverRedis(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]retry.Config{"every release is sent": {}, "with hand-over": {HandOver: 50 * ms}} {
+		t.Run(name, func(t *testing.T) { testProcesses(t, cfg) })
+	}
+}
+
+func testProcesses(t *testing.T, cfg retry.Config) {
+	t.Helper()
 	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
 		const processes, workers, rounds = 3, 8, 4
 		var wg sync.WaitGroup
 		inside, turns, last := 0, 0, int64(0)
 		for range processes {
-			l := process(retry.Config{})
+			l := process(cfg)
 			for range workers {
 				wg.Go(func() {
 					for range rounds {

@@ -7,33 +7,42 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// wakingLease wakes the waiters of its own process when the lock is released or converted. A
-// pub/sub message takes a round trip more, and a foreign channel may not be readable at all.
+// wakingLease wakes the waiters of its own process when the lock is released or converted, or hands
+// the lock over to one of them. A pub/sub message takes a round trip more, and a foreign channel may
+// not be readable at all.
 type wakingLease struct {
 	lease.Lease
 	queues *queues
-	name   string
+	lock   *locker.Lock
+	tenure *tenure // nil: the lock cannot be handed over
 }
 
-// notifyReleases wraps the Lease of a lock that was just acquired. A Lock without one, as a test
-// double may return, stays as it is.
-func (qs *queues) notifyReleases(lock *locker.Lock) {
-	if lock == nil {
-		return
-	}
+// wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
+// return, stays as it is.
+func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, err error) {
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
 			return nil
 		}
-		return &wakingLease{inner, qs, lock.Name()}
+		t, err = r.newTenure(lock, inner, req)
+		return &wakingLease{inner, r.queues, lock, t}
 	})
+	return t, err
 }
 
 // Do implements lease.Lease.
 func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpRelease && l.handOver() {
+		return lease.Term{}, nil
+	}
 	term, err := l.Lease.Do(ctx, op)
-	if op.Kind == lease.OpRelease || op.Kind == lease.OpConvert {
-		l.queues.released(l.name)
+	switch op.Kind {
+	case lease.OpRelease, lease.OpConvert:
+		l.queues.released(l.lock.Name(), l.tenure)
+	case lease.OpGiveBack:
+		l.queues.mu.Lock()
+		l.queues.end(l.lock.Name(), l.tenure)
+		l.queues.mu.Unlock()
 	}
 	return term, err
 }

@@ -65,7 +65,8 @@ type acquisition struct {
 	start  time.Time
 	place  *waiter // in the queue; nil for what does not queue
 
-	waiting bool // ctx says so
+	waiting bool      // ctx says so
+	began   time.Time // of the wait that is traced; zero: there is none
 
 	attempts int
 	history  history // of the attempts
@@ -75,13 +76,34 @@ type acquisition struct {
 	pollAt   time.Time // the end of the policy's pause
 }
 
-// queue acquires in its turn. Until then it tries early where its owner may hold the lock already.
-func (a *acquisition) queue() (lock *locker.Lock, err error) {
-	a.place = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared, a.owner())
+// queue acquires in its turn, or takes what is handed over to it, even in the instant in which it
+// gives up.
+func (a *acquisition) queue() (*locker.Lock, error) {
+	defer func() {
+		if i := a.place.take(); i != nil { // something panicked
+			a.queues.abandon(context.WithoutCancel(a.ctx), i)
+		}
+	}()
+	for {
+		lock, err := a.turn()
+		i := a.place.take()
+		if i == nil {
+			return lock, err
+		}
+		if lock, again := a.inherit(i); !again {
+			return lock, nil
+		}
+	}
+}
+
+// turn acquires in its turn. Until then it tries early where its owner may hold the lock already.
+// Without a lock and an error it was handed over.
+func (a *acquisition) turn() (lock *locker.Lock, err error) {
+	a.place = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
-	for entered := true; ; entered = false {
+	for entered := !a.place.held(); ; entered = false {
 		next, err := a.await(entered)
-		if err != nil {
+		if err != nil || next == inherit {
 			return nil, err
 		}
 		lock, again, err := a.try(next == sendEarly)
@@ -154,16 +176,19 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 // send passes the request on. The release of the Lock that it returns wakes the queue.
 func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	lock, err := a.inner.Acquire(ctx, req)
-	switch {
-	case err != nil || lock == nil:
-	case a.place != nil:
-		a.queues.notifyReleases(lock)
-		a.place.acquired(lock, a.req.Note)
-	default:
-		a.queues.notifyReleases(lock)
-		a.queues.acquiredOutsideQueue(lock, a.req.Note)
+	if err != nil || lock == nil {
+		return lock, err
 	}
-	return lock, err
+	t, err := a.wrap(lock, req)
+	if err != nil {
+		return nil, errors.Join(err, lock.Release(ctx))
+	}
+	if a.place != nil {
+		a.place.acquired(lock, a.req.Note, t)
+	} else {
+		a.queues.acquiredOutsideQueue(lock, a.req.Note, t)
+	}
+	return lock, nil
 }
 
 // judge processes the error of an attempt that took the time took. It returns the acquire's error,

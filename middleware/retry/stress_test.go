@@ -17,19 +17,26 @@ import (
 // in beside a writer, nobody is forgotten in a queue, and nothing is left behind.
 func TestGivingUpAtAnyInstant(t *testing.T) {
 	t.Parallel()
-	for name, ordered := range map[string]bool{"in one line": false, "in two lines": true} {
+	for name, s := range map[string]*server{
+		"in one line": {}, "in two lines": {ordered: true},
+		"in one line, with hand-over": {transfer: true}, "in two lines, with hand-over": {transfer: true, ordered: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServer()
-			s.ordered = ordered
-			giveUpAtAnyInstant(t, s)
+			made := newServer()
+			made.ordered, made.transfer = s.ordered, s.transfer
+			giveUpAtAnyInstant(t, made)
 		})
 	}
 }
 
 func giveUpAtAnyInstant(t *testing.T, s *server) {
 	t.Helper()
-	l := wrap(t, s, retry.Config{})
+	cfg := retry.Config{}
+	if s.transfer {
+		cfg.HandOver = time.Millisecond
+	}
+	l := wrap(t, s, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
 	defer cancel()
 	var wg sync.WaitGroup

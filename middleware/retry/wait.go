@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -12,7 +13,6 @@ import (
 func (a *acquisition) await(entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
-	var began time.Time // of the waiting; zero: there was none yet
 	for {
 		now := time.Now()
 		next, until := a.place.next(now, due, end)
@@ -21,19 +21,20 @@ func (a *acquisition) await(entered bool) (step, error) {
 		case outOfTime:
 			why := a.expire()
 			return stay, a.giveUp(why)
+		case inherit:
+			return inherit, nil
 		default:
-			if !began.IsZero() {
-				a.traceWoken(by, began)
-				if next == send {
-					a.markWaiting()
-				}
+			if a.traceWoken(by, "") && next == send {
+				a.markWaiting()
 			}
-			a.place.begin(next)
+			if !a.place.begin(next) {
+				return inherit, nil
+			}
 			return next, nil
 		}
 		e := a.expect(until, end)
-		if began.IsZero() {
-			began = now
+		if a.began.IsZero() {
+			a.began = now
 			a.traceWaiting(e.info(a, now))
 		}
 		by, due = a.wakeUp(e), true
@@ -111,7 +112,8 @@ func (a *acquisition) pause() error {
 	if a.ctx.Err() != nil {
 		return a.giveUp(ended(a.ctx, a.caller))
 	}
-	a.traceWoken(locktrace.ByBackoff, began)
+	a.began = began
+	a.traceWoken(locktrace.ByBackoff, "")
 	return nil
 }
 
@@ -128,10 +130,14 @@ func (a *acquisition) sleep(d time.Duration) {
 // nextPoll is when a leader tries again though it was not told to: at the end of the policy's
 // pause, or of the lease.
 func (a *acquisition) nextPoll() (time.Time, locktrace.WakeReason) {
-	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(a.pollAt) {
+	at := a.pollAt
+	if after := a.place.pollAfter(time.Now()); after.After(at) {
+		at = after
+	}
+	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(at) {
 		return end, locktrace.ByLeaseEnd
 	}
-	return a.pollAt, locktrace.ByBackoff
+	return at, locktrace.ByBackoff
 }
 
 // wakeJitter is the Config's, or what the refusal asks for where that is more.
@@ -148,8 +154,28 @@ func (a *acquisition) traceWaiting(info locktrace.WaitingInfo) {
 	}
 }
 
-func (a *acquisition) traceWoken(by locktrace.WakeReason, began time.Time) {
-	if t := locktrace.From(a.ctx); t != nil && t.Woken != nil {
-		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by, Waited: time.Since(began)})
+// traceWoken ends the wait that is traced. It returns false if there is none.
+func (a *acquisition) traceWoken(by locktrace.WakeReason, from string) bool {
+	if a.began.IsZero() {
+		return false
 	}
+	began := a.began
+	a.began = time.Time{}
+	if t := locktrace.From(a.ctx); t != nil && t.Woken != nil {
+		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by, Waited: time.Since(began), From: from})
+	}
+	return true
+}
+
+// traceHandedOver reports a wait that a hand-over ended, also one that was too short to be reported
+// when it began.
+func (a *acquisition) traceHandedOver(from *locker.Lock) {
+	if t := locktrace.From(a.ctx); t == nil || t.Woken == nil {
+		return
+	}
+	if a.began.IsZero() {
+		a.began = time.Now()
+		a.traceWaiting(locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Queued: a.place.queued})
+	}
+	a.traceWoken(locktrace.ByHandOver, from.Owner())
 }

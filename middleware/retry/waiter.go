@@ -20,6 +20,8 @@ type waiter struct {
 	began         int    // queue.entered when its latest attempt began
 	asking        bool   // its latest attempt is in flight
 	left          bool
+	terms         terms
+	inheritance   *inheritance // the hold that was handed over to it
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
 	wake chan locktrace.WakeReason
@@ -33,6 +35,7 @@ const (
 	send                  // make an attempt
 	sendEarly             // make an attempt that leaves nothing behind where it is refused
 	outOfTime             // an attempt would take longer than its time
+	inherit               // take what was handed over
 )
 
 // leads reports whether w is the leader of its line.
@@ -44,6 +47,9 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) 
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
+	if w.inheritance != nil {
+		return inherit, time.Time{}
+	}
 	s, until := q.step(w, now, due)
 	over := !end.IsZero() && !now.Before(end) // though ctx has not ended: its timer is late
 	if s != stay && (over || q.known.held != nil && q.timing.tooLate(now, end, 1)) {
@@ -53,11 +59,14 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) 
 }
 
 // begin is called before w sends. The attempt covers all wake-ups until now, so begin discards
-// them.
-func (w *waiter) begin(s step) {
+// them. It returns false if w need not send, because the lock was handed over to it.
+func (w *waiter) begin(s step) bool {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
+	if w.inheritance != nil {
+		return false
+	}
 	w.began = q.entered
 	now := time.Now()
 	w.asking, q.silence = true, q.silence.begin(now)
@@ -67,7 +76,7 @@ func (w *waiter) begin(s step) {
 			q.early.watcher = next
 			next.notify(locktrace.ByTurn) // it watches the time now
 		}
-		return // keep the wake-up: it may say that w leads now
+		return true // keep the wake-up: it may say that w leads now
 	}
 	select {
 	case <-w.wake: // nil where w has never waited
@@ -78,12 +87,13 @@ func (w *waiter) begin(s step) {
 		q.wakeLeaders(locktrace.ByRelease, w)
 	default:
 	}
+	return true
 }
 
 func (q *queue) step(w *waiter, now time.Time, due bool) (step, time.Time) {
 	switch {
 	case w.leads():
-		if due {
+		if due && !now.Before(q.notBefore) {
 			return send, time.Time{}
 		}
 		return stay, time.Time{}

@@ -35,7 +35,7 @@ type keyAttempt struct {
 // newAttempt prepares an attempt on behalf of req, whose fields were checked.
 func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *keyAttempt {
 	owner, note, ttl := req.Owner, req.Note, req.TTL
-	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key}, mode: req.Mode, noWait: req.NoWait}
+	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared}, mode: req.Mode, noWait: req.NoWait}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.replaced = g.Token
 		if l.spec.ParseValue != nil {

@@ -22,6 +22,7 @@ type keyHold struct {
 	name, key, value, owner string
 	counter                 string // the key of the fence counter; "": not fenced
 	replaced                string // the value that a resume replaced; "": the hold was acquired
+	shared                  bool   // as it was acquired
 	ttl, timeout            time.Duration
 	unanswered              *resolve.Unanswered // sends of the acquire that may still be executed
 	openUntil               time.Time           // until when they may be
@@ -55,6 +56,17 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		return h.convert(ctx, op.Mode)
 	}
 	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
+}
+
+// Transfer implements lease.Transferable. A hold of an owner may be one of several of its key, and
+// a converted one is not exclusive.
+func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
+	if drainer, drains := h.l.drv.(driver.Drainer); drains && drainer.Closing() {
+		return lease.Grant{}, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return lease.Grant{Name: h.name, Token: h.value, TTL: h.ttl, Deadline: h.deadline}, h.owner == "" && h.conversions == 0 && !h.shared
 }
 
 func (h *keyHold) fenced() bool { return h.counter != "" }

@@ -1,0 +1,332 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+const (
+	// fenceBlock is how many fencing tokens are reserved at once for hand-overs.
+	fenceBlock = 4096
+	// tenureLook is how often the first waiter asks the server while a request of this process holds
+	// the lock and no hand-over happens.
+	tenureLook = time.Second
+	// minYield is for how long, at least, the waiters of this process let others go first after a
+	// tenure that HandOver ended.
+	minYield = time.Millisecond
+)
+
+// terms are what the requests must have in common between which a lock is handed over: what the
+// server knows of the holder stays true.
+type terms struct {
+	note   string
+	ttl    time.Duration // as requested; zero: the strategy's default
+	fenced bool
+}
+
+func termsOf(req locker.Request) terms { return terms{req.Note, req.TTL, req.Fenced} }
+
+// serve reports whether a hold acquired under t serves a request with the terms w.
+func (t terms) serve(w terms) bool {
+	return t.note == w.note && t.ttl == w.ttl && (t.fenced || !w.fenced)
+}
+
+// tenure is the time for which this process holds a name at the server: from an acquire, over
+// hand-overs, to the release that is sent. Its holder of the moment owns fence and reserved; the
+// mutex of queues guards the rest.
+type tenure struct {
+	lease lease.Transferable
+	terms terms
+	until time.Time // no hand-over after it
+
+	lock     *locker.Lock            // the one that holds, or held last
+	refusal  *locker.ContentionError // of those who wait
+	latest   time.Time               // when lock was acquired or handed over
+	overtime bool                    // it ends because until has passed, though others of this process wait
+
+	fence    int64 // the latest token
+	reserved int64 // the last token of the block
+}
+
+// newTenure returns the tenure that begins with lock, or nil if it cannot be handed over. Errors:
+// ErrInvalid if a wrapper, which acts for one Lock, is around the strategy's lease.
+func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Request) (*tenure, error) {
+	if r.cfg.HandOver <= 0 || req.Mode != locker.Exclusive || !req.Resume.IsZero() {
+		return nil, nil
+	}
+	l, ok := lease.Find[lease.Transferable](inner)
+	if !ok {
+		return nil, nil
+	}
+	if lease.Lease(l) != inner {
+		return nil, driver.Invalid("retry.Config.HandOver", fmt.Sprintf("%v around middleware that wraps leases (%T)", r.cfg.HandOver, inner),
+			"such middleware, as watchdog, around retry")
+	}
+	now, fence := time.Now(), lock.Fence()
+	return &tenure{
+		lease: l, terms: termsOf(req), until: now.Add(r.cfg.HandOver), lock: lock, latest: now, fence: fence, reserved: fence,
+		refusal: &locker.ContentionError{Name: req.Name, Note: req.Note},
+	}, nil
+}
+
+// outcome is what those who wait know while t lasts.
+func (t *tenure) outcome(now time.Time) outcome {
+	return outcome{held: t.refusal, here: t.lock, at: now}
+}
+
+// begin records that t begins. mu is held.
+func (qs *queues) begin(t *tenure) {
+	if t == nil {
+		return
+	}
+	if len(qs.tenures) >= qs.sweepAt {
+		qs.sweep(time.Now())
+	}
+	name := t.refusal.Name
+	qs.tenures[name] = t
+	if q := qs.byName[name]; q != nil {
+		q.tenure = t
+	}
+}
+
+// sweep forgets the tenures whose lease ran out and whose Lock was never released. Each one costs
+// a constant time on average.
+func (qs *queues) sweep(now time.Time) {
+	for name, t := range qs.tenures {
+		if end := t.lock.Deadline(); !end.IsZero() && now.After(end) {
+			qs.end(name, t)
+		}
+	}
+	qs.sweepAt = 2*len(qs.tenures) + 64
+}
+
+// end forgets t. mu is held.
+func (qs *queues) end(name string, t *tenure) {
+	if t == nil || qs.tenures[name] != t {
+		return
+	}
+	delete(qs.tenures, name)
+	if q := qs.byName[name]; q != nil {
+		q.tenure = nil
+		q.stopLook()
+	}
+}
+
+// inheritance is a hold that was handed over to a waiter.
+type inheritance struct {
+	tenure *tenure
+	grant  lease.Grant
+	from   *locker.Lock
+}
+
+// handOver gives the hold of a lock that was just released to the first waiter of this process, and
+// reports whether it did. It sends nothing.
+func (l *wakingLease) handOver() bool {
+	t, qs := l.tenure, l.queues
+	if t == nil || l.lock.Err() != locker.ErrReleased || !qs.awaited(t) || !l.lock.Hold().Disown() { //nolint:errorlint // set by Release itself
+		return false
+	}
+	grant, ok := t.lease.Transfer()
+	now := time.Now()
+	if !ok || !grant.Deadline.IsZero() && grant.Deadline.Sub(now) < grant.TTL/4 {
+		return false
+	}
+	qs.mu.Lock()
+	q := qs.byName[l.lock.Name()]
+	if q == nil || q.tenure != t || t.lock != l.lock {
+		qs.mu.Unlock()
+		return false
+	}
+	heir := q.heir(t)
+	if heir == nil || !now.Before(t.until) {
+		t.overtime = heir != nil
+		qs.mu.Unlock()
+		return false
+	}
+	t.latest = now
+	heir.inheritance = &inheritance{t, grant, l.lock}
+	sub := q.remove(heir)
+	heir.notify(locktrace.ByHandOver)
+	qs.mu.Unlock()
+	closeSub(sub)
+	return true
+}
+
+// awaited reports whether somebody waits for the name of t, which lasts.
+func (qs *queues) awaited(t *tenure) bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	q := qs.byName[t.refusal.Name]
+	return q != nil && q.tenure == t
+}
+
+// heir returns the waiter to hand the hold of t over to: the first one, unless its attempt is in
+// flight. nil: there is none, or the first one asked for something else.
+func (q *queue) heir(t *tenure) *waiter {
+	line := q.line(false)
+	if line.leader == nil { // shared requests are ahead
+		return nil
+	}
+	for w := line.first; w != nil; w = w.behind {
+		switch {
+		case w.asking:
+		case w.owner == "" && t.terms.serve(w.terms):
+			return w
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// held reports whether w is the leader of a queue whose lock this process holds and may hand over.
+func (w *waiter) held() bool {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.queue.tenure != nil && w.leads() && !w.shared
+}
+
+// take returns what was handed over to w, once.
+func (w *waiter) take() *inheritance {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	i := w.inheritance
+	w.inheritance = nil
+	return i
+}
+
+// inherit makes the Lock of what was handed over. again: the hold was lost or had to be released.
+func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
+	made := false
+	defer func() {
+		if !made { // also where a callback panics
+			a.queues.abandon(context.WithoutCancel(a.ctx), i)
+		}
+	}()
+	a.traceHandedOver(i.from)
+	if !a.renew(i) || !a.reserve(i) {
+		return nil, true
+	}
+	t := i.tenure
+	if a.req.Fenced {
+		t.fence++
+		i.grant.Fence = t.fence
+	}
+	i.grant.Mode = locker.Exclusive
+	lock = locker.NewLock(a.ctx, i.grant, t.lease)
+	if made = lock.Err() == nil; !made {
+		return nil, true
+	}
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t} })
+	a.queues.inherited(t, lock)
+	return lock, false
+}
+
+// renew renews a lease of which less than half is left. It returns false if the hold is lost.
+func (a *acquisition) renew(i *inheritance) bool {
+	left := time.Until(i.grant.Deadline)
+	if i.grant.Deadline.IsZero() || left >= i.grant.TTL/2 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, max(left/2, 0))
+	defer cancel()
+	term, err := i.tenure.lease.Do(ctx, lease.Op{Kind: lease.OpRenew, TTL: i.grant.TTL})
+	if err == nil {
+		i.grant.Deadline = term.Deadline
+	}
+	return !errors.Is(err, locker.ErrNotHeld)
+}
+
+// reserve reserves fencing tokens if the request needs one and none is left. It returns false if it
+// cannot.
+func (a *acquisition) reserve(i *inheritance) bool {
+	t := i.tenure
+	if !a.req.Fenced || t.fence < t.reserved {
+		return true
+	}
+	ctx, cancel := context.WithDeadline(a.ctx, i.grant.Deadline)
+	defer cancel()
+	last := t.fence + fenceBlock
+	term, err := t.lease.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
+	if err != nil || term.Fence != last { // else somebody else may have got one of them
+		return false
+	}
+	t.reserved = last
+	return true
+}
+
+// inherited records that lock continues t.
+func (qs *queues) inherited(t *tenure, lock *locker.Lock) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	t.lock = lock
+	if q := qs.byName[t.refusal.Name]; q != nil && q.tenure == t {
+		now := time.Now()
+		q.known, q.silence = t.outcome(now), q.silence.answer(now)
+	}
+}
+
+// abandon releases what was handed over to nobody.
+func (qs *queues) abandon(ctx context.Context, i *inheritance) {
+	_, _ = i.tenure.lease.Do(ctx, lease.Op{Kind: lease.OpRelease})
+	qs.released(i.tenure.refusal.Name, i.tenure)
+}
+
+// look makes the leader ask the server, in a while, about a tenure in which nothing happens. mu is
+// held.
+func (q *queue) look(after time.Duration) {
+	if q.looks == nil {
+		q.looks = time.AfterFunc(after, q.lookNow)
+	}
+}
+
+func (q *queue) lookNow() {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	if q.looks == nil {
+		return // it was stopped
+	}
+	q.looks = nil
+	switch {
+	case q.tenure == nil:
+		q.wakeLeaders(locktrace.ByRelease, nil)
+	default:
+		if busy := tenureLook - time.Since(q.tenure.latest); busy > 0 {
+			q.look(busy)
+			return
+		}
+		q.wakeLeaders(locktrace.ByBackoff, nil)
+	}
+}
+
+func (q *queue) stopLook() {
+	if q.looks != nil {
+		q.looks.Stop()
+		q.looks = nil
+	}
+}
+
+// yield lets other processes go first after a tenure that ended in overtime: the leaders wait for
+// as long as a few attempts take. mu is held.
+func (q *queue) yield(now time.Time) {
+	pause := max(minYield, 4*q.timing.fastest)
+	q.notBefore = now.Add(pause)
+	q.look(pause)
+}
+
+// pollAfter returns when a leader may poll next: not while it yields, and rarely during a tenure.
+func (w *waiter) pollAfter(now time.Time) time.Time {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	if w.queue.tenure != nil {
+		return now.Add(tenureLook)
+	}
+	return w.queue.notBefore
+}
