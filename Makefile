@@ -13,6 +13,8 @@ PACKAGES ?=
 TESTFLAGS ?=
 # More flags for `go test` in `make bench`, such as BENCHFLAGS='-count 6 -cpu 1,16'.
 BENCHFLAGS ?=
+# More flags for the program of `make bench-peers`, such as PEERSFLAGS='-only free,names -rounds 3'.
+PEERSFLAGS ?=
 
 # How long each fuzz target runs, such as 10m, or how many inputs it tries, such as 10000x. A count avoids
 # "context deadline exceeded", with which go test may end a timed run that found nothing.
@@ -33,7 +35,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all test-matrix bench torture simulate redis fmt tidy vet lint short race fuzz
+.PHONY: help check test test-all test-matrix bench bench-peers torture simulate redis fmt tidy vet lint short race fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
@@ -91,6 +93,11 @@ test-matrix: redis ## Run the tests on Valkey and newer Redis too, unpacked from
 bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"
 	@cd bench && go test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+
+bench-peers: redis ## Compare with other lock libraries and write docs/performance.md and its figures (15 minutes)
+	@echo "==> bench-peers: Holdfast beside other lock libraries"
+	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && (cd bench/peers && go build -o "$$bin" .) && \
+		"$$bin" -out docs/performance -page docs/performance.md $(PEERSFLAGS)
 
 torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and check every answer
 	@echo "==> torture: real servers, processes and faults for $(SECONDS) s"

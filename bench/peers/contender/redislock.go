@@ -1,0 +1,28 @@
+package contender
+
+import (
+	"context"
+	"time"
+
+	"github.com/bsm/redislock"
+)
+
+// redislockEach returns the constructor of redislock that waits for so long between its attempts.
+// Its README shows 100 ms; by itself it does not wait.
+func redislockEach(pause time.Duration) func(Options) (*Locks, error) {
+	return func(opts Options) (*Locks, error) {
+		c := openGoredis(opts.Addrs[0])
+		client := redislock.New(c)
+		options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(pause)}
+		return &Locks{
+			Acquire: func(ctx context.Context, name string) (Lock, error) {
+				lock, err := client.Obtain(ctx, name, opts.TTL, options)
+				if err != nil {
+					return nil, err
+				}
+				return lock, nil
+			},
+			Close: func() { c.Close() },
+		}, nil
+	}
+}

@@ -1,0 +1,120 @@
+//go:build unix
+
+package load
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A lock that excludes is counted without violations, one that does not is found out, in one process
+// and in two.
+func TestViolations(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		contender string
+		processes int // 0: this one
+		violated  bool
+	}{
+		{"mutex", 0, false},
+		{"broken", 0, true},
+		{"mutex", 1, false},
+		{"mutex", 2, true}, // each process has its own
+		{"broken", 2, true},
+	} {
+		t.Run(c.contender, func(t *testing.T) {
+			t.Parallel()
+			job, sections := newJob(t, c.contender)
+			job.For = 200 * time.Millisecond
+			run := func() (*Tally, error) { return Run(job, Hooks{}) }
+			if c.processes > 0 {
+				run = func() (*Tally, error) { return RunProcesses(t.Context(), job, c.processes, Hooks{}) }
+			}
+			tally, err := run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if violated := sections.Violations() > 0; violated != c.violated {
+				t.Errorf("%d violations in %d cycles", sections.Violations(), tally.Total())
+			}
+			if tally.Total() == 0 || tally.Stuck != 0 || tally.Errors != 0 || len(tally.Cycles) != job.Goroutines*max(c.processes, 1) {
+				t.Errorf("cycles %v, %d stuck, %d errors", tally.Cycles, tally.Stuck, tally.Errors)
+			}
+		})
+	}
+}
+
+// A goroutine that waits for ever is reported, with the time that it has waited.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	job, _ := newJob(t, "hanging")
+	job.Grace = 100 * time.Millisecond
+	tally, err := Run(job, Hooks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tally.Stuck != job.Goroutines || tally.Times.Max() < job.Grace {
+		t.Errorf("%d of %d are stuck, for %v at most", tally.Stuck, job.Goroutines, tally.Times.Max())
+	}
+}
+
+// Errors are counted, and end a goroutine that has nothing else.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	job, _ := newJob(t, "failing")
+	job.For = time.Second
+	tally, err := Run(job, Hooks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(maxErrors * job.Goroutines); tally.Errors != want || tally.Error != "acquire: no more" {
+		t.Errorf("%d errors, the first %q, want %d", tally.Errors, tally.Error, want)
+	}
+}
+
+// The hooks are called once each, in their order.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	job, _ := newJob(t, "mutex")
+	var order []string
+	note := func(name string) func() { return func() { order = append(order, name) } }
+	_, err := Run(job, Hooks{
+		Ready: func() (time.Time, error) { note("ready")(); return time.Now(), nil },
+		Begin: note("begin"), End: note("end"), Closing: note("closing"),
+	})
+	if got := strings.Join(order, " "); err != nil || got != "ready begin end closing" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestBadJobs(t *testing.T) {
+	t.Parallel()
+	good, _ := newJob(t, "mutex")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*Job)
+	}{
+		{"no such contender", func(j *Job) { j.Contender = "nobody" }},
+		{"no sections", func(j *Job) { j.Sections += "?" }},
+		{"empty sections", func(j *Job) { j.Sections = empty }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			job := good
+			c.edit(&job)
+			if _, err := Run(job, Hooks{}); err == nil {
+				t.Error("it ran")
+			}
+			if _, err := RunProcesses(t.Context(), job, 1, Hooks{}); err == nil {
+				t.Error("a process ran it")
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+//go:build unix
+
+package load
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// Sections are the critical sections that the locks protect, one for each name. They are in memory
+// that all processes share, so what they see of exclusion does not depend on Redis.
+type Sections struct {
+	memory []byte
+	all    []section
+}
+
+// section is one of them, on a cache line of its own.
+type section struct {
+	inside     atomic.Int64 // holders that are inside now
+	entries    atomic.Int64
+	violations atomic.Int64 // entries that found another holder inside
+	handOvers  atomic.Int64 // entries of another worker than the one before
+	last       atomic.Int64 // the worker that entered last
+	_          [3]int64
+}
+
+// yields says at each how many entries the holder lets others run. A lock that excludes nobody would
+// otherwise hardly be found out: the section is so short.
+const yields = 8
+
+// CreateSections makes the file that processes share n sections by, and opens it.
+func CreateSections(path string, n int) (*Sections, error) {
+	if err := os.WriteFile(path, make([]byte, n*int(unsafe.Sizeof(section{}))), 0o600); err != nil {
+		return nil, err
+	}
+	return OpenSections(path)
+}
+
+// OpenSections opens what CreateSections made.
+func OpenSections(path string) (_ *Sections, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	n := int(info.Size()) / int(unsafe.Sizeof(section{}))
+	if n == 0 {
+		return nil, fmt.Errorf("%s has no sections", path)
+	}
+	memory, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", path, err)
+	}
+	return &Sections{memory, unsafe.Slice((*section)(unsafe.Pointer(&memory[0])), n)}, nil
+}
+
+// Close unmaps the memory. Nobody may be inside.
+func (s *Sections) Close() error { return syscall.Munmap(s.memory) }
+
+// Enter is called by a worker that holds lock number i. Workers have numbers from 1.
+func (s *Sections) Enter(i, worker int) {
+	section := &s.all[i]
+	if section.inside.Add(1) != 1 {
+		section.violations.Add(1)
+	}
+	if section.last.Swap(int64(worker)) != int64(worker) {
+		section.handOvers.Add(1)
+	}
+	if section.entries.Add(1)%yields == 0 {
+		runtime.Gosched()
+	}
+}
+
+// Leave is called before the lock is released.
+func (s *Sections) Leave(i int) { s.all[i].inside.Add(-1) }
+
+// Violations returns how often a worker entered a section that another was in.
+func (s *Sections) Violations() int64 {
+	return s.sum(func(x *section) *atomic.Int64 { return &x.violations })
+}
+
+// HandOvers returns how often a worker entered a section after another.
+func (s *Sections) HandOvers() int64 {
+	return s.sum(func(x *section) *atomic.Int64 { return &x.handOvers })
+}
+
+func (s *Sections) sum(of func(*section) *atomic.Int64) (n int64) {
+	for i := range s.all {
+		n += of(&s.all[i]).Load()
+	}
+	return n
+}

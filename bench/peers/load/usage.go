@@ -1,0 +1,40 @@
+//go:build unix
+
+package load
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Usage is what this process has used so far.
+type Usage struct {
+	Mallocs, Bytes uint64        // allocated, freed or not
+	CPU            time.Duration // of all cores
+}
+
+// ReadUsage returns what this process has used so far.
+func ReadUsage() Usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return Usage{m.Mallocs, m.TotalAlloc, CPU()}
+}
+
+// CPU returns for how long this process has run, on all cores together.
+func CPU() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0 // it fails for no argument but a bad one
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// Memory returns how many bytes of heap and stacks are in use, after a collection.
+func Memory() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer takes two
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Markdown returns the table of the combined rows: one line for each contender and setting.
+func (t Table) Markdown() string {
+	var lines [][]string
+	head := []string{"contender"}
+	if t.Setting != "" {
+		head = append(head, t.Setting)
+	}
+	for _, m := range t.Metrics {
+		if m.Heading != "" {
+			head = append(head, m.Heading)
+		}
+	}
+	lines = append(lines, head)
+	for _, r := range t.Combined() {
+		line := []string{r.Contender}
+		if t.Setting != "" {
+			line = append(line, strconv.Itoa(r.Setting))
+		}
+		hang := r.Hang
+		for _, m := range t.Metrics {
+			if m.Heading == "" {
+				continue
+			}
+			if hang != "" { // in place of the first figure
+				line, hang = append(line, "**"+hang+"**"), ""
+				continue
+			}
+			line = append(line, m.text(r))
+		}
+		lines = append(lines, line)
+	}
+	return markdown(lines)
+}
+
+// Pivot returns a table with a line for each contender and a column for each setting, of one metric.
+func (t Table) Pivot(metric string) string {
+	i := slices.IndexFunc(t.Metrics, func(m Metric) bool { return m.Name == metric })
+	m := t.Metrics[i]
+	rows := t.Combined()
+	var contenders []string
+	var settings []int
+	for _, r := range rows {
+		if !slices.Contains(contenders, r.Contender) {
+			contenders = append(contenders, r.Contender)
+		}
+		if !slices.Contains(settings, r.Setting) {
+			settings = append(settings, r.Setting)
+		}
+	}
+	slices.Sort(settings)
+	head := []string{fmt.Sprintf("%s; %s:", m.Heading, t.Setting)}
+	for _, s := range settings {
+		head = append(head, Whole(float64(s)))
+	}
+	lines := [][]string{head}
+	for _, c := range contenders {
+		line := []string{c}
+		for _, s := range settings {
+			line = append(line, pivotCell(m, rows, c, s))
+		}
+		lines = append(lines, line)
+	}
+	return markdown(lines)
+}
+
+func pivotCell(m Metric, rows []Row, contender string, setting int) string {
+	for _, r := range rows {
+		if r.Contender == contender && r.Setting == setting {
+			if r.Hang != "" {
+				return "hangs"
+			}
+			return m.text(r)
+		}
+	}
+	return "-"
+}
+
+func (m Metric) text(r Row) string {
+	v, ok := r.Values[m.Name]
+	if !ok {
+		return "-"
+	}
+	if m.IsStrict && v != 0 {
+		return "**" + m.Format(v) + "**"
+	}
+	return m.Format(v)
+}
+
+// markdown aligns the columns: the first to the left, the others to the right.
+func markdown(lines [][]string) string {
+	var b strings.Builder
+	write := func(line []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(line, " | ")) }
+	write(lines[0])
+	rule := []string{"---"}
+	for range lines[0][1:] {
+		rule = append(rule, "---:")
+	}
+	write(rule)
+	for _, line := range lines[1:] {
+		write(line)
+	}
+	return b.String()
+}
+
+// Replace puts text between the lines <!-- NAME --> and <!-- end --> of a page, which must have
+// them.
+func Replace(page, name, text string) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	between := regexp.MustCompile(`(?s)<!-- ` + regexp.QuoteMeta(name) + ` -->\n.*?<!-- end -->`)
+	if !between.Match(old) {
+		return fmt.Errorf("%s has no lines <!-- %s --> and <!-- end -->", page, name)
+	}
+	changed := between.ReplaceAllLiteral(old, fmt.Appendf(nil, "<!-- %s -->\n%s<!-- end -->", name, text))
+	if bytes.Equal(old, changed) {
+		return nil
+	}
+	return os.WriteFile(page, changed, 0o644)
+}
