@@ -36,7 +36,7 @@ var fenceCases = []testCase{
 		run: tokensOutliveRestart,
 	},
 	{
-		name: "a counter ahead of the clock counts on", contract: fencing, on: suite.WithoutSentinel,
+		name: "a counter ahead of the clock keeps counting", contract: fencing, on: suite.WithoutSentinel,
 		why: "after a failover to a slower clock the counter decides, to the last digit",
 		run: counterAheadCountsOn,
 	},

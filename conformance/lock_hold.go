@@ -24,7 +24,7 @@ var holdCases = []testCase{
 		run: oneWinnerAmongMany,
 	},
 	{
-		name: "the refused are told who holds", contract: 1, on: suite.AllKinds,
+		name: "a refusal names the holder", contract: 1, on: suite.AllKinds,
 		why: "owner and note are for people, RetryAfter bounds the wait where no wake-up comes",
 		run: refusedAreTold,
 	},
@@ -39,7 +39,7 @@ var holdCases = []testCase{
 		run: ownerAloneIsRefused,
 	},
 	{
-		name: "what is stored is compared whole", contract: 1, on: suite.WithoutSentinel, can: stringKey,
+		name: "the stored value is compared whole", contract: 1, on: suite.WithoutSentinel, can: stringKey,
 		why: "a comparison by prefix takes another's value for one's own, and removes or renews it",
 		run: storedIsComparedWhole,
 	},
@@ -59,7 +59,7 @@ var holdCases = []testCase{
 		run: foreignValueIsNoClock,
 	},
 	{
-		name: "inspect tells the holder", contract: 1, on: suite.WithoutSentinel,
+		name: "Inspect reports the holder", contract: 1, on: suite.WithoutSentinel,
 		why: "people look there when a lock does not come free",
 		run: inspectTellsTheHolder,
 	},

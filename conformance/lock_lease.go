@@ -24,17 +24,17 @@ var leaseCases = []testCase{
 		run: ttlIsSetAsAsked,
 	},
 	{
-		name: "an acquire never leaves a key without an end", contract: 8, on: suite.OneAddress, leaves: true,
+		name: "an acquire never leaves a key without an expiry", contract: 8, on: suite.OneAddress, leaves: true,
 		why: "SETNX and then EXPIRE leaves a lock for ever if the holder dies between the two",
 		run: acquireAlwaysExpires,
 	},
 	{
-		name: "the loss of a lock is not that of another", contract: 9, on: suite.WithoutSentinel,
+		name: "the loss of one lock is not taken for that of another", contract: 9, on: suite.WithoutSentinel,
 		why: "a nested lock is used under the context of the outer one, whose loss is the cause of its end",
 		run: lossIsOfOneLock,
 	},
 	{
-		name: "the error of another acquire is no outcome of this one", contract: 4, on: suite.OneAddress,
+		name: "the error of another acquire is not taken for the outcome", contract: 4, on: suite.OneAddress,
 		why: "of tasks that run together the first that fails ends the context of all, with its error as the cause",
 		run: causeIsNoOutcome,
 	},
@@ -54,7 +54,7 @@ var leaseCases = []testCase{
 		run: renewNeverRevives,
 	},
 	{
-		name: "loss is for good", contract: 9, on: suite.OneAddress,
+		name: "a lost lock stays lost", contract: 9, on: suite.OneAddress,
 		why: "who was told of the loss has stopped: no later answer may say that all is well, and nothing is sent",
 		run: lossIsForGood,
 	},
@@ -64,7 +64,7 @@ var leaseCases = []testCase{
 		run: doneClosesFrozen,
 	},
 	{
-		name: "a lock past its Deadline is over", contract: 9, on: suite.OneAddress, can: lapses,
+		name: "a lock past its Deadline is lost", contract: 9, on: suite.OneAddress, can: lapses,
 		why: "its key may be there still by the server's clock; renewed then, it would be a hold that was promised to have ended",
 		run: pastDeadlineIsOver,
 	},
@@ -79,7 +79,7 @@ var leaseCases = []testCase{
 		run: doEndsWithTheLease,
 	},
 	{
-		name: "Do tells an unknown release from a loss", contract: 10, on: suite.OneAddress,
+		name: "Do distinguishes an unknown release from a loss", contract: 10, on: suite.OneAddress,
 		why: "the work was exclusive to its end; only nobody knows whether the lock is free by now",
 		run: doTellsUnknownFromLoss,
 	},

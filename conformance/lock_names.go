@@ -34,7 +34,7 @@ var nameCases = []testCase{
 		run: badRequestsAreRefused,
 	},
 	{
-		name: "a context that is over acquires nothing", contract: 4, on: suite.OneAddress,
+		name: "an ended context acquires nothing", contract: 4, on: suite.OneAddress,
 		why: "the caller has gone; nothing may be sent in its name",
 		run: doneContextAcquiresNothing,
 	},

@@ -50,12 +50,12 @@ var acquireOutcomeCases = []testCase{
 		run: noWaitIsBounded,
 	},
 	{
-		name: "refusals are not open", contract: 6, on: suite.OnlyMiniredis, own: true,
+		name: "a refused acquire has a known outcome", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "after READONLY or OOM nothing was stored: no doubt, no clean-up, no second send",
 		run: refusalsAreNotOpen,
 	},
 	{
-		name: "unknown server errors leave an acquire open", contract: 6, on: suite.OnlyMiniredis, own: true,
+		name: "an unknown server error leaves the outcome unknown", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "an error that we do not know may come after the write, so the key must be cleaned up",
 		run: unknownErrorsLeaveOpen,
 	},

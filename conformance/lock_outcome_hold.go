@@ -35,7 +35,7 @@ var holdOutcomeCases = []testCase{
 		run: cancelledReleaseReleases,
 	},
 	{
-		name: "a release after the loss is still sent", contract: 7, on: suite.WithoutSentinel,
+		name: "a release after a loss is still sent", contract: 7, on: suite.WithoutSentinel,
 		why: "a lock that we take for lost may still have its key, which then blocks everybody for the rest of the lease",
 		run: releaseAfterLossIsSent,
 	},
@@ -45,12 +45,12 @@ var holdOutcomeCases = []testCase{
 		run: frozenReleaseIsBounded,
 	},
 	{
-		name: "a release of unknown outcome is seen through", contract: 7, on: suite.OneAddress,
+		name: "a release of unknown outcome is resent", contract: 7, on: suite.OneAddress,
 		why: "the key must not stay until its TTL only because one answer did not come",
 		run: unknownReleaseIsSeenThrough,
 	},
 	{
-		name: "a refused release is seen through", contract: 7, on: suite.OnlyMiniredis, own: true,
+		name: "a refused release is resent", contract: 7, on: suite.OnlyMiniredis, own: true,
 		why: "a server that is read-only for a moment must not keep the lock until its TTL",
 		run: refusedReleaseIsSeenThrough,
 	},

@@ -32,7 +32,7 @@ var openOutcomeCases = []testCase{
 		run: frozenServerLeavesNoKey,
 	},
 	{
-		name: "the clean-up wakes those who wait", contract: 5, on: suite.OneAddress, needs: subscribes,
+		name: "the clean-up wakes waiters", contract: 5, on: suite.OneAddress, needs: subscribes,
 		why: "a key that is cleaned up is a release: waiters should not have to wait for a timer",
 		run: cleanUpWakes,
 	},
@@ -42,12 +42,12 @@ var openOutcomeCases = []testCase{
 		run: closeWaitsForCleanUp,
 	},
 	{
-		name: "an acquire under way when the driver closes is not won", contract: 5, on: suite.OneAddress,
+		name: "an acquire in flight when the driver closes fails", contract: 5, on: suite.OneAddress,
 		why: "nobody could renew or release its lock, and its key would stay for the TTL",
 		run: closeEndsAcquires,
 	},
 	{
-		name: "an acquire that was never sent is not open", contract: 5, on: suite.OneAddress, own: true,
+		name: "an acquire that was never sent has a known outcome", contract: 5, on: suite.OneAddress, own: true,
 		why: "nothing can come of it: a caller who is told otherwise waits for a lock that nobody has",
 		run: unsentAcquireIsNotOpen,
 	},

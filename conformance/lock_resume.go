@@ -20,12 +20,12 @@ var resumeCases = []testCase{
 		run: resumeTakesOver,
 	},
 	{
-		name: "resume of what is gone is refused", contract: 11, on: suite.WithoutSentinel,
+		name: "resume of a lost hold is refused", contract: 11, on: suite.WithoutSentinel,
 		why: "a handle must not bring back a lock that was released, expired, or is another's by now",
 		run: resumeOfWhatIsGone,
 	},
 	{
-		name: "a resume compares whole", contract: 1, on: suite.WithoutSentinel, can: stringKey,
+		name: "a resume compares the whole value", contract: 1, on: suite.WithoutSentinel, can: stringKey,
 		why: "a value that begins like the handle's is another's",
 		run: resumeComparesWhole,
 	},

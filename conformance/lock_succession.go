@@ -14,12 +14,12 @@ import (
 // way.
 var successionCases = []testCase{
 	{
-		name: "calls follow one another at once", contract: 4, on: suite.WithoutSentinel,
+		name: "consecutive calls do not disturb one another", contract: 4, on: suite.WithoutSentinel,
 		why: "no answer to a call may depend on what the one before it left to be done in the background",
 		run: func(t *caseT) { t.succession(t.direct(), true) },
 	},
 	{
-		name: "calls of a quorum follow one another at once", contract: 4, on: suite.OneAddress, quorum: true,
+		name: "consecutive calls of a quorum do not disturb one another", contract: 4, on: suite.OneAddress, quorum: true,
 		why: "the slowest node still does what the others have answered, and may not be in the way of the next call",
 		run: func(t *caseT) { t.succession(t.quorum(), false) },
 	},

@@ -19,7 +19,7 @@ var waitCases = []testCase{
 		run: releaseIsPublished,
 	},
 	{
-		name: "what is given back wakes nobody", contract: 12, on: suite.OneAddress,
+		name: "an undone acquire wakes nobody", contract: 12, on: suite.OneAddress,
 		why: "attempts of a quorum that come to nothing would wake those that spoil them again, without end",
 		run: giveBackIsQuiet,
 	},
@@ -49,7 +49,7 @@ var waitCases = []testCase{
 		run: foreignReleaseIsFound,
 	},
 	{
-		name: "who may not subscribe polls", contract: 12, on: suite.OnlySingle, own: true,
+		name: "a user who may not subscribe polls", contract: 12, on: suite.OnlySingle, own: true,
 		why: "a user without the right to the channel must still get the lock",
 		run: deafWaiterPolls,
 	},
@@ -74,7 +74,7 @@ var waitCases = []testCase{
 		run: processesExcludeEachOther,
 	},
 	{
-		name: "a waiter gives up in time", contract: 13, on: suite.WithoutSentinel,
+		name: "a waiter gives up when its time is over", contract: 13, on: suite.WithoutSentinel,
 		why: "MaxWait and ctx bound the waiting; the error says that the lock is held, and nothing stays behind",
 		run: waiterGivesUp,
 	},

@@ -18,7 +18,7 @@ var wrongTypeCases = []testCase{
 		run: otherTypeIsAnError,
 	},
 	{
-		name: "a key that changed its type is lost", contract: 3, on: suite.WithoutSentinel,
+		name: "a key that changed its type is a lost lock", contract: 3, on: suite.WithoutSentinel,
 		why: "whatever stands there now is not our hold, and is left alone",
 		run: changedTypeIsLost,
 	},

@@ -342,15 +342,15 @@ func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at on
 		},
 		{
 			"a quorum that leaves what it had won", smallQuorum{keepsOnLoss: true},
-			[]string{"a losing attempt leaves nothing and wakes nobody", "three of five nodes down are an outage"},
+			[]string{"a losing attempt leaves no key and wakes nobody", "three of five nodes down are an outage"},
 		},
 		{
 			"a quorum that wakes others when it loses", smallQuorum{wakesOnLoss: true},
-			[]string{"a losing attempt leaves nothing and wakes nobody"},
+			[]string{"a losing attempt leaves no key and wakes nobody"},
 		},
 		{
 			"a quorum that keeps what comes late", smallQuorum{keepsLate: true},
-			[]string{"a late acquire of a quorum is given back"},
+			[]string{"a late acquire of a quorum is undone"},
 		},
 		{
 			"a quorum that leaves a late node its first lease", smallQuorum{lateIsShort: true},
@@ -358,7 +358,7 @@ func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at on
 		},
 		{
 			"a quorum that its own attempts refuse", smallQuorum{refusesItself: true},
-			[]string{"a try is not refused by what the one before it left"},
+			[]string{"an attempt is not refused by the leftovers of the one before"},
 		},
 		{
 			"a quorum that releases where it won at first", smallQuorum{forgetsLate: true},

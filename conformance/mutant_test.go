@@ -30,12 +30,12 @@ var flawedAlgorithms = []struct {
 	{
 		"SETNX, then EXPIRE", oneKey,
 		func(a *algorithm) { a.take = takeInTwoCommands },
-		[]string{"an acquire never leaves a key without an end", "an acquire is one command"},
+		[]string{"an acquire never leaves a key without an expiry", "an acquire is one command"},
 	},
 	{
 		"DEL without comparing", oneKey,
 		func(a *algorithm) { a.release = luaDelete },
-		[]string{"the next holder is left alone", "what is stored is compared whole"},
+		[]string{"the next holder is left alone", "the stored value is compared whole"},
 	},
 	{
 		"GETSET with the clocks of clients", oneKey,
@@ -66,7 +66,7 @@ var flawedAlgorithms = []struct {
 	{
 		"tokens compared by prefix", oneKey,
 		func(a *algorithm) { a.release = luaByPrefix },
-		[]string{"what is stored is compared whole"},
+		[]string{"the stored value is compared whole"},
 	},
 
 	{
@@ -106,7 +106,7 @@ var flawedAlgorithms = []struct {
 	{
 		"no answer taken for contention", oneKey,
 		func(a *algorithm) { a.outageIsHeld, a.onceOnly = true, true },
-		[]string{"an outage is not contention", "an acquire whose reply is lost succeeds", "refusals are not open"},
+		[]string{"an outage is not contention", "an acquire whose reply is lost succeeds", "a refused acquire has a known outcome"},
 	},
 	{
 		"nothing sent again", oneKey,
@@ -150,12 +150,12 @@ var flawedAlgorithms = []struct {
 	{
 		"what was not sent counts as unknown", oneKey,
 		func(a *algorithm) { a.doubts = true },
-		[]string{"an acquire that was never sent is not open"},
+		[]string{"an acquire that was never sent has a known outcome"},
 	},
 	{
 		"the cause of a context taken for an outcome", oneKey,
 		func(a *algorithm) { a.rawCause = true },
-		[]string{"the error of another acquire is no outcome of this one"},
+		[]string{"the error of another acquire is not taken for the outcome"},
 	},
 	{
 		"a clean-up that looks once", oneKey,
@@ -180,7 +180,7 @@ var flawedAlgorithms = []struct {
 	{
 		"a release that ignores its outcome", oneKey,
 		func(a *algorithm) { a.carelessly, a.onceOnly = true, true },
-		[]string{"a release that never arrived succeeds", "a release from a frozen server is bounded", "Do tells an unknown release from a loss"},
+		[]string{"a release that never arrived succeeds", "a release from a frozen server is bounded", "Do distinguishes an unknown release from a loss"},
 	},
 	{
 		"a release that obeys a cancelled context", oneKey,
@@ -195,7 +195,7 @@ var flawedAlgorithms = []struct {
 	{
 		"a give-back that wakes", oneKey,
 		func(a *algorithm) { a.aloud = true },
-		[]string{"what is given back wakes nobody"},
+		[]string{"an undone acquire wakes nobody"},
 	},
 	{
 		"a lock that leaves a key", oneKey,

@@ -53,7 +53,7 @@ var quorumCases = []testCase{
 		run: hungNodesCostNothing,
 	},
 	{
-		name: "a losing attempt leaves nothing and wakes nobody", contract: 12, on: suite.OneAddress, quorum: true,
+		name: "a losing attempt leaves no key and wakes nobody", contract: 12, on: suite.OneAddress, quorum: true,
 		why: "what it leaves keeps others out for a TTL, and if it wakes them each attempt brings about the next",
 		run: losingLeavesNothing,
 	},
@@ -88,12 +88,12 @@ var quorumCases = []testCase{
 		run: releaseReachesAll,
 	},
 	{
-		name: "a late acquire of a quorum is given back", contract: 5, on: suite.OneAddress, quorum: true,
+		name: "a late acquire of a quorum is undone", contract: 5, on: suite.OneAddress, quorum: true,
 		why: "a node that wins for a lock that is not held then is locked for nobody",
 		run: lateIsGivenBack,
 	},
 	{
-		name: "a try is not refused by what the one before it left", contract: 5, on: suite.OneAddress, quorum: true,
+		name: "an attempt is not refused by the leftovers of the one before", contract: 5, on: suite.OneAddress, quorum: true,
 		why: "where no node can be spared, who is told that another holds the lock waits for nobody but himself",
 		run: earlierTryRefusesNone,
 	},
@@ -108,7 +108,7 @@ var quorumCases = []testCase{
 		run: resumeOfQuorum,
 	},
 	{
-		name: "all of two deployments exclude those of either", contract: 1, on: suite.OneAddress, quorum: true,
+		name: "a quorum of both deployments excludes the locks of either", contract: 1, on: suite.OneAddress, quorum: true,
 		why: "so a team moves from one server to another while old and new programs run",
 		run: allOfTwo,
 	},

@@ -25,7 +25,7 @@ var ackedCases = []testCase{
 		run: frozenReplicaAcksNothing,
 	},
 	{
-		name: "a WAIT holds nobody else up", on: suite.OnlySingle, own: true, needs: acks,
+		name: "a WAIT delays no other call", on: suite.OnlySingle, own: true, needs: acks,
 		why: "on a connection that others share, a replica that is slow once would stop all locks of the process",
 		run: waitHoldsNobodyUp,
 	},
@@ -35,7 +35,7 @@ var ackedCases = []testCase{
 		run: scriptWithWaitIsSentOnce,
 	},
 	{
-		name: "a lost acknowledgement leaves the script open", on: suite.OneAddress, needs: acks,
+		name: "a lost acknowledgement leaves the outcome unknown", on: suite.OneAddress, needs: acks,
 		why: "what replicas have is then unknown, and the script has run: nobody may take it for refused",
 		run: lostAckLeavesOpen,
 	},
@@ -45,7 +45,7 @@ var ackedCases = []testCase{
 		run: waitObeysItsContext,
 	},
 	{
-		name: "a refused WAIT is told", on: suite.OnlySingle, needs: acks,
+		name: "a refused WAIT is reported", on: suite.OnlySingle, needs: acks,
 		why: "a user who may not WAIT has run the script all the same: \"NOPERM, nothing was done\" leaves its key behind",
 		run: refusedWaitIsTold,
 	},

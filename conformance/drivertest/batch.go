@@ -30,12 +30,12 @@ var batchCases = []testCase{
 		run: batchObeysItsContext,
 	},
 	{
-		name: "a cut batch is open", on: suite.OneAddress, needs: batches,
+		name: "a cut batch has an unknown outcome", on: suite.OneAddress, needs: batches,
 		why: "EOF tells of no call whether it ran, and a resend runs it twice",
 		run: cutBatchIsOpen,
 	},
 	{
-		name: "an empty batch is nothing", on: suite.WithoutSentinel, needs: batches,
+		name: "an empty batch sends nothing", on: suite.WithoutSentinel, needs: batches,
 		why: "all renewals due may have been cancelled meanwhile",
 		run: func(t *caseT) {
 			if got := t.batcher(t.Driver()).EvalMany(t.Ctx, nil); len(got) != 0 {

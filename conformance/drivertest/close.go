@@ -10,7 +10,7 @@ import (
 
 var closeCases = []testCase{
 	{
-		name: "a closed driver says so", on: suite.AllKinds,
+		name: "a closed driver returns ErrClosed", on: suite.AllKinds,
 		why: "a use after Close must be an error that says so and that nothing was sent, not a panic or a hang",
 		run: closedDriverSaysSo,
 	},

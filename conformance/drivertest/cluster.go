@@ -39,12 +39,12 @@ var clusterCases = []testCase{
 		run: successorIsFound,
 	},
 	{
-		name: "a silent node keeps no answers back", on: suite.OnlyCluster, own: true, needs: batches,
+		name: "a silent node delays no answers of a batch", on: suite.OnlyCluster, own: true, needs: batches,
 		why: "the renewals of a batch that other nodes have answered must not count as unanswered",
 		run: silentNodeInBatch,
 	},
 	{
-		name: "a silent node holds up no other", on: suite.OnlyCluster, own: true,
+		name: "a silent node delays no call to another", on: suite.OnlyCluster, own: true,
 		why: "calls that wait for one node must not take what those to other nodes need: their locks would be lost with it",
 		run: silentNodeHoldsUpNoOther,
 	},

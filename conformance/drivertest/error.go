@@ -29,7 +29,7 @@ var errorCases = []testCase{
 		run: errorRepliesAreNotTriedAgain,
 	},
 	{
-		name: "refusals of the server are told", on: suite.OnlyMiniredis, own: true,
+		name: "refusals of the server are reported", on: suite.OnlyMiniredis, own: true,
 		why: "LOADING, READONLY, OOM and their like prove that nothing ran, and each must arrive as what it is, after one send",
 		run: refusalsAreTold,
 	},

@@ -28,7 +28,7 @@ var evalCases = []testCase{
 		run: evalKeepsOrder,
 	},
 	{
-		name: "slices are the caller's again", on: suite.WithoutSentinel,
+		name: "slices belong to the caller after a call", on: suite.WithoutSentinel,
 		why: "strategies reuse their slices; a client that still reads one after the return sends another lock's name",
 		run: slicesAreTheCallers,
 	},

@@ -11,7 +11,7 @@ import (
 
 var lackCases = []testCase{
 	{
-		name: "what is declared missing says so", on: suite.OnlyMiniredis,
+		name: "a declared lack returns ErrUnsupported", on: suite.OnlyMiniredis,
 		why: "callers fall back on errors.ErrUnsupported; anything else they take for an outage",
 		run: lacksSaySo,
 	},

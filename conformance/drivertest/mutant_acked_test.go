@@ -58,14 +58,14 @@ func TestFlawedAcknowledgements(t *testing.T) { //nolint:tparallel // the cases 
 				}
 				return a, err
 			},
-			[]string{"a lost acknowledgement leaves the script open"},
+			[]string{"a lost acknowledgement leaves the outcome unknown"},
 		},
 		{
 			"sends a script again whose WAIT was lost",
 			func(ctx context.Context, send func(context.Context) (ack, error), _ int) (ack, error) {
 				return again(ctx, func() (ack, error) { return send(ctx) })
 			},
-			[]string{"a script with a WAIT is sent once", "a lost acknowledgement leaves the script open"},
+			[]string{"a script with a WAIT is sent once", "a lost acknowledgement leaves the outcome unknown"},
 		},
 		{
 			"takes the WAIT's outcome for the script's",
@@ -73,7 +73,7 @@ func TestFlawedAcknowledgements(t *testing.T) { //nolint:tparallel // the cases 
 				a, err := send(ctx)
 				return a, driver.NotSent(err)
 			},
-			[]string{"a script with a WAIT is sent once", "a lost acknowledgement leaves the script open", "a WAIT obeys its context"},
+			[]string{"a script with a WAIT is sent once", "a lost acknowledgement leaves the outcome unknown", "a WAIT obeys its context"},
 		},
 		{
 			"hangs on in a WAIT",

@@ -76,7 +76,7 @@ var flawedDrivers = []struct {
 				return again(ctx, func() (driver.Reply, error) { return d.Eval(ctx, s, keys, args) })
 			},
 		},
-		[]string{"a cut connection leaves the command open", "error replies are never tried again"},
+		[]string{"a cut connection leaves the outcome unknown", "error replies are never tried again"},
 	},
 	{
 		"takes no answer for nil",
@@ -87,7 +87,7 @@ var flawedDrivers = []struct {
 			}
 			return set, err
 		}},
-		[]string{"a cut connection leaves the command open", "refusals of the server are told"},
+		[]string{"a cut connection leaves the outcome unknown", "refusals of the server are reported"},
 	},
 	{
 		"hangs on in a call",
@@ -100,7 +100,7 @@ var flawedDrivers = []struct {
 			},
 		},
 		[]string{
-			"a cancel returns soon", "a deadline returns soon", "a bounded context returns soon", "a context that is over sends nothing",
+			"a cancel returns soon", "a deadline returns soon", "a bounded context returns soon", "an ended context sends nothing",
 		},
 	},
 	{
@@ -127,7 +127,7 @@ var flawedDrivers = []struct {
 		"says that nothing was sent",
 		mapped(driver.NotSent),
 		[]string{
-			"a lost reply leaves the command open", "a cut connection leaves the command open", "a connection cut before leaves the command open",
+			"a lost reply leaves the outcome unknown", "a cut connection leaves the outcome unknown", "a connection cut before the command ran leaves the outcome unknown",
 			"a late command runs once",
 		},
 	},
@@ -139,7 +139,7 @@ var flawedDrivers = []struct {
 			}
 			return err
 		}),
-		[]string{"a context that is over sends nothing", "a refused connection sends nothing", "a closed driver says so"},
+		[]string{"an ended context sends nothing", "a refused connection sends nothing", "a closed driver returns ErrClosed"},
 	},
 	{
 		"strips the code of errors",
@@ -150,7 +150,7 @@ var flawedDrivers = []struct {
 			}
 			return err
 		}),
-		[]string{"error replies keep their text", "refusals of the server are told"},
+		[]string{"error replies keep their text", "refusals of the server are reported"},
 	},
 	{
 		"shows the arguments of a command",
@@ -171,7 +171,7 @@ var flawedDrivers = []struct {
 			}
 			return err
 		}),
-		[]string{"error replies keep their text", "refusals of the server are told"},
+		[]string{"error replies keep their text", "refusals of the server are reported"},
 	},
 	{
 		"sends the source of every script",
@@ -198,13 +198,13 @@ var flawedDrivers = []struct {
 			clear(args)
 			return r, err
 		}},
-		[]string{"slices are the caller's again"},
+		[]string{"slices belong to the caller after a call"},
 	},
 	{
 		"never wakes", suitetest.NeverWakes,
 		[]string{
-			"subscribe returns confirmed", "messages of one channel wake its listeners only", "a reconnect wakes",
-			"a closed subscription is given up",
+			"subscribe returns confirmed", "messages of one channel wake its listeners only", "a reconnect wakes every subscription",
+			"a closed subscription is unsubscribed",
 		},
 	},
 	{
@@ -227,7 +227,7 @@ var flawedDrivers = []struct {
 	},
 	{
 		"stays open", suitetest.StaysOpen,
-		[]string{"a closed driver says so", "close ends subscriptions"},
+		[]string{"a closed driver returns ErrClosed", "close ends subscriptions"},
 	},
 }
 

@@ -14,7 +14,7 @@ import (
 
 var outcomeCases = []testCase{
 	{
-		name: "a context that is over sends nothing", on: suite.AllKinds,
+		name: "an ended context sends nothing", on: suite.AllKinds,
 		why: "ErrNotSent is what saves a caller the clean-up; it must be true, and said where it is",
 		run: doneContextSendsNothing,
 	},
@@ -64,17 +64,17 @@ var outcomeCases = []testCase{
 		run: hopelessDeadlineSlowsNobody,
 	},
 	{
-		name: "a lost reply leaves the command open", on: suite.OneAddress,
+		name: "a lost reply leaves the outcome unknown", on: suite.OneAddress,
 		why: "a client that resends by itself answers \"held by another\" to the one who holds, or runs a script twice",
 		run: lostReplyLeavesOpen,
 	},
 	{
-		name: "a cut connection leaves the command open", on: suite.OneAddress,
+		name: "a cut connection leaves the outcome unknown", on: suite.OneAddress,
 		why: "EOF does not tell whether the command ran; a resend runs it twice",
 		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.Cut, 1) },
 	},
 	{
-		name: "a connection cut before leaves the command open", on: suite.OneAddress,
+		name: "a connection cut before the command ran leaves the outcome unknown", on: suite.OneAddress,
 		why: "the client cannot know that the request never arrived, so it must not say so",
 		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.CutBefore, 0) },
 	},
@@ -89,7 +89,7 @@ var outcomeCases = []testCase{
 		run: answersAreNotMixedUp,
 	},
 	{
-		name: "slices are the caller's after a cancel", on: suite.OneAddress,
+		name: "slices belong to the caller after a cancel", on: suite.OneAddress,
 		why: "what is still in flight must not read slices that the caller has overwritten",
 		run: slicesAfterCancel,
 	},

@@ -26,12 +26,12 @@ var subscribeCases = []testCase{
 		run: wakesItsListenersOnly,
 	},
 	{
-		name: "many messages wait for nobody", on: suite.WithoutSentinel, needs: subscribes,
+		name: "unread messages block nobody", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a listener that does not look must block neither the others nor the connection",
 		run: manyMessagesWaitForNobody,
 	},
 	{
-		name: "a reconnect wakes", on: suite.OneAddress, needs: subscribes,
+		name: "a reconnect wakes every subscription", on: suite.OneAddress, needs: subscribes,
 		why: "a message published while the connection was down is gone, so every listener must look again",
 		run: reconnectWakes,
 	},
@@ -46,7 +46,7 @@ var subscribeCases = []testCase{
 		run: subscriptionsShareOneConnection,
 	},
 	{
-		name: "a closed subscription is given up", on: suite.WithoutSentinel, needs: subscribes,
+		name: "a closed subscription is unsubscribed", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a channel that nobody listens to must not stay subscribed for ever",
 		run: closedSubscriptionIsGivenUp,
 	},
@@ -56,7 +56,7 @@ var subscribeCases = []testCase{
 		run: subscribeObeysItsContext,
 	},
 	{
-		name: "a forbidden channel costs the others nothing", on: suite.OnlySingle, own: true, needs: subscribes,
+		name: "a forbidden channel does not disturb the others", on: suite.OnlySingle, own: true, needs: subscribes,
 		why: "one name that the ACL refuses must not take the wake-ups from all the others that share the connection",
 		run: forbiddenChannelCostsNothing,
 	},
