@@ -38,7 +38,7 @@ func convict(t *testing.T, suspects []suspect) {
 
 // TestFlawedDrivers demands that the suite for locks fails too on drivers that do not wake waiters
 // or do not close.
-func TestFlawedDrivers(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
 	var suspects []suspect
 	for _, f := range []struct {

@@ -305,7 +305,7 @@ func (h *smallHold) release() error {
 	return nil
 }
 
-func TestQuorumMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestQuorumMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(q smallQuorum) *Harness {
 		return &Harness{Dial: plain, NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {

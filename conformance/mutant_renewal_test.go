@@ -79,7 +79,7 @@ func (d flawedDog) renew(closing, released context.Context, lock *locker.Lock, u
 	}
 }
 
-func TestRenewalMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestRenewalMutants(t *testing.T) {
 	t.Parallel()
 	reviving, once := oneKey, oneKey
 	reviving.renew = luaRevive

@@ -270,7 +270,7 @@ func (a algorithm) harness(caps Capabilities) *Harness {
 	}}
 }
 
-func TestMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestMutants(t *testing.T) {
 	t.Parallel()
 	var suspects []suspect
 	for _, m := range flawedAlgorithms {

@@ -44,7 +44,7 @@ func newReentrant(drv driver.Driver) (locker.Locker, error) {
 	return reentrant.New(drv, reentrant.Config{AttemptTimeout: attemptTimeout})
 }
 
-func TestMutantsThatWait(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestMutantsThatWait(t *testing.T) {
 	t.Parallel()
 	mutants := []struct {
 		name   string

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-func TestRun(t *testing.T) { //nolint:tparallel // Run's kinds of servers come one after the other, their cases in parallel
+func TestRun(t *testing.T) {
 	t.Parallel()
 	Run(t, Harness{Dial: plain})
 }

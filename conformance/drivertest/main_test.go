@@ -17,7 +17,7 @@ func dial(tb testing.TB, target Target) (driver.Driver, error) {
 	return suitetest.Dial(tb, suite.Target(target))
 }
 
-func TestRun(t *testing.T) { //nolint:tparallel // Run's kinds of servers come one after the other, their cases in parallel
+func TestRun(t *testing.T) {
 	t.Parallel()
 	Run(t, Harness{Dial: dial})
 }

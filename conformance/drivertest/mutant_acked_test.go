@@ -31,7 +31,7 @@ func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args 
 
 // TestFlawedAcknowledgements demands that the suite fails on drivers that tell more than the WAIT
 // behind a script does.
-func TestFlawedAcknowledgements(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestFlawedAcknowledgements(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant
 	sound := Harness{Dial: dial}.suite()

@@ -232,7 +232,7 @@ var flawedDrivers = []struct {
 }
 
 // TestFlawedDrivers demands that the suite fails on drivers that do what clients are known to do.
-func TestFlawedDrivers(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestFlawedDrivers(t *testing.T) {
 	t.Parallel()
 	var list []suitetest.Mutant
 	sound := Harness{Dial: dial}.suite()
