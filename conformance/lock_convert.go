@@ -196,7 +196,7 @@ func lostConversion(t *caseT) {
 		t.OK(lock.Downgrade(t.Ctx), "Downgrade") // the server knows the script now
 		fence := lock.Fence()
 		for mode, convert := range map[locker.Mode]func(context.Context) error{locker.Exclusive: lock.Upgrade, locker.Shared: lock.Downgrade} {
-			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: fault})
+			trap := p.Fail(lock.Name(), fault)
 			t.OK(t.Result(suite.Background(func() error { return convert(t.Ctx) }), "a conversion"), "a conversion to %v, %s", mode, what)
 			t.Event(trap.Hit(), "the fault happens")
 			t.mode(lock, mode)
@@ -218,14 +218,14 @@ func lateConversion(t *caseT) {
 	var late *faultproxy.Trap
 	var err error
 	t.Eventually("an upgrade is cancelled before it is sent again", func() bool {
-		before := p.Count(faultproxy.Contains(lock.Name()))
-		late = p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.StallRequest})
+		before := p.Sent(lock.Name())
+		late = p.Fail(lock.Name(), faultproxy.StallRequest)
 		ctx, cancel := context.WithCancel(t.Ctx)
 		result := suite.Background(func() error { return lock.Upgrade(ctx) })
 		t.Event(late.Hit(), "the upgrade is under way")
 		cancel()
 		err = t.Result(result, "a cancelled upgrade")
-		if err == nil && p.Count(faultproxy.Contains(lock.Name()))-before > 1 { // an attempt's time was over before the cancel
+		if err == nil && p.Sent(lock.Name())-before > 1 { // an attempt's time was over before the cancel
 			late.Release()
 			t.OK(lock.Downgrade(t.Ctx), "Downgrade")
 			return false
@@ -353,10 +353,7 @@ func goneWriterLetsReadersIn(t *caseT) {
 	lock := t.acquire(a, reader(name))
 	_, err := t.waiting(b, retry.Config{}).Acquire(t.Ctx, locker.Request{Name: name, MaxWait: 300 * time.Millisecond})
 	t.Is(err, locker.ErrMaxWait, "a writer that waits in vain")
-	t.Eventually("a new reader gets in after the writer gave up", func() bool {
-		next, err := a.Acquire(t.Ctx, reader(name))
-		return err == nil && next.Release(t.Ctx) == nil
-	})
+	t.freeSoon(a, reader(name), "a new reader gets in after the writer gave up")
 	t.OK(lock.Release(t.Ctx), "Release")
 }
 
@@ -370,7 +367,5 @@ func noWaitKeepsNobodyOut(t *caseT) {
 	t.contended(b, atOnce(reader(name)))
 	t.OK(lock.Release(t.Ctx), "Release")
 	t.free(b, name)
-	if t.Exists(name) {
-		t.Errorf("the key is still there after the last release")
-	}
+	t.gone(name, "after the last release")
 }

@@ -76,9 +76,7 @@ func oneHolderAtATime(t *caseT) {
 		t.Is(first.Err(), locker.ErrReleased, "Err after Release")
 		a, b = b, a
 	}
-	if t.Exists(name) {
-		t.Errorf("the key is still there after the last release")
-	}
+	t.gone(name, "after the last release")
 }
 
 func oneWinnerAmongMany(t *caseT) {

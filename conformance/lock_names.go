@@ -81,9 +81,7 @@ func namesAreKeys(t *caseT) {
 		t.contended(l, locker.Request{Name: name})
 		t.OK(lock.Renew(t.Ctx, 0), "Renew of %.80q", name)
 		t.OK(lock.Release(t.Ctx), "Release of %.80q", name)
-		if t.Exists(name) {
-			t.Errorf("the key %.80q is still there after Release", name)
-		}
+		t.gone(name, "after Release")
 	}
 }
 
@@ -190,7 +188,7 @@ func doneContextAcquiresNothing(t *caseT) {
 			t.Is(err, ctx.Err(), "Acquire under a context that is over")
 			t.isNot(err, locker.ErrUnknownOutcome, "Acquire under a context that is over")
 			t.isNot(err, locker.ErrNotAcquired, "Acquire under a context that is over")
-			if n := p.Count(faultproxy.Contains(name)); n > 0 {
+			if n := p.Sent(name); n > 0 {
 				t.Errorf("an acquire under a context that is over sent %d commands", n)
 			}
 		}

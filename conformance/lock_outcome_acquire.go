@@ -81,7 +81,7 @@ func acquireIsOneCommand(t *caseT) {
 		var won, refused, rest int
 		for range tries {
 			name := t.Key()
-			count := func() int { return p.Count(faultproxy.Contains(name)) }
+			count := func() int { return p.Sent(name) }
 			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			won = count()
 			t.contended(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
@@ -110,7 +110,7 @@ func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Lo
 	t.Helper()
 	p, l := t.behind()
 	name := t.Key()
-	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
+	trap := p.Fail(name, fault)
 	at := t.hitAt(trap)
 	lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
 	if hit = <-at; hit.IsZero() {
@@ -122,7 +122,7 @@ func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Lo
 	if (lock.Fence() > 0) != fenced {
 		t.Errorf("the fencing token is %d; fenced is %v", lock.Fence(), fenced)
 	}
-	if n := p.Count(faultproxy.Contains(name)); n < 2 {
+	if n := p.Sent(name); n < 2 {
 		t.Errorf("%d commands were sent; the first was not answered, so that the lock must be a guess", n)
 	}
 	return l, lock, hit
@@ -165,7 +165,7 @@ func slowAcquireSucceeds(t *caseT) {
 			t.Errorf("the Deadline is %v too late: it counts from the reply, not from the send", late)
 		}
 		t.covers(lock)
-		sent := p.Count(faultproxy.Contains(name))
+		sent := p.Sent(name)
 		t.OK(lock.Release(t.Ctx), "Release")
 		return sent == 1 // a busy machine may add so much that the reply is too slow
 	})
@@ -190,7 +190,7 @@ func lostContentionIsRefused(t *caseT) {
 		p, l := t.behind()
 		name := t.Key()
 		theirs := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
+		trap := p.Fail(name, fault)
 		t.contended(l, locker.Request{Name: name, TTL: faulty})
 		t.Event(trap.Hit(), "the fault happens")
 		t.OK(theirs.Release(t.Ctx), "Release of the holder")
@@ -203,10 +203,7 @@ func outageIsNotContention(t *caseT) {
 
 	t.goesDown(p, l)
 	t.OK(p.Accept(), "take connections again")
-	t.Eventually("Acquire works again", func() bool {
-		lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
-		return err == nil && lock.Release(t.Ctx) == nil
-	})
+	t.freeSoon(l, locker.Request{Name: name, TTL: long}, "Acquire works again")
 
 	p.Freeze()
 	err := t.unanswered("Acquire from a frozen server", func(ctx context.Context) error {
@@ -240,7 +237,7 @@ func noWaitIsBounded(t *caseT) {
 			if req.Resume.IsZero() {
 				req.Name = t.Key()
 			}
-			results[what+where] = suite.Background(func() error { _, err := l.Acquire(ctx, req); return err })
+			results[what+where] = acquiring(ctx, l, req)
 		}
 	}
 	for what, result := range results {
@@ -294,7 +291,7 @@ func refusalsAreNotOpen(t *caseT) {
 				lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})
 				t.Server.Mini.SetError("")
 				t.notContention(err, code)
-				resent := p.Count(faultproxy.Contains(name)) > 1
+				resent := p.Sent(name) > 1
 				if lock == nil && (ctx.Err() != nil || resent && errors.Is(err, locker.ErrUnknownOutcome)) {
 					return false // a busy machine answered the first send too late
 				}
@@ -324,10 +321,7 @@ func unknownErrorsLeaveOpen(t *caseT) {
 		t.Is(err, locker.ErrUnknownOutcome, "Acquire on an unknown error")
 		t.notContention(err, "unknown error")
 		t.Server.Mini.SetError("")
-		t.Eventually("the lock can be had", func() bool {
-			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
-			return err == nil && lock.Release(t.Ctx) == nil
-		})
+		t.freeSoon(l, locker.Request{Name: name, TTL: long}, "the lock can be had")
 	}
 }
 
@@ -340,7 +334,7 @@ func tryAgainIsPassing(t *caseT) {
 		lock, err = l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
 		return err
 	})
-	t.Eventually("Acquire tries again", func() bool { return p.Count(faultproxy.Contains(name)) >= 2 })
+	t.Eventually("Acquire tries again", func() bool { return p.Sent(name) >= 2 })
 	t.Server.Mini.SetError("")
 	t.OK(t.Result(acquired, "Acquire"), "Acquire while a slot moves")
 	t.covers(lock)

@@ -120,14 +120,12 @@ func lostReleaseSucceeds(t *caseT) {
 		var trap *faultproxy.Trap
 		lock, err := t.resolved(t.Ctx, func() *locker.Lock {
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
-			trap = p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: fault})
+			trap = p.Fail(lock.Name(), fault)
 			return lock
 		})
 		t.Event(trap.Hit(), "the fault happens")
 		t.OK(err, "Release whose reply is %s", what)
-		if t.Exists(lock.Name()) {
-			t.Errorf("%s: the key is still there after Release", what)
-		}
+		t.gone(lock.Name(), "after Release, %s", what)
 	}
 }
 
@@ -137,14 +135,12 @@ func cutReleaseSucceeds(t *caseT) {
 		var trap *faultproxy.Trap
 		lock, err := t.resolved(t.Ctx, func() *locker.Lock {
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
-			trap = p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.CutBefore})
+			trap = p.Fail(lock.Name(), faultproxy.CutBefore)
 			return lock
 		})
 		t.Event(trap.Hit(), "the fault happens")
 		t.OK(err, "Release that never arrived")
-		if t.Exists(lock.Name()) {
-			t.Errorf("the key is still there after Release")
-		}
+		t.gone(lock.Name(), "after Release")
 	}
 }
 
@@ -188,9 +184,7 @@ func cancelledReleaseReleases(t *caseT) {
 			return t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 		})
 		t.OK(err, "Release with a cancelled context")
-		if t.Exists(lock.Name()) {
-			t.Errorf("the key is still there after Release with a cancelled context")
-		}
+		t.gone(lock.Name(), "after Release with a cancelled context")
 	}
 }
 
@@ -204,9 +198,7 @@ func releaseAfterLossIsSent(t *caseT) {
 	err := lock.Release(t.Ctx)
 	t.Is(err, locker.ErrLost, "Release after the loss")
 	t.Is(err, cause, "Release after the loss")
-	if t.Exists(lock.Name()) {
-		t.Errorf("the key is still there after Release of a lock that was taken for lost")
-	}
+	t.gone(lock.Name(), "after Release of a lock that was taken for lost")
 	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
 }
 
@@ -227,7 +219,7 @@ func frozenReleaseIsBounded(t *caseT) {
 func unknownReleaseIsSeenThrough(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
-	p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: faultproxy.CutBefore})
+	p.Fail(lock.Name(), faultproxy.CutBefore)
 	err := t.Result(suite.Background(func() error { return lock.Release(t.canceled()) }), "Release")
 	if err != nil { // one send is all that a cancelled context allows
 		t.Is(err, locker.ErrUnknownOutcome, "Release that never arrived")
@@ -259,14 +251,14 @@ func refusedRenewChangesNothing(t *caseT) {
 	for _, text := range []string{"READONLY You can't write against a read only replica.", "LOADING Redis is loading the dataset in memory"} {
 		code := (&driver.ServerError{Text: text}).Code()
 		t.Eventually("one send of a renewal is answered "+code, func() bool {
-			sent := p.Count(faultproxy.Contains(lock.Name()))
+			sent := p.Sent(lock.Name())
 			ctx, cancel := context.WithTimeout(t.Ctx, 2*attemptTimeout)
 			defer cancel()
 			t.Server.Mini.SetError(text)
 			err := t.Result(suite.Background(func() error { return lock.Renew(ctx, 2*long) }), "Renew")
 			t.Server.Mini.SetError("")
 			t.isNot(err, locker.ErrNotHeld, "Renew on %s", code)
-			resent := p.Count(faultproxy.Contains(lock.Name()))-sent > 1
+			resent := p.Sent(lock.Name())-sent > 1
 			if err != nil && (ctx.Err() != nil || resent && errors.Is(err, locker.ErrUnknownOutcome)) {
 				return false // a busy machine answered the first send too late
 			}
@@ -291,7 +283,7 @@ func lostRenewSucceeds(t *caseT) {
 		p, l := t.behind()
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
 		before := lock.Deadline()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Fault: fault})
+		trap := p.Fail(lock.Name(), fault)
 		err := t.Result(suite.Background(func() error { return lock.Renew(t.Ctx, long) }), "Renew")
 		t.Event(trap.Hit(), "the fault happens")
 		t.OK(err, "Renew whose reply is %s", what)
@@ -335,9 +327,7 @@ func scriptsFlushedMidHold(t *caseT) {
 		t.contended(l, locker.Request{Name: lock.Name()})
 		flush()
 		t.OK(lock.Release(t.Ctx), "Release after SCRIPT FLUSH")
-		if t.Exists(lock.Name()) {
-			t.Errorf("the key is still there after Release")
-		}
+		t.gone(lock.Name(), "after Release")
 	}
 }
 

@@ -74,7 +74,7 @@ func (t *caseT) abandonBecause(
 	t.Helper()
 	t.Eventually("an acquire is cancelled before it is sent again", func() bool {
 		name = t.Key()
-		acquire = p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest})
+		acquire = p.Fail(name, faultproxy.StallRequest)
 		cleanUp = p.Add(faultproxy.Rule{Match: faultproxy.Contains(name)})
 		ctx, cancel := context.WithCancelCause(t.Ctx)
 		var lock *locker.Lock
@@ -85,7 +85,7 @@ func (t *caseT) abandonBecause(
 		t.Event(acquire.Hit(), "the acquire is held back")
 		cancel(cause)
 		err := t.Result(result, "a cancelled Acquire")
-		if lock != nil && p.Count(faultproxy.Contains(name)) > 1 {
+		if lock != nil && p.Sent(name) > 1 {
 			acquire.Release()
 			t.OK(lock.Release(t.Ctx), "Release")
 			return false
@@ -168,10 +168,7 @@ func frozenServerLeavesNoKey(t *caseT) {
 	wg.Wait()
 	t.OK(t.Server.Real.Thaw(), "let the server go on")
 	for i, name := range names {
-		t.Eventually(fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i), func() bool {
-			lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
-			return err == nil && lock.Release(t.Ctx) == nil
-		})
+		t.freeSoon(l, locker.Request{Name: name, TTL: long}, fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i))
 	}
 	// And stays so: nothing that was sent is still on its way.
 	t.Do("", "PING")
@@ -186,7 +183,7 @@ func cleanUpWakes(t *caseT) {
 	name := t.Key()
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
 	ctx, cancel := context.WithCancel(t.Ctx)
-	result := suite.Background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+	result := acquiring(ctx, l, locker.Request{Name: name, TTL: long})
 	t.Event(trap.Hit(), "the acquire is held back")
 	cancel()
 	t.Is(t.Result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
@@ -212,11 +209,11 @@ func closeWaitsForCleanUp(t *caseT) {
 		l := t.locker(drv)
 		t.warmLocker(l)
 		name := t.Key()
-		acquire := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.Stall})
+		acquire := p.Fail(name, faultproxy.Stall)
 		cleanUp := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
 		begin := time.Now()
 		ctx, cancel := context.WithCancel(t.Ctx)
-		result := suite.Background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long}); return err })
+		result := acquiring(ctx, l, locker.Request{Name: name, TTL: long})
 		t.Event(acquire.Hit(), "the acquire has run, and its reply is withheld")
 		cancel()
 		cancelled := t.Result(result, "a cancelled Acquire")
@@ -246,9 +243,7 @@ func closeWaitsForCleanUp(t *caseT) {
 			t.Fatalf("Close did not wait for the clean-up; it said %v", err)
 		}
 		t.OK(err, "Close")
-		if t.Exists(name) {
-			t.Errorf("the key of a cancelled acquire is still there after Close")
-		}
+		t.gone(name, "after Close")
 		return true
 	})
 }
@@ -263,12 +258,9 @@ func closeEndsAcquires(t *caseT) {
 			l := t.locker(drv)
 			t.warmLocker(l)
 			name := t.Key()
-			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: fault})
+			trap := p.Fail(name, fault)
 			begin := time.Now()
-			result := suite.Background(func() error {
-				_, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long})
-				return err
-			})
+			result := acquiring(t.Ctx, l, locker.Request{Name: name, TTL: long})
 			t.Event(trap.Hit(), "the acquire is held back")
 			closing := suite.Background(drv.Close)
 			t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
@@ -280,9 +272,7 @@ func closeEndsAcquires(t *caseT) {
 			}
 			t.Is(err, locker.ErrClosed, "an Acquire that is answered after Close began")
 			t.OK(closed, "Close")
-			if t.Exists(name) {
-				t.Errorf("the key of an acquire under way is still there after Close")
-			}
+			t.gone(name, "after Close")
 			return true
 		})
 	}
@@ -300,10 +290,7 @@ func closeDuringCallback(t *caseT) {
 		close(inside)
 		<-leave
 	}}
-	result := suite.Background(func() error {
-		_, err := l.Acquire(locktrace.With(t.Ctx, trace), locker.Request{Name: name, TTL: long})
-		return err
-	})
+	result := acquiring(locktrace.With(t.Ctx, trace), l, locker.Request{Name: name, TTL: long})
 	t.Event(inside, "Trace.Attempt is called")
 	closing := suite.Background(drv.Close)
 	t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
@@ -319,7 +306,7 @@ func cleanUpLeavesNextAlone(t *caseT) {
 	other := t.direct()
 	// The acquire never reaches the server, and nobody knows.
 	name, _, _ := t.abandon(p, l, false)
-	sent := func() int { return p.Count(faultproxy.Contains(name)) }
+	sent := func() int { return p.Sent(name) }
 	next := t.wins(other, locker.Request{Name: name, TTL: long})
 	before := sent()
 	t.Eventually("the clean-up has looked again", func() bool { return sent() >= before+2 })
@@ -345,11 +332,8 @@ func unsentAcquireIsNotOpen(t *caseT) {
 		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
 	})
 	t.OK(p.Accept(), "take connections again")
-	t.Eventually("the server can be used again", func() bool {
-		lock, err := l.Acquire(t.Ctx, locker.Request{Name: t.Key(), TTL: long})
-		return err == nil && lock.Release(t.Ctx) == nil
-	})
-	if n := p.Count(faultproxy.Contains(name)); n > 0 {
+	t.freeSoon(l, locker.Request{Name: t.Key(), TTL: long}, "the server can be used again")
+	if n := p.Sent(name); n > 0 {
 		t.Errorf("%d commands were sent to clean up after an acquire that was not sent", n)
 	}
 }

@@ -174,7 +174,7 @@ func lostResumeSucceeds(t *caseT) {
 			old := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty, Fenced: fenced})
 			warm, err := locker.Resume(t.Ctx, l, old.Handle())
 			t.OK(err, "Resume")
-			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(old.Name()), Fault: fault})
+			trap := p.Fail(old.Name(), fault)
 			lock, err := locker.Resume(t.Ctx, l, warm.Handle())
 			t.Event(trap.Hit(), "the fault happens")
 			t.OK(err, "Resume whose reply is %s", what)

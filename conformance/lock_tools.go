@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -220,4 +221,39 @@ func lapses(c Capabilities) bool       { return !c.Renews }
 func fenceKey(name string) string {
 	key, _ := driver.Sibling(name, driver.FenceSuffix)
 	return key
+}
+
+// gone demands that the key of a lock has been removed.
+func (t *caseT) gone(name, when string, args ...any) {
+	t.Helper()
+	if t.Exists(name) {
+		t.Errorf("the key %.80q is still there %s", name, fmt.Sprintf(when, args...))
+	}
+}
+
+// freeSoon waits until the lock can be acquired, and leaves it free.
+func (t *caseT) freeSoon(l locker.Locker, req locker.Request, what string) {
+	t.Helper()
+	t.Eventually(what, func() bool {
+		lock, err := l.Acquire(t.Ctx, req)
+		return err == nil && lock.Release(t.Ctx) == nil
+	})
+}
+
+// acquiring acquires in the background, and returns the channel on which the error arrives.
+func acquiring(ctx context.Context, l locker.Locker, req locker.Request) <-chan error {
+	return suite.Background(func() error {
+		_, err := l.Acquire(ctx, req)
+		return err
+	})
+}
+
+// sendsNothing demands that f sends no command about a lock through p.
+func (t *caseT) sendsNothing(p *faultproxy.Proxy, name string, f func()) {
+	t.Helper()
+	before := p.Sent(name)
+	f()
+	if n := p.Sent(name); n != before {
+		t.Errorf("%d commands were sent, want none", n-before)
+	}
 }

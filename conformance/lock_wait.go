@@ -112,9 +112,7 @@ func giveBackIsQuiet(t *caseT) {
 			continue
 		}
 		t.OK(err, "OpGiveBack")
-		if t.Exists(name) {
-			t.Errorf("the key is still there after it was given back")
-		}
+		t.gone(name, "after it was given back")
 		if n := ear.heard(); n != 0 {
 			t.Errorf("what was given back was published %d times", n)
 		}
@@ -127,19 +125,16 @@ func giveBackIsQuiet(t *caseT) {
 }
 
 func unpublishedReleaseReleases(t *caseT) {
-	t.Do("", "ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-publish")
-	t.Do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "+@all")
-	for _, user := range []string{"mute", "deaf"} {
-		target := t.Server.Target
-		target.Username, target.Password = user, "secret"
-		l := t.locker(t.Dial(target))
+	for user, rules := range map[string][]any{
+		"mute": {"~*", "&*", "+@all", "-publish"},
+		"deaf": {"~*", "resetchannels", "+@all"},
+	} {
+		l := t.locker(t.Dial(t.User(user, rules...)))
 		for _, fenced := range []bool{false, true} {
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 			t.OK(lock.Renew(t.Ctx, 0), "Renew as user %s", user)
 			t.OK(lock.Release(t.Ctx), "Release as user %s", user)
-			if t.Exists(lock.Name()) {
-				t.Errorf("user %s: the key is still there after Release", user)
-			}
+			t.gone(lock.Name(), "after Release as user %s", user)
 		}
 	}
 }
@@ -199,10 +194,7 @@ func foreignReleaseIsFound(t *caseT) {
 }
 
 func deafWaiterPolls(t *caseT) {
-	t.Do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "+@all")
-	target := t.Server.Target
-	target.Username, target.Password = "deaf", "secret"
-	waiter := t.waiting(t.locker(t.Dial(target)), retry.Config{})
+	waiter := t.waiting(t.locker(t.Dial(t.User("deaf", "~*", "resetchannels", "+@all"))), retry.Config{})
 	lock := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
 	got := t.wait(waiter, locker.Request{Name: lock.Name(), TTL: long})
 	t.OK(lock.Release(t.Ctx), "Release")

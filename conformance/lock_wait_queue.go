@@ -130,9 +130,7 @@ func processesExcludeEachOther(t *caseT) {
 		}
 	}
 	wg.Wait()
-	if t.Exists(name) {
-		t.Errorf("the key is still there after the last release")
-	}
+	t.gone(name, "after the last release")
 }
 
 func waiterGivesUp(t *caseT) {
@@ -151,7 +149,7 @@ func waiterGivesUp(t *caseT) {
 				timeout = wait
 			}
 			ctx, cancel := context.WithTimeout(t.Ctx, timeout)
-			err = t.Result(suite.Background(func() error { _, err := l.Acquire(ctx, req); return err }), what)
+			err = t.Result(acquiring(ctx, l, req), what)
 			cancel()
 			if !errors.Is(err, locker.ErrUnknownOutcome) {
 				break
@@ -165,7 +163,7 @@ func waiterGivesUp(t *caseT) {
 		}
 	}
 	ctx, cancelWait := context.WithCancel(t.Ctx)
-	result := suite.Background(func() error { _, err := l.Acquire(ctx, locker.Request{Name: name}); return err })
+	result := acquiring(ctx, l, locker.Request{Name: name})
 	cancelWait()
 	t.Is(t.Result(result, "a cancelled waiter"), context.Canceled, "a cancelled waiter")
 	if !t.Lacks(suite.FeatureSubscribe) {

@@ -16,7 +16,7 @@ func endsWithQuorumthLatest(t *caseT) {
 	req := locker.Request{Name: t.Key(), TTL: ttl}
 	proxies[3].Freeze()
 	proxies[4].Freeze()
-	trap := proxies[2].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.StallRequest})
+	trap := proxies[2].Fail(req.Name, faultproxy.StallRequest)
 	var early []*faultproxy.Trap
 	for _, p := range proxies[:2] {
 		early = append(early, p.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name)}))
@@ -69,7 +69,7 @@ func timeTakenCounts(t *caseT) {
 		}
 		t.notContention(err, "an attempt that took too long")
 		for _, p := range proxies {
-			t.Eventually("it is given back", func() bool { return p.Count(faultproxy.Contains(req.Name)) > 1 })
+			t.Eventually("it is given back", func() bool { return p.Sent(req.Name) > 1 })
 		}
 		t.nowhere(req.Name)
 	}
@@ -135,7 +135,7 @@ func renewalRestores(t *caseT) {
 func lateHoldsAsLong(t *caseT) {
 	proxies, l := t.quorumBehind()
 	req := locker.Request{Name: t.Key(), TTL: long}
-	late := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
+	late := proxies[4].Fail(req.Name, faultproxy.Stall)
 	lock := t.acquire(l, req)
 	t.Event(late.Hit(), "the last node's answer is held back")
 	t.OK(lock.Renew(t.Ctx, 3*long), "Renew without the last node")
@@ -149,7 +149,7 @@ func lateHoldsAsLong(t *caseT) {
 func releaseReachesAll(t *caseT) {
 	proxies, l := t.quorumBehind()
 	req := locker.Request{Name: t.Key(), TTL: long}
-	trap := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
+	trap := proxies[4].Fail(req.Name, faultproxy.Stall)
 	lock := t.acquire(l, req)
 	t.Event(trap.Hit(), "the last node's answer is held back")
 	trap.Release()
@@ -166,7 +166,7 @@ func lateIsGivenBack(t *caseT) {
 		if !wins {
 			others = t.elsewhere(req.Name, 0, 1, 2)
 		}
-		late := proxies[4].Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.StallRequest})
+		late := proxies[4].Fail(req.Name, faultproxy.StallRequest)
 		if wins {
 			lock := t.acquire(l, req)
 			t.Event(late.Hit(), "the last node is asked")
@@ -185,12 +185,10 @@ func lateIsGivenBack(t *caseT) {
 
 func earlierTryRefusesNone(t *caseT) {
 	req := locker.Request{Name: t.Key(), TTL: long}
-	proxy := faultproxy.Start(t.TB, t.Server.Nodes[1].Target.Addrs[0])
-	behind := t.Server.Nodes[1].Target
-	behind.Addrs = []string{proxy.Addr()}
-	both := t.quorumOf([]locker.Locker{t.node(0), t.locker(t.Dial(behind))}, 2)
+	proxy, behind := t.nodeBehind(1)
+	both := t.quorumOf([]locker.Locker{t.node(0), behind}, 2)
 	others := t.elsewhere(req.Name, 0)
-	late := proxy.Add(faultproxy.Rule{Match: faultproxy.Contains(req.Name), Fault: faultproxy.Stall})
+	late := proxy.Fail(req.Name, faultproxy.Stall)
 	t.contended(both, req)
 	t.Event(late.Hit(), "the other node has given the lock, and its answer is held back")
 	t.releaseAll(others)

@@ -90,13 +90,19 @@ func (t *caseT) quorum() locker.Locker {
 func (t *caseT) quorumBehind() ([]*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	proxies, nodes := make([]*faultproxy.Proxy, quorumSize), make([]locker.Locker, quorumSize)
-	for i, s := range t.Server.Nodes {
-		proxies[i] = faultproxy.Start(t.TB, s.Target.Addrs[0])
-		target := s.Target
-		target.Addrs = []string{proxies[i].Addr()}
-		nodes[i] = t.locker(t.Dial(target))
+	for i := range nodes {
+		proxies[i], nodes[i] = t.nodeBehind(i)
 	}
 	return proxies, t.quorumOf(nodes, 0)
+}
+
+// nodeBehind is a Locker of one node alone, behind a proxy.
+func (t *caseT) nodeBehind(i int) (*faultproxy.Proxy, locker.Locker) {
+	t.Helper()
+	target := t.Server.Nodes[i].Target
+	p := faultproxy.Start(t.TB, target.Addrs[0])
+	target.Addrs = []string{p.Addr()}
+	return p, t.locker(t.Dial(target))
 }
 
 // unplug makes nodes unreachable behind their proxies.

@@ -179,7 +179,7 @@ func scriptWithWaitIsSentOnce(t *caseT) {
 		p, drv := t.Proxied()
 		t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
 		key := t.Key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+		trap := p.Fail(key, fault)
 		err := t.ackedThrough(trap, drv, key)
 		t.open(err, "EvalAcked whose reply is lost")
 		t.SentOnce(p, key, "EvalAcked")
@@ -187,9 +187,7 @@ func scriptWithWaitIsSentOnce(t *caseT) {
 		if fault == faultproxy.CutBefore {
 			want = 0
 		}
-		if n := commands[1].ran(t, key); n != want {
-			t.Errorf("the script ran %d times, want %d", n, want)
-		}
+		eval.mustRun(t, key, want)
 	}
 }
 
@@ -202,9 +200,7 @@ func lostAckLeavesOpen(t *caseT) {
 		err := t.ackedThrough(trap, drv, key)
 		t.open(err, "EvalAcked whose WAIT has no answer")
 		t.SentOnce(p, key, "EvalAcked")
-		if n := commands[1].ran(t, key); n != 1 {
-			t.Errorf("the script ran %d times, want once", n)
-		}
+		eval.mustRun(t, key, 1)
 		t.Eventually("it works again", func() bool {
 			_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
 			return err == nil
@@ -219,28 +215,18 @@ func waitObeysItsContext(t *caseT) {
 	cancel()
 	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
 	t.Is(err, driver.ErrNotSent, "EvalAcked under a context that is over")
-	for what, newContext := range map[error]func() (context.Context, func()){
-		context.DeadlineExceeded: func() (context.Context, func()) {
-			b := driver.Bound(context.Background(), suite.Shortly)
-			return b, b.Stop
-		},
-		context.Canceled: func() (context.Context, func()) {
-			ctx, cancel := context.WithCancel(t.Ctx)
-			time.AfterFunc(suite.Shortly, cancel)
-			return ctx, cancel
-		},
-	} {
+	for want, shortContext := range shortContexts {
 		t.Eventually("a WAIT is withheld", func() bool {
 			key := t.Key()
 			trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: faultproxy.Stall})
 			defer trap.Release()
-			ctx, stop := newContext()
+			ctx, stop := shortContext(t)
 			defer stop()
 			err := t.Result(suite.Background(func() error {
 				_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 				return err
 			}), "EvalAcked whose WAIT is withheld")
-			t.Is(err, what, "EvalAcked whose WAIT is withheld")
+			t.Is(err, want, "EvalAcked whose WAIT is withheld")
 			if !suite.Happened(trap) { // the machine is so busy that the time was over before
 				return false
 			}
@@ -249,29 +235,21 @@ func waitObeysItsContext(t *caseT) {
 			for i := range 5 {
 				t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))), "Eval behind a late WAIT")
 			}
-			if n := commands[1].ran(t, key); n != 1 {
-				t.Errorf("the script ran %d times, want once", n)
-			}
+			eval.mustRun(t, key, 1)
 			return true
 		})
 	}
 }
 
 func refusedWaitIsTold(t *caseT) {
-	user := "u" + t.Key()
-	t.Do("", "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", "-wait")
-	target := t.Server.Target
-	target.Username, target.Password = user, "secret"
-	drv, key := t.Dial(target), t.Key()
+	drv, key := t.Dial(t.User("u"+t.Key(), "~*", "&*", "+@all", "-wait")), t.Key()
 	for range 2 {
 		_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 		if !driver.WaitRefused(err) || driver.NotExecuted(err) || driver.Transient(err) {
 			t.Errorf("got error %v, want one that says that WAIT is refused for good, and nothing of the script", err)
 		}
 	}
-	if n := commands[1].ran(t, key); n != 2 {
-		t.Errorf("the script ran %d times, want twice", n)
-	}
+	eval.mustRun(t, key, 2)
 	_, err := drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
 	t.OK(err, "SetNX behind it")
 }
@@ -296,13 +274,6 @@ func waitFollowsItsScript(t *caseT) {
 	_, err := cluster.AddReplica(t.Ctx, nodes[0])
 	t.OK(err, "add a replica to the first node")
 	drv := t.Driver()
-	keyAt := func(n *redistest.Server) string {
-		for {
-			if key := t.Key(); cluster.NodeForKey(key) == n {
-				return key
-			}
-		}
-	}
 	const few, ample = 20 * time.Millisecond, 2 * time.Second // it is lost at a node that has no replica, before MOVED is followed
 	for _, move := range []struct {
 		from, to  *redistest.Server
@@ -314,13 +285,13 @@ func waitFollowsItsScript(t *caseT) {
 			}
 			return ample
 		}
-		key := keyAt(move.from)
+		key := t.keyAt(move.from, true)
 		t.acked(drv, key, 1, within(move.was), 1, move.was)
 		t.OK(cluster.MoveSlot(t.Ctx, redistest.Slot(key), move.to), "move a slot")
 		t.acked(drv, key, 1, within(move.acks), 2, move.acks)
 		t.acked(t.Driver(), key, 1, within(move.acks), 3, move.acks)
 
-		tag := "{" + keyAt(move.from) + "}"
+		tag := "{" + t.keyAt(move.from, true) + "}"
 		stays, moves := tag+"stays", tag+"moves"
 		for _, key := range []string{stays, moves} {
 			t.acked(drv, key, 1, within(move.was), 1, move.was)

@@ -76,7 +76,7 @@ func closeDoesNotWait(t *caseT) {
 		t.subscribe(drv, t.Key())
 	}
 	key := t.Key()
-	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Stall})
+	trap := p.Fail(key, faultproxy.Stall)
 	bound := driver.Bound(t.Ctx, 10*suite.Shortly)
 	defer bound.Stop()
 	flying := suite.Background(func() error {

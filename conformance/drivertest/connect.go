@@ -117,12 +117,9 @@ func (t *caseT) lockAs(target suite.Target) {
 }
 
 func userWithFewRights(t *caseT) {
-	t.Do("", "ACL", "SETUSER", "locks", "on", ">secret", "~conformance.*", "~{conformance.*", "&{conformance.*",
+	t.lockAs(t.User("locks", "~conformance.*", "~{conformance.*", "&{conformance.*",
 		"-@all", "+@connection", "+@scripting", "+set", "+get", "+pttl", "+pexpire", "+del", "+time", "+publish", "+subscribe", "+unsubscribe",
-		"+hset", "+hget", "+hgetall", "+hdel", "+hlen", "+hmget", "+hexists", "+exists", "+type")
-	target := t.Server.Target
-	target.Username, target.Password = "locks", "secret"
-	t.lockAs(target)
+		"+hset", "+hget", "+hgetall", "+hdel", "+hlen", "+hmget", "+hexists", "+exists", "+type"))
 }
 
 func failoverIsFollowed(t *caseT) {

@@ -95,24 +95,38 @@ var outcomeCases = []testCase{
 	},
 }
 
+// shortContexts make contexts that end shortly, by the error with which they do.
+var shortContexts = map[error]func(*caseT) (context.Context, func()){
+	context.DeadlineExceeded: func(*caseT) (context.Context, func()) {
+		b := driver.Bound(context.Background(), suite.Shortly)
+		return b, b.Stop
+	},
+	context.Canceled: func(t *caseT) (context.Context, func()) {
+		ctx, cancel := context.WithCancel(t.Ctx)
+		time.AfterFunc(suite.Shortly, cancel)
+		return ctx, cancel
+	},
+}
+
 // command is one of the two ways in which a driver sends.
 type command struct {
 	name string
 	send func(ctx context.Context, drv driver.Driver, key string) error
 }
 
-var commands = []command{
-	{"SetNX", func(ctx context.Context, drv driver.Driver, key string) error {
+var (
+	setNX = command{"SetNX", func(ctx context.Context, drv driver.Driver, key string) error {
 		_, err := drv.SetNX(ctx, key, "v", time.Minute)
 		return err
-	}},
-	{"Eval", func(ctx context.Context, drv driver.Driver, key string) error {
+	}}
+	eval = command{"Eval", func(ctx context.Context, drv driver.Driver, key string) error {
 		_, err := drv.Eval(ctx, countScript, []string{key}, nil)
 		return err
-	}},
-}
+	}}
+	commands = []command{setNX, eval}
+)
 
-// ran tells how often the command was executed, as far as the server knows.
+// ran returns how often the command was executed, as far as the server knows.
 func (c command) ran(t *caseT, key string) int {
 	t.Helper()
 	v, ok := t.Stored(key)
@@ -126,6 +140,14 @@ func (c command) ran(t *caseT, key string) int {
 	_, err := fmt.Sscan(v, &n)
 	t.OK(err, "the counter at %s", key)
 	return n
+}
+
+// mustRun demands how often the command was executed.
+func (c command) mustRun(t *caseT, key string, want int) {
+	t.Helper()
+	if n := c.ran(t, key); n != want {
+		t.Errorf("%s ran %d times, want %d", c.name, n, want)
+	}
 }
 
 // open demands that err leaves open whether the command ran.
@@ -208,7 +230,7 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 			what := c.name + " with its " + what + " held back"
 			t.Eventually(what, func() bool {
 				key := t.Key()
-				trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+				trap := p.Fail(key, fault)
 				defer trap.Release()
 				ctx, stop := newContext(trap.Hit())
 				defer stop()
@@ -271,7 +293,7 @@ func lostReplyLeavesOpen(t *caseT) {
 	t.warm(drv, countScript)
 	for _, c := range commands {
 		key := t.Key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.DropReply})
+		trap := p.Fail(key, faultproxy.DropReply)
 		ctx, cancel := context.WithCancel(t.Ctx)
 		result := suite.Background(func() error { return c.send(ctx, drv, key) })
 		t.Event(trap.Hit(), "the reply is lost")
@@ -280,9 +302,7 @@ func lostReplyLeavesOpen(t *caseT) {
 		cancel()
 		t.open(err, c.name)
 		t.SentOnce(p, key, c.name)
-		if n := c.ran(t, key); n != 1 {
-			t.Errorf("%s ran %d times, want once", c.name, n)
-		}
+		c.mustRun(t, key, 1)
 	}
 }
 
@@ -291,14 +311,12 @@ func cutLeavesOpen(t *caseT, fault faultproxy.Fault, runs int) {
 	t.warm(drv, countScript)
 	for _, c := range commands {
 		key := t.Key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: fault})
+		trap := p.Fail(key, fault)
 		err := t.Result(suite.Background(func() error { return c.send(t.Ctx, drv, key) }), c.name)
 		t.Event(trap.Hit(), "the connection is cut")
 		t.open(err, c.name)
 		t.SentOnce(p, key, c.name)
-		if n := c.ran(t, key); n != runs {
-			t.Errorf("%s ran %d times, want %d", c.name, n, runs)
-		}
+		c.mustRun(t, key, runs)
 		t.Eventually(c.name+" works again", func() bool { return c.send(t.Ctx, drv, t.Key()) == nil })
 	}
 }
@@ -308,7 +326,7 @@ func lateCommandRunsOnce(t *caseT) {
 	t.warm(drv, countScript)
 	for _, c := range commands {
 		key := t.Key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
+		trap := p.Fail(key, faultproxy.StallRequest)
 		ctx, cancel := context.WithCancel(t.Ctx)
 		result := suite.Background(func() error { return c.send(ctx, drv, key) })
 		t.Event(trap.Hit(), "the request is held back")
@@ -323,9 +341,7 @@ func lateCommandRunsOnce(t *caseT) {
 			t.OK(c.send(t.Ctx, drv, t.Key()), "%s after a late one", c.name)
 		}
 		t.SentOnce(p, key, c.name)
-		if n := c.ran(t, key); n != 1 {
-			t.Errorf("%s ran %d times, want once, late", c.name, n)
-		}
+		c.mustRun(t, key, 1)
 	}
 }
 
@@ -335,7 +351,7 @@ func answersAreNotMixedUp(t *caseT) {
 	t.OK(wantEcho(t, drv, echo, t.Key(), "first"), "Eval")
 	for i := range 5 {
 		key := t.Key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.Stall})
+		trap := p.Fail(key, faultproxy.Stall)
 		ctx, cancel := context.WithCancel(t.Ctx)
 		result := suite.Background(func() error {
 			_, err := drv.Eval(ctx, echo, []string{key}, []string{"abandoned"})
@@ -356,7 +372,7 @@ func slicesAfterCancel(t *caseT) {
 	t.warm(drv, countScript)
 	for range 10 {
 		key := t.Key()
-		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Fault: faultproxy.StallRequest})
+		trap := p.Fail(key, faultproxy.StallRequest)
 		ctx, cancel := context.WithCancel(t.Ctx)
 		keys, args := []string{key}, []string{"argument"}
 		result := suite.Background(func() error {

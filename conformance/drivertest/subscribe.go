@@ -279,10 +279,7 @@ func subscribeObeysItsContext(t *caseT) {
 // deaf dials as a user who may subscribe to channels alone whose names begin with "allowed".
 func (t *caseT) deaf() driver.Driver {
 	t.Helper()
-	t.Do("", "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "resetchannels", "&allowed*", "+@all")
-	target := t.Server.Target
-	target.Username, target.Password = "deaf", "secret"
-	return t.Dial(target)
+	return t.Dial(t.User("deaf", "~*", "resetchannels", "&allowed*", "+@all"))
 }
 
 func forbiddenChannelCostsNothing(t *caseT) {

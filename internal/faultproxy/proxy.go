@@ -82,6 +82,9 @@ func (p *Proxy) Add(r Rule) *Trap {
 	return t
 }
 
+// Fail adds a rule for the first request that contains key.
+func (p *Proxy) Fail(key string, f Fault) *Trap { return p.Add(Rule{Match: Contains(key), Fault: f}) }
+
 // received notes a request and finds the trap that it falls into.
 func (p *Proxy) received(v resp.Value) *request {
 	req := &request{args: v.Args(), raw: v.Raw, at: time.Now()}
@@ -110,6 +113,9 @@ func (p *Proxy) Count(m Match) int {
 	}
 	return n
 }
+
+// Sent returns how many requests that contain key clients have sent.
+func (p *Proxy) Sent(key string) int { return p.Count(Contains(key)) }
 
 // Requests returns the requests that clients have sent, by their words, in the
 // order in which they came. They must not be changed.

@@ -107,6 +107,15 @@ func (t *T) Through(p *faultproxy.Proxy) Target {
 	return target
 }
 
+// User makes a user with the rules of ACL SETUSER, and returns the server's target with it.
+func (t *T) User(name string, rules ...any) Target {
+	t.Helper()
+	t.Do("", append([]any{"ACL", "SETUSER", name, "on", ">secret"}, rules...)...)
+	target := t.Server.Target
+	target.Username, target.Password = name, "secret"
+	return target
+}
+
 // Do sends a command to the node that has key, around the driver. An error fails the case.
 func (t *T) Do(key string, args ...any) any {
 	t.Helper()
@@ -255,7 +264,7 @@ func Happened(trap *faultproxy.Trap) bool {
 // SentOnce demands that the command about key was sent once.
 func (t *T) SentOnce(p *faultproxy.Proxy, key, what string) {
 	t.Helper()
-	if n := p.Count(faultproxy.Contains(key)); n != 1 {
+	if n := p.Sent(key); n != 1 {
 		t.Errorf("%s: sent %d times, want once", what, n)
 	}
 }
