@@ -69,7 +69,8 @@ func (h *Harness) suite() *suite.Suite {
 		}
 		sc := suite.Case{
 			Name: c.name, Proves: c.proves(), Why: c.why, On: c.on, Own: c.own, Needs: c.needs,
-			// Late commands of a quorum may write keys after the drivers are closed. Its cases check before.
+			// Late commands of a quorum may write keys after the drivers are closed. Its cases
+			// check before.
 			LeavesKeys: c.leaves || c.quorum,
 			Run:        func(t *suite.T) { c.run(&caseT{t, h}) },
 		}

@@ -21,15 +21,15 @@
 //
 //	{
 //		name: "renew never shortens", contract: 9, on: suite.WithoutSentinel,
-//		why: "the Deadline that was promised would be past the end of the lease",
+//		why: "the lease would end before the Deadline that was reported",
 //		run: renewNeverShortens,
 //	},
 //
 // name is the name of the subtest, below the kind of server. contract is the number of the contract
-// that the case proves. why says what would go wrong for users; it is logged when the case fails. on
-// lists the kinds of servers, needs the features of the adapter, and can the capabilities of the
-// strategy that the case requires. With own, the case gets a server of its own. With quorum, it runs
-// on five independent servers.
+// that the case proves. why says what would go wrong for users; it is logged when the case fails.
+// on lists the kinds of servers, needs the features of the adapter, and can the capabilities of the
+// strategy that the case requires. With own, the case gets a server of its own. With quorum, it
+// runs on five independent servers.
 //
 // The function gets a caseT, which is a test with one server and the means to connect to it.
 // t.direct() makes the lock under test over a client of its own, t.behind() makes it behind a proxy

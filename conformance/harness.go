@@ -19,12 +19,12 @@ type Capabilities struct {
 	Convert bool
 	// Reentrant: an acquire by the owner that holds succeeds.
 	Reentrant bool
-	// Hash: the lock's key is not a plain string (a hash, a sorted set). A string there is an error,
-	// and not a foreign holder.
+	// Hash: the lock's key is not a plain string (a hash, a sorted set). A string there is an
+	// error, and not a foreign holder.
 	Hash bool
-	// Renews: locks are renewed until they are released, for the first time before half of their TTL
-	// is over. A case that waits for the end of a lease then closes the holder's driver, or cuts it
-	// off.
+	// Renews: locks are renewed until they are released, for the first time before half of their
+	// TTL is over. A case that waits for the end of a lease then closes the holder's driver, or
+	// cuts it off.
 	Renews bool
 }
 
@@ -37,18 +37,18 @@ type Harness struct {
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
 	// Lacks are the features that the adapter does without. What is not declared must work.
 	Lacks []drivertest.Feature
-	// New makes the strategy under test. It should bound each send by half a second, since the suite
-	// loses many replies. nil: strategies/single, so bounded.
+	// New makes the strategy under test. It should bound each send by half a second, since the
+	// suite loses many replies. nil: strategies/single, so bounded.
 	New func(driver.Driver) (locker.Locker, error)
-	// NewQuorum makes a quorum over nodes, which are Lockers of New on servers that share nothing, and
-	// of which need must hold; need 0 is a majority. It should bound an attempt by two seconds, and
-	// refuse a lock with less than a tenth of its TTL left. nil: no quorum if New is set, else
+	// NewQuorum makes a quorum over nodes, which are Lockers of New on servers that share nothing,
+	// and of which need must hold; need 0 is a majority. It should bound an attempt by two seconds,
+	// and refuse a lock with less than a tenth of its TTL left. nil: no quorum if New is set, else
 	// strategies/redlock, so bounded.
 	NewQuorum func(nodes []locker.Locker, need int) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities
-	// Around is middleware to put around the strategy, and around middleware/retry in the cases that
-	// wait, to prove that it changes no contract. nil: none.
+	// Around is middleware to put around the strategy, and around middleware/retry in the cases
+	// that wait, to prove that it changes no contract. nil: none.
 	Around locker.Middleware
 	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, miniredis and
 	// one real server.
@@ -58,8 +58,8 @@ type Harness struct {
 	waits func(retry.Config) (locker.Middleware, error)
 }
 
-// Run runs every case that the strategy must pass, each as the subtest kind/name of t. It fails t if
-// a case that should have run did not, such as one that Dial skipped.
+// Run runs every case that the strategy must pass, each as the subtest kind/name of t. It fails t
+// if a case that should have run did not, such as one that Dial skipped.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	h.suite().Run(t)

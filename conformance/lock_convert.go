@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// The cases of strategies whose holds change their mode, and which let neither readers nor writers
-// starve.
+// Cases for strategies that convert a hold between shared and exclusive, and that starve neither
+// readers nor writers.
 var convertCases = []testCase{
 	{
 		name: "a downgrade lets no writer in", contract: 1, on: suite.WithoutSentinel, can: converts,
-		why: "released and acquired again, the lock is another writer's in between, and what was written is not what is read",
+		why: "if it were released and acquired again, another writer could change the data in between",
 		run: downgradeLetsNoWriterIn,
 	},
 	{
 		name: "a downgrade wakes readers", contract: 12, on: suite.WithoutSentinel, can: converts,
-		why: "nothing keeps them out any more, and no release will tell them",
+		why: "waiting readers may enter now, and no release will be published",
 		run: downgradeWakesReaders,
 	},
 	{
 		name: "only the sole reader upgrades", contract: 1, on: suite.WithoutSentinel, can: converts,
-		why: "a writer beside a reader excludes nobody, and the refused one was promised to go on reading",
+		why: "a writer next to a reader excludes nobody, and a reader whose upgrade is refused keeps its hold",
 		run: soleReaderUpgrades,
 	},
 	{
@@ -36,27 +36,27 @@ var convertCases = []testCase{
 	},
 	{
 		name: "a conversion whose reply is lost is done once", contract: 4, on: suite.OneAddress, can: converts,
-		why: "sent again it must find its own work done, and know how the lock is held now",
+		why: "the resent command must find that the conversion was done, and report the mode",
 		run: lostConversion,
 	},
 	{
 		name: "a conversion that runs late changes nothing", contract: 5, on: suite.OneAddress, can: converts,
-		why: "an upgrade that was followed by a downgrade makes a reader exclusive that knows nothing of it, when it arrives last",
+		why: "an upgrade that arrives after the downgrade that followed it would make a reader exclusive without its knowledge",
 		run: lateConversion,
 	},
 	{
 		name: "a handle has the mode of its lock", contract: 11, on: suite.WithoutSentinel, can: converts,
-		why: "a process that takes a hold over as a writer's, while it is a reader's, writes beside other readers",
+		why: "a process that resumes a reader's hold as a writer's would write while others read",
 		run: handleHasTheMode,
 	},
 	{
 		name: "a conversion keeps the lease", contract: 8, on: suite.WithoutSentinel, can: converts,
-		why: "it was not asked for another one, and the Deadline stays as it is",
+		why: "a conversion does not renew, so the Deadline stays as it is",
 		run: conversionKeepsTheLease,
 	},
 	{
 		name: "readers have the last writer's token", contract: fencing, on: suite.WithoutSentinel, can: shares,
-		why: "what a reader does by what it read belongs behind that writer and before the next",
+		why: "what a reader does with what it read comes after that writer and before the next",
 		run: readersHaveTheLastToken,
 	},
 	{
@@ -71,30 +71,30 @@ var convertCases = []testCase{
 	},
 	{
 		name: "a writer that gave up lets readers in", contract: 13, on: suite.WithoutSentinel, can: converts,
-		why: "nobody waits any more: to keep readers out for it would cost them for nothing",
+		why: "nobody waits any more, so readers would be kept out for nothing",
 		run: goneWriterLetsReadersIn,
 	},
 	{
 		name: "an attempt that does not wait keeps nobody out", contract: 13, on: suite.WithoutSentinel, can: converts,
-		why: "it will not come back, so that readers would stand aside for nobody",
+		why: "it will not try again, so readers would be kept out for nothing",
 		run: noWaitKeepsNobodyOut,
 	},
 }
 
-// reader and writer are requests for a lock that outlives the case.
+// reader and writer return requests for a shared and an exclusive lock that outlast the case.
 func reader(name string) locker.Request {
 	return locker.Request{Name: name, TTL: long, Mode: locker.Shared}
 }
 
 func writer(name string) locker.Request { return locker.Request{Name: name, TTL: long} }
 
-// atOnce is req without waiting, so that its refusal leaves nothing behind.
+// atOnce returns req with NoWait, so that a refused writer does not keep readers out.
 func atOnce(req locker.Request) locker.Request {
 	req.NoWait = true
 	return req
 }
 
-// mode demands how a lock is held, by what it says.
+// mode demands the mode of a held lock and of its handle.
 func (t *caseT) mode(lock *locker.Lock, want locker.Mode) {
 	t.Helper()
 	t.held(lock)
@@ -332,7 +332,7 @@ func writerGetsIn(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
 	lock := t.acquire(a, reader(name))
 	ch := t.wait(t.waiting(b, retry.Config{}), writer(name))
-	// Each reader holds until the next one has come, as long as one comes.
+	// Each reader holds until the next one has acquired, as long as there is one.
 	t.Eventually("a new reader is kept out for the writer", func() bool {
 		next, err := a.Acquire(t.Ctx, atOnce(reader(name)))
 		if errors.Is(err, locker.ErrNotAcquired) {

@@ -12,17 +12,17 @@ import (
 var fenceCases = []testCase{
 	{
 		name: "fencing tokens increase", contract: fencing, on: suite.AllKinds,
-		why: "what is written late is told from what is written in time by a token that only grows",
+		why: "a store rejects late writes by comparing tokens, so they must only grow",
 		run: tokensIncrease,
 	},
 	{
 		name: "a refused acquire mints nothing", contract: fencing, on: suite.WithoutSentinel,
-		why: "a token belongs to a tenure; those who wait must not age the holder's",
+		why: "a token belongs to a tenure; waiters must not outdate the holder's",
 		run: refusedMintsNothing,
 	},
 	{
 		name: "a token is raised while the lock is held", contract: fencing, on: suite.WithoutSentinel,
-		why: "a quorum's token is the highest of its nodes, and each node must count on from it; a late raise must change nothing",
+		why: "a quorum's token is the highest of its nodes, and each node must continue from it; a late raise must change nothing",
 		run: tokenIsRaised,
 	},
 	{
@@ -42,7 +42,7 @@ var fenceCases = []testCase{
 	},
 	{
 		name: "the counter outlives the lock by a day", contract: fencing, on: suite.WithoutSentinel,
-		why: "it must be there for the next tenure, and not for ever",
+		why: "the next tenure needs it, and it must not stay for ever",
 		run: counterOutlivesLock,
 	},
 }
@@ -56,7 +56,7 @@ func (t *caseT) counter(name string) int64 {
 	return n
 }
 
-// tenure acquires with a token, which must exceed last, and lets go.
+// tenure acquires a fenced lock, demands a token greater than last, and releases the lock.
 func (t *caseT) tenure(l locker.Locker, name string, last int64) int64 {
 	t.Helper()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
@@ -82,7 +82,7 @@ func tokensIncrease(t *caseT) {
 		t.Errorf("a lock that asked for no token has %d; want 0, so that a check by it fails closed", plain.Fence())
 	}
 	t.OK(plain.Release(t.Ctx), "Release")
-	// A tenure that ends by itself counts as well.
+	// A tenure that expires counts as well.
 	expired := t.acquire(a, locker.Request{Name: name, TTL: long, Fenced: true})
 	t.Do(name, "DEL", name)
 	if expired.Fence() <= last {

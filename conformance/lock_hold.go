@@ -15,7 +15,7 @@ import (
 var holdCases = []testCase{
 	{
 		name: "one holder at a time", contract: 1, on: suite.AllKinds,
-		why: "that is the lock: whoever asks meanwhile is refused, and gets it after the release",
+		why: "this is what a lock is: others are refused until the release, and then acquire it",
 		run: oneHolderAtATime,
 	},
 	{
@@ -25,42 +25,42 @@ var holdCases = []testCase{
 	},
 	{
 		name: "a refusal names the holder", contract: 1, on: suite.AllKinds,
-		why: "owner and note are for people, RetryAfter bounds the wait where no wake-up comes",
+		why: "owner and note are for people; RetryAfter bounds the wait if no wake-up comes",
 		run: refusedAreTold,
 	},
 	{
 		name: "every hold has a token of its own", contract: 1, on: suite.WithoutSentinel,
-		why: "a token that comes back lets a holder of yesterday release the holder of today",
+		why: "with a repeated token an old holder could release the lock of the current one",
 		run: everyHoldHasItsToken,
 	},
 	{
 		name: "an owner alone is refused", contract: 1, on: suite.WithoutSentinel, can: notReentrant,
-		why: "the owner says who holds, never that one holds: two workers of one owner must exclude each other",
+		why: "the owner is only a label: two workers of one owner must exclude each other",
 		run: ownerAloneIsRefused,
 	},
 	{
 		name: "the stored value is compared whole", contract: 1, on: suite.WithoutSentinel, can: stringKey,
-		why: "a comparison by prefix takes another's value for one's own, and removes or renews it",
+		why: "a comparison by prefix would release or renew another holder's lock",
 		run: storedIsComparedWhole,
 	},
 	{
 		name: "the next holder is left alone", contract: 1, on: suite.WithoutSentinel,
-		why: "who comes late, after the lease ended and another began, must neither release nor renew that one",
+		why: "a holder whose lease has ended must neither release nor renew the next holder's lock",
 		run: nextHolderIsLeftAlone,
 	},
 	{
 		name: "a foreign holder contends", contract: 1, on: suite.WithoutSentinel, can: stringKey,
-		why: "redsync, redislock, redis-py and Spring lock the same key by SET NX; each must respect the other",
+		why: "redsync, redislock, redis-py and Spring lock the same key with SET NX; each must respect the other",
 		run: foreignHolderContends,
 	},
 	{
 		name: "a foreign value is no clock", contract: 8, on: suite.WithoutSentinel, can: stringKey,
-		why: "algorithms that store the holder's time and read it by their own clock steal locks of slower clocks",
+		why: "algorithms that compare a stored time with their own clock steal the locks of slower clocks",
 		run: foreignValueIsNoClock,
 	},
 	{
 		name: "Inspect reports the holder", contract: 1, on: suite.WithoutSentinel,
-		why: "people look there when a lock does not come free",
+		why: "people ask it when a lock does not come free",
 		run: inspectTellsTheHolder,
 	},
 }
@@ -90,7 +90,7 @@ func oneWinnerAmongMany(t *caseT) {
 				lock, err := lockers[i%2].Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: i%3 == 0})
 				switch {
 				case err == nil && lock != nil:
-					t.endsLater(lock)
+					t.releaseLater(lock)
 					won.Add(1)
 				case !errors.Is(err, locker.ErrNotAcquired):
 					t.Errorf("Acquire: %v", err)
@@ -168,7 +168,7 @@ func ownerAloneIsRefused(t *caseT) {
 	t.OK(first.Release(t.Ctx), "Release")
 }
 
-// almostOurs makes of our value one that another might have.
+// almostOurs change the stored value into one that another holder might have.
 var almostOurs = map[string]func(string) string{
 	"longer":  func(v string) string { return v + "x" },
 	"shorter": func(v string) string { return v[:len(v)-1] },
@@ -202,7 +202,7 @@ func nextHolderIsLeftAlone(t *caseT) {
 		t.lostTo(use, "another has begun", func() (*locker.Lock, func()) {
 			name := t.Key()
 			first := t.acquire(a, locker.Request{Name: name, TTL: long})
-			t.Do(name, "DEL", name) // as if it had expired by the server's clock, sooner than by ours
+			t.Do(name, "DEL", name) // as if it had expired on a server whose clock is ahead
 			second := t.acquire(b, locker.Request{Name: name, TTL: long})
 			before := t.PTTL(name)
 			return first, func() {
@@ -218,9 +218,9 @@ func nextHolderIsLeftAlone(t *caseT) {
 	}
 }
 
-// lostTo releases or renews a hold that lose makes and loses, demands ErrLost, and then what lose
-// returns. A release that a busy machine lets be sent twice finds nothing of its own, and takes
-// that for the work of the first send: then it is tried again.
+// lostTo releases or renews a hold that lose acquires and loses. It demands ErrLost, and calls
+// check. On a busy machine a release may be sent twice; the second send finds nothing and takes
+// that for the success of the first. Then lostTo tries again.
 func (t *caseT) lostTo(use, where string, lose func() (lock *locker.Lock, check func())) {
 	t.Helper()
 	var err error
@@ -239,7 +239,7 @@ func (t *caseT) lostTo(use, where string, lose func() (lock *locker.Lock, check 
 	t.Is(err, locker.ErrLost, "%s where %s", use, where)
 }
 
-// endedBy demands the state that a lost hold is in after a release or a renewal.
+// endedBy demands the state of a lost hold after a release or a renewal.
 func (t *caseT) endedBy(use string, lock *locker.Lock) {
 	t.Helper()
 	if use == "release" {
@@ -307,7 +307,7 @@ func foreignValueIsNoClock(t *caseT) {
 
 func inspectTellsTheHolder(t *caseT) {
 	l, name := t.direct(), t.Key()
-	in, ok := locker.As[locker.Inspector](undress(l))
+	in, ok := locker.As[locker.Inspector](unwrap(l))
 	if !ok {
 		t.Fatalf("%T is no locker.Inspector", l)
 	}

@@ -15,57 +15,57 @@ import (
 var leaseCases = []testCase{
 	{
 		name: "a lease ends by itself", contract: 8, on: suite.WithoutSentinel,
-		why: "if its holder dies the lock must come free, and not a moment before its holder's Deadline",
+		why: "if the holder dies the lock must come free, but not before its Deadline",
 		run: leaseEndsByItself,
 	},
 	{
 		name: "the TTL is set as asked", contract: 8, on: suite.WithoutSentinel,
-		why: "a key that lives shorter than the Deadline is somebody else's too soon; one that lives longer blocks everybody",
+		why: "a key that expires before the Deadline lets another holder in; one that lives longer blocks everybody",
 		run: ttlIsSetAsAsked,
 	},
 	{
 		name: "an acquire never leaves a key without an expiry", contract: 8, on: suite.OneAddress, leaves: true,
-		why: "SETNX and then EXPIRE leaves a lock for ever if the holder dies between the two",
+		why: "SETNX followed by EXPIRE leaves a lock for ever if the holder dies between the two",
 		run: acquireAlwaysExpires,
 	},
 	{
 		name: "the loss of one lock is not taken for that of another", contract: 9, on: suite.WithoutSentinel,
-		why: "a nested lock is used under the context of the outer one, whose loss is the cause of its end",
+		why: "a nested lock is used with the context of the outer one, and the cause of that context is the loss of the outer one",
 		run: lossIsOfOneLock,
 	},
 	{
 		name: "the error of another acquire is not taken for the outcome", contract: 4, on: suite.OneAddress,
-		why: "of tasks that run together the first that fails ends the context of all, with its error as the cause",
+		why: "when tasks share a context, the first that fails cancels it for all, with its error as the cause",
 		run: causeIsNoOutcome,
 	},
 	{
 		name: "renew extends", contract: 9, on: suite.WithoutSentinel,
-		why: "long work keeps its lock by it",
+		why: "long work needs it to keep its lock",
 		run: renewExtends,
 	},
 	{
 		name: "renew never shortens", contract: 9, on: suite.WithoutSentinel,
-		why: "the Deadline that was promised would be past the end of the lease",
+		why: "the lease would end before the Deadline that was reported",
 		run: renewNeverShortens,
 	},
 	{
 		name: "renew never revives", contract: 9, on: suite.WithoutSentinel,
-		why: "between the end and the renewal another may have held the lock, and may hold it still",
+		why: "after the end of a lease another may have acquired the lock",
 		run: renewNeverRevives,
 	},
 	{
 		name: "a lost lock stays lost", contract: 9, on: suite.OneAddress,
-		why: "who was told of the loss has stopped: no later answer may say that all is well, and nothing is sent",
+		why: "the holder has stopped its work, so a late reply must not make the lock held again, and nothing more is sent",
 		run: lossIsForGood,
 	},
 	{
 		name: "Done closes with the server frozen", contract: 10, on: suite.OneAddress,
-		why: "a holder that is cut off must hear by its own clock that its lease is over",
+		why: "a holder that is cut off learns from its own clock that its lease is over",
 		run: doneClosesFrozen,
 	},
 	{
 		name: "a lock past its Deadline is lost", contract: 9, on: suite.OneAddress, can: lapses,
-		why: "its key may be there still by the server's clock; renewed then, it would be a hold that was promised to have ended",
+		why: "the key may still exist on the server, but the holder was told that the lock is lost, so it must not be renewed",
 		run: pastDeadlineIsOver,
 	},
 	{
@@ -75,17 +75,17 @@ var leaseCases = []testCase{
 	},
 	{
 		name: "Do ends its work with the lease", contract: 10, on: suite.OneAddress,
-		why: "the work's context must end at the loss, with that cause, and Do must tell after waiting for the work",
+		why: "the work's context must end at the loss, with that cause, and Do must report it after the work has returned",
 		run: doEndsWithTheLease,
 	},
 	{
 		name: "Do distinguishes an unknown release from a loss", contract: 10, on: suite.OneAddress,
-		why: "the work was exclusive to its end; only nobody knows whether the lock is free by now",
+		why: "the work was exclusive to its end; it is only unknown whether the lock is free by now",
 		run: doTellsUnknownFromLoss,
 	},
 }
 
-// brief is the TTL of leases that a case waits for, after some steps for which they must last.
+// brief is the TTL of leases whose end a case waits for. They must last for a few steps.
 const brief = time.Second
 
 func leaseEndsByItself(t *caseT) {
@@ -141,7 +141,7 @@ func ttlIsSetAsAsked(t *caseT) {
 }
 
 func acquireAlwaysExpires(t *caseT) {
-	// Whatever is the last command to arrive, what it leaves must end by itself.
+	// Whichever command is the last to arrive, the key that it leaves must expire.
 	for nth := 1; nth <= 3; nth++ {
 		for _, fault := range []faultproxy.Fault{faultproxy.Cut, faultproxy.CutBefore} {
 			for _, fenced := range []bool{false, true} {
@@ -226,7 +226,7 @@ func lossIsForGood(t *caseT) {
 	t.sendsNothing(p, lock.Name(), func() { t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew of a lock that came back") })
 	t.lost(lock)
 
-	// An answer that comes after Done closed changes nothing either.
+	// A reply that arrives after Done closed changes nothing either.
 	late := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(late.Name()), Fault: faultproxy.Stall, Every: true})
 	renewed := suite.Background(func() error { return late.Renew(t.Ctx, long) })
@@ -291,7 +291,7 @@ func doneClosesFrozen(t *caseT) {
 func pastDeadlineIsOver(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: brief})
-	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock runs behind
+	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock is behind
 	t.Event(lock.Done(), "Done closes at the Deadline")
 	t.sendsNothing(p, lock.Name(), func() { t.Is(lock.Renew(t.Ctx, long), locker.ErrLost, "Renew past the Deadline") })
 	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release past the Deadline")
@@ -316,7 +316,7 @@ func doHolds(t *caseT) {
 			defer close(done)
 			defer func() { panicked = recover() }()
 			err = locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, lock *locker.Lock) error {
-				_, refused := other.Acquire(t.Ctx, locker.Request{Name: name}) // by ctx it would be the same owner
+				_, refused := other.Acquire(t.Ctx, locker.Request{Name: name}) // with ctx it would have the same owner
 				if !errors.Is(refused, locker.ErrNotAcquired) {
 					t.Errorf("%s: while Do works another acquire says %v", what, refused)
 				}

@@ -15,7 +15,7 @@ func shares(c Capabilities) bool   { return c.Shared }
 func converts(c Capabilities) bool { return c.Shared && c.Convert }
 func reenters(c Capabilities) bool { return c.Reentrant }
 
-// The cases of strategies that share or re-enter.
+// Cases for strategies with shared or reentrant locks.
 var modeCases = []testCase{
 	{
 		name: "readers hold at once", contract: 1, on: suite.WithoutSentinel, can: shares,
@@ -24,7 +24,7 @@ var modeCases = []testCase{
 	},
 	{
 		name: "a reader releases its own hold", contract: 1, on: suite.WithoutSentinel, can: shares,
-		why: "with one key for all readers the first to leave lets a writer in among the others",
+		why: "with one key for all readers the first to release would let a writer in next to the others",
 		run: readerReleasesItsOwn,
 	},
 	{
@@ -39,7 +39,7 @@ var modeCases = []testCase{
 	},
 	{
 		name: "a shared acquire whose reply is lost counts once", contract: 4, on: suite.OneAddress, can: shares,
-		why: "sent again it must find its own hold, or one release is not enough",
+		why: "the resent command must find its own hold, or one release would not be enough",
 		run: func(t *caseT) { lostAcquireCountsOnce(t, locker.Request{Mode: locker.Shared}) },
 	},
 	{
@@ -64,12 +64,12 @@ var modeCases = []testCase{
 	},
 	{
 		name: "a nested acquire does not wait for the queue", contract: 13, on: suite.WithoutSentinel, can: reenters,
-		why: "those who wait for the lock wait for the nested work to end",
+		why: "the queue waits for the nested work to end",
 		run: nestedDoesNotQueue,
 	},
 	{
 		name: "a nested acquire outlives a transient error", contract: 13, on: suite.OneAddress, can: reenters,
-		why: "an error is no answer: who queues after it waits behind those who wait for its own lock, without end",
+		why: "an acquire that queued after an error would wait behind those that wait for its own lock, for ever",
 		run: nestedOutlivesAnOutage,
 	},
 }
@@ -269,7 +269,7 @@ func nestedOutlivesAnOutage(t *caseT) {
 			timer := time.NewTimer(time.Second)
 			select {
 			case <-failed:
-			case <-timer.C: // it goes on sending a command of which nobody knows whether it was executed
+			case <-timer.C: // it keeps resending the command, whose outcome is unknown
 			}
 			timer.Stop()
 			t.OK(p.Accept(), "take connections again")

@@ -20,7 +20,7 @@ var nameCases = []testCase{
 	},
 	{
 		name: "different names are different locks", contract: 2, on: suite.WithoutSentinel,
-		why: "a name that is trimmed, folded or cut excludes strangers",
+		why: "if names were trimmed, folded or cut, unrelated callers would share a lock",
 		run: differentNamesAreDifferentLocks,
 	},
 	{
@@ -30,22 +30,22 @@ var nameCases = []testCase{
 	},
 	{
 		name: "bad requests are refused", contract: 2, on: suite.OnlyMiniredis,
-		why: "nothing is corrected in silence, and nothing is sent",
+		why: "nothing is corrected silently, and nothing is sent",
 		run: badRequestsAreRefused,
 	},
 	{
 		name: "an ended context acquires nothing", contract: 4, on: suite.OneAddress,
-		why: "the caller has gone; nothing may be sent in its name",
+		why: "the caller has given up; nothing may be sent for it",
 		run: doneContextAcquiresNothing,
 	},
 	{
 		name: "bad arguments leave a hold alone", contract: 2, on: suite.WithoutSentinel,
-		why: "a mistake in a call is told, and does not cost the lock; a release, which is terminal, is sent all the same",
+		why: "a mistake in a call is an error and does not cost the lock; a release is final, so it is sent all the same",
 		run: badArgumentsLeaveHoldAlone,
 	},
 	{
 		name: "a closed driver ends the use of its locks", contract: 5, on: suite.WithoutSentinel, leaves: true,
-		why: "use after Close is told as what it is: no contention, no loss",
+		why: "use after Close must be reported as such, not as contention or loss",
 		run: closedDriverEndsUse,
 	},
 }
@@ -114,8 +114,8 @@ func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	}
 }
 
-// beside counts what was sent about other names than those of the case: what it is warmed up by may
-// be cleaned up for a while, where a busy machine answered late.
+// beside counts the commands about other names than those of the case. The names of the warm-up are
+// left out: on a busy machine their clean-up may go on for a while.
 func beside(p *faultproxy.Proxy) int {
 	return p.Count(func(args []string) bool {
 		switch strings.ToUpper(args[0]) {

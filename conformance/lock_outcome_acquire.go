@@ -21,12 +21,12 @@ var acquireOutcomeCases = []testCase{
 	},
 	{
 		name: "an acquire whose reply is lost succeeds", contract: 4, on: suite.OneAddress,
-		why: "sent again with the same token it finds its own hold; \"held by another\" would lock everybody out for a TTL",
+		why: "resent with the same token it finds its own hold; \"held by another\" would lock everybody out for a TTL",
 		run: lostAcquireSucceeds,
 	},
 	{
 		name: "an acquire that never arrived succeeds", contract: 4, on: suite.OneAddress,
-		why: "nothing tells it from a lost reply, and sending it again is right for both",
+		why: "it cannot be told from a lost reply, and resending is right for both",
 		run: cutAcquireSucceeds,
 	},
 	{
@@ -36,44 +36,44 @@ var acquireOutcomeCases = []testCase{
 	},
 	{
 		name: "a contended acquire whose reply is lost is refused", contract: 4, on: suite.OneAddress,
-		why: "the second answer counts: held by another is contention, even after a fault",
+		why: "the second reply counts: held by another is contention, even after a fault",
 		run: lostContentionIsRefused,
 	},
 	{
 		name: "an outage is not contention", contract: 4, on: suite.OneAddress, leaves: true,
-		why: "who takes a dead server for a busy lock waits for a release that never comes, or skips work that nobody does",
+		why: "a caller that takes an outage for contention waits for a release that never comes, or skips work that nobody does",
 		run: outageIsNotContention,
 	},
 	{
 		name: "an acquire that does not wait is bounded", contract: 4, on: suite.OneAddress, leaves: true,
-		why: "NoWait is asked for by those who have no time: a server that does not answer must not take half a minute of it",
+		why: "a caller with NoWait has no time: a server that does not answer must not take half a minute of it",
 		run: noWaitIsBounded,
 	},
 	{
 		name: "a refused acquire has a known outcome", contract: 6, on: suite.OnlyMiniredis, own: true,
-		why: "after READONLY or OOM nothing was stored: no doubt, no clean-up, no second send",
+		why: "after READONLY or OOM nothing was stored: the outcome is known, and there is no clean-up and no resend",
 		run: refusalsAreNotOpen,
 	},
 	{
 		name: "an unknown server error leaves the outcome unknown", contract: 6, on: suite.OnlyMiniredis, own: true,
-		why: "an error that we do not know may come after the write, so the key must be cleaned up",
+		why: "an unknown error may have come after the write, so the key must be cleaned up",
 		run: unknownErrorsLeaveOpen,
 	},
 	{
 		name: "TRYAGAIN is transient", contract: 6, on: suite.OnlyMiniredis, own: true,
-		why: "a slot on the move says so for a moment, and no lock should fail by it",
+		why: "a slot that is being moved replies so for a moment, and no lock should fail because of it",
 		run: tryAgainIsPassing,
 	},
 }
 
-// faulty is the TTL of locks in faults: it leaves time for some sends that are not answered.
+// faulty is the TTL of locks in faults. It leaves time for a few sends without a reply.
 const faulty = 10 * attemptTimeout
 
-// answerLost are the faults after which the command was executed and nobody heard of it.
+// answerLost are the faults in which the command is executed and its reply does not arrive.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall}
 
-// acquireIsOneCommand counts again where it counted too many: on a busy machine an answer may take
-// longer than an attempt, and what it answers is sent again.
+// acquireIsOneCommand tries again if it counts too many commands: on a busy machine a reply may
+// take longer than an attempt, and the command is resent.
 func acquireIsOneCommand(t *caseT) {
 	const tries = 5
 	p, l := t.behind()
@@ -105,7 +105,7 @@ func acquireIsOneCommand(t *caseT) {
 	}
 }
 
-// acquireThrough acquires through a fault, and returns when it was seen to happen.
+// acquireThrough acquires through a fault, and returns the time at which it happened.
 func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Locker, lock *locker.Lock, hit time.Time) {
 	t.Helper()
 	p, l := t.behind()
@@ -132,7 +132,7 @@ func lostAcquireSucceeds(t *caseT) {
 	for what, fault := range answerLost {
 		for _, fenced := range []bool{false, true} {
 			l, lock, hit := t.acquireThrough(fault, fenced)
-			// The first send won, so the lease counts from it.
+			// The first send acquired the lock, so the lease counts from it.
 			if latest := hit.Add(faulty - faulty/100); lock.Deadline().After(latest) {
 				t.Errorf("%s: the Deadline is %v too late: it counts from a later send than the one that won", what, lock.Deadline().Sub(latest))
 			}
@@ -167,11 +167,12 @@ func slowAcquireSucceeds(t *caseT) {
 		t.covers(lock)
 		sent := p.Sent(name)
 		t.OK(lock.Release(t.Ctx), "Release")
-		return sent == 1 // a busy machine may add so much that the reply is too slow
+		return sent == 1 // on a busy machine the reply may take too long
 	})
 }
 
-// hitAt tells when a trap is hit, or a zero time if it is not before the case ends.
+// hitAt returns a channel with the time at which a trap is hit. It is closed if the case ends
+// first.
 func (t *caseT) hitAt(trap *faultproxy.Trap) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() {
@@ -216,7 +217,7 @@ func outageIsNotContention(t *caseT) {
 	t.Is(err, context.DeadlineExceeded, "Acquire from a frozen server")
 }
 
-// noWaitIsBounded asks a server that is frozen. The attempts run at once.
+// noWaitIsBounded makes concurrent attempts on a frozen server.
 func noWaitIsBounded(t *caseT) {
 	p, bare := t.behind()
 	held := t.acquire(bare, locker.Request{Name: t.Key(), TTL: long})
@@ -254,7 +255,7 @@ func noWaitIsBounded(t *caseT) {
 	p.Thaw()
 }
 
-// goesDown makes p refuse connections, and returns once l knows that its old ones are gone.
+// goesDown makes p refuse connections, and waits until l has found its old ones closed.
 func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) {
 	t.Helper()
 	p.Refuse()

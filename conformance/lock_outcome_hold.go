@@ -16,37 +16,37 @@ import (
 var holdOutcomeCases = []testCase{
 	{
 		name: "a release whose reply is lost succeeds", contract: 7, on: suite.OneAddress,
-		why: "repeated, it finds nothing: that is its own success, not a loss of the lock",
+		why: "when it is resent it finds nothing: that is its own success, not a loss of the lock",
 		run: lostReleaseSucceeds,
 	},
 	{
 		name: "a release that never arrived succeeds", contract: 7, on: suite.OneAddress,
-		why: "given up after one send it would leave the lock taken for a TTL",
+		why: "if it were given up after one send, the lock would stay taken for a TTL",
 		run: cutReleaseSucceeds,
 	},
 	{
 		name: "a release is final", contract: 7, on: suite.WithoutSentinel,
-		why: "of two releases one must act, and the other say so and send nothing that could hit the next holder",
+		why: "of two releases one must act; the other returns ErrReleased and sends nothing that could affect the next holder",
 		run: releaseIsFinal,
 	},
 	{
 		name: "a cancelled context does not stop a release", contract: 7, on: suite.AllKinds,
-		why: "work that is cancelled must still give its lock back",
+		why: "work that is cancelled must still release its lock",
 		run: cancelledReleaseReleases,
 	},
 	{
 		name: "a release after a loss is still sent", contract: 7, on: suite.WithoutSentinel,
-		why: "a lock that we take for lost may still have its key, which then blocks everybody for the rest of the lease",
+		why: "a lock that is taken for lost may still have its key, which would block everybody for the rest of the lease",
 		run: releaseAfterLossIsSent,
 	},
 	{
 		name: "a release from a frozen server is bounded", contract: 7, on: suite.OneAddress,
-		why: "who gives up a lock must not hang; the outcome is unknown, which is not a loss",
+		why: "a release must not hang; its outcome is unknown, which is not a loss",
 		run: frozenReleaseIsBounded,
 	},
 	{
 		name: "a release of unknown outcome is resent", contract: 7, on: suite.OneAddress,
-		why: "the key must not stay until its TTL only because one answer did not come",
+		why: "one lost reply must not keep the key until its TTL",
 		run: unknownReleaseIsSeenThrough,
 	},
 	{
@@ -61,12 +61,12 @@ var holdOutcomeCases = []testCase{
 	},
 	{
 		name: "a renewal whose reply is lost succeeds", contract: 9, on: suite.OneAddress,
-		why: "it may be repeated as it is; a lock given up for one lost packet helps nobody",
+		why: "a renewal can be resent as it is; one lost packet must not cost the lock",
 		run: lostRenewSucceeds,
 	},
 	{
 		name: "a renewal of unknown outcome changes nothing", contract: 9, on: suite.OneAddress,
-		why: "the lease may or may not be longer: the old Deadline is the one that is safe",
+		why: "the lease may or may not be longer: only the old Deadline is safe",
 		run: unknownRenewChangesNothing,
 	},
 	{
@@ -81,27 +81,27 @@ var holdOutcomeCases = []testCase{
 	},
 	{
 		name: "a server that restarts empty loses its locks", contract: 9, on: suite.OnlySingle, own: true,
-		why: "the holder must hear of it, and must not bring the lock back under somebody else",
+		why: "the holder must learn of it, and must not restore the lock while another holds it",
 		run: emptyRestartLoses,
 	},
 	{
 		name: "a server that restarts with its data keeps its locks", contract: 9, on: suite.OnlySingle, own: true,
-		why: "with an append-only file a restart is an outage and no loss",
+		why: "with an append-only file a restart is an outage, not a loss",
 		run: restartWithDataKeeps,
 	},
 }
 
-// faults are all that may happen to one command.
+// faults are all faults of one command.
 var faults = map[string]faultproxy.Fault{
 	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall, "cut before": faultproxy.CutBefore,
 }
 
-// releaseTries is how often a release may take longer than it is repeated for, so that its outcome
-// is unknown in truth: a strategy need not wait for much more than one answer that is lost, and a
-// busy machine may be slow with the next.
+// releaseTries is how often a case tries a release that ends with an unknown outcome. A strategy
+// need not wait for much longer than one lost reply, and on a busy machine the next one may be
+// slow.
 const releaseTries = 3
 
-// resolved releases what acquire gives until the outcome is known, releaseTries times at most.
+// resolved releases locks made by acquire until an outcome is known, at most releaseTries times.
 func (t *caseT) resolved(ctx context.Context, acquire func() *locker.Lock) (lock *locker.Lock, err error) {
 	t.Helper()
 	for range releaseTries {
@@ -221,7 +221,7 @@ func unknownReleaseIsSeenThrough(t *caseT) {
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	p.Fail(lock.Name(), faultproxy.CutBefore)
 	err := t.Result(suite.Background(func() error { return lock.Release(t.canceled()) }), "Release")
-	if err != nil { // one send is all that a cancelled context allows
+	if err != nil { // a cancelled context allows a single send
 		t.Is(err, locker.ErrUnknownOutcome, "Release that never arrived")
 		t.isNot(err, locker.ErrNotHeld, "Release that never arrived")
 	}
@@ -357,7 +357,7 @@ func emptyRestartLoses(t *caseT) {
 	if t.Exists(renews.Name()) {
 		t.Errorf("a renewal brought back a lock that was lost in a restart")
 	}
-	if err := releases.Release(t.Ctx); err != nil { // its first send met a dead connection, and may have acted
+	if err := releases.Release(t.Ctx); err != nil { // its first send used a dead connection, and may have been executed
 		t.Is(err, locker.ErrLost, "Release after a restart without data")
 	}
 	t.free(l, renews.Name())

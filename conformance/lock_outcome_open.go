@@ -18,22 +18,22 @@ import (
 var openOutcomeCases = []testCase{
 	{
 		name: "a cancelled acquire that runs late leaves no key", contract: 5, on: suite.OneAddress,
-		why: "what was sent may run after its caller has gone; a key that nobody holds locks everybody out for a TTL",
+		why: "a command may run after its caller gave up; a key that nobody holds locks everybody out for a TTL",
 		run: lateAcquireLeavesNoKey,
 	},
 	{
 		name: "an acquire cancelled at any instant leaves no key", contract: 5, on: suite.WithoutSentinel,
-		why: "there is no instant at which a caller who gives up may leave a lock behind",
+		why: "a caller that gives up, at whatever instant, must leave no lock behind",
 		run: cancelledAnytimeLeavesNoKey,
 	},
 	{
 		name: "a frozen server leaves no key", contract: 5, on: suite.OnlySingle, own: true,
-		why: "a server that was stopped runs what it received afterwards, in any order of connections",
+		why: "a server that was frozen executes what it received later, and the order of connections is arbitrary",
 		run: frozenServerLeavesNoKey,
 	},
 	{
 		name: "the clean-up wakes waiters", contract: 5, on: suite.OneAddress, needs: subscribes,
-		why: "a key that is cleaned up is a release: waiters should not have to wait for a timer",
+		why: "a clean-up is a release: waiters should not have to wait for a timer",
 		run: cleanUpWakes,
 	},
 	{
@@ -48,26 +48,25 @@ var openOutcomeCases = []testCase{
 	},
 	{
 		name: "an acquire that was never sent has a known outcome", contract: 5, on: suite.OneAddress, own: true,
-		why: "nothing can come of it: a caller who is told otherwise waits for a lock that nobody has",
+		why: "it cannot run late: a caller that is told otherwise waits for a lock that nobody has",
 		run: unsentAcquireIsNotOpen,
 	},
 	{
 		name: "the clean-up leaves the next holder alone", contract: 5, on: suite.OneAddress,
-		why: "it goes on for long after, and by then the lock is somebody else's",
+		why: "it goes on for a long time, and by then another may hold the lock",
 		run: cleanUpLeavesNextAlone,
 	},
 }
 
 // abandon cancels an acquire that is held back, and demands that its outcome is unknown. It returns
-// the lock's name, what holds the acquire back, and what sees the clean-up. An acquire that is held
-// back for as long as an attempt is sent again, and won then: on a busy machine that may be so
-// before the cancel, and another one is made.
+// the lock's name, the trap that holds the acquire back, and one for the clean-up. On a busy
+// machine the acquire may be resent and succeed before the cancel; then abandon tries again.
 func (t *caseT) abandon(p *faultproxy.Proxy, l locker.Locker, fenced bool) (name string, acquire, cleanUp *faultproxy.Trap) {
 	t.Helper()
 	return t.abandonBecause(context.Canceled, p, l, fenced)
 }
 
-// abandonBecause is abandon with a cause of the cancellation.
+// abandonBecause is abandon with a cause for the cancellation.
 func (t *caseT) abandonBecause(
 	cause error, p *faultproxy.Proxy, l locker.Locker, fenced bool,
 ) (name string, acquire, cleanUp *faultproxy.Trap) {
@@ -130,7 +129,7 @@ func cancelledAnytimeLeavesNoKey(t *caseT) {
 	names := make([]string, instants)
 	for i := range names {
 		names[i] = t.Key()
-		// From before the send to after the answer.
+		// From before the send to after the reply.
 		ctx, cancel := context.WithTimeout(t.Ctx, cycle*time.Duration(i)/instants)
 		lock, err := l.Acquire(ctx, locker.Request{Name: names[i], TTL: long, Fenced: i%2 == 0})
 		cancel()
@@ -139,7 +138,7 @@ func cancelledAnytimeLeavesNoKey(t *caseT) {
 			continue
 		}
 		t.notContention(err, "cancelled")
-		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() { // ctx's own, or of a socket that obeys it
+		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() { // of ctx, or of a socket with its deadline
 			t.Errorf("an Acquire whose time is over: %v, want a timeout", err)
 		}
 	}
@@ -170,7 +169,7 @@ func frozenServerLeavesNoKey(t *caseT) {
 	for i, name := range names {
 		t.freeSoon(l, locker.Request{Name: name, TTL: long}, fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i))
 	}
-	// And stays so: nothing that was sent is still on its way.
+	// No key comes back later: nothing is still in flight.
 	t.Do("", "PING")
 	for _, name := range names {
 		t.Eventually("no key comes back", func() bool { return !t.Exists(name) })
@@ -188,7 +187,7 @@ func cleanUpWakes(t *caseT) {
 	cancel()
 	t.Is(t.Result(result, "a cancelled Acquire"), context.Canceled, "a cancelled Acquire")
 
-	// Somebody holds the lock, is heard of, and lets go; then the late acquire runs and is cleaned up.
+	// Another client acquires and releases the lock; then the late acquire runs and is cleaned up.
 	theirs := t.acquire(other, locker.Request{Name: name, TTL: long})
 	ce := t.contended(other, locker.Request{Name: name})
 	sub, err := ce.Channel.Subscribe(t.Ctx)
@@ -234,7 +233,7 @@ func closeWaitsForCleanUp(t *caseT) {
 		if !closed {
 			err = t.Result(closing, "Close")
 		}
-		if time.Since(begin) >= attemptTimeout { // the machine is so busy that a send's time was over: the clean-up's last
+		if time.Since(begin) >= attemptTimeout { // on a busy machine the clean-up's last send may time out
 			t.LeavesKeys = true
 			return false
 		}
@@ -250,7 +249,7 @@ func closeWaitsForCleanUp(t *caseT) {
 
 func closeEndsAcquires(t *caseT) {
 	if _, ok := t.Driver().(driver.Drainer); !ok {
-		return // its Close waits for nobody
+		return // its Close does not wait
 	}
 	for _, fault := range []faultproxy.Fault{faultproxy.Stall, faultproxy.StallRequest} {
 		t.Eventually("Close meets an acquire under way", func() bool {
@@ -266,7 +265,7 @@ func closeEndsAcquires(t *caseT) {
 			t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
 			trap.Release()
 			err, closed := t.Result(result, "an Acquire under way"), t.Result(closing, "Close")
-			if time.Since(begin) >= attemptTimeout { // the machine is so busy that a send's time was over
+			if time.Since(begin) >= attemptTimeout { // on a busy machine a send may time out
 				t.LeavesKeys = true
 				return false
 			}
@@ -279,7 +278,7 @@ func closeEndsAcquires(t *caseT) {
 	closeDuringCallback(t)
 }
 
-// closeDuringCallback lets Close begin after an acquire has succeeded, and before it returns.
+// closeDuringCallback closes the driver after an acquire has succeeded and before it returns.
 func closeDuringCallback(t *caseT) {
 	drv := t.Driver()
 	l := t.locker(drv)
@@ -304,7 +303,7 @@ func closeDuringCallback(t *caseT) {
 func cleanUpLeavesNextAlone(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	// The acquire never reaches the server, and nobody knows.
+	// The acquire never reaches the server, which the client cannot know.
 	name, _, _ := t.abandon(p, l, false)
 	sent := func() int { return p.Sent(name) }
 	next := t.wins(other, locker.Request{Name: name, TTL: long})
@@ -321,8 +320,8 @@ func unsentAcquireIsNotOpen(t *caseT) {
 	p.Refuse()
 	p.CutAll()
 	var name string
-	// A pooled connection may be found dead first, which leaves the acquire open. Then there are none
-	// left.
+	// The first attempts may use pooled connections that are dead, which leaves their outcome
+	// unknown.
 	t.Eventually("an acquire says that nothing was sent", func() bool {
 		name = t.Key()
 		ctx, cancel := context.WithTimeout(t.Ctx, 2*suite.Shortly)

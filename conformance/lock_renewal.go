@@ -22,29 +22,28 @@ var renewalCases = []testCase{
 	},
 	{
 		name: "a renewal that finds the lock gone ends it", contract: 9, on: suite.WithoutSentinel, can: renews,
-		why: "another may hold the lock by now: the holder must hear of it at once, and nothing may be brought back",
+		why: "another may hold the lock by now: the holder must learn of it at once, and nothing may be restored",
 		run: renewalFindsItGone,
 	},
 	{
 		name: "an outage that lasts ends a renewed lock", contract: 10, on: suite.OneAddress, can: renews,
-		why: "its holder must hear of it at the Deadline, and nothing may renew it afterwards, whatever the server still has",
+		why: "the holder must learn of it at the Deadline, and nothing may renew it afterwards, even if the key still exists",
 		run: lastingOutageEnds,
 	},
 	{
 		name: "a release ends the renewals", contract: 9, on: suite.OneAddress, can: renews,
-		why: "one that is sent or executed after it would hit the next holder",
+		why: "a renewal that is sent or executed after the release could affect the next holder",
 		run: releaseEndsRenewals,
 	},
 }
 
-// medium is a TTL whose first renewal a case waits for, and that leaves time to tell it from the
-// Deadline.
+// medium is the TTL of locks whose first renewal a case waits for. The Deadline is clearly later.
 const medium = 3 * time.Second
 
-// watched is the TTL of locks that must be renewed in time, on a machine that is busy elsewhere.
+// watched is the TTL of locks that must be renewed in time, also on a busy machine.
 const watched = 1500 * time.Millisecond
 
-// renewed waits until a lock was renewed so many times.
+// renewed waits until a lock has been renewed that many times.
 func (t *caseT) renewed(lock *locker.Lock, times int) {
 	t.Helper()
 	for range times {
@@ -123,7 +122,7 @@ func lastingOutageEnds(t *caseT) {
 	sends := func() int { return p.Sent(lock.Name()) }
 	t.renewed(lock, 1)
 	outage := p.Add(faultproxy.Rule{Match: faultproxy.Contains(lock.Name()), Every: true, Fault: faultproxy.CutBefore})
-	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock runs behind
+	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock is behind
 	t.Event(lock.Done(), "Done closes at the Deadline")
 	if early := time.Until(lock.Deadline()); early > 0 {
 		t.Errorf("Done closed %v before the Deadline", early)
@@ -157,15 +156,15 @@ func releaseEndsRenewals(t *caseT) {
 		released := suite.Background(func() error { return lock.Release(t.Ctx) })
 		t.Event(lock.Done(), "Done closes")
 		t.Is(lock.Err(), locker.ErrReleased, "Err of a released lock")
-		// A client with one connection sends the release behind the renewal: the next holder must not
-		// wait for it.
+		// A client with one connection sends the release behind the renewal: the next holder must
+		// not wait for it.
 		t.Do(lock.Name(), "DEL", lock.Name())
 		next = t.acquire(other, locker.Request{Name: lock.Name(), TTL: long, Fenced: true})
 		renewal.Release()
 		t.Event(renewal.Executed(), "the renewal runs late")
 		err := t.Result(released, "Release")
 		t.Is(lock.Err(), locker.ErrReleased, "Err after a late renewal")
-		if errors.Is(err, locker.ErrUnknownOutcome) { // on a busy machine it was held up for too long; now it is cleaned up after
+		if errors.Is(err, locker.ErrUnknownOutcome) { // on a busy machine it took too long, and is cleaned up now
 			t.OK(next.Release(t.Ctx), "Release of the next holder")
 			return false
 		}

@@ -16,27 +16,27 @@ import (
 var resumeCases = []testCase{
 	{
 		name: "resume takes a hold over", contract: 11, on: suite.AllKinds,
-		why: "a hold passes from process to process by its handle, and the one it was taken from must lose it",
+		why: "a hold passes from process to process by its handle, and the previous Lock must lose it",
 		run: resumeTakesOver,
 	},
 	{
 		name: "resume of a lost hold is refused", contract: 11, on: suite.WithoutSentinel,
-		why: "a handle must not bring back a lock that was released, expired, or is another's by now",
+		why: "a handle must not restore a lock that was released, has expired or is held by another",
 		run: resumeOfWhatIsGone,
 	},
 	{
 		name: "a resume compares the whole value", contract: 1, on: suite.WithoutSentinel, can: stringKey,
-		why: "a value that begins like the handle's is another's",
+		why: "a value that only begins like the handle's belongs to another holder",
 		run: resumeComparesWhole,
 	},
 	{
 		name: "one of many resumes wins", contract: 11, on: suite.WithoutSentinel,
-		why: "one hold must never be two Locks, however many have the handle",
+		why: "one hold must never be two Locks, however many processes have the handle",
 		run: oneResumeWins,
 	},
 	{
 		name: "a resume whose reply is lost succeeds", contract: 4, on: suite.OneAddress,
-		why: "the token was replaced already: sent again it must find its own new one, not report the lock gone",
+		why: "the token was replaced already: the resent command must find its own new one, not report a loss",
 		run: lostResumeSucceeds,
 	},
 	{
@@ -51,7 +51,7 @@ var resumeCases = []testCase{
 	},
 	{
 		name: "a handle must fit its request", contract: 11, on: suite.WithoutSentinel,
-		why: "a handle of another name or mode is a mistake, not a lock that is gone",
+		why: "a handle of another name or mode is a mistake, not a lost lock",
 		run: handleMustFit,
 	},
 }
@@ -105,7 +105,7 @@ func resumeOfWhatIsGone(t *caseT) {
 		"resumed": func(lock *locker.Lock) {
 			resumed, err := locker.Resume(t.Ctx, l, lock.Handle())
 			t.OK(err, "Resume")
-			t.endsLater(resumed)
+			t.releaseLater(resumed)
 		},
 	} {
 		for _, fenced := range []bool{false, true} {

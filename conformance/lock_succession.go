@@ -10,23 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// The cases of calls that are made at once, one after the other, with nobody and nothing in the
-// way.
+// Cases of consecutive calls without pauses, contention or faults.
 var successionCases = []testCase{
 	{
 		name: "consecutive calls do not disturb one another", contract: 4, on: suite.WithoutSentinel,
-		why: "no answer to a call may depend on what the one before it left to be done in the background",
+		why: "the result of a call must not depend on background work that the one before it left",
 		run: func(t *caseT) { t.succession(t.direct(), true) },
 	},
 	{
 		name: "consecutive calls of a quorum do not disturb one another", contract: 4, on: suite.OneAddress, quorum: true,
-		why: "the slowest node still does what the others have answered, and may not be in the way of the next call",
+		why: "the slowest node is still executing what the others have answered, and must not disturb the next call",
 		run: func(t *caseT) { t.succession(t.quorum(), false) },
 	},
 }
 
-// succession has several holders, so that what runs in the background comes late, use names of
-// their own.
+// succession runs several holders with names of their own, so that background work is late.
 func (t *caseT) succession(l locker.Locker, again bool) {
 	t.Helper()
 	const holders, names = 8, 6
@@ -54,9 +52,9 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 	}
 }
 
-// followInTime is follow, up to three times, each with another name, where a busy machine let the
-// time of a call pass: that says nothing of the call before it, as a refusal or a loss does, or an
-// unknown outcome before any call can have taken so long.
+// followInTime is follow, tried up to three times with other names if a call times out on a busy
+// machine. A timeout says nothing about the call before it; a refusal, a loss, or an unknown
+// outcome before any timeout does.
 func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	for range 3 {
 		start := time.Now()
@@ -70,8 +68,8 @@ func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	return err
 }
 
-// follow does to a free name all that one who holds it may do, up to the first error, and leaves it
-// free.
+// follow acquires a free name and does all that its holder may do, up to the first error. It leaves
+// the name free.
 func follow(ctx context.Context, l locker.Locker, req locker.Request, can Capabilities) error {
 	lock, err := l.Acquire(ctx, req)
 	if err != nil {

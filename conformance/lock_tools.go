@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// attemptTimeout bounds each send of the default strategy: the suite loses many answers, and waits
+// attemptTimeout bounds each send of the default strategy: the suite loses many replies, and waits
 // for each.
 const attemptTimeout = 500 * time.Millisecond
 
-// long is a TTL that no case outlasts, so that a key that goes was removed and did not expire.
+// long is a TTL that no case outlasts: a key that disappears was removed and did not expire.
 const long = time.Minute
 
 // locker makes the strategy under test over drv.
@@ -26,42 +26,42 @@ func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	if t.h.New == nil {
 		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
 		t.OK(err, "single.New")
-		return t.dress(l)
+		return t.wrap(l)
 	}
 	l, err := t.h.New(drv)
 	t.OK(err, "Harness.New")
-	return t.dress(l)
+	return t.wrap(l)
 }
 
-// dressed is a Locker with Harness.Around around it.
-type dressed struct {
+// wrapped is a Locker with Harness.Around around it.
+type wrapped struct {
 	locker.Locker
 	bare locker.Locker
 }
 
-func (t *caseT) dress(bare locker.Locker) locker.Locker {
+func (t *caseT) wrap(bare locker.Locker) locker.Locker {
 	if t.h.Around == nil {
 		return bare
 	}
-	return dressed{t.h.Around(bare), bare}
+	return wrapped{t.h.Around(bare), bare}
 }
 
-// undress takes Harness.Around off.
-func undress(l locker.Locker) locker.Locker {
-	if d, ok := l.(dressed); ok {
+// unwrap returns the Locker without Harness.Around.
+func unwrap(l locker.Locker) locker.Locker {
+	if d, ok := l.(wrapped); ok {
 		return d.bare
 	}
 	return l
 }
 
-// direct is a Locker with a client of its own.
+// direct makes a Locker over a client of its own.
 func (t *caseT) direct() locker.Locker {
 	t.Helper()
 	return t.locker(t.Driver())
 }
 
-// behind is a Locker behind a proxy. The server knows its scripts, so that each operation is one
-// command.
+// behind makes a Locker over a client behind a proxy. The server knows its scripts, so that each
+// operation is one command.
 func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	p, drv := t.Proxied()
@@ -70,7 +70,7 @@ func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 	return p, l
 }
 
-// warmLocker makes the server know the strategy's scripts.
+// warmLocker loads the strategy's scripts into the server.
 func (t *caseT) warmLocker(l locker.Locker) {
 	t.Helper()
 	for _, fenced := range []bool{true, false} {
@@ -87,13 +87,13 @@ func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
 	lock, err := l.Acquire(t.Ctx, req)
 	t.OK(err, "Acquire")
-	t.endsLater(lock)
+	t.releaseLater(lock)
 	t.held(lock)
 	return lock
 }
 
-// endsLater releases a lock at the end of the case, before its driver is closed.
-func (t *caseT) endsLater(lock *locker.Lock) {
+// releaseLater releases a lock at the end of the case, before its driver is closed.
+func (t *caseT) releaseLater(lock *locker.Lock) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Ctx), t.Prompt)
 		defer cancel()
@@ -101,8 +101,8 @@ func (t *caseT) endsLater(lock *locker.Lock) {
 	})
 }
 
-// lapsing acquires a lock whose lease then ends by itself: where locks are renewed, the holder's
-// driver is closed.
+// lapsing acquires a lock and lets it expire: if the strategy renews locks, it closes the holder's
+// driver.
 func (t *caseT) lapsing(req locker.Request) *locker.Lock {
 	t.Helper()
 	drv := t.Driver()
@@ -113,7 +113,7 @@ func (t *caseT) lapsing(req locker.Request) *locker.Lock {
 	return lock
 }
 
-// held demands that a lock says it is.
+// held demands that a lock reports that it is held.
 func (t *caseT) held(lock *locker.Lock) {
 	t.Helper()
 	if err := lock.Err(); err != nil {
@@ -126,7 +126,7 @@ func (t *caseT) held(lock *locker.Lock) {
 	}
 }
 
-// lost demands that a lock says it is lost.
+// lost demands that a lock reports that it is lost.
 func (t *caseT) lost(lock *locker.Lock) {
 	t.Helper()
 	t.Is(lock.Err(), locker.ErrLost, "Err of a lost lock")
@@ -137,7 +137,8 @@ func (t *caseT) lost(lock *locker.Lock) {
 	}
 }
 
-// contended demands that the lock is held by another, and that nothing else is the matter.
+// contended demands that an acquire is refused since another holds the lock, and for no other
+// reason.
 func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.ContentionError {
 	t.Helper()
 	lock, err := l.Acquire(t.Ctx, req)
@@ -152,13 +153,13 @@ func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.Contentio
 	return ce
 }
 
-// free demands that the lock can be had, and leaves it free.
+// free demands that the lock can be acquired, and leaves it free.
 func (t *caseT) free(l locker.Locker, name string) {
 	t.Helper()
 	t.OK(t.acquire(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
 }
 
-// covers demands that a lock's Deadline is not later than the end of its key at the server.
+// covers demands that a lock's Deadline is not later than the expiry of its key.
 func (t *caseT) covers(lock *locker.Lock) {
 	t.Helper()
 	left := t.PTTL(lock.Name())
@@ -175,7 +176,7 @@ func (t *caseT) covers(lock *locker.Lock) {
 	}
 }
 
-// notContention demands that an error that came of a fault is not taken for a busy lock.
+// notContention demands that the error of a fault does not look like contention.
 func (t *caseT) notContention(err error, what string) {
 	t.Helper()
 	t.isNot(err, locker.ErrNotAcquired, "%s: an outage is not contention", what)
@@ -189,8 +190,8 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 	}
 }
 
-// unanswered makes a call whose time is over before its answer comes. On a busy machine that may be
-// before it is sent, so that its outcome is known: then it has more time.
+// unanswered makes a call whose context ends before the reply arrives. On a busy machine it may end
+// before the send, so that the outcome is known; then it tries again with more time.
 func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (err error) {
 	t.Helper()
 	for wait := 3 * suite.Shortly; wait < t.Prompt; wait *= 3 {
@@ -204,20 +205,20 @@ func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (e
 	return err
 }
 
-// canceled is a context that is over.
+// canceled returns a cancelled context.
 func (t *caseT) canceled() context.Context {
 	ctx, cancel := context.WithCancel(t.Ctx)
 	cancel()
 	return ctx
 }
 
-// notReentrant and its like say which strategies a case is for.
+// notReentrant and the following select the strategies that a case is for.
 func notReentrant(c Capabilities) bool { return !c.Reentrant }
 func stringKey(c Capabilities) bool    { return !c.Hash }
 func renews(c Capabilities) bool       { return c.Renews }
 func lapses(c Capabilities) bool       { return !c.Renews }
 
-// fenceKey is where docs/contracts.md puts the fence counter of a name.
+// fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
 func fenceKey(name string) string {
 	key, _ := driver.Sibling(name, driver.FenceSuffix)
 	return key

@@ -15,12 +15,12 @@ import (
 var waitCases = []testCase{
 	{
 		name: "a release is published", contract: 12, on: suite.AllKinds, needs: subscribes,
-		why: "a waiter in another process hears of it there, and of nothing else in time",
+		why: "a waiter in another process learns of the release only there",
 		run: releaseIsPublished,
 	},
 	{
 		name: "an undone acquire wakes nobody", contract: 12, on: suite.OneAddress,
-		why: "attempts of a quorum that come to nothing would wake those that spoil them again, without end",
+		why: "the failed attempts of quorums would wake each other, which makes the next ones fail, without end",
 		run: giveBackIsQuiet,
 	},
 	{
@@ -35,7 +35,7 @@ var waitCases = []testCase{
 	},
 	{
 		name: "a release before the subscription is not missed", contract: 12, on: suite.OneAddress, needs: subscribes,
-		why: "between the refusal and the subscription the message goes unheard, so the waiter must try again after it",
+		why: "a message between the refusal and the subscription is missed, so the waiter must try again after subscribing",
 		run: releaseBeforeSubscription,
 	},
 	{
@@ -45,7 +45,7 @@ var waitCases = []testCase{
 	},
 	{
 		name: "a foreign release is found by polling", contract: 12, on: suite.WithoutSentinel, can: stringKey,
-		why: "foreign libraries delete their key and tell nobody",
+		why: "foreign libraries delete their key and publish nothing",
 		run: foreignReleaseIsFound,
 	},
 	{
@@ -55,7 +55,7 @@ var waitCases = []testCase{
 	},
 	{
 		name: "many waiters send one attempt at a time", contract: 13, on: suite.WithoutSentinel,
-		why: "64 goroutines that all ask the server again and again are a load that grows with the queue",
+		why: "if every waiter polled the server, the load would grow with the queue",
 		run: manyWaitersSendOne,
 	},
 	{
@@ -65,12 +65,12 @@ var waitCases = []testCase{
 	},
 	{
 		name: "a waiter that gives up passes its turn on", contract: 13, on: suite.WithoutSentinel, needs: subscribes,
-		why: "those behind it send nothing while it is at the head, and would wait for nobody",
+		why: "those behind it send nothing while it is at the head, and would wait for ever",
 		run: leaverPassesItsTurnOn,
 	},
 	{
 		name: "processes that wait exclude each other", contract: 13, on: suite.AllKinds,
-		why: "that is what it is all for: what each does under the lock must not overlap, and its tokens must grow",
+		why: "what they do under the lock must not overlap, and their tokens must grow",
 		run: processesExcludeEachOther,
 	},
 	{
@@ -95,8 +95,8 @@ func releaseIsPublished(t *caseT) {
 	}
 }
 
-// giveBackIsQuiet ends one hold quietly and the next one aloud. A strategy may do without the quiet
-// end; then it says so, and leaves the hold alone.
+// giveBackIsQuiet undoes one hold, which publishes nothing, and releases the next one. A strategy
+// may lack the undo; then it returns errors.ErrUnsupported and leaves the hold alone.
 func giveBackIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
 	ear := t.listenAt(t.Server.Target.Addrs[0], name)

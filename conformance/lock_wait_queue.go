@@ -25,7 +25,7 @@ func manyWaitersSendOne(t *caseT) {
 	})
 	l, name := t.waiting(counted, retry.Config{}), t.Key()
 	var wg sync.WaitGroup
-	entered := 0 // by one at a time: the race detector sees who else
+	entered := 0 // unguarded: the race detector reports a second holder
 	for range 64 {
 		wg.Go(func() {
 			err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
@@ -134,8 +134,8 @@ func processesExcludeEachOther(t *caseT) {
 }
 
 func waiterGivesUp(t *caseT) {
-	// With this policy the waiter is idle when its time is over: an attempt that is cut off has an
-	// unknown outcome. Nor does a strategy ask to come back then (rwhash does so after 400 ms).
+	// With this policy the waiter is idle when its time is over; an attempt in flight would have an
+	// unknown outcome. No strategy asks for a retry at that time (rwhash does so after 400 ms).
 	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.Key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
 	for what, match := range map[string]error{"MaxWait": locker.ErrMaxWait, "deadline": context.DeadlineExceeded, "NoWait": locker.ErrNotAcquired} {
@@ -153,7 +153,7 @@ func waiterGivesUp(t *caseT) {
 			cancel()
 			if !errors.Is(err, locker.ErrUnknownOutcome) {
 				break
-			} // the attempt behind the subscription was cut off: a busy machine takes longer for it
+			} // on a busy machine the attempt after the subscription took too long
 		}
 		t.Is(err, locker.ErrNotAcquired, "%s", what)
 		t.Is(err, match, "%s", what)

@@ -15,7 +15,7 @@ import (
 // subscribes is what a case needs of an adapter that waits for wake-ups.
 var subscribes = []suite.Feature{suite.FeatureSubscribe}
 
-// never is a policy that leaves waiters to wake-ups and the end of the lease.
+// never is a policy without polling: only wake-ups and the end of the lease end a pause.
 func never() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
 
 // waiting puts middleware/retry around a Locker.
@@ -27,20 +27,20 @@ func (t *caseT) waiting(l locker.Locker, cfg retry.Config) locker.Locker {
 	}
 	mw, err := waits(cfg)
 	t.OK(err, "retry.New")
-	if _, isDressed := l.(dressed); !isDressed {
+	if _, isWrapped := l.(wrapped); !isWrapped {
 		return mw(l)
 	}
-	return t.dress(mw(undress(l)))
+	return t.wrap(mw(unwrap(l)))
 }
 
-// wait acquires in the background, and returns when it waits for the holder; then where the lock
-// arrives.
+// wait acquires in the background. It returns once the acquire waits for the holder, with the
+// channel on which the lock arrives.
 func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 	t.Helper()
 	return t.waitAs(l, req, func(locktrace.WaitingInfo) bool { return true })
 }
 
-// waitAs is wait that returns when a wait that matches has begun.
+// waitAs is wait that returns once a wait that matches has begun.
 func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
 	t.Helper()
 	waiting, got := make(chan struct{}, 1), make(chan *locker.Lock, 1)
@@ -63,7 +63,7 @@ func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locktrace
 	return got
 }
 
-// got waits for what wait promised.
+// got waits for the lock of wait.
 func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 	t.Helper()
 	timer := time.NewTimer(t.Patience)

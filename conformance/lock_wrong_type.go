@@ -14,22 +14,22 @@ import (
 var wrongTypeCases = []testCase{
 	{
 		name: "a key of another type is an error", contract: 3, on: suite.WithoutSentinel,
-		why: "data of another program under our name is neither a lock that somebody holds nor ours to remove",
+		why: "data of another program under the lock's name is not a held lock, and must not be removed",
 		run: otherTypeIsAnError,
 	},
 	{
 		name: "a key that changed its type is a lost lock", contract: 3, on: suite.WithoutSentinel,
-		why: "whatever stands there now is not our hold, and is left alone",
+		why: "what is stored there now is not the hold, and is left alone",
 		run: changedTypeIsLost,
 	},
 	{
 		name: "a huge foreign value is not read", contract: 3, on: suite.OnlySingle, own: true,
-		why: "every refusal would move the whole of it, and hold up the server and everybody else meanwhile",
+		why: "every refusal would transfer the whole value, and delay the server and everybody else",
 		run: hugeValueIsNotRead,
 	},
 	{
 		name: "a fence key without a number is an error", contract: 3, on: suite.WithoutSentinel,
-		why: "a token that starts anew would be lower than one in use; and the lock must not be half taken",
+		why: "tokens that started again would be lower than those in use; and the lock must not stay half acquired",
 		run: fenceKeyWithoutNumber,
 	},
 	{
@@ -39,12 +39,12 @@ var wrongTypeCases = []testCase{
 	},
 }
 
-// stored types that are not ours, by the command that makes one, and that shows it.
+// otherTypes are types of keys that are not locks, with the commands that make and show one.
 func (t *caseT) otherTypes() map[string][2][]any {
 	types := map[string][2][]any{
 		"list": {{"RPUSH", "a", "b"}, {"LRANGE", 0, -1}},
 		"set":  {{"SADD", "a"}, {"SMEMBERS"}},
-		"hash": {{"HSET", "field", "a"}, {"HGETALL"}}, // without our kind
+		"hash": {{"HSET", "field", "a"}, {"HGETALL"}}, // without the field that marks a lock
 	}
 	if t.h.Can.Hash {
 		types["string"] = [2][]any{{"SET", "a"}, {"GET"}}
@@ -52,7 +52,7 @@ func (t *caseT) otherTypes() map[string][2][]any {
 	return types
 }
 
-// on puts a key into a command.
+// on inserts a key into a command.
 func on(key string, command []any) []any {
 	return append([]any{command[0], key}, command[1:]...)
 }
@@ -86,7 +86,7 @@ func otherTypeIsAnError(t *caseT) {
 func hugeValueIsNotRead(t *caseT) {
 	l, name := t.direct(), t.Key()
 	lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
-	inspects, _ := locker.As[locker.Inspector](undress(l))
+	inspects, _ := locker.As[locker.Inspector](unwrap(l))
 	const size, times = 16 << 20, 5
 	for _, key := range []string{name, fenceKey(name)} {
 		t.Do(key, "DEL", key)
@@ -177,7 +177,7 @@ func fenceKeyWithoutNumber(t *caseT) {
 		if now, _ := t.Stored(key); now != counter || t.PTTL(key) != suite.NeverExpires {
 			t.Errorf("the counter %q became %q", counter, now)
 		}
-		// Without fencing nobody looks at it.
+		// An acquire without fencing ignores the counter.
 		t.OK(t.acquire(l, locker.Request{Name: name, TTL: time.Minute}).Release(t.Ctx), "Release")
 	}
 }
@@ -188,7 +188,7 @@ func changedFenceKeyIsLeftAlone(t *caseT) {
 	key := fenceKey(lock.Name())
 	t.Do(key, "DEL", key)
 	t.Do(key, "RPUSH", key, "a")
-	if err := lock.Renew(t.Ctx, 2*long); err != nil { // either may be right, as the lock itself is there
+	if err := lock.Renew(t.Ctx, 2*long); err != nil { // success is right too, since the lock itself exists
 		t.isNot(err, locker.ErrUnknownOutcome, "Renew with a list in place of the counter")
 	}
 	_, err := locker.Resume(t.Ctx, l, lock.Handle())

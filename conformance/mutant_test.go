@@ -19,8 +19,8 @@ var (
 	fields = algorithm{acquire: luaFieldsAcquire, renew: luaFieldsRenew, release: luaFieldsRelease}
 )
 
-// flawedAlgorithms are the flawed algorithms, those of the literature first, and the cases that must catch
-// them.
+// flawedAlgorithms are the flawed algorithms, those of the literature first, and the cases that
+// must catch them.
 var flawedAlgorithms = []struct {
 	name   string
 	sound  algorithm

@@ -19,32 +19,32 @@ import (
 var quorumCases = []testCase{
 	{
 		name: "a quorum excludes another quorum", contract: 1, on: suite.OneAddress, quorum: true,
-		why: "a lock that fewer nodes than a majority gave may be given once more",
+		why: "a lock acquired on less than a majority of the nodes can be acquired twice",
 		run: quorumExcludes,
 	},
 	{
 		name: "quorums that race exclude each other", contract: 1, on: suite.OneAddress, quorum: true,
-		why: "attempts that meet share the nodes out among themselves; then none may win, and soon one must",
+		why: "attempts at the same time may split the nodes; then none may succeed, and soon one must",
 		run: quorumsRace,
 	},
 	{
 		name: "a quorum goes on with two of five nodes down", contract: 4, on: suite.OneAddress, quorum: true, own: true,
-		why: "to survive the loss of a minority is what the nodes are for",
+		why: "surviving the loss of a minority is what the nodes are for",
 		run: twoNodesDown,
 	},
 	{
 		name: "three of five nodes down are an outage", contract: 4, on: suite.OneAddress, quorum: true, own: true,
-		why: "who is told that another holds the lock waits for a release that never comes",
+		why: "a caller that is told that another holds the lock waits for a release that never comes",
 		run: threeNodesDown,
 	},
 	{
 		name: "three of five nodes that hang are an outage", contract: 4, on: suite.OneAddress, quorum: true,
-		why: "nodes that answer nothing must not keep the caller for as long as they hang",
+		why: "nodes that do not answer must not block the caller for as long as they hang",
 		run: threeNodesHang,
 	},
 	{
 		name: "a quorum's errors name each node", contract: 4, on: suite.OneAddress, quorum: true,
-		why: "who reads that a quorum was missed must know which servers to look at",
+		why: "a person who reads that a quorum was missed must know which servers to look at",
 		run: errorsNameNodes,
 	},
 	{
@@ -54,62 +54,62 @@ var quorumCases = []testCase{
 	},
 	{
 		name: "a losing attempt leaves no key and wakes nobody", contract: 12, on: suite.OneAddress, quorum: true,
-		why: "what it leaves keeps others out for a TTL, and if it wakes them each attempt brings about the next",
+		why: "its keys would keep others out for a TTL, and if it woke them each failed attempt would cause the next",
 		run: losingLeavesNothing,
 	},
 	{
 		name: "a quorum's lease ends with its quorum-th latest", contract: 8, on: suite.OneAddress, quorum: true,
-		why: "from then on fewer nodes than a quorum keep others out, however long the latest lease lasts",
+		why: "from then on fewer nodes than a quorum keep others out, however long the longest lease lasts",
 		run: endsWithQuorumthLatest,
 	},
 	{
 		name: "the time that a quorum took counts", contract: 8, on: suite.OneAddress, quorum: true,
-		why: "leases run from when the nodes were asked, and a lock that is nearly over protects nothing",
+		why: "leases run from the sends, and a lock with little time left protects nothing",
 		run: timeTakenCounts,
 	},
 	{
 		name: "a renewal needs the quorum", contract: 9, on: suite.OneAddress, quorum: true,
-		why: "a lease that a minority prolonged ends at the others, where another can get it",
+		why: "a lease that only a minority renewed ends on the others, where another can acquire it",
 		run: renewalNeedsQuorum,
 	},
 	{
 		name: "a renewal restores a missed node", contract: 9, on: suite.OneAddress, quorum: true,
-		why: "a long hold would lose one node after the other to restarts, and in the end the lock",
+		why: "restarts would cost a long hold one node after the other, and in the end the lock",
 		run: renewalRestores,
 	},
 	{
 		name: "a node that answers late holds as long as the lock", contract: 9, on: suite.OneAddress, quorum: true,
-		why: "left with the lease of the acquire, it ends before the lock, and one failure more costs the quorum",
+		why: "with only the lease of the acquire it would end before the lock, and one more failure would cost the quorum",
 		run: lateHoldsAsLong,
 	},
 	{
 		name: "a release reaches every node", contract: 7, on: suite.OneAddress, quorum: true,
-		why: "a key that is left at the node that came last counts against the next who tries",
+		why: "a key left on the slowest node counts against the next attempt",
 		run: releaseReachesAll,
 	},
 	{
 		name: "a late acquire of a quorum is undone", contract: 5, on: suite.OneAddress, quorum: true,
-		why: "a node that wins for a lock that is not held then is locked for nobody",
+		why: "a node lock acquired after the lock has ended would block everybody and protect nobody",
 		run: lateIsGivenBack,
 	},
 	{
 		name: "an attempt is not refused by the leftovers of the one before", contract: 5, on: suite.OneAddress, quorum: true,
-		why: "where no node can be spared, who is told that another holds the lock waits for nobody but himself",
+		why: "if every node is needed, a caller that is told that another holds the lock would wait for itself",
 		run: earlierTryRefusesNone,
 	},
 	{
 		name: "fencing tokens increase over quorums that share one node", contract: fencing, on: suite.OneAddress, quorum: true,
-		why: "if the highest token is known to the node that minted it alone, a quorum without that node draws a lower one",
+		why: "if only the node that minted the highest token knew it, a quorum without that node would get a lower one",
 		run: fencesIncreaseOverQuorums,
 	},
 	{
 		name: "resume takes a quorum's hold over", contract: 11, on: suite.OneAddress, quorum: true,
-		why: "a handle must name what is held at each node, or the hold is two Locks at some of them",
+		why: "a handle must name the hold on each node, or some nodes would have two Locks of one hold",
 		run: resumeOfQuorum,
 	},
 	{
 		name: "a quorum of both deployments excludes the locks of either", contract: 1, on: suite.OneAddress, quorum: true,
-		why: "so a team moves from one server to another while old and new programs run",
+		why: "this is how to move from one server to another while old and new programs run",
 		run: allOfTwo,
 	},
 }
@@ -150,7 +150,7 @@ func quorumsRace(t *caseT) {
 				if n := inside.Add(1); n != 1 {
 					t.Errorf("%d hold at once", n)
 				}
-				err = lock.Renew(t.Ctx, 0) // the others have time to err
+				err = lock.Renew(t.Ctx, 0) // gives the others time to enter by mistake
 				inside.Add(-1)
 				if err := errors.Join(err, lock.Release(t.Ctx)); err != nil {
 					return err
@@ -209,7 +209,7 @@ func threeNodesDown(t *caseT) {
 		t.Errorf("a renewal that failed moved the Deadline from %v to %v", before, lock.Deadline())
 	}
 	t.Promptly("Release with three of five nodes down", func() { _ = lock.Release(t.Ctx) })
-	t.nowhere(held.Name) // at those that are left
+	t.nowhere(held.Name) // on the nodes that are left
 }
 
 func threeNodesHang(t *caseT) {
@@ -249,8 +249,8 @@ func errorsNameNodes(t *caseT) {
 	}
 }
 
-// hungNodesCostNothing judges each kind of call by its quickest: one that waits for a hung node
-// takes a quorumTimeout each time, and on a busy machine others may take as long now and then.
+// hungNodesCostNothing checks the fastest call of each kind: one that waits for a hung node takes a
+// quorumTimeout every time, and on a busy machine any call may take as long now and then.
 func hungNodesCostNothing(t *caseT) {
 	const rounds, limit = 4, quorumTimeout / 2
 	proxies, l := t.quorumBehind()

@@ -31,7 +31,7 @@ func endsWithQuorumthLatest(t *caseT) {
 		t.Event(first.Executed(), "the others have executed it")
 	}
 	t.Pause(later)
-	proxies[2].CutAll() // it never arrives: the node is asked again, and its lease is that much younger
+	proxies[2].CutAll() // the command never arrives: it is resent, and the node's lease begins later
 	t.OK(t.Result(acquired, "Acquire"), "Acquire with a node that was asked twice")
 	t.held(lock)
 	t.coversQuorum(lock)
@@ -42,14 +42,14 @@ func endsWithQuorumthLatest(t *caseT) {
 }
 
 func timeTakenCounts(t *caseT) {
-	const ttl = attemptTimeout * 8 / 10 // the slow answers come within an attempt
+	const ttl = attemptTimeout * 8 / 10 // the slow replies arrive within an attempt
 	for _, slow := range []struct {
 		ttl, delay time.Duration
 		wins       bool
 	}{
 		{10 * ttl, ttl / 2, true},
 		{ttl, ttl * 95 / 100, false}, // there is too little left
-		{ttl, ttl * 11 / 10, false},  // there is nothing left: so says each node
+		{ttl, ttl * 11 / 10, false},  // nothing is left, on any node
 	} {
 		proxies, l := t.quorumBehind()
 		req := locker.Request{Name: t.Key(), TTL: slow.ttl}
@@ -101,7 +101,7 @@ func renewalNeedsQuorum(t *caseT) {
 	t.coversQuorum(lock)
 
 	t.Eventually("Renew says that three of five nodes do not hold it any more", func() bool {
-		for i := range majority { // again, where an answer from before was on its way
+		for i := range majority { // again, if a late reply restored one
 			t.at(i, "DEL", req.Name)
 		}
 		return errors.Is(lock.Renew(t.Ctx, 0), locker.ErrLost)
@@ -200,10 +200,10 @@ func earlierTryRefusesNone(t *caseT) {
 	timer := time.NewTimer(attemptTimeout / 2)
 	defer timer.Stop()
 	select {
-	case err := <-acquired: // the clean-up, over another connection, may be quicker than the answer
+	case err := <-acquired: // the clean-up, on another connection, may be faster than the reply
 		late.Release()
 		t.OK(err, "Acquire before the earlier one's answer came")
-	case <-timer.C: // whatever the node says of the earlier one's lock was said
+	case <-timer.C: // the node has had time to refuse because of the earlier attempt
 		late.Release()
 		t.OK(t.Result(acquired, "Acquire"), "Acquire with nothing in the way but an earlier one's")
 	}

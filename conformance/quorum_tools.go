@@ -27,7 +27,7 @@ const (
 	quorumTimeout = 3 * attemptTimeout
 )
 
-// kill ends nodes of the quorum for good, in no orderly way.
+// kill kills nodes of the quorum for good.
 func (t *caseT) kill(nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
@@ -40,7 +40,7 @@ func (t *caseT) kill(nodes ...int) {
 	}
 }
 
-// endMini ends a miniredis for the rest of the case: no other server is found at its port.
+// endMini closes a miniredis and occupies its port for the rest of the case.
 func (t *caseT) endMini(m *miniredis.Miniredis) {
 	t.Helper()
 	port, err := strconv.Atoi(m.Port())
@@ -51,13 +51,13 @@ func (t *caseT) endMini(m *miniredis.Miniredis) {
 	t.Cleanup(func() { _ = held.Drop() })
 }
 
-// nodeDriver dials a node of the quorum.
+// nodeDriver makes a driver that is connected to a node of the quorum.
 func (t *caseT) nodeDriver(i int) driver.Driver {
 	t.Helper()
 	return t.Dial(t.Server.Nodes[i].Target)
 }
 
-// node is a Locker of one node alone.
+// node makes a Locker of one node.
 func (t *caseT) node(i int) locker.Locker {
 	t.Helper()
 	return t.locker(t.nodeDriver(i))
@@ -76,7 +76,7 @@ func (t *caseT) quorumOf(nodes []locker.Locker, need int) locker.Locker {
 	return l
 }
 
-// quorum is the quorum under test over all nodes, each by a client of its own.
+// quorum makes the quorum under test over all nodes, each with a client of its own.
 func (t *caseT) quorum() locker.Locker {
 	t.Helper()
 	nodes := make([]locker.Locker, quorumSize)
@@ -86,7 +86,7 @@ func (t *caseT) quorum() locker.Locker {
 	return t.quorumOf(nodes, 0)
 }
 
-// quorumBehind is quorum with a proxy before each node.
+// quorumBehind is quorum with a proxy in front of each node.
 func (t *caseT) quorumBehind() ([]*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	proxies, nodes := make([]*faultproxy.Proxy, quorumSize), make([]locker.Locker, quorumSize)
@@ -96,7 +96,7 @@ func (t *caseT) quorumBehind() ([]*faultproxy.Proxy, locker.Locker) {
 	return proxies, t.quorumOf(nodes, 0)
 }
 
-// nodeBehind is a Locker of one node alone, behind a proxy.
+// nodeBehind makes a Locker of one node behind a proxy.
 func (t *caseT) nodeBehind(i int) (*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	target := t.Server.Nodes[i].Target
@@ -113,9 +113,8 @@ func unplug(proxies ...*faultproxy.Proxy) {
 	}
 }
 
-// wins acquires a free lock. It may be that a request of an attempt that lost is executed only now,
-// and is about to be given back: that is waited for. So is a busy machine, on which the nodes do
-// not answer in time.
+// wins acquires a free lock. It tries again while a late command of a failed attempt is executed
+// and undone, and while the nodes of a busy machine do not answer in time.
 func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	t.Helper()
 	t.Eventually("the lock can be had", func() bool {
@@ -130,14 +129,14 @@ func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	return lock
 }
 
-// passes takes a free lock and releases it, and leaves nothing.
+// passes acquires a free lock and releases it, and demands that no key is left.
 func (t *caseT) passes(l locker.Locker, name string) {
 	t.Helper()
 	t.OK(t.wins(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
 	t.nowhere(name)
 }
 
-// elsewhere has name held by others at nodes.
+// elsewhere acquires name on some nodes for other holders.
 func (t *caseT) elsewhere(name string, nodes ...int) (locks []*locker.Lock) {
 	t.Helper()
 	for _, i := range nodes {
@@ -162,7 +161,7 @@ func (t *caseT) at(i int, args ...any) any {
 	return reply
 }
 
-// leases are what is left of name's key at each living node, the most first.
+// leases returns the remaining TTL of name's key on each node that is alive, the longest first.
 func (t *caseT) leases(name string) (left []time.Duration) {
 	t.Helper()
 	for i, s := range t.Server.Nodes {
@@ -175,7 +174,7 @@ func (t *caseT) leases(name string) (left []time.Duration) {
 	return left
 }
 
-// lease is what is left of name's key at a node.
+// lease returns the remaining TTL of name's key on a node.
 func (t *caseT) lease(i int, name string) time.Duration {
 	t.Helper()
 	ms, _ := t.at(i, "PTTL", name).(int64)
@@ -188,13 +187,13 @@ func (t *caseT) there(i int, name string) bool {
 	return t.at(i, "EXISTS", name) == int64(1)
 }
 
-// nowhere waits until no living node has name's key.
+// nowhere waits until no node that is alive has name's key.
 func (t *caseT) nowhere(name string) {
 	t.Helper()
 	t.Eventually("no node has the key", func() bool { return t.leases(name)[0] == suite.NoKey })
 }
 
-// coversQuorum demands that a lock's Deadline is not later than the end of the keys of a quorum.
+// coversQuorum demands that a lock's Deadline is not later than the expiry of its keys on a quorum.
 func (t *caseT) coversQuorum(lock *locker.Lock) {
 	t.Helper()
 	var ends []time.Time
@@ -222,7 +221,7 @@ func (t *caseT) coversQuorum(lock *locker.Lock) {
 	}
 }
 
-// everywhere renews a lock until all nodes take part, the late ones too.
+// everywhere renews a lock until all nodes hold it, including late ones.
 func (t *caseT) everywhere(lock *locker.Lock) {
 	t.Helper()
 	ttl := lock.TTL() + long
@@ -231,8 +230,8 @@ func (t *caseT) everywhere(lock *locker.Lock) {
 	})
 }
 
-// contendedSoon is contended where nodes are down: it may be that one attempt does not see enough
-// of the others to tell that it is they who hold the lock.
+// contendedSoon is contended while nodes are down: a single attempt may not reach enough nodes to
+// find the other holder.
 func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
 	t.Helper()
 	t.Eventually("it is said that another holds the lock", func() bool {
@@ -244,7 +243,7 @@ func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
 	})
 }
 
-// outage demands that no lock was had, in good time, and that it is not said that another holds it.
+// outage demands that an acquire fails in time, and not with contention.
 func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 	t.Helper()
 	t.Promptly(what, func() {
@@ -256,7 +255,7 @@ func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 	})
 }
 
-// listener hears what is published on a server's channel, each message of it.
+// listener counts the messages on a channel of one server.
 type listener struct {
 	t       *caseT
 	addr    string
@@ -264,13 +263,13 @@ type listener struct {
 	conn    *resp.Conn
 }
 
-// listen subscribes to name's wake-ups at a node, around the drivers.
+// listen subscribes to name's wake-ups on a node, around the drivers.
 func (t *caseT) listen(i int, name string) *listener {
 	t.Helper()
 	return t.listenAt(t.Server.Nodes[i].Target.Addrs[0], name)
 }
 
-// listenAt subscribes to name's wake-ups at a server that speaks plain TCP.
+// listenAt subscribes to name's wake-ups on a server without TLS.
 func (t *caseT) listenAt(addr, name string) *listener {
 	t.Helper()
 	var d net.Dialer
@@ -285,7 +284,7 @@ func (t *caseT) listenAt(addr, name string) *listener {
 	return l
 }
 
-// heard counts the messages so far.
+// heard returns the number of messages so far.
 func (l *listener) heard() (n int) {
 	l.t.Helper()
 	const mark = "conformance"

@@ -16,47 +16,47 @@ var acks = []Feature{FeatureReplicas}
 var ackedCases = []testCase{
 	{
 		name: "a script is answered with its acknowledgements", on: suite.AllKinds, needs: acks,
-		why: "a grant counts only once replicas have it, and the script's own answer must not be lost behind it",
+		why: "a hold counts only when replicas have it, and the script's own reply must not be lost",
 		run: scriptIsAnsweredWithAcks,
 	},
 	{
 		name: "a frozen replica acknowledges nothing", on: suite.OnlySingle, own: true, needs: acks,
-		why: "an acknowledgement that nobody gave is a lock that a failover loses",
+		why: "with a false acknowledgement a failover loses the lock",
 		run: frozenReplicaAcksNothing,
 	},
 	{
 		name: "a WAIT delays no other call", on: suite.OnlySingle, own: true, needs: acks,
-		why: "on a connection that others share, a replica that is slow once would stop all locks of the process",
+		why: "on a shared connection one slow replica would stop all locks of the process",
 		run: waitHoldsNobodyUp,
 	},
 	{
 		name: "a script with a WAIT is sent once", on: suite.OneAddress, needs: acks,
-		why: "EOF does not tell whether the script ran, and a resend runs it twice",
+		why: "after EOF it is unknown whether the script ran, and a resend may run it twice",
 		run: scriptWithWaitIsSentOnce,
 	},
 	{
 		name: "a lost acknowledgement leaves the outcome unknown", on: suite.OneAddress, needs: acks,
-		why: "what replicas have is then unknown, and the script has run: nobody may take it for refused",
+		why: "the script has run, and it is unknown what the replicas have: it must not look refused",
 		run: lostAckLeavesOpen,
 	},
 	{
 		name: "a WAIT obeys its context", on: suite.OneAddress, needs: acks,
-		why: "replicas that are silent must not keep a caller for longer than it asked for",
+		why: "silent replicas must not block a caller for longer than it asked",
 		run: waitObeysItsContext,
 	},
 	{
 		name: "a refused WAIT is reported", on: suite.OnlySingle, needs: acks,
-		why: "a user who may not WAIT has run the script all the same: \"NOPERM, nothing was done\" leaves its key behind",
+		why: "for a user without the right to WAIT the script has still run: \"NOPERM, nothing was done\" would leave its key",
 		run: refusedWaitIsTold,
 	},
 	{
 		name: "a refused script has no acknowledgement", on: suite.WithoutSentinel, needs: acks,
-		why: "the answer to the WAIT behind it must become neither its own nor the next command's",
+		why: "the reply to the WAIT behind it must not become its own or the next command's",
 		run: refusedScriptHasNoAck,
 	},
 	{
 		name: "a WAIT follows its script to the new node", on: suite.OnlyCluster, own: true, needs: acks,
-		why: "after MOVED or ASK the old node still answers WAIT, with replicas that never get the key",
+		why: "after MOVED or ASK the old node still answers WAIT, for replicas that never get the key",
 		run: waitFollowsItsScript,
 	},
 }
@@ -70,7 +70,7 @@ func (t *caseT) acknowledger(drv driver.Driver) driver.Acknowledger {
 	return a
 }
 
-// acked counts a key up with a WAIT behind it, and demands the counter and the acknowledgements.
+// acked increments a counter with a WAIT behind it, and demands its value and the acknowledgements.
 func (t *caseT) acked(drv driver.Driver, key string, replicas int, within time.Duration, count int64, acked int) {
 	t.Helper()
 	reply, got, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, replicas, within)
@@ -88,11 +88,11 @@ func scriptIsAnsweredWithAcks(t *caseT) {
 	if t.Server.Sentinel != nil {
 		want = len(t.Server.Sentinel.Servers()) - 1
 	}
-	within := 20 * time.Millisecond // there are none, so that it takes so long
+	within := 20 * time.Millisecond // without replicas the WAIT takes that long
 	if want > 0 {
 		within = t.Patience
 	}
-	for count := range int64(3) { // the first one of them with a script that the server may not know
+	for count := range int64(3) { // the server may not know the script of the first one
 		t.acked(drv, key, max(want, 1), within, count+1, want)
 	}
 	t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), "behind it"), "Eval behind a WAIT")
@@ -111,19 +111,19 @@ func frozenReplicaAcksNothing(t *caseT) {
 	t.acked(drv, key, 1, t.Patience, 1, 1)
 	t.OK(replica.Freeze(), "freeze the replica")
 	t.acked(drv, key, 1, suite.Shortly, 2, 0)
-	t.acked(t.Driver(), key, 1, suite.Shortly, 3, 0) // over connections that wrote nothing before
+	t.acked(t.Driver(), key, 1, suite.Shortly, 3, 0) // over connections that have written nothing before
 	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
 	t.acked(drv, key, 1, suite.Shortly, 4, 0)
 	t.OK(replica.Thaw(), "let the replica go on")
 	t.acked(drv, key, 1, t.Patience, 5, 1)
-	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1) // more than there are: it takes so long, in which the one there is answers
+	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1) // there is only one: the WAIT takes that long, and the one answers meanwhile
 }
 
 func waitHoldsNobodyUp(t *caseT) {
 	replica := t.replicated()
 	drv := t.Driver()
 	t.acked(drv, t.Key(), 1, t.Patience, 1, 1)
-	for range 100 { // an adapter may trust shared connections only then
+	for range 100 { // an adapter may begin to share connections only then
 		t.warm(drv, countScript)
 	}
 	t.OK(replica.Freeze(), "freeze the replica")
@@ -159,8 +159,8 @@ func waitHoldsNobodyUp(t *caseT) {
 	t.OK(replica.Thaw(), "let the replica go on")
 }
 
-// ackedThrough counts a key up with a WAIT behind it, through a fault, and gives it up some time
-// after that.
+// ackedThrough increments a counter with a WAIT behind it, through a fault, and cancels the call
+// some time after the fault.
 func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Ctx)
@@ -170,7 +170,7 @@ func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key strin
 		return err
 	})
 	t.Event(trap.Hit(), "the fault happens")
-	time.AfterFunc(5*suite.Shortly, cancel) // time to send again, which it must not
+	time.AfterFunc(5*suite.Shortly, cancel) // time for a resend, which must not happen
 	return t.Result(result, "EvalAcked through a fault")
 }
 
@@ -227,7 +227,7 @@ func waitObeysItsContext(t *caseT) {
 				return err
 			}), "EvalAcked whose WAIT is withheld")
 			t.Is(err, want, "EvalAcked whose WAIT is withheld")
-			if !suite.Happened(trap) { // the machine is so busy that the time was over before
+			if !suite.Happened(trap) { // on a busy machine the context ended first
 				return false
 			}
 			t.open(err, "EvalAcked whose WAIT is withheld")
@@ -274,7 +274,7 @@ func waitFollowsItsScript(t *caseT) {
 	_, err := cluster.AddReplica(t.Ctx, nodes[0])
 	t.OK(err, "add a replica to the first node")
 	drv := t.Driver()
-	const few, ample = 20 * time.Millisecond, 2 * time.Second // it is lost at a node that has no replica, before MOVED is followed
+	const few, ample = 20 * time.Millisecond, 2 * time.Second // few is spent on a node without a replica before MOVED is followed
 	for _, move := range []struct {
 		from, to  *redistest.Server
 		was, acks int

@@ -25,12 +25,12 @@ var batchCases = []testCase{
 	},
 	{
 		name: "a batch obeys its context", on: suite.OneAddress, needs: batches,
-		why: "a frozen server must not hold up the renewals of all locks for longer than they asked",
+		why: "a frozen server must not block the renewals of all locks for longer than they asked",
 		run: batchObeysItsContext,
 	},
 	{
 		name: "a cut batch has an unknown outcome", on: suite.OneAddress, needs: batches,
-		why: "EOF tells of no call whether it ran, and a resend runs it twice",
+		why: "after EOF it is unknown of each call whether it ran, and a resend may run it twice",
 		run: cutBatchIsOpen,
 	},
 	{
@@ -143,7 +143,7 @@ func batchObeysItsContext(t *caseT) {
 					open++
 				}
 			}
-			if !suite.Happened(trap) { // the machine is so busy that the time was over before the sending
+			if !suite.Happened(trap) { // on a busy machine the context ended before the send
 				return false
 			}
 			trap.Release()

@@ -26,7 +26,7 @@ var closeCases = []testCase{
 	},
 	{
 		name: "info names client and server", on: suite.AllKinds,
-		why: "traces and logs tell by it which server a lock lives on",
+		why: "traces and logs show with it which server a lock is on",
 		run: infoNames,
 	},
 }
@@ -66,7 +66,7 @@ func closeEndsSubscriptions(t *caseT) {
 	})
 	t.Eventually("nobody is subscribed", func() bool { return t.Listeners(channel) == 0 })
 	t.notClosed(sub)
-	_ = sub.Close() // must not panic or hang; what it says is its own affair
+	_ = sub.Close() // must not panic or hang; any error is right
 }
 
 func closeDoesNotWait(t *caseT) {
@@ -86,7 +86,7 @@ func closeDoesNotWait(t *caseT) {
 	t.Event(trap.Hit(), "a reply is held back")
 	p.Freeze()
 	defer p.Thaw()
-	t.Promptly("Close", func() { _ = drv.Close() }) // it may complain
+	t.Promptly("Close", func() { _ = drv.Close() }) // any error is right
 	if err := t.Result(flying, "SetNX under way at Close"); err == nil {
 		t.Errorf("SetNX under way at Close succeeded, although no answer came")
 	}

@@ -35,17 +35,17 @@ var clusterCases = []testCase{
 	},
 	{
 		name: "a dead node's successor is found", on: suite.OnlyCluster, own: true,
-		why: "after a failover nobody says MOVED for a master that is gone: its locks would end, and no new ones be had, for as long as a client trusts what it knows",
+		why: "no node replies MOVED for a dead master: until the client refreshes its view, locks on it would be lost and none could be acquired",
 		run: successorIsFound,
 	},
 	{
 		name: "a silent node delays no answers of a batch", on: suite.OnlyCluster, own: true, needs: batches,
-		why: "the renewals of a batch that other nodes have answered must not count as unanswered",
+		why: "renewals of a batch that other nodes have answered must not count as unanswered",
 		run: silentNodeInBatch,
 	},
 	{
 		name: "a silent node delays no call to another", on: suite.OnlyCluster, own: true,
-		why: "calls that wait for one node must not take what those to other nodes need: their locks would be lost with it",
+		why: "calls that wait for one node must not use up what calls to other nodes need, or their locks would be lost too",
 		run: silentNodeHoldsUpNoOther,
 	},
 }
@@ -98,7 +98,7 @@ func twoSlotsAreAnError(t *caseT) {
 	t.OK(err, "SetNX afterwards")
 }
 
-// silentNodeInBatch freezes one node of three and demands the outcome of what the others were sent.
+// silentNodeInBatch freezes one node of three, and demands the outcomes of the calls to the others.
 func silentNodeInBatch(t *caseT) {
 	drv := t.Driver()
 	calls := make([]driver.Call, 240)
@@ -152,7 +152,7 @@ func silentNodeHoldsUpNoOther(t *caseT) {
 		for range 100 {
 			key := t.keyAt(silent, true)
 			calls.Go(func() {
-				bound := driver.Bound(ctx, 10*suite.Shortly) // so that it is known that the node is silent
+				bound := driver.Bound(ctx, 10*suite.Shortly) // the client learns that the node is silent
 				_ = send(bound, drv, key)
 				bound.Stop()
 				_ = send(ctx, drv, key)
@@ -174,7 +174,7 @@ func silentNodeHoldsUpNoOther(t *caseT) {
 	}
 }
 
-// waysToSend are all the ways in which the provider sends a command about one key.
+// waysToSend returns all the ways in which the driver sends a command about one key.
 func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, string) error {
 	ways := map[string]func(context.Context, driver.Driver, string) error{setNX.name: setNX.send, eval.name: eval.send}
 	if !t.Lacks(FeatureBatch) {
@@ -196,8 +196,8 @@ func (t *caseT) waysToSend() map[string]func(context.Context, driver.Driver, str
 	return ways
 }
 
-// successorIsFound ends a master of which two replicas are known, and demands of each way to send
-// that it reaches the one that takes over.
+// successorIsFound kills a master with two replicas, and demands that each way to send reaches the
+// replica that takes over.
 func successorIsFound(t *caseT) {
 	cluster := t.Server.Cluster
 	master := cluster.Nodes()[0]
@@ -215,7 +215,7 @@ func successorIsFound(t *caseT) {
 			return err
 		}
 	}
-	drivers := map[string]driver.Driver{} // one for each way: none is to learn from another
+	drivers := map[string]driver.Driver{} // one for each way, so that none learns from another
 	for name, send := range ways {
 		drivers[name] = t.Driver()
 		t.Eventually(name+" works before the failover", func() bool { return send(t.Ctx, drivers[name], t.keyAt(master, true)) == nil })
@@ -299,7 +299,7 @@ func movingSlotIsFollowed(t *caseT) {
 	ctx, cancel := context.WithTimeout(t.Ctx, 5*suite.Shortly)
 	defer cancel()
 	_, err = drv.Eval(ctx, both, []string{stays, moves}, nil)
-	// A client may repeat after TRYAGAIN, which proves that nothing ran; then its context ends it.
+	// A client may resend after TRYAGAIN, which proves that nothing ran, until its context ends.
 	if code := driver.CodeOf(err); code != "TRYAGAIN" && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Eval over two keys that are apart: %v, want TRYAGAIN", err)
 	}

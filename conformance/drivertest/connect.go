@@ -20,7 +20,7 @@ var connectCases = []testCase{
 	},
 	{
 		name: "TLS with a client certificate", on: suite.OnlySingle, own: true, needs: []Feature{FeatureTLS},
-		why: "servers that ask for one let nobody else in",
+		why: "servers that require one refuse everybody else",
 		run: func(t *caseT) {
 			t.lockAt(suite.StartReal(t.TB, redistest.Options{TLS: redistest.MutualTLS, Password: "sesame"}))
 		},
@@ -32,12 +32,12 @@ var connectCases = []testCase{
 	},
 	{
 		name: "a user with few rights", on: suite.OnlySingle, own: true,
-		why: "a user who may do no more than locking takes must be able to lock",
+		why: "a user with only the rights that locks need must be able to lock",
 		run: userWithFewRights,
 	},
 	{
 		name: "a cluster with TLS and a password", on: suite.OnlyCluster, own: true, needs: []Feature{FeatureTLS},
-		why: "redirections must be followed the same way as the first connection was made",
+		why: "redirections must be followed over the same kind of connection as the first",
 		run: func(t *caseT) {
 			opts := redistest.Options{TLS: redistest.ServerTLS, Password: "sesame"}
 			c := redistest.StartCluster(t.TB, suite.ClusterSize, opts)
@@ -125,7 +125,7 @@ func userWithFewRights(t *caseT) {
 func failoverIsFollowed(t *caseT) {
 	l, name := t.locker(t.Driver()), t.Key()
 	lock := t.acquire(l, name)
-	t.Do("", "WAIT", 1, 5000) // the copy has it
+	t.Do("", "WAIT", 1, 5000) // the replica has it
 	_, err := t.Server.Sentinel.Failover(t.Ctx)
 	t.OK(err, "failover")
 	renewed := false

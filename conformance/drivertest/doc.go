@@ -32,9 +32,9 @@
 //
 //	go test -run 'TestDriver/miniredis/set_takes_a_free_key'
 //
-// A case that fails logs why it exists. If the command line selects no subtests, Run fails if a case
-// did not run on a kind of server that it names. The suite is not a load test and asserts no speed:
-// its time limits only distinguish an answer from none.
+// A case that fails logs why it exists. If the command line selects no subtests, Run fails if a
+// case did not run on a kind of server that it names. The suite is not a load test and asserts no
+// speed: its time limits only distinguish an answer from none.
 //
 // # How to read a case
 //
@@ -53,8 +53,8 @@
 // The function gets a caseT, which is a test with one server. Its methods are the steps of a case:
 // t.Driver() makes a driver, t.Key() returns a key that no other case uses, t.Do(...) sends a
 // command around the driver, t.Proxied() makes a driver behind a proxy that drops, cuts or holds
-// back single requests and replies, and t.Eventually(...) polls with a deadline. A case asserts what
-// the server executed, whatever the driver reports. When it is over, no subscription and no
+// back single requests and replies, and t.Eventually(...) polls with a deadline. A case asserts
+// what the server executed, whatever the driver reports. When it is over, no subscription and no
 // connection may be left.
 //
 // Each file has the cases of one subject, such as eval.go and subscribe.go. mutant_test.go runs the

@@ -13,8 +13,8 @@ type Harness struct {
 	// Name is the adapter's, for reports. Empty: what Driver.Info says.
 	Name string
 	// Dial makes a driver over a client of its own, connected to target. It closes that client by
-	// tb.Cleanup; Run closes the driver. It may be called from several goroutines. For a target that
-	// the adapter is declared to lack, it returns errors.ErrUnsupported.
+	// tb.Cleanup; Run closes the driver. It may be called from several goroutines. For a target
+	// that the adapter is declared to lack, it returns errors.ErrUnsupported.
 	Dial func(tb testing.TB, target Target) (driver.Driver, error)
 	// Lacks are the features that the adapter does without. What is not declared must work.
 	Lacks []Feature

@@ -14,12 +14,12 @@ import (
 var errorCases = []testCase{
 	{
 		name: "error replies keep their text", on: suite.WithoutSentinel,
-		why: "strategies tell by the code whether a command ran; a client that drops or rewrites it turns a refusal into a doubt",
+		why: "strategies decide by the code whether a command ran; a client that drops or rewrites it makes a refusal an unknown outcome",
 		run: errorRepliesKeepTheirText,
 	},
 	{
 		name: "error replies show no arguments", on: suite.WithoutSentinel,
-		why: "a server that does not know a command repeats its arguments; the token of a hold is one of them, and errors are logged",
+		why: "a server that does not know a command repeats its arguments, such as the token of a hold, and errors are logged",
 		run: errorRepliesShowNoArguments,
 	},
 	{
@@ -29,17 +29,17 @@ var errorCases = []testCase{
 	},
 	{
 		name: "refusals of the server are reported", on: suite.OnlyMiniredis, own: true,
-		why: "LOADING, READONLY, OOM and their like prove that nothing ran, and each must arrive as what it is, after one send",
+		why: "LOADING, READONLY, OOM and the like prove that nothing ran, and each must arrive unchanged, after one send",
 		run: refusalsAreTold,
 	},
 	{
 		name: "an unknown user is refused", on: suite.OnlySingle, own: true,
-		why: "NOAUTH, WRONGPASS and NOPERM do not heal: who waits for the lock must hear of them at once",
+		why: "NOAUTH, WRONGPASS and NOPERM do not go away: a waiter must learn of them at once",
 		run: unknownUserIsRefused,
 	},
 	{
 		name: "a full server refuses", on: suite.OnlySingle, own: true,
-		why: "OOM is a refusal, and must not be taken for a lock that somebody holds",
+		why: "OOM is a refusal, and must not be taken for contention",
 		run: fullServerRefuses,
 	},
 	{
@@ -49,7 +49,7 @@ var errorCases = []testCase{
 	},
 }
 
-// refused demands that err is the error reply with this text, and reports whether it is.
+// refused demands that err is the error reply with this text.
 func (t *caseT) refused(err error, text, what string) {
 	t.Helper()
 	var se *driver.ServerError
@@ -199,7 +199,7 @@ func unknownUserIsRefused(t *caseT) {
 				t.Errorf("%s: Close: %v", tc.what, closed)
 			}
 		}
-		// A client that logs in as it dials may say so then, in its own words.
+		// A client that logs in when it connects may report the error then, in its own words.
 		if err == nil || !strings.Contains(err.Error(), tc.code) {
 			t.Errorf("%s: got %v, want an error that says %s", tc.what, err, tc.code)
 		}
@@ -231,7 +231,7 @@ func replicaRefuses(t *caseT) {
 	drv, key := t.Driver(), t.Key()
 	_, err := drv.SetNX(t.Ctx, t.Key(), "v", time.Minute)
 	t.OK(err, "SetNX on the master")
-	t.Do("", "REPLICAOF", "127.0.0.1", 1) // where nobody listens: a replica without a master
+	t.Do("", "REPLICAOF", "127.0.0.1", 1) // nobody listens there: a replica without a master
 	_, err = drv.SetNX(t.Ctx, key, "v", time.Minute)
 	if driver.CodeOf(err) != "READONLY" || !driver.NotExecuted(err) {
 		t.Errorf("SetNX on a replica: %v, want READONLY, which proves that it did not run", err)

@@ -14,12 +14,12 @@ import (
 var evalCases = []testCase{
 	{
 		name: "replies have one form", on: suite.AllKinds,
-		why: "strategies read replies by position and type; a client's own idea of nil or of a number would be misread",
+		why: "strategies read replies by position and type; a client's own form of nil or of a number would be misread",
 		run: repliesHaveOneForm,
 	},
 	{
 		name: "keys and arguments carry any bytes", on: suite.WithoutSentinel,
-		why: "a token or a name that changes on the way is another's",
+		why: "a token or a name that is changed on the way belongs to another lock",
 		run: evalCarriesAnyBytes,
 	},
 	{
@@ -29,12 +29,12 @@ var evalCases = []testCase{
 	},
 	{
 		name: "slices belong to the caller after a call", on: suite.WithoutSentinel,
-		why: "strategies reuse their slices; a client that still reads one after the return sends another lock's name",
+		why: "strategies reuse their slices; a client that still reads one after the return could send another lock's name",
 		run: slicesAreTheCallers,
 	},
 	{
 		name: "a script is sent by digest", on: suite.OneAddress,
-		why: "the source is sent only when the server does not know it, or each call costs its length",
+		why: "the source is sent only when the server does not know the script, or each call would cost its length",
 		run: scriptIsSentByDigest,
 	},
 	{
@@ -44,7 +44,7 @@ var evalCases = []testCase{
 	},
 	{
 		name: "concurrent calls get their own answers", on: suite.AllKinds,
-		why: "an answer that reaches another goroutine hands a lock to someone who does not hold it",
+		why: "a reply that reaches another goroutine gives a lock to one that does not hold it",
 		run: concurrentCallsGetTheirOwn,
 	},
 }

@@ -33,7 +33,7 @@ func lacksSaySo(t *caseT) {
 		if dials {
 			drv, err := t.Suite.Dial(t.TB, target)
 			if drv != nil {
-				_ = drv.Close() // it should not be there at all
+				_ = drv.Close() // there should be none
 			}
 			t.Is(err, errors.ErrUnsupported, "Dial, which lacks %s", f)
 		}

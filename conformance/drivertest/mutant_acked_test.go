@@ -29,7 +29,7 @@ func (f flawedAcks) EvalAcked(ctx context.Context, s *driver.Script, keys, args 
 	return a.reply, a.acked, err
 }
 
-// TestFlawedAcknowledgements demands that the suite fails on drivers that tell more than the WAIT
+// TestFlawedAcknowledgements demands that the suite fails on drivers that report more than the WAIT
 // behind a script does.
 func TestFlawedAcknowledgements(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// again calls send a second time after an outcome that is open, as clients with retries do.
+// again calls send a second time after an unknown outcome, as clients with retries do.
 func again[T any](ctx context.Context, send func() (T, error)) (T, error) {
 	v, err := send()
 	if err != nil && !driver.NotExecuted(err) && ctx.Err() == nil {
@@ -56,7 +56,7 @@ func oneByOneAfterDeadline() suitetest.Driver {
 	}}
 }
 
-// kept is never given up.
+// kept is never unsubscribed.
 type kept struct{ driver.Subscription }
 
 func (kept) Close() error { return nil }

@@ -15,17 +15,17 @@ import (
 var outcomeCases = []testCase{
 	{
 		name: "an ended context sends nothing", on: suite.AllKinds,
-		why: "ErrNotSent is what saves a caller the clean-up; it must be true, and said where it is",
+		why: "ErrNotSent saves a caller the clean-up; it must be true, and be returned whenever it is",
 		run: doneContextSendsNothing,
 	},
 	{
 		name: "a refused connection sends nothing", on: suite.OneAddress, own: true,
-		why: "with the server down no command left, and a strategy need not clean up after it",
+		why: "with the server down no command was sent, so a strategy need not clean up after it",
 		run: refusedConnectionSendsNothing,
 	},
 	{
 		name: "a cancel returns soon", on: suite.OneAddress,
-		why: "a client that waits for its read timeout keeps the caller far longer than it asked for",
+		why: "a client that waits for its read timeout blocks the caller far longer than it asked",
 		run: func(t *caseT) {
 			endedContextReturns(t, context.Canceled, func(hit <-chan struct{}) (context.Context, func()) {
 				ctx, cancel := context.WithCancel(t.Ctx)
@@ -39,7 +39,7 @@ var outcomeCases = []testCase{
 	},
 	{
 		name: "a deadline returns soon", on: suite.OneAddress,
-		why: "a send of unknown outcome is repeated within the lease only if the wait for it ends in time",
+		why: "a command of unknown outcome can be resent within the lease only if the wait for it ends in time",
 		run: func(t *caseT) {
 			endedContextReturns(t, context.DeadlineExceeded, func(<-chan struct{}) (context.Context, func()) {
 				return context.WithTimeout(t.Ctx, suite.Shortly)
@@ -60,27 +60,27 @@ var outcomeCases = []testCase{
 	},
 	{
 		name: "a hopeless deadline slows nobody else", on: suite.OneAddress,
-		why: "a caller in a hurry says nothing of the server; to avoid connections after it takes them from everybody",
+		why: "a deadline that is too short says nothing about the server; a client that discards connections for it slows everybody",
 		run: hopelessDeadlineSlowsNobody,
 	},
 	{
 		name: "a lost reply leaves the outcome unknown", on: suite.OneAddress,
-		why: "a client that resends by itself answers \"held by another\" to the one who holds, or runs a script twice",
+		why: "a client that resends by itself reports \"held by another\" to the holder, or runs a script twice",
 		run: lostReplyLeavesOpen,
 	},
 	{
 		name: "a cut connection leaves the outcome unknown", on: suite.OneAddress,
-		why: "EOF does not tell whether the command ran; a resend runs it twice",
+		why: "after EOF it is unknown whether the command ran; a resend may run it twice",
 		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.Cut, 1) },
 	},
 	{
 		name: "a connection cut before the command ran leaves the outcome unknown", on: suite.OneAddress,
-		why: "the client cannot know that the request never arrived, so it must not say so",
+		why: "the client cannot know that the request never arrived, so it must not report that",
 		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.CutBefore, 0) },
 	},
 	{
 		name: "a late command runs once", on: suite.OneAddress,
-		why: "what was held back on the way runs after its caller has gone; the driver must not have sent it again",
+		why: "a delayed command runs after its caller gave up; the driver must not have sent it again",
 		run: lateCommandRunsOnce,
 	},
 	{
@@ -90,7 +90,7 @@ var outcomeCases = []testCase{
 	},
 	{
 		name: "slices belong to the caller after a cancel", on: suite.OneAddress,
-		why: "what is still in flight must not read slices that the caller has overwritten",
+		why: "a command in flight must not read slices that the caller has overwritten",
 		run: slicesAfterCancel,
 	},
 }
@@ -126,7 +126,7 @@ var (
 	commands = []command{setNX, eval}
 )
 
-// ran returns how often the command was executed, as far as the server knows.
+// ran returns how often the command was executed, by the value of its key.
 func (c command) ran(t *caseT, key string) int {
 	t.Helper()
 	v, ok := t.Stored(key)
@@ -150,7 +150,7 @@ func (c command) mustRun(t *caseT, key string, want int) {
 	}
 }
 
-// open demands that err leaves open whether the command ran.
+// open demands that err leaves it unknown whether the command ran.
 func (t *caseT) open(err error, what string) {
 	t.Helper()
 	var se *driver.ServerError
@@ -200,8 +200,8 @@ func refusedConnectionSendsNothing(t *caseT) {
 	p.Refuse()
 	p.CutAll()
 	for _, c := range commands {
-		// A pooled connection may be found dead first, which leaves its command open. Then there are none
-		// left.
+		// The first calls may use pooled connections that are dead, which leaves their outcome
+		// unknown.
 		t.Eventually(c.name+" says that nothing was sent", func() bool {
 			key := t.Key()
 			ctx, cancel := context.WithTimeout(t.Ctx, t.Prompt)
@@ -236,7 +236,7 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 				defer stop()
 				err := t.Result(suite.Background(func() error { return c.send(ctx, drv, key) }), what)
 				t.Is(err, want, "%s", what)
-				if !suite.Happened(trap) { // the machine is so busy that the time was over before the sending
+				if !suite.Happened(trap) { // on a busy machine the context ended before the send
 					return false
 				}
 				t.open(err, what)
@@ -249,8 +249,8 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 	}
 }
 
-// hopelessDeadlineSlowsNobody makes many calls at once over a slow link before and after a few that
-// cannot be answered in time.
+// hopelessDeadlineSlowsNobody makes many concurrent calls over a slow link, before and after a few
+// that cannot be answered in time.
 func hopelessDeadlineSlowsNobody(t *caseT) {
 	const workers, calls, latency = 64, 5, 20 * time.Millisecond
 	p, drv := t.Proxied()
@@ -273,7 +273,7 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 		return time.Since(start)
 	}
 	many() // connects
-	// One at a time they take longer than this on any machine, however slow it was before.
+	// Calls one at a time take longer than this on any machine.
 	limit := min(4*many(), workers*calls*latency/2)
 	t.Eventually("calls are as fast as before", func() bool {
 		for _, parent := range []context.Context{t.Ctx, context.Background()} {
@@ -297,7 +297,7 @@ func lostReplyLeavesOpen(t *caseT) {
 		ctx, cancel := context.WithCancel(t.Ctx)
 		result := suite.Background(func() error { return c.send(ctx, drv, key) })
 		t.Event(trap.Hit(), "the reply is lost")
-		time.AfterFunc(suite.Shortly, cancel) // time to send again, which it must not
+		time.AfterFunc(suite.Shortly, cancel) // time for a resend, which must not happen
 		err := t.Result(result, c.name)
 		cancel()
 		t.open(err, c.name)
@@ -377,7 +377,7 @@ func slicesAfterCancel(t *caseT) {
 		keys, args := []string{key}, []string{"argument"}
 		result := suite.Background(func() error {
 			_, err := drv.Eval(ctx, countScript, keys, args)
-			keys[0], args[0] = "overwritten", "overwritten" // the race detector sees who still reads
+			keys[0], args[0] = "overwritten", "overwritten" // the race detector reports late reads
 			return err
 		})
 		t.Event(trap.Hit(), "the request is held back")
@@ -386,7 +386,7 @@ func slicesAfterCancel(t *caseT) {
 		trap.Release()
 		t.Event(trap.Executed(), "the late command runs")
 	}
-	// Without a proxy's help: cancels at many instants, so that some hit the writing.
+	// Cancel at many instants, so that some come during the write.
 	for i := range 100 {
 		ctx, cancel := context.WithTimeout(t.Ctx, time.Duration(i)*10*time.Microsecond)
 		keys, args := []string{t.Key()}, []string{"argument"}

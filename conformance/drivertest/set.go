@@ -17,22 +17,22 @@ var setCases = []testCase{
 	},
 	{
 		name: "set leaves a taken key alone", on: suite.AllKinds,
-		why: "false with a nil error is what a strategy takes for contention; value and expiry belong to the holder",
+		why: "a strategy takes false with a nil error for contention; value and expiry belong to the holder",
 		run: setLeavesTakenKey,
 	},
 	{
 		name: "set leaves a key of another type alone", on: suite.WithoutSentinel,
-		why: "SET NX answers nil on a list too; it must not be overwritten, nor become an error on one client only",
+		why: "SET NX replies nil on a list too; the list must not be overwritten, and no client may make it an error",
 		run: setLeavesOtherType,
 	},
 	{
 		name: "set is exact to the millisecond", on: suite.WithoutSentinel,
-		why: "a client that rounds the expiry to seconds makes a short lease endless or an error",
+		why: "a client that rounds the expiry to seconds makes a short lease longer, or an error",
 		run: setIsExact,
 	},
 	{
 		name: "set carries any bytes", on: suite.WithoutSentinel,
-		why: "names are any bytes, and a client that mends or cuts one lets two names share a lock",
+		why: "names are any bytes, and a client that changes or cuts one lets two names share a lock",
 		run: setCarriesAnyBytes,
 	},
 }
@@ -91,7 +91,7 @@ func setIsExact(t *caseT) {
 		if !set || err != nil {
 			t.Fatalf("SetNX with a TTL of %v: %v, %v", ttl, set, err)
 		}
-		// Some slack below: the machine may be busy.
+		// Slack for a busy machine.
 		if left := t.PTTL(key); left > ttl || left < ttl-suite.Slack {
 			t.Errorf("TTL %v became %v", ttl, left)
 		}
@@ -104,7 +104,7 @@ func setIsExact(t *caseT) {
 	t.Eventually("the key with a TTL of 1 ms is gone", func() bool { return !t.Exists(key) })
 }
 
-// oddTexts are what a client might mend, cut or take for something else.
+// oddTexts are texts that a client might change, cut or misread.
 var oddTexts = map[string]string{
 	"NUL": "a\x00b", "CR LF": "a\r\n$1\r\nb", "not UTF-8": "\xff\xfe\x80", "spaces": "  a  ", "quotes": `"'` + "`", "glob": "*[a]?\\",
 	"braces": "{a", "long": strings.Repeat("x", 100_000), "number": "007", "nil word": "nil",
@@ -128,7 +128,7 @@ func setCarriesAnyBytes(t *caseT) {
 	}
 }
 
-// warm makes drv connect and the server know s, so that what follows is one command.
+// warm connects drv and loads s into the server, so that the next call is one command.
 func (t *caseT) warm(drv driver.Driver, s *driver.Script) {
 	t.Helper()
 	_, err := drv.Eval(t.Ctx, s, []string{t.Key()}, []string{"warm"})

@@ -17,27 +17,27 @@ var subscribes = []Feature{FeatureSubscribe}
 var subscribeCases = []testCase{
 	{
 		name: "subscribe returns confirmed", on: suite.AllKinds, needs: subscribes,
-		why: "a release published between the call and its confirmation would be missed by a waiter who tried just before",
+		why: "a release published between the call and its confirmation would be missed by a waiter that tried just before",
 		run: subscribeReturnsConfirmed,
 	},
 	{
 		name: "messages of one channel wake its listeners only", on: suite.WithoutSentinel, needs: subscribes,
-		why: "listeners share a connection; a wake-up must reach each one of the channel",
+		why: "subscriptions share a connection; a wake-up must reach each one of the channel",
 		run: wakesItsListenersOnly,
 	},
 	{
 		name: "unread messages block nobody", on: suite.WithoutSentinel, needs: subscribes,
-		why: "a listener that does not look must block neither the others nor the connection",
+		why: "a subscription that is not read must not block the others or the connection",
 		run: manyMessagesWaitForNobody,
 	},
 	{
 		name: "a reconnect wakes every subscription", on: suite.OneAddress, needs: subscribes,
-		why: "a message published while the connection was down is gone, so every listener must look again",
+		why: "a message published while the connection was down is lost, so every waiter must try again",
 		run: reconnectWakes,
 	},
 	{
 		name: "a killed subscriber comes back", on: suite.OnlySingle, own: true, needs: subscribes,
-		why: "CLIENT KILL and a restart end the connection without a word to those who wait",
+		why: "CLIENT KILL and a restart end the connection, and waiters are not told",
 		run: killedSubscriberComesBack,
 	},
 	{
@@ -52,23 +52,23 @@ var subscribeCases = []testCase{
 	},
 	{
 		name: "subscribe obeys its context", on: suite.OneAddress, needs: subscribes,
-		why: "a waiter whose time is over must not hang in the asking",
+		why: "a waiter whose time is over must not hang in Subscribe",
 		run: subscribeObeysItsContext,
 	},
 	{
 		name: "a forbidden channel does not disturb the others", on: suite.OnlySingle, own: true, needs: subscribes,
-		why: "one name that the ACL refuses must not take the wake-ups from all the others that share the connection",
+		why: "one channel that the ACL refuses must not stop the wake-ups of the others that share the connection",
 		run: forbiddenChannelCostsNothing,
 	},
 	{
 		name: "a forbidden channel is an error", on: suite.OnlySingle, own: true, needs: subscribes,
-		why: "who may not listen must know it and poll, instead of waiting for wake-ups that never come",
+		why: "a waiter that may not subscribe must learn of it and poll, instead of waiting for wake-ups that never come",
 		run: forbiddenChannelIsAnError,
 	},
 }
 
-// subscribe subscribes until the end of the case, and takes the wake-up of the confirmation if
-// there is one. A wake-up that comes later than a round trip is the case's.
+// subscribe subscribes until the end of the case, and drains the wake-up of the confirmation if
+// there is one.
 func (t *caseT) subscribe(drv driver.Driver, channel string) driver.Subscription {
 	t.Helper()
 	sub, err := drv.Subscribe(t.Ctx, channel)
@@ -150,8 +150,8 @@ func reconnectWakes(t *caseT) {
 		p.CutAll()
 		for i, sub := range subs {
 			t.Woken(sub, fmt.Sprintf("after cut %d, without a message", round+1))
-			// The wake-up may come before the old connection is gone at the server, never before the new one
-			// is confirmed.
+			// The wake-up may come before the old connection is gone at the server, never before
+			// the new one is confirmed.
 			t.Eventually("PUBLISH is heard again", func() bool {
 				t.Do(channels[i], "PUBLISH", channels[i], "")
 				select {
@@ -162,7 +162,7 @@ func reconnectWakes(t *caseT) {
 				}
 			})
 		}
-		for i, sub := range subs { // take what is under way, so that the next cut is seen by itself
+		for i, sub := range subs { // drain wake-ups in flight, so that the next cut is tested alone
 			t.Eventually("one subscriber is left", func() bool { return t.Listeners(channels[i]) == 1 })
 			t.Do(channels[i], "PUBLISH", channels[i], "")
 			t.Woken(sub, "PUBLISH")
@@ -227,7 +227,7 @@ func closedSubscriptionIsGivenUp(t *caseT) {
 	t.Woken(again, "subscribed again")
 }
 
-// notClosed demands that the channel of wake-ups is still open.
+// notClosed demands that the channel of wake-ups is not closed.
 func (t *caseT) notClosed(sub driver.Subscription) {
 	t.Helper()
 	for {
@@ -258,7 +258,7 @@ func subscribeObeysItsContext(t *caseT) {
 	}), "Subscribe")
 	t.Is(err, context.DeadlineExceeded, "Subscribe")
 	p.Thaw()
-	// What was abandoned must not stand in the way of the next.
+	// An abandoned Subscribe must not disturb the next.
 	t.Eventually("Subscribe works again", func() bool {
 		sub, err := drv.Subscribe(t.Ctx, channel)
 		return err == nil && sub.Close() == nil
@@ -276,7 +276,7 @@ func subscribeObeysItsContext(t *caseT) {
 	t.notClosed(other)
 }
 
-// deaf dials as a user who may subscribe to channels alone whose names begin with "allowed".
+// deaf makes a driver for a user who may subscribe only to channels that begin with "allowed".
 func (t *caseT) deaf() driver.Driver {
 	t.Helper()
 	return t.Dial(t.User("deaf", "~*", "resetchannels", "&allowed*", "+@all"))

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// census is what a case has made, and what must be gone when it is over.
+// census records the keys of a case, which must not be left when it is over.
 type census struct {
 	mu      sync.Mutex
 	keys    []string        // each is in the names of all that belongs to it
@@ -23,14 +23,14 @@ type census struct {
 // writes are the commands by which cases write keys around the driver.
 var writes = map[string]bool{"SET": true, "HSET": true, "LPUSH": true, "RPUSH": true, "SADD": true, "ZADD": true, "XADD": true, "SETEX": true, "PSETEX": true}
 
-// made notes a key that the case uses.
+// made records a key that the case uses.
 func (c *census) made(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = append(c.keys, key)
 }
 
-// wrote notes a key that the case itself may have written, around the driver.
+// wrote records a key that the case itself may have written, around the driver.
 func (c *census) wrote(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,7 @@ func (c *census) wrote(key string) {
 	c.foreign[key] = true
 }
 
-// stray picks out of the names found at a server those that belong to the case and should not be
-// there.
+// stray returns those of the names found on a server that belong to the case and should not exist.
 func (c *census) stray(found []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +49,8 @@ func (c *census) stray(found []string) []string {
 	})
 }
 
-// leavesNoKey demands, when the drivers of a case are closed, that the locks that were released or
-// given up have left no key but the fence counters, which expire.
+// leavesNoKey demands that a case whose drivers are closed has left no key but fence counters,
+// which expire.
 func (t *T) leavesNoKey() {
 	t.Helper()
 	if t.LeavesKeys || t.Failed() {
@@ -76,8 +75,8 @@ func (t *T) leavesNoKey() {
 	}
 }
 
-// leavesNoSubscription demands, when the last driver of a case is closed and clients are not yet,
-// that nothing is subscribed to.
+// leavesNoSubscription demands that no subscription is left once the last driver of a case is
+// closed, and before its clients are.
 func (t *T) leavesNoSubscription() {
 	t.Helper()
 	left := t.finally(func(ctx context.Context, s *Server) ([]string, error) {
@@ -89,8 +88,7 @@ func (t *T) leavesNoSubscription() {
 	}
 }
 
-// leavesNoConnection demands, when all clients of a server are closed, that none is connected, and
-// that nothing is subscribed to.
+// leavesNoConnection demands that no connection is left once all clients of a server are closed.
 func leavesNoConnection(tb testing.TB, s *Server) {
 	tb.Helper()
 	if s == nil || tb.Failed() {
@@ -102,13 +100,12 @@ func leavesNoConnection(tb testing.TB, s *Server) {
 	}
 }
 
-// connections lists who is connected but for those who list this, replicas and Sentinels; a client
-// that sent another CLIENT last, as some do when they connect, counts. Who is not connected
-// subscribes to nothing.
+// connections lists the connections to a server, except those of replicas, of Sentinels and of the
+// list itself. A client whose last command was another CLIENT counts, as some send one to connect.
 func connections(ctx context.Context, s *Server) (left []string, err error) {
 	if s.Mini != nil {
 		if s.Mini.Server() == nil {
-			return nil, nil // it was ended
+			return nil, nil // it was closed
 		}
 		if n := s.Mini.CurrentConnectionCount(); n > 0 {
 			left = append(left, fmt.Sprintf("%d connections", n))
@@ -128,15 +125,15 @@ func connections(ctx context.Context, s *Server) (left []string, err error) {
 	return left, err
 }
 
-// finally waits until look finds nothing more at any server of the case, and returns what stays.
+// finally waits until look finds nothing on any server of the case, and returns what is left.
 func (t *T) finally(look func(context.Context, *Server) ([]string, error)) []string {
 	return finally(context.WithoutCancel(t.Ctx), t.Server, t.Patience, look)
 }
 
-// finally waits until look finds nothing more at s and its nodes, and returns what stays. A server
-// that was ended has nothing.
+// finally waits until look finds nothing on s and its nodes, and returns what is left. A server
+// that was closed has nothing.
 func finally(ctx context.Context, s *Server, patience time.Duration, look func(context.Context, *Server) ([]string, error)) (left []string) {
-	ctx, cancel := context.WithTimeout(ctx, max(patience, 10*time.Second)) // a busy machine may take its time for one look
+	ctx, cancel := context.WithTimeout(ctx, max(patience, 10*time.Second)) // one look may be slow on a busy machine
 	defer cancel()
 	begin := time.Now()
 	servers := s.Nodes
@@ -167,7 +164,7 @@ func finally(ctx context.Context, s *Server, patience time.Duration, look func(c
 	}
 }
 
-// list asks every node for names. Those of the others count where a node does not answer.
+// list asks every node for names. If a node does not answer, it returns those of the others too.
 func (s *Server) list(ctx context.Context, args ...any) (names []string, err error) {
 	take := func(reply any, err error) error {
 		list, ok := reply.([]any)

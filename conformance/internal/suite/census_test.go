@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A client that connected, introduced itself and did nothing more is connected.
+// A client that connected, set its name and did nothing more counts.
 func TestCensusSeesIdleConnection(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
@@ -33,7 +33,7 @@ func TestCensusSeesIdleConnection(t *testing.T) {
 	}
 }
 
-// A node that is down hides nothing of the others.
+// A node that is down does not hide the keys of the others.
 func TestCensusSeesBesideDeadNode(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

@@ -87,7 +87,7 @@ func TestSkippingProvider(t *testing.T) {
 	s.Run(t)
 }
 
-// What a provider skips makes Run fail; a machine without a server does not, unless it is a CI's.
+// A case that a provider skips makes Run fail; a missing server does not, unless CI=true.
 func TestRunDemandsEveryCase(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -124,7 +124,7 @@ func StartReal(tb testing.TB, opts redistest.Options) *Server {
 func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
 	switch {
 	case s.Mini != nil:
-		return DoAt(ctx, s.Target.Addrs[0], args...) // it forgets its address when it is closed
+		return DoAt(ctx, s.Target.Addrs[0], args...) // a closed miniredis forgets its address
 	case s.Cluster != nil:
 		return s.Cluster.NodeForKey(key).Do(ctx, args...)
 	default:

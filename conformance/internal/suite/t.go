@@ -66,8 +66,8 @@ func (t *T) Key() string {
 	return key
 }
 
-// Driver makes a driver that is connected to the server. It is closed at the end of the case, before
-// its client.
+// Driver makes a driver that is connected to the server. It is closed at the end of the case,
+// before its client.
 func (t *T) Driver() driver.Driver {
 	t.Helper()
 	return t.Dial(t.Server.Target)

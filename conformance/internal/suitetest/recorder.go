@@ -37,7 +37,8 @@ func record(name string, f func(testing.TB)) *recorder {
 	return r
 }
 
-// apart runs f in a goroutine of its own, so that it can end early, and notes a panic as a failure.
+// apart runs f in a goroutine of its own, so that it can end early, and records a panic as a
+// failure.
 func (r *recorder) apart(f func()) {
 	done := make(chan struct{})
 	go func() {
