@@ -90,7 +90,7 @@ const brief = time.Second
 
 func leaseEndsByItself(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
-	first := t.lapsing(locker.Request{Name: name, TTL: brief})
+	first := t.acquireExpiring(locker.Request{Name: name, TTL: brief})
 	t.covers(first)
 	var second *locker.Lock
 	t.Eventually("the lock comes free", func() bool {

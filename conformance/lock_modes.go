@@ -115,11 +115,11 @@ func readersLeaseIsItsOwn(t *caseT) {
 		write := locker.Request{Name: name, TTL: long}
 		var dies, lives *locker.Lock
 		if shortFirst {
-			dies = t.lapsing(short)
+			dies = t.acquireExpiring(short)
 			lives = t.acquire(b, lasts)
 		} else {
 			lives = t.acquire(b, lasts)
-			dies = t.lapsing(short)
+			dies = t.acquireExpiring(short)
 		}
 		t.Event(dies.Done(), "the short lease ends")
 		t.contended(a, write)
@@ -216,7 +216,7 @@ func lostReleaseEndsOneHold(t *caseT) {
 func shorterReentryNeverShrinks(t *caseT) {
 	l, name := t.direct(), t.Key()
 	outer := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
-	inner := t.lapsing(locker.Request{Name: name, TTL: brief, Owner: "me"})
+	inner := t.acquireExpiring(locker.Request{Name: name, TTL: brief, Owner: "me"})
 	t.covers(outer)
 	t.Event(inner.Done(), "the inner lease ends")
 	t.contended(t.direct(), locker.Request{Name: name, Owner: "you"})

@@ -114,9 +114,9 @@ func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	}
 }
 
-// beside counts the commands about other names than those of the case. The names of the warm-up are
-// left out: on a busy machine their clean-up may go on for a while.
-func beside(p *faultproxy.Proxy) int {
+// sentBeside counts the commands about other names than those of the case. The names of the warm-up
+// are left out: on a busy machine their clean-up may go on for a while.
+func sentBeside(p *faultproxy.Proxy) int {
 	return p.Count(func(args []string) bool {
 		switch strings.ToUpper(args[0]) {
 		case "SET", "EVAL", "EVALSHA", "SUBSCRIBE":
@@ -129,7 +129,7 @@ func beside(p *faultproxy.Proxy) int {
 
 func badNamesAreRefused(t *caseT) {
 	p, l := t.behind()
-	before := beside(p)
+	before := sentBeside(p)
 	for what, name := range map[string]string{
 		"an empty name": "", "a name of 1025 bytes": strings.Repeat("n", 1025), "a name of 1 MiB": strings.Repeat("n", 1<<20),
 		"an empty hash tag": "{}x", "a lone brace": "a}b", "braces in the wrong order": "}{", "a fence key": "a:fence", "a channel": "a:wake",
@@ -140,14 +140,14 @@ func badNamesAreRefused(t *caseT) {
 			t.refusedAsInvalid(lock, err, what)
 		}
 	}
-	if n := beside(p); n != before {
+	if n := sentBeside(p); n != before {
 		t.Errorf("requests that are refused sent %d commands", n-before)
 	}
 }
 
 func badRequestsAreRefused(t *caseT) {
 	p, l := t.behind()
-	before := beside(p)
+	before := sentBeside(p)
 	const year = 365 * 24 * time.Hour
 	big := strings.Repeat("x", 1025)
 	for what, req := range map[string]locker.Request{
@@ -169,7 +169,7 @@ func badRequestsAreRefused(t *caseT) {
 		t.Is(err, errors.ErrUnsupported, "a shared acquire")
 		t.isNot(err, locker.ErrInvalid, "a shared acquire")
 	}
-	if n := beside(p); n != before {
+	if n := sentBeside(p); n != before {
 		t.Errorf("requests that are refused sent %d commands", n-before)
 	}
 }

@@ -306,7 +306,7 @@ func cleanUpLeavesNextAlone(t *caseT) {
 	// The acquire never reaches the server, which the client cannot know.
 	name, _, _ := t.abandon(p, l, false)
 	sent := func() int { return p.Sent(name) }
-	next := t.wins(other, locker.Request{Name: name, TTL: long})
+	next := t.acquireSoon(other, locker.Request{Name: name, TTL: long})
 	before := sent()
 	t.Eventually("the clean-up has looked again", func() bool { return sent() >= before+2 })
 	t.held(next)

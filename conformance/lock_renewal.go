@@ -96,7 +96,7 @@ func renewalFindsItGone(t *caseT) {
 	taken := t.acquire(l, locker.Request{Name: t.Key(), TTL: medium, Fenced: true})
 	t.Do(gone.Name(), "DEL", gone.Name())
 	t.Do(taken.Name(), "DEL", taken.Name())
-	next := t.lapsing(locker.Request{Name: taken.Name(), TTL: long, Fenced: true})
+	next := t.acquireExpiring(locker.Request{Name: taken.Name(), TTL: long, Fenced: true})
 	for _, lock := range []*locker.Lock{gone, taken} {
 		t.Event(lock.Done(), "the renewal ends the lock")
 		if time.Now().After(lock.Deadline()) {

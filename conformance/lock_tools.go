@@ -101,9 +101,9 @@ func (t *caseT) releaseLater(lock *locker.Lock) {
 	})
 }
 
-// lapsing acquires a lock and lets it expire: if the strategy renews locks, it closes the holder's
-// driver.
-func (t *caseT) lapsing(req locker.Request) *locker.Lock {
+// acquireExpiring acquires a lock and lets it expire: if the strategy renews locks, it closes the
+// holder's driver.
+func (t *caseT) acquireExpiring(req locker.Request) *locker.Lock {
 	t.Helper()
 	drv := t.Driver()
 	lock := t.acquire(t.locker(drv), req)

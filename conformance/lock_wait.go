@@ -99,7 +99,7 @@ func releaseIsPublished(t *caseT) {
 // may lack the undo; then it returns errors.ErrUnsupported and leaves the hold alone.
 func giveBackIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
-	ear := t.listenAt(t.Server.Target.Addrs[0], name)
+	sub := t.listenAt(t.Server.Target.Addrs[0], name)
 	for _, fenced := range []bool{false, true} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		var err error
@@ -113,13 +113,13 @@ func giveBackIsQuiet(t *caseT) {
 		}
 		t.OK(err, "OpGiveBack")
 		t.gone(name, "after it was given back")
-		if n := ear.heard(); n != 0 {
+		if n := sub.count(); n != 0 {
 			t.Errorf("what was given back was published %d times", n)
 		}
 		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of what was given back")
 	}
 	t.free(l, name)
-	if n := ear.heard(); n == 0 {
+	if n := sub.count(); n == 0 {
 		t.Errorf("a release was not published")
 	}
 }
@@ -170,7 +170,7 @@ func releaseBeforeSubscription(t *caseT) {
 func leaseEndWakesWaiter(t *caseT) {
 	waiter := t.waiting(t.direct(), retry.Config{Policy: never})
 	name := t.Key()
-	dead := t.lapsing(locker.Request{Name: name, TTL: brief})
+	dead := t.acquireExpiring(locker.Request{Name: name, TTL: brief})
 	got := t.wait(waiter, locker.Request{Name: name, TTL: long})
 	next := t.got(got, "after the end of the lease")
 	if early := time.Until(dead.Deadline()); early > 0 {

@@ -122,17 +122,17 @@ func quorumExcludes(t *caseT) {
 	t.contended(b, req)
 	t.held(lock)
 	t.OK(lock.Release(t.Ctx), "Release")
-	t.nowhere(name)
+	t.noNodeHas(name)
 
-	others := t.elsewhere(name, 0, 1)
-	lock = t.wins(a, req)
+	others := t.heldByOthers(name, 0, 1)
+	lock = t.acquireSoon(a, req)
 	t.contended(b, req)
 	t.OK(lock.Release(t.Ctx), "Release of three nodes")
-	others = append(others, t.elsewhere(name, 2)...)
+	others = append(others, t.heldByOthers(name, 2)...)
 	t.contended(a, req)
 	t.contended(b, req)
 	t.releaseAll(others)
-	t.passes(b, name)
+	t.acquireAndRelease(b, name)
 }
 
 func quorumsRace(t *caseT) {
@@ -163,14 +163,14 @@ func quorumsRace(t *caseT) {
 	for _, result := range results {
 		t.OK(t.Result(result, "a quorum among others"), "a quorum among others")
 	}
-	t.nowhere(name)
+	t.noNodeHas(name)
 }
 
 func twoNodesDown(t *caseT) {
 	a, b := t.quorum(), t.quorum()
 	req := locker.Request{Name: t.Key(), TTL: long}
 	lock := t.acquire(a, req)
-	t.everywhere(lock)
+	t.onAllNodes(lock)
 	t.kill(0, 3)
 	for _, fenced := range []bool{false, true} {
 		t.OK(lock.Renew(t.Ctx, 0), "Renew without two of five nodes")
@@ -178,25 +178,25 @@ func twoNodesDown(t *caseT) {
 		t.coversQuorum(lock)
 		t.contendedSoon(b, req)
 		t.OK(lock.Release(t.Ctx), "Release without two of five nodes")
-		t.nowhere(req.Name)
+		t.noNodeHas(req.Name)
 		req.Fenced = fenced
-		lock = t.wins(b, req)
+		lock = t.acquireSoon(b, req)
 		a, b = b, a
 	}
 	t.OK(lock.Release(t.Ctx), "Release without two of five nodes")
-	t.nowhere(req.Name)
+	t.noNodeHas(req.Name)
 }
 
 func threeNodesDown(t *caseT) {
 	a, b := t.quorum(), t.quorum()
 	held := locker.Request{Name: t.Key(), TTL: long}
 	lock := t.acquire(a, held)
-	t.everywhere(lock)
+	t.onAllNodes(lock)
 	t.kill(1, 2, 4)
 	for _, fenced := range []bool{false, true} {
 		free := locker.Request{Name: t.Key(), TTL: long, Fenced: fenced}
 		t.outage(a, free, "Acquire of a free lock with three of five nodes down")
-		t.nowhere(free.Name)
+		t.noNodeHas(free.Name)
 	}
 	t.outage(b, held, "Acquire of a held lock with three of five nodes down")
 	before := lock.Deadline()
@@ -209,7 +209,7 @@ func threeNodesDown(t *caseT) {
 		t.Errorf("a renewal that failed moved the Deadline from %v to %v", before, lock.Deadline())
 	}
 	t.Promptly("Release with three of five nodes down", func() { _ = lock.Release(t.Ctx) })
-	t.nowhere(held.Name) // on the nodes that are left
+	t.noNodeHas(held.Name) // on the nodes that are left
 }
 
 func threeNodesHang(t *caseT) {
@@ -222,16 +222,16 @@ func threeNodesHang(t *caseT) {
 	for _, p := range proxies[2:] {
 		p.Thaw()
 	}
-	t.passes(l, req.Name)
+	t.acquireAndRelease(l, req.Name)
 }
 
 func errorsNameNodes(t *caseT) {
 	proxies, l := t.quorumBehind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
-	t.everywhere(lock)
+	t.onAllNodes(lock)
 	down := []int{1, 2, 4}
 	for _, i := range down {
-		unplug(proxies[i])
+		disconnect(proxies[i])
 	}
 	_, acquired := l.Acquire(t.Ctx, locker.Request{Name: t.Key(), TTL: long, NoWait: true})
 	renewed := lock.Renew(t.Ctx, 0)
@@ -286,14 +286,14 @@ func hungNodesCostNothing(t *caseT) {
 	}
 	proxies[1].Thaw()
 	proxies[2].Thaw()
-	t.nowhere(name)
+	t.noNodeHas(name)
 }
 
 func losingLeavesNothing(t *caseT) {
 	proxies, l := t.quorumBehind()
 	name := t.Key()
-	others := t.elsewhere(name, 0, 1, 2)
-	ears := []*listener{t.listen(3, name), t.listen(4, name)}
+	others := t.heldByOthers(name, 0, 1, 2)
+	listeners := []*listener{t.listen(3, name), t.listen(4, name)}
 	for _, fenced := range []bool{false, true} {
 		var won []<-chan struct{}
 		for _, p := range proxies[3:] {
@@ -303,19 +303,19 @@ func losingLeavesNothing(t *caseT) {
 		for _, executed := range won {
 			t.Event(executed, "a node gives the lock")
 		}
-		t.Eventually("the losing attempt leaves nothing", func() bool { return !t.there(3, name) && !t.there(4, name) })
+		t.Eventually("the losing attempt leaves nothing", func() bool { return !t.nodeHas(3, name) && !t.nodeHas(4, name) })
 	}
-	for _, ear := range ears {
-		if n := ear.heard(); n != 0 {
-			t.Errorf("attempts that lost woke others %d times at %s", n, ear.addr)
+	for _, sub := range listeners {
+		if n := sub.count(); n != 0 {
+			t.Errorf("attempts that lost woke others %d times at %s", n, sub.addr)
 		}
 	}
 	t.releaseAll(others)
-	lock := t.wins(l, locker.Request{Name: name, TTL: long})
-	t.everywhere(lock)
+	lock := t.acquireSoon(l, locker.Request{Name: name, TTL: long})
+	t.onAllNodes(lock)
 	t.OK(lock.Release(t.Ctx), "Release")
-	for _, ear := range ears {
-		t.Eventually("a release is published at every node", func() bool { return ear.heard() > 0 })
+	for _, sub := range listeners {
+		t.Eventually("a release is published at every node", func() bool { return sub.count() > 0 })
 	}
 }
 
@@ -324,7 +324,7 @@ func resumeOfQuorum(t *caseT) {
 	for _, fenced := range []bool{false, true} {
 		req := locker.Request{Name: t.Key(), TTL: long, Owner: "first", Fenced: fenced}
 		old := t.acquire(a, req)
-		t.everywhere(old)
+		t.onAllNodes(old)
 		h, err := locker.ParseHandle(old.Handle().Encode())
 		t.OK(err, "ParseHandle of an encoded Handle")
 		t.at(2, "DEL", req.Name)
@@ -345,7 +345,7 @@ func resumeOfQuorum(t *caseT) {
 		t.contended(a, req)
 		t.OK(lock.Renew(t.Ctx, 0), "Renew of the resumed Lock")
 		t.OK(lock.Release(t.Ctx), "Release of the resumed Lock")
-		t.nowhere(req.Name)
+		t.noNodeHas(req.Name)
 		_, err = locker.Resume(t.Ctx, a, h)
 		t.Is(err, locker.ErrNotHeld, "Resume of what is gone")
 	}
@@ -356,14 +356,14 @@ func allOfTwo(t *caseT) {
 	both := t.quorumOf([]locker.Locker{t.node(0), t.node(1)}, 2)
 	req := locker.Request{Name: t.Key(), TTL: long}
 	for _, either := range []locker.Locker{before, after} {
-		lock := t.wins(both, req)
+		lock := t.acquireSoon(both, req)
 		t.contended(before, req)
 		t.contended(after, req)
 		t.OK(lock.Release(t.Ctx), "Release at both")
-		t.nowhere(req.Name)
-		lock = t.wins(either, req)
+		t.noNodeHas(req.Name)
+		lock = t.acquireSoon(either, req)
 		t.contended(both, req)
 		t.OK(lock.Release(t.Ctx), "Release at one")
-		t.nowhere(req.Name)
+		t.noNodeHas(req.Name)
 	}
 }

@@ -38,7 +38,7 @@ func endsWithQuorumthLatest(t *caseT) {
 	proxies[3].Thaw()
 	proxies[4].Thaw()
 	t.OK(lock.Release(t.Ctx), "Release")
-	t.nowhere(req.Name)
+	t.noNodeHas(req.Name)
 }
 
 func timeTakenCounts(t *caseT) {
@@ -61,7 +61,7 @@ func timeTakenCounts(t *caseT) {
 			t.OK(err, "Acquire with slow nodes")
 			t.coversQuorum(lock)
 			t.OK(lock.Release(t.Ctx), "Release")
-			t.nowhere(req.Name)
+			t.noNodeHas(req.Name)
 			continue
 		}
 		if lock != nil || err == nil {
@@ -71,7 +71,7 @@ func timeTakenCounts(t *caseT) {
 		for _, p := range proxies {
 			t.Eventually("it is given back", func() bool { return p.Sent(req.Name) > 1 })
 		}
-		t.nowhere(req.Name)
+		t.noNodeHas(req.Name)
 	}
 }
 
@@ -79,9 +79,9 @@ func renewalNeedsQuorum(t *caseT) {
 	proxies, l := t.quorumBehind()
 	req := locker.Request{Name: t.Key(), TTL: long}
 	lock := t.acquire(l, req)
-	t.everywhere(lock)
+	t.onAllNodes(lock)
 	before := lock.Deadline()
-	unplug(proxies[:majority]...)
+	disconnect(proxies[:majority]...)
 	t.Promptly("Renew with three of five nodes unreachable", func() {
 		err := lock.Renew(t.Ctx, 3*long)
 		if err == nil {
@@ -108,7 +108,7 @@ func renewalNeedsQuorum(t *caseT) {
 	})
 	t.lost(lock)
 	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of what was lost")
-	t.nowhere(req.Name)
+	t.noNodeHas(req.Name)
 }
 
 func renewalRestores(t *caseT) {
@@ -117,18 +117,18 @@ func renewalRestores(t *caseT) {
 		req := locker.Request{Name: t.Key(), TTL: long, Fenced: fenced}
 		lock := t.acquire(a, req)
 		for missed := range quorumSize { // one after the other: without restoring, the third is one too many
-			t.everywhere(lock)
+			t.onAllNodes(lock)
 			t.at(missed, "DEL", req.Name)
 			t.Eventually("a renewal restores the node", func() bool {
 				t.OK(lock.Renew(t.Ctx, 0), "Renew without node %d", missed)
-				return t.there(missed, req.Name)
+				return t.nodeHas(missed, req.Name)
 			})
 			t.held(lock)
 		}
 		t.coversQuorum(lock)
 		t.contended(b, req)
 		t.OK(lock.Release(t.Ctx), "Release")
-		t.nowhere(req.Name)
+		t.noNodeHas(req.Name)
 	}
 }
 
@@ -143,7 +143,7 @@ func lateHoldsAsLong(t *caseT) {
 	t.Eventually("the last node holds as long as the lock", func() bool { return t.lease(4, req.Name) > 2*long })
 	t.held(lock)
 	t.OK(lock.Release(t.Ctx), "Release")
-	t.nowhere(req.Name)
+	t.noNodeHas(req.Name)
 }
 
 func releaseReachesAll(t *caseT) {
@@ -153,9 +153,9 @@ func releaseReachesAll(t *caseT) {
 	lock := t.acquire(l, req)
 	t.Event(trap.Hit(), "the last node's answer is held back")
 	trap.Release()
-	t.everywhere(lock)
+	t.onAllNodes(lock)
 	t.OK(lock.Release(t.Ctx), "Release")
-	t.passes(l, req.Name)
+	t.acquireAndRelease(l, req.Name)
 }
 
 func lateIsGivenBack(t *caseT) {
@@ -164,7 +164,7 @@ func lateIsGivenBack(t *caseT) {
 		req := locker.Request{Name: t.Key(), TTL: long}
 		var others []*locker.Lock
 		if !wins {
-			others = t.elsewhere(req.Name, 0, 1, 2)
+			others = t.heldByOthers(req.Name, 0, 1, 2)
 		}
 		late := proxies[4].Fail(req.Name, faultproxy.StallRequest)
 		if wins {
@@ -177,9 +177,9 @@ func lateIsGivenBack(t *caseT) {
 		}
 		late.Release()
 		t.Event(late.Executed(), "the request is executed late")
-		t.Eventually("what came late is given back", func() bool { return !t.there(3, req.Name) && !t.there(4, req.Name) })
+		t.Eventually("what came late is given back", func() bool { return !t.nodeHas(3, req.Name) && !t.nodeHas(4, req.Name) })
 		t.releaseAll(others)
-		t.passes(l, req.Name)
+		t.acquireAndRelease(l, req.Name)
 	}
 }
 
@@ -187,7 +187,7 @@ func earlierTryRefusesNone(t *caseT) {
 	req := locker.Request{Name: t.Key(), TTL: long}
 	proxy, behind := t.nodeBehind(1)
 	both := t.quorumOf([]locker.Locker{t.node(0), behind}, 2)
-	others := t.elsewhere(req.Name, 0)
+	others := t.heldByOthers(req.Name, 0)
 	late := proxy.Fail(req.Name, faultproxy.Stall)
 	t.contended(both, req)
 	t.Event(late.Hit(), "the other node has given the lock, and its answer is held back")
@@ -209,7 +209,7 @@ func earlierTryRefusesNone(t *caseT) {
 	}
 	t.held(lock)
 	t.OK(lock.Release(t.Ctx), "Release")
-	t.nowhere(req.Name)
+	t.noNodeHas(req.Name)
 }
 
 func fencesIncreaseOverQuorums(t *caseT) {
@@ -220,14 +220,14 @@ func fencesIncreaseOverQuorums(t *caseT) {
 	for _, down := range [][]int{{3, 4}, {0, 1}, {2, 3}, {0, 4}} {
 		proxies, l := t.quorumBehind()
 		for _, i := range down {
-			unplug(proxies[i])
+			disconnect(proxies[i])
 		}
-		lock := t.wins(l, locker.Request{Name: name, TTL: long, Fenced: true})
+		lock := t.acquireSoon(l, locker.Request{Name: name, TTL: long, Fenced: true})
 		if lock.Fence() <= last {
 			t.Errorf("without the nodes %v the fencing token went from %d to %d", down, last, lock.Fence())
 		}
 		last = lock.Fence()
 		t.OK(lock.Release(t.Ctx), "Release")
-		t.nowhere(name)
+		t.noNodeHas(name)
 	}
 }

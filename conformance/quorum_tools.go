@@ -105,17 +105,17 @@ func (t *caseT) nodeBehind(i int) (*faultproxy.Proxy, locker.Locker) {
 	return p, t.locker(t.Dial(target))
 }
 
-// unplug makes nodes unreachable behind their proxies.
-func unplug(proxies ...*faultproxy.Proxy) {
+// disconnect makes nodes unreachable behind their proxies.
+func disconnect(proxies ...*faultproxy.Proxy) {
 	for _, p := range proxies {
 		p.Refuse()
 		p.CutAll()
 	}
 }
 
-// wins acquires a free lock. It tries again while a late command of a failed attempt is executed
-// and undone, and while the nodes of a busy machine do not answer in time.
-func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
+// acquireSoon acquires a free lock. It tries again while a late command of a failed attempt is
+// executed and undone, and while the nodes of a busy machine do not answer in time.
+func (t *caseT) acquireSoon(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	t.Helper()
 	t.Eventually("the lock can be had", func() bool {
 		var err error
@@ -129,18 +129,18 @@ func (t *caseT) wins(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	return lock
 }
 
-// passes acquires a free lock and releases it, and demands that no key is left.
-func (t *caseT) passes(l locker.Locker, name string) {
+// acquireAndRelease acquires a free lock and releases it, and demands that no key is left.
+func (t *caseT) acquireAndRelease(l locker.Locker, name string) {
 	t.Helper()
-	t.OK(t.wins(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
-	t.nowhere(name)
+	t.OK(t.acquireSoon(l, locker.Request{Name: name, TTL: long}).Release(t.Ctx), "Release")
+	t.noNodeHas(name)
 }
 
-// elsewhere acquires name on some nodes for other holders.
-func (t *caseT) elsewhere(name string, nodes ...int) (locks []*locker.Lock) {
+// heldByOthers acquires name on some nodes for other holders.
+func (t *caseT) heldByOthers(name string, nodes ...int) (locks []*locker.Lock) {
 	t.Helper()
 	for _, i := range nodes {
-		locks = append(locks, t.wins(t.node(i), locker.Request{Name: name, TTL: long}))
+		locks = append(locks, t.acquireSoon(t.node(i), locker.Request{Name: name, TTL: long}))
 	}
 	return locks
 }
@@ -181,14 +181,14 @@ func (t *caseT) lease(i int, name string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// there reports whether a node has name's key.
-func (t *caseT) there(i int, name string) bool {
+// nodeHas reports whether a node has name's key.
+func (t *caseT) nodeHas(i int, name string) bool {
 	t.Helper()
 	return t.at(i, "EXISTS", name) == int64(1)
 }
 
-// nowhere waits until no node that is alive has name's key.
-func (t *caseT) nowhere(name string) {
+// noNodeHas waits until no node that is alive has name's key.
+func (t *caseT) noNodeHas(name string) {
 	t.Helper()
 	t.Eventually("no node has the key", func() bool { return t.leases(name)[0] == suite.NoKey })
 }
@@ -221,8 +221,8 @@ func (t *caseT) coversQuorum(lock *locker.Lock) {
 	}
 }
 
-// everywhere renews a lock until all nodes hold it, including late ones.
-func (t *caseT) everywhere(lock *locker.Lock) {
+// onAllNodes renews a lock until all nodes hold it, including late ones.
+func (t *caseT) onAllNodes(lock *locker.Lock) {
 	t.Helper()
 	ttl := lock.TTL() + long
 	t.Eventually("all nodes take part in the hold", func() bool {
@@ -284,8 +284,8 @@ func (t *caseT) listenAt(addr, name string) *listener {
 	return l
 }
 
-// heard returns the number of messages so far.
-func (l *listener) heard() (n int) {
+// count returns the number of messages so far.
+func (l *listener) count() (n int) {
 	l.t.Helper()
 	const mark = "conformance"
 	_, err := suite.DoAt(l.t.Ctx, l.addr, "PUBLISH", l.channel, mark)

@@ -181,7 +181,7 @@ func scriptWithWaitIsSentOnce(t *caseT) {
 		key := t.Key()
 		trap := p.Fail(key, fault)
 		err := t.ackedThrough(trap, drv, key)
-		t.open(err, "EvalAcked whose reply is lost")
+		t.unknown(err, "EvalAcked whose reply is lost")
 		t.SentOnce(p, key, "EvalAcked")
 		want := 1
 		if fault == faultproxy.CutBefore {
@@ -198,7 +198,7 @@ func lostAckLeavesOpen(t *caseT) {
 		key := t.Key()
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: fault})
 		err := t.ackedThrough(trap, drv, key)
-		t.open(err, "EvalAcked whose WAIT has no answer")
+		t.unknown(err, "EvalAcked whose WAIT has no answer")
 		t.SentOnce(p, key, "EvalAcked")
 		eval.mustRun(t, key, 1)
 		t.Eventually("it works again", func() bool {
@@ -230,7 +230,7 @@ func waitObeysItsContext(t *caseT) {
 			if !suite.Happened(trap) { // on a busy machine the context ended first
 				return false
 			}
-			t.open(err, "EvalAcked whose WAIT is withheld")
+			t.unknown(err, "EvalAcked whose WAIT is withheld")
 			trap.Release()
 			for i := range 5 {
 				t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))), "Eval behind a late WAIT")

@@ -150,8 +150,8 @@ func (c command) mustRun(t *caseT, key string, want int) {
 	}
 }
 
-// open demands that err leaves it unknown whether the command ran.
-func (t *caseT) open(err error, what string) {
+// unknown demands that err leaves it unknown whether the command ran.
+func (t *caseT) unknown(err error, what string) {
 	t.Helper()
 	var se *driver.ServerError
 	switch {
@@ -239,7 +239,7 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 				if !suite.Happened(trap) { // on a busy machine the context ended before the send
 					return false
 				}
-				t.open(err, what)
+				t.unknown(err, what)
 				trap.Release()
 				t.Eventually("the command has run after all", func() bool { return c.ran(t, key) == 1 })
 				t.SentOnce(p, key, what)
@@ -300,7 +300,7 @@ func lostReplyLeavesOpen(t *caseT) {
 		time.AfterFunc(suite.Shortly, cancel) // time for a resend, which must not happen
 		err := t.Result(result, c.name)
 		cancel()
-		t.open(err, c.name)
+		t.unknown(err, c.name)
 		t.SentOnce(p, key, c.name)
 		c.mustRun(t, key, 1)
 	}
@@ -314,7 +314,7 @@ func cutLeavesOpen(t *caseT, fault faultproxy.Fault, runs int) {
 		trap := p.Fail(key, fault)
 		err := t.Result(suite.Background(func() error { return c.send(t.Ctx, drv, key) }), c.name)
 		t.Event(trap.Hit(), "the connection is cut")
-		t.open(err, c.name)
+		t.unknown(err, c.name)
 		t.SentOnce(p, key, c.name)
 		c.mustRun(t, key, runs)
 		t.Eventually(c.name+" works again", func() bool { return c.send(t.Ctx, drv, t.Key()) == nil })
@@ -331,7 +331,7 @@ func lateCommandRunsOnce(t *caseT) {
 		result := suite.Background(func() error { return c.send(ctx, drv, key) })
 		t.Event(trap.Hit(), "the request is held back")
 		cancel()
-		t.open(t.Result(result, c.name), c.name)
+		t.unknown(t.Result(result, c.name), c.name)
 		if n := c.ran(t, key); n != 0 {
 			t.Fatalf("%s ran %d times while it was held back", c.name, n)
 		}
@@ -359,7 +359,7 @@ func answersAreNotMixedUp(t *caseT) {
 		})
 		t.Event(trap.Hit(), "the reply is held back")
 		cancel()
-		t.open(t.Result(result, "cancelled Eval"), "cancelled Eval")
+		t.unknown(t.Result(result, "cancelled Eval"), "cancelled Eval")
 		trap.Release()
 		for range 5 {
 			t.OK(wantEcho(t, drv, echo, t.Key(), fmt.Sprint("after ", i)), "Eval after an abandoned one")
@@ -382,7 +382,7 @@ func slicesAfterCancel(t *caseT) {
 		})
 		t.Event(trap.Hit(), "the request is held back")
 		cancel()
-		t.open(t.Result(result, "cancelled Eval"), "cancelled Eval")
+		t.unknown(t.Result(result, "cancelled Eval"), "cancelled Eval")
 		trap.Release()
 		t.Event(trap.Executed(), "the late command runs")
 	}
