@@ -184,6 +184,9 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 		if err == nil {
 			return nil
 		}
+		if driver.NotExecuted(err) && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			continue // on a busy machine the time of a send may pass before it is sent
+		}
 		if driver.NotExecuted(err) {
 			if open || h.alg.doubts {
 				err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
