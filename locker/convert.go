@@ -25,8 +25,8 @@ func (l *Lock) Upgrade(ctx context.Context) error {
 	return l.convert(ctx, "upgrade", Exclusive)
 }
 
-// convert runs one conversion at a time. Replies that arrive in another order than the server
-// executed the commands would leave the Lock in the wrong mode.
+// convert runs one conversion at a time. If replies arrived in another order than the server
+// executed the commands, the Lock would be left in the wrong mode.
 func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 	if ctx != nil && l.valid() {
 		done, err := l.alone(ctx)

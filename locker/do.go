@@ -43,7 +43,7 @@ func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lo
 	defer func() {
 		released := lock.Release(ctx)
 		if errors.Is(released, ErrReleased) {
-			released = nil // fn released it itself
+			released = nil // fn released the lock
 		}
 		if lostBefore != nil && !errors.Is(released, ErrLost) {
 			released = errors.Join(lostBefore, released)
@@ -57,7 +57,7 @@ func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lo
 	return err
 }
 
-// join keeps a single error as it is.
+// join is errors.Join, except that it returns a single error unchanged.
 func join(a, b error) error {
 	switch {
 	case a == nil:

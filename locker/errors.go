@@ -46,9 +46,9 @@ func (e *notHeldError) Is(target error) bool { return target == ErrNotHeld }
 type LostError struct {
 	// Name is the lock's name.
 	Name string
-	// Reason says how the lock ended, for people; empty where Err says it all.
+	// Reason says how the lock ended, for people. It is empty if Err says everything.
 	Reason string
-	// Err is what led to it, such as the error of the last renewal; nil where there is none.
+	// Err is what led to the loss, such as the error of the last renewal, or nil.
 	Err error
 }
 
@@ -74,7 +74,7 @@ func (e *LostError) text() string {
 	return strings.Join(parts, ": ")
 }
 
-// detail is what err says beyond that the lock was lost.
+// detail returns err's text without "lock was lost".
 func detail(err error) string {
 	if err == nil || err == ErrLost || err == ErrNotHeld { //nolint:errorlint // these alone say nothing more
 		return ""
@@ -82,12 +82,12 @@ func detail(err error) string {
 	return strings.TrimPrefix(err.Error(), ErrLost.Error()+": ")
 }
 
-// lost makes the error of a lock that ended because of cause, which may be nil.
+// lost returns the error of a lock that ended because of cause, which may be nil.
 func (l *Lock) lost(reason string, cause error) error {
 	return &LostError{Name: l.grant.Name, Reason: reason, Err: cause}
 }
 
-// expired is the error of a lock whose Deadline has passed. The mutex is held.
+// expired returns the error of a lock whose Deadline has passed. The mutex is held.
 func (l *Lock) expired() error {
 	if l.cause == nil {
 		return l.lost("its Deadline passed before it was renewed", nil)
@@ -146,14 +146,14 @@ func opError(op, name string, err error) error {
 type ContentionError struct {
 	// Name is the lock's name.
 	Name string
-	// Owner and Note are the holder's; empty unless the value found is exactly of our form.
+	// Owner and Note are the holder's. They are empty unless the stored value has exactly our form.
 	Owner, Note string
-	// Left is what is left of the holder's lease, unless it is renewed. Zero: unknown.
+	// Left is the time until the holder's lease ends unless it is renewed. Zero: unknown.
 	Left time.Duration
 	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
 	// waiters to retry sooner. Zero: unknown.
 	RetryAfter time.Duration
-	// Channel is where releases are published. Zero: poll.
+	// Channel is where releases are published. Zero: unknown; poll.
 	Channel driver.Channel
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
 	// colliding, as in a quorum. Zero: none.

@@ -17,7 +17,7 @@ const handleForm = "holdfast1."
 // release the lock: only Encode returns the token, and no printing or logging shows it.
 type Handle struct {
 	facts lease.Grant             // without the token
-	token *atomic.Pointer[string] // nil: this is the zero Handle; atomic for the reason that hidden gives
+	token *atomic.Pointer[string] // nil in the zero Handle; atomic so that it is not printed, as in hidden
 }
 
 // NewHandle returns the Handle of a hold. It is for strategies; users get one from [Lock.Handle].
@@ -44,16 +44,16 @@ func (h Handle) Grant() lease.Grant {
 	return g
 }
 
-// Name is the lock's name.
+// Name returns the lock's name.
 func (h Handle) Name() string { return h.facts.Name }
 
-// Mode is how the lock is held.
+// Mode returns how the lock is held.
 func (h Handle) Mode() Mode { return h.facts.Mode }
 
-// Owner is who holds it.
+// Owner returns who holds the lock.
 func (h Handle) Owner() string { return h.facts.Owner }
 
-// Fence is the fencing token, zero if there is none.
+// Fence returns the fencing token, or zero if there is none.
 func (h Handle) Fence() int64 { return h.facts.Fence }
 
 // IsZero reports whether h identifies no hold.

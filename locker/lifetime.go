@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// minTick and maxTick bound how often a wait for the end of a lease looks at the wall clock, at
-// most: timers stand still while a machine is suspended, leases do not.
+// The timer for the end of a lease also fires in between, to compare the wall clock with the
+// Deadline: timers stand still while a machine is suspended, leases do not. minTick and maxTick
+// bound how often.
 const (
 	minTick = time.Second
 	maxTick = 10 * time.Second
@@ -16,8 +17,8 @@ const (
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Done is closed when the lock is released, lost, or past its Deadline, whether or not the server
-// can be reached. It is a signal, not a barrier: see the package comment.
+// Done returns a channel that is closed when the lock is released, lost, or past its Deadline,
+// whether or not the server can be reached. It is a signal, not a barrier: see the package comment.
 func (l *Lock) Done() <-chan struct{} {
 	if !l.valid() {
 		return closedChan
@@ -38,7 +39,8 @@ func (l *Lock) Done() <-chan struct{} {
 	return done
 }
 
-// Err is nil while the lock is held, then an error that matches ErrReleased or ErrLost, for good.
+// Err returns nil while the lock is held, and then always the same error, which matches ErrReleased
+// or ErrLost. The nil and the zero Lock return ErrNotHeld.
 func (l *Lock) Err() error {
 	if !l.valid() {
 		return ErrNotHeld
@@ -51,7 +53,7 @@ func (l *Lock) Err() error {
 	return err
 }
 
-// peek is Err without acting on it: printing a lock must run no callback.
+// peek returns what Err returns, but does not end the lock: printing a lock must run no callback.
 func (l *Lock) peek() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +66,7 @@ func (l *Lock) peek() error {
 // afterDone is a callback for the end of a lock.
 type afterDone struct {
 	f      func(error)
-	signal bool // f only signals and cannot block: it is called first, by whoever finds the end
+	signal bool // f cannot block; it is called before the others, where the end is noticed
 }
 
 // AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
@@ -113,20 +115,20 @@ func (l *Lock) forget(entry *afterDone) bool {
 	return true
 }
 
-// ending holds the callbacks to run, without the mutex, when a lock has ended. nil: there are none.
+// ending is the callbacks to run, without the mutex, after a lock has ended. nil: there are none.
 type ending struct {
 	lock    *Lock
 	tracing *tracing
 	signals []*afterDone
 	after   []*afterDone
-	waited  bool        // after had callbacks
-	taken   atomic.Bool // after is called, or was
+	waited  bool        // after was not empty
+	taken   atomic.Bool // a goroutine calls after, or has called it
 	err     error
 	once    sync.Once
 }
 
-// signal calls the callbacks that cannot block. Whoever finds the end does, before any other
-// callback runs.
+// signal calls the callbacks that cannot block, in the goroutine that noticed the end and before any
+// other callback.
 func (e *ending) signal() {
 	if e != nil {
 		e.once.Do(func() {
@@ -155,7 +157,7 @@ func (e *ending) run() {
 // hasAfter reports whether there are callbacks of AfterDone.
 func (e *ending) hasAfter() bool { return e != nil && e.waited }
 
-// runAfter calls the callbacks of AfterDone, unless another goroutine does.
+// runAfter calls the callbacks of AfterDone, unless another goroutine does or has done so.
 func (e *ending) runAfter() {
 	if e.taken.CompareAndSwap(false, true) {
 		e.callAfter()
@@ -172,8 +174,8 @@ func (e *ending) callAfter() {
 	first.f(e.err)
 }
 
-// end records why the lock is no longer held, unless it ended before. The mutex is held. nil:
-// nobody needs to be told.
+// end records why the lock is no longer held, unless it ended before. It returns the callbacks to
+// run, nil if there are none. The mutex is held.
 func (l *Lock) end(err error) *ending {
 	if l.err != nil {
 		return nil
@@ -201,7 +203,7 @@ func (l *Lock) end(err error) *ending {
 	return e
 }
 
-// lose is end for a loss. It enqueues the report.
+// lose ends the lock as lost, and enqueues the callbacks.
 func (l *Lock) lose(err error) *ending {
 	e := l.end(err)
 	if e != nil && (e.tracing != nil || len(e.after) > 0) {
@@ -218,7 +220,7 @@ func (l *Lock) expire() *ending {
 	return l.lose(l.expired())
 }
 
-// left is the time to the Deadline, by the monotonic or the wall clock, whichever says less.
+// left returns the time until the Deadline by the monotonic or the wall clock, whichever is less.
 func (l *Lock) left() time.Duration {
 	if l.deadline.IsZero() {
 		return 1<<63 - 1
@@ -227,8 +229,8 @@ func (l *Lock) left() time.Duration {
 	return min(l.deadline.Sub(now), l.deadline.Round(0).Sub(now.Round(0)))
 }
 
-// watch starts the timer that ends the lock. The mutex is held. A lock that nobody waits for has
-// none.
+// watch starts the timer that ends the lock at its Deadline, for a lock whose end something waits
+// for. The mutex is held.
 func (l *Lock) watch() {
 	if l.err != nil || l.timer != nil || l.deadline.IsZero() {
 		return

@@ -22,23 +22,23 @@ type Lock struct {
 	grant    lease.Grant // without the token
 	deadline time.Time
 	err      error       // why it is no longer held; set once
-	cause    error       // why the lease will run out, where that is known
-	handed   atomic.Bool // its Handle was asked for
+	cause    error       // why nothing renews the lease any more; nil: not known
+	handed   atomic.Bool // Handle was called
 	disowned bool        // another Lock continues the hold
 	released bool        // Release was called
-	answered bool        // and its outcome reported
+	answered bool        // the outcome of the release is known
 	done     chan struct{}
-	timer    *time.Timer   // runs once somebody waits for the end
-	converts chan struct{} // closed when the conversion under way is over; nil: there is none
+	timer    *time.Timer   // for the end; nil until something waits for it
+	converts chan struct{} // closed when the conversion in flight is over; nil: there is none
 	after    []*afterDone
-	tracing  *tracing                              // nil where nobody traces
-	reports  *reports                              // that wait; nil: there are none
-	dress    func(context.Context) context.Context // for Context; nil: as it is
+	tracing  *tracing                              // nil if there is no Trace
+	reports  *reports                              // events to report; nil: none
+	dress    func(context.Context) context.Context // what Context adds to its parent; nil: nothing
 }
 
-// hidden is what no printer may show. It is behind an atomic.Pointer because printers that look
-// into what is not exported, such as those of test frameworks, follow every other pointer, and
-// interfaces too: a Lease may know the token.
+// hidden is what must not be printed. It is behind an atomic.Pointer because printers that show
+// unexported fields, such as those of test frameworks, follow all other pointers and interfaces. A
+// Lease may know the token.
 type hidden struct {
 	token string
 	lease lease.Lease // guarded by Lock.mu
@@ -47,7 +47,7 @@ type hidden struct {
 
 func (l *Lock) valid() bool { return l != nil && l.hidden.Load() != nil }
 
-// facts returns the grant as it stands, filling in the owner.
+// facts returns the Grant as it is now. It chooses a random owner if there is none yet.
 func (l *Lock) facts() lease.Grant {
 	if !l.valid() {
 		return lease.Grant{}
@@ -62,7 +62,7 @@ func (l *Lock) facts() lease.Grant {
 	return g
 }
 
-// Name is the name that was locked.
+// Name returns the lock's name.
 func (l *Lock) Name() string {
 	if l == nil {
 		return ""
@@ -70,7 +70,7 @@ func (l *Lock) Name() string {
 	return l.grant.Name
 }
 
-// Mode is how the lock is held; Downgrade and Upgrade change it.
+// Mode returns how the lock is held. Downgrade and Upgrade change it.
 func (l *Lock) Mode() Mode {
 	if !l.valid() {
 		return Exclusive
@@ -80,10 +80,10 @@ func (l *Lock) Mode() Mode {
 	return l.grant.Mode
 }
 
-// Owner is who holds it: the Request's owner, or a random one.
+// Owner returns who holds the lock: the owner of the Request or of its ctx, or a random one.
 func (l *Lock) Owner() string { return l.facts().Owner }
 
-// TTL is how long the lease lasts after the acquire and each Renew(ctx, 0).
+// TTL returns how long the lease lasts after the acquire and after each Renew(ctx, 0).
 func (l *Lock) TTL() time.Duration {
 	if l == nil {
 		return 0
@@ -91,8 +91,8 @@ func (l *Lock) TTL() time.Duration {
 	return l.grant.TTL
 }
 
-// Handle returns a name of the hold with which another process takes it over ([Resume]). Whoever
-// has the Handle can release the lock.
+// Handle returns what another process needs to take the hold over ([Resume]). Whoever has the
+// Handle can release the lock.
 func (l *Lock) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
@@ -101,7 +101,7 @@ func (l *Lock) Handle() Handle {
 			return NewHandle(g)
 		}
 		t, ok := lease.Find[lease.Tokened](l.current())
-		if !ok { // a wrapper hides it
+		if !ok { // a wrapper without Unwrap hides it
 			t, ok = l.hidden.Load().first.(lease.Tokened)
 		}
 		if ok {
@@ -111,8 +111,8 @@ func (l *Lock) Handle() Handle {
 	return NewHandle(g)
 }
 
-// hand records that the Handle was asked for. It returns false if the lock has no hold any more that
-// a Handle could name, because another Lock continues it.
+// hand records that Handle was called. It returns false if another Lock continues the hold, so that
+// there is none that a Handle of this Lock could identify.
 func (l *Lock) hand() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,8 +122,8 @@ func (l *Lock) hand() bool {
 	return !l.disowned
 }
 
-// Fence is the fencing token: it grows with every tenure of the name. Zero: none was asked for, so
-// that a check like `WHERE fence <= $1` fails closed.
+// Fence returns the fencing token, which increases with every tenure of the name. It is zero if the
+// Request did not ask for one, so that a check like `WHERE fence <= $1` fails closed.
 func (l *Lock) Fence() int64 {
 	if !l.valid() {
 		return 0
@@ -133,8 +133,9 @@ func (l *Lock) Fence() int64 {
 	return l.grant.Fence
 }
 
-// Deadline returns the time until which the lock is held unless it is renewed, by the local clock
-// and under the assumptions of the package comment. Zero: for ever, or not held at all.
+// Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
+// the assumptions of the package comment. A renewal moves it. It is zero if the lease never ends,
+// and for the nil and the zero Lock.
 func (l *Lock) Deadline() time.Time {
 	if !l.valid() {
 		return time.Time{}
@@ -144,7 +145,7 @@ func (l *Lock) Deadline() time.Time {
 	return l.deadline
 }
 
-// Renew extends the lease to ttl from now; zero: the TTL as acquired. It never shortens a lease and
+// Renew extends the lease to ttl from now, or to TTL if ttl is zero. It never shortens a lease and
 // never revives one: after Done it sends nothing. ctx bounds the call.
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
@@ -256,7 +257,7 @@ func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
 // is nil; the lock was released all the same), the client's.
 func (l *Lock) Release(ctx context.Context) (err error) {
-	if ctx == nil { // it is terminal, and so sent all the same
+	if ctx == nil { // Release ends the hold even so
 		ctx = context.Background()
 		defer func() {
 			if err == nil || !l.valid() {
@@ -280,7 +281,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		ended = l.end(ErrReleased)
 	}
 	l.mu.Unlock()
-	defer func() { err = l.release(ctx, sender, before) }() // also where a callback panics
+	defer func() { err = l.release(ctx, sender, before) }() // even if a callback panics
 	if before == nil {
 		ended.run()
 	} else {
@@ -289,7 +290,8 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	return nil
 }
 
-// release sends the release of a lock that had ended with before, nil where the release ended it.
+// release sends the release. before is the error with which the lock had ended, or nil if the
+// release ends it.
 func (l *Lock) release(ctx context.Context, sender lease.Lease, before error) error {
 	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease})
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// NewLock makes the Lock of a hold just won, and reports Acquired to the Trace in ctx. Nothing else
-// of ctx is kept.
+// NewLock returns the Lock of a hold that was just acquired, for strategies. It reports Acquired to
+// the Trace in ctx, and later events too. Without a Trace it keeps nothing of ctx.
 func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	made := &struct { // one allocation for both
 		lock   Lock

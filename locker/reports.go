@@ -2,13 +2,12 @@ package locker
 
 import "slices"
 
-// maxReports bounds the reports of a lock that wait. Beyond that, the oldest that may be dropped
-// is.
+// maxReports is how many reports of a lock may wait. Beyond it, the oldest droppable one is dropped.
 const maxReports = 64
 
-// reports are the events of a lock that are yet to be reported, in order. One goroutine at a time
-// reports them, so that a slow callback delays what follows it and nothing else. The lock's mutex
-// guards them.
+// reports is the queue of a lock's events that wait to be reported. One goroutine at a time reports
+// them, in order, so that a slow callback delays only the later reports of its lock. The lock's
+// mutex guards it.
 type reports struct {
 	queue   []report
 	running bool
@@ -20,7 +19,7 @@ type report struct {
 	droppable bool
 }
 
-// add appends r. If there are too many, it drops the oldest that may be dropped.
+// add appends r. If there are too many, it drops the oldest droppable one.
 func (rs *reports) add(r report) {
 	rs.queue = append(rs.queue, r)
 	if len(rs.queue) > maxReports {
@@ -38,8 +37,8 @@ func (l *Lock) enqueue(r report) {
 	l.reports.add(r)
 }
 
-// startReports reports whether the caller is to report, by runReports: some wait, and no goroutine
-// reports them.
+// startReports reports whether the caller must call runReports: reports wait, and no goroutine runs
+// them.
 func (l *Lock) startReports() bool {
 	if !l.valid() {
 		return false
@@ -53,9 +52,9 @@ func (l *Lock) startReports() bool {
 	return true
 }
 
-// report runs what waits in the caller's goroutine, after the signals of ended. If another
-// goroutine is reporting, it reports that too, in its turn. Callbacks of AfterDone do not wait for
-// it: it may be in a callback that blocks.
+// report calls the signals of ended, and then runs the waiting reports in the caller's goroutine. If
+// another goroutine is running reports, that one runs them. The callbacks of AfterDone do not wait
+// for it, because it may be in a callback that blocks.
 func (l *Lock) report(ended *ending) {
 	ended.signal()
 	switch {
@@ -66,7 +65,7 @@ func (l *Lock) report(ended *ending) {
 	}
 }
 
-// reportInBackground is report in a goroutine of its own.
+// reportInBackground is report, except that the reports run in another goroutine.
 func (l *Lock) reportInBackground(ended *ending) {
 	ended.signal()
 	switch {
@@ -77,8 +76,8 @@ func (l *Lock) reportInBackground(ended *ending) {
 	}
 }
 
-// runReports reports until none wait, also if a callback panics. After many, a goroutine of its own
-// goes on.
+// runReports runs reports until none wait, even if a callback panics. After maxReports of them it
+// leaves the rest to another goroutine, so that its caller is not kept.
 func (l *Lock) runReports() {
 	panicked := true
 	defer func() {
@@ -98,7 +97,8 @@ func (l *Lock) runReports() {
 	go l.runReports()
 }
 
-// nextReport takes the oldest report. ok is false if there is none; then the reporting ends.
+// nextReport removes and returns the oldest report. ok is false if there is none; the reporting has
+// then ended.
 func (l *Lock) nextReport() (r report, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

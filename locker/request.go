@@ -28,7 +28,7 @@ type Request struct {
 	// "a" and "{a}" are two locks that share a wake-up channel and a fence counter. A release of
 	// one costs the waiters of the other an attempt; the fencing tokens of each still increase.
 	Name string
-	// Mode is Exclusive unless said otherwise.
+	// Mode is Exclusive or Shared. The zero Mode is Exclusive.
 	Mode Mode
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a
 	// fraction is dropped). Zero: the strategy's default (30 s).
@@ -103,7 +103,7 @@ func validateName(name string) error {
 	}
 	if !driver.HasSibling(name) {
 		return driver.Invalid("Request.Name", text.Quote(name),
-			`a name whose slot another key can share: one with a hash tag "{...}" that is not empty, or without any "}"`)
+			`a name with a hash tag "{...}" that is not empty, or without "}": no other key has its cluster slot otherwise`)
 	}
 	return nil
 }

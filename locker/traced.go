@@ -7,17 +7,17 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// tracing is what a Lock keeps of one Trace, to report its later events. It does not change.
+// tracing is a Trace to which a Lock reports its later events. It is immutable.
 type tracing struct {
 	ctx    context.Context
 	trace  *locktrace.Trace
 	source locktrace.Source
 	start  time.Time
-	next   *tracing // the one that was there before
+	next   *tracing // the one added before; nil: none
 }
 
-// traced reports Acquired to the Trace in the ctx of the acquire, and keeps it if it wants to hear
-// more. Nobody else knows the lock yet.
+// traced reports Acquired to the Trace in the ctx of the acquire, and keeps the Trace if it has
+// callbacks for later events. No other goroutine has the lock yet.
 func (l *Lock) traced(ctx context.Context, t *locktrace.Trace) {
 	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
 	if t.Acquired == nil && !later {
@@ -33,7 +33,7 @@ func (l *Lock) traced(ctx context.Context, t *locktrace.Trace) {
 			Source: made.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode.String(), TTL: g.TTL, Deadline: g.Deadline, Fence: g.Fence,
 		})
 	}
-	if t.Lost != nil { // it waits for the end, whoever else does
+	if t.Lost != nil { // the end must be noticed even if nothing else waits for it
 		l.mu.Lock()
 		l.watch()
 		l.mu.Unlock()

@@ -31,7 +31,7 @@ type WaitError struct{ Err error }
 
 // Error implements error.
 func (e *WaitError) Error() string {
-	return "the script was executed, but not the WAIT behind it: " + e.Err.Error()
+	return "the script was executed, but the WAIT after it failed: " + e.Err.Error()
 }
 
 // Unwrap returns Err.

@@ -17,17 +17,18 @@ type Batched interface {
 	RenewBatch(ctx context.Context, renewals []Renewal)
 }
 
-// Renewal is one lease's part of a batch.
+// Renewal is the renewal of one Lease in a batch.
 type Renewal struct {
-	Lease Lease // one that is Batched, not its wrapper
+	Lease Lease // the Batched itself, not a wrapper of it
 	TTL   time.Duration
 
+	// Term and Err are the outcome.
 	Term Term
 	Err  error
 }
 
-// RenewBatch calls Hold.Renew for each of holds, and returns the errors in their order. Those that
-// share the Batch of the first that has one are sent together, once; the others are renewed alone.
+// RenewBatch renews holds as Hold.Renew does, and returns the errors in their order. The holds with
+// the Batch of the first that has one are renewed together, in one round trip; the others alone.
 func RenewBatch(ctx context.Context, holds []Hold) []error {
 	errs := make([]error, len(holds))
 	var (

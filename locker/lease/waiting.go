@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Waiting tells a strategy who waits, over all the attempts of one acquisition.
+// Waiting describes an acquire that waits. It is the same for all of its attempts.
 type Waiting struct {
-	// ID names the acquisition. It is random.
+	// ID identifies the acquire. It is random.
 	ID string
-	// Since is when the waiting began.
+	// Since is when the acquire began to wait.
 	Since time.Time
-	// Until is when it ends at the latest, by ctx's deadline; zero: there is none.
+	// Until is ctx's deadline. Zero: there is none.
 	Until time.Time
 }
 
 type waitingKey struct{}
 
-// WithWaiting returns a copy of ctx for the attempts of somebody who has waited since then. It is
-// for middleware that repeats attempts: a strategy that keeps an order among processes goes by it,
-// and by ctx's deadline.
+// WithWaiting returns a copy of ctx for the further attempts of an acquire that waits since that
+// time. It is for middleware that repeats attempts. A strategy that orders waiters across processes
+// uses it.
 func WithWaiting(ctx context.Context, since time.Time) context.Context {
 	until, _ := ctx.Deadline()
 	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since, until})
 }
 
-// WithoutWaiting returns a copy of ctx in which nobody waits. It is for strategies that go on
-// asking for a lock they hold.
+// WithoutWaiting returns a copy of ctx without a [Waiting], for an attempt that must not take a
+// place among the waiters.
 func WithoutWaiting(ctx context.Context) context.Context {
 	if _, waits := WaitingFrom(ctx); !waits {
 		return ctx
@@ -34,8 +34,9 @@ func WithoutWaiting(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitingKey{}, nil)
 }
 
-// WaitingFrom returns what WithWaiting put into ctx. It is for strategies.
-func WaitingFrom(ctx context.Context) (Waiting, bool) {
-	w, ok := ctx.Value(waitingKey{}).(Waiting)
+// WaitingFrom returns the Waiting that WithWaiting put into ctx, for strategies. ok is false if
+// there is none.
+func WaitingFrom(ctx context.Context) (w Waiting, ok bool) {
+	w, ok = ctx.Value(waitingKey{}).(Waiting)
 	return w, ok
 }

@@ -19,7 +19,7 @@ import (
 // of a lock wait, the oldest that report only a renewal are dropped. NodeFailing and NodeRecovered
 // are called in order in a goroutine of the quorum's own.
 type Trace struct {
-	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt, or one of those that it is made of
+	Attempt  func(context.Context, AttemptInfo)  // a strategy made an attempt; a quorum's nodes report theirs too
 	Waiting  func(context.Context, WaitingInfo)  // a waiter begins to wait
 	Woken    func(context.Context, WokenInfo)    // a waiter stopped waiting and tries again
 	Acquired func(context.Context, AcquiredInfo) // a Lock was made
@@ -39,7 +39,7 @@ type Trace struct {
 type Source struct {
 	Strategy string // "single"
 	Client   string // "go-redis"
-	Address  string // the server, "host:port"; several with commas, "" where the client does not tell
+	Address  string // the server, "host:port"; several separated by commas; "" if the client does not report it
 }
 
 // AttemptInfo describes one attempt to acquire.
@@ -47,8 +47,8 @@ type AttemptInfo struct {
 	Source
 	Name    string
 	Mode    string        // "exclusive" or "shared", here and below
-	Part    bool          // at one of the Lockers that a strategy is made of: its own attempt is reported beside it
-	Sends   int           // commands sent; more than one where an answer was lost or the lock was held; 0: those of the parts
+	Part    bool          // it is that of a node; the quorum reports its own attempt too
+	Sends   int           // commands sent; several if a reply was lost or the lock was held; 0 for a quorum
 	Elapsed time.Duration // from the first send to the outcome
 	Err     error         // nil: acquired
 }
@@ -58,9 +58,9 @@ type WaitingInfo struct {
 	Name       string
 	Mode       string
 	Queued     int           // waiters of this process that are ahead
-	Subscribed bool          // releases are heard of
-	For        time.Duration // when the waiter tries again at the latest; zero: when it is its turn
-	Err        error         // why: a *ContentionError, or a transport error; nil in the queue
+	Subscribed bool          // the waiter is subscribed to releases
+	For        time.Duration // the maximum time until it tries again; zero: until it is its turn
+	Err        error         // why it waits: a *ContentionError or a transport error; nil in the queue
 }
 
 // WakeReason says what ended a wait.
@@ -68,9 +68,9 @@ type WakeReason string
 
 // What ends a wait.
 const (
-	ByRelease      WakeReason = "release"      // a release was heard of
-	ByLeaseEnd     WakeReason = "lease end"    // the holder's lease ran out
-	ByBackoff      WakeReason = "backoff"      // time to look again
+	ByRelease      WakeReason = "release"      // a release was published
+	ByLeaseEnd     WakeReason = "lease end"    // the holder's lease ended
+	ByBackoff      WakeReason = "backoff"      // the backoff ended
 	BySubscription WakeReason = "subscription" // the subscription was (re)established
 	ByTurn         WakeReason = "turn"         // the waiter became the head of its queue
 	ByHandOver     WakeReason = "hand-over"    // the holder, of this process, handed the lock over to the waiter
@@ -100,7 +100,7 @@ type RenewedInfo struct {
 	Source
 	Name     string
 	TTL      time.Duration
-	Deadline time.Time // as it stands now
+	Deadline time.Time // after the renewal
 	Err      error
 }
 
@@ -109,7 +109,7 @@ type ReleasedInfo struct {
 	Source
 	Name string
 	Mode string
-	Held time.Duration // from the making of the Lock
+	Held time.Duration // since the Lock was acquired
 	Err  error
 }
 
@@ -118,15 +118,15 @@ type LostInfo struct {
 	Source
 	Name string
 	Mode string
-	Held time.Duration // from the making of the Lock
+	Held time.Duration // since the Lock was acquired
 	Err  error         // matches ErrLost
 }
 
 // NodeInfo describes a change of one node of a quorum.
 type NodeInfo struct {
-	Source                // Strategy is that of the quorum; Client and Address are the node's, where they are known
+	Source                // Strategy is that of the quorum; Client and Address are the node's, if they are known
 	Node    int           // its index among the nodes of the quorum
-	Name    string        // its name in the strategy's Config; "" where it has none
+	Name    string        // its name in the strategy's Config; "" if it has none
 	Nodes   int           // how many nodes the quorum has
 	Failing int           // how many of them fail now; NodeRecovered: this one no longer
 	For     time.Duration // NodeRecovered: how long it failed
@@ -135,8 +135,8 @@ type NodeInfo struct {
 
 type traceKey struct{}
 
-// With returns a ctx whose acquires, and the Locks that come of them, report to t, and to what
-// ctx reported to before.
+// With returns a copy of ctx whose acquires, and the Locks that they return, report to t. They also
+// report to the Trace that ctx had before.
 func With(ctx context.Context, t *Trace) context.Context {
 	if old := From(ctx); old != nil && t != nil {
 		t = &Trace{
@@ -158,8 +158,8 @@ func With(ctx context.Context, t *Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// Without returns a ctx that reports to no Trace. It is for strategies that are made of other
-// Lockers, whose Locks are not the caller's.
+// Without returns a copy of ctx without a Trace. It is for strategies that are made of other
+// Lockers, because the Locks of those are not the caller's.
 func Without(ctx context.Context) context.Context {
 	if From(ctx) == nil {
 		return ctx
