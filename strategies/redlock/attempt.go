@@ -23,16 +23,15 @@ type quorumAttempt struct {
 	decided chan struct{} // closed at the end of gathering
 
 	// The mutex guards these.
-	err          error         // why the attempt failed
-	tooLate      error         // why the quorum that was reached is no lock
-	tookOver     bool          // a node gave its lock
-	inFlight     int           // nodes that have not answered
-	spare        int           // nodes that the attempt may still leave out
-	grace        *time.Timer   // of a verdict that missing answers may change
-	callerLeft   bool          // before it was decided
-	undoing      int           // node locks that are being released
-	cleanedUp    chan struct{} // closed once a failed attempt leaves nothing more at the nodes that answer; nil: it has not failed
-	hasCleanedUp bool
+	err        error         // why the attempt failed
+	tooLate    error         // why the quorum that was reached is no lock
+	tookOver   bool          // a node gave its lock
+	inFlight   int           // nodes that have not answered
+	spare      int           // nodes that the attempt may still leave out
+	grace      *time.Timer   // of a verdict that missing answers may change
+	callerLeft bool          // before it was decided
+	undoing    int           // node locks that are being released
+	cleanedUp  chan struct{} // closed once a failed attempt leaves nothing more at the nodes that answer; nil: it has not failed
 }
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -160,11 +159,11 @@ func (a *quorumAttempt) requestFor(s *slot) *locker.Request {
 // decided: on a busy machine unanswered calls may merely be late.
 func (a *quorumAttempt) mayAsk(ctx context.Context, s *slot) bool {
 	for {
-		returned := s.node.nextReturn()
-		if s.node.beginAcquire(ctx, a.timeout, a.short) {
+		returned, ok := s.node.beginAcquire(ctx, a.timeout, a.short)
+		switch {
+		case ok:
 			return true
-		}
-		if !a.short && a.skipNode() {
+		case !a.short && a.skipNode():
 			return false
 		}
 		a.setQueued(s, true)

@@ -175,11 +175,9 @@ func (a *quorumAttempt) undo(s *slot) {
 // tellCleanedUp closes cleanedUp once a failed attempt has released what it had; if the caller
 // left, also the nodes must have begun to clean up what they had sent. The mutex is held.
 func (a *quorumAttempt) tellCleanedUp() {
-	if a.cleanedUp == nil || a.hasCleanedUp || a.undoing > 0 || a.callerLeft && a.inFlight > 0 {
-		return
+	if a.cleanedUp != nil && !isClosed(a.cleanedUp) && a.undoing == 0 && (!a.callerLeft || a.inFlight == 0) {
+		close(a.cleanedUp)
 	}
-	a.hasCleanedUp = true
-	close(a.cleanedUp)
 }
 
 // decide ends the gathering. The mutex is held.

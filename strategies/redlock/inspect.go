@@ -28,11 +28,9 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 		return locker.State{}, err
 	}
 	states, answers := l.inspectNodes(ctx, name)
-	if state, agreed := agree(states, l.quorum); agreed {
+	state, most, agreed := agree(states, l.quorum)
+	if agreed || most+len(answers.failed) < l.quorum { // if they disagree, nobody has a quorum, whatever the others would say
 		return state, nil
-	}
-	if mostHeld(states)+len(answers.failed) < l.quorum {
-		return locker.State{}, nil // the nodes disagree: nobody has a quorum, whatever the others would say
 	}
 	missed := answers.quorumError()
 	if err := locker.ContextErr(ctx); err != nil {
@@ -50,38 +48,35 @@ func (l *Locker) inspectNodes(ctx context.Context, name string) (states []locker
 	for _, n := range l.nodes {
 		go func() { replies <- n.inspect(ctx, name) }()
 	}
-	answers = l.answersFor(name)
-	silent := slices.Clone(l.nodes)
-	for len(silent) > 0 {
+	errs := slices.Repeat([]error{errUnanswered}, len(l.nodes))
+	for agreed, left := false, len(l.nodes); left > 0 && !agreed; left-- {
 		select {
 		case r := <-replies:
-			silent = slices.DeleteFunc(silent, func(n *quorumNode) bool { return n == r.node })
-			if answers.add(r.node, r.err, false); r.err == nil {
+			if errs[r.node] = r.err; r.err == nil {
 				states = append(states, r.state)
-			}
-			if _, agreed := agree(states, l.quorum); agreed {
-				return states, answers
+				_, _, agreed = agree(states, l.quorum)
 			}
 		case <-ctx.Done():
-			for _, n := range silent {
-				answers.add(n, errUnanswered, false)
-			}
-			return states, answers
+			left = 0
 		}
+	}
+	answers = l.answersFor(name)
+	for i, err := range errs {
+		answers.add(l.nodes[i], err, false)
 	}
 	return states, answers
 }
 
 // nodeState is what a node says of a name.
 type nodeState struct {
-	node  *quorumNode
+	node  int
 	state locker.State
 	err   error
 }
 
 // inspect asks the node.
 func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
-	s.node = n
+	s.node = n.index
 	defer recovered(&s.err)
 	inspector, ok := locker.As[locker.Inspector](n.inner)
 	if !ok {
@@ -92,46 +87,34 @@ func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
 	return s
 }
 
-// agree returns what a quorum of the states have in common.
-func agree(states []locker.State, quorum int) (locker.State, bool) {
-	var free, readers []locker.State
+// agree returns what a quorum of the states have in common, and how many name one holder, or
+// readers, at most.
+func agree(states []locker.State, quorum int) (state locker.State, most int, agreed bool) {
+	free := 0
+	var readers []locker.State
 	named := map[string][]locker.State{} // by owner: a note may be missing where the hold was restored
 	for _, s := range states {
 		if !s.Held {
-			free = append(free, s)
+			free++
 			continue
 		}
-		if named[s.Owner] = append(named[s.Owner], s); len(named[s.Owner]) >= quorum {
-			return least(named[s.Owner], quorum), true
-		}
+		named[s.Owner] = append(named[s.Owner], s)
 		if s.Mode == locker.Shared {
 			s.Owner, s.Note = "", ""
 			readers = append(readers, s)
 		}
 	}
-	switch {
-	case len(free) >= quorum:
-		return locker.State{}, true
-	case len(readers) >= quorum:
-		return least(readers, quorum), true
-	}
-	return locker.State{}, false
-}
-
-// mostHeld returns at how many nodes one owner holds, or readers do.
-func mostHeld(states []locker.State) (most int) {
-	named, readers := map[string]int{}, 0
-	for _, s := range states {
-		if !s.Held {
-			continue
+	most = len(readers)
+	for _, holders := range named {
+		if len(holders) >= quorum {
+			return least(holders, quorum), len(holders), true
 		}
-		named[s.Owner]++
-		if s.Mode == locker.Shared {
-			readers++
-		}
-		most = max(most, named[s.Owner], readers)
+		most = max(most, len(holders))
 	}
-	return most
+	if len(readers) >= quorum {
+		return least(readers, quorum), most, true
+	}
+	return locker.State{}, most, free >= quorum
 }
 
 // least returns the first of states, with the Holds and the Left that a quorum of them reaches, and

@@ -95,6 +95,9 @@ func (h *heldLock) restoreAt(s *slot, req *locker.Request) {
 	}
 	go func() {
 		defer stop()
-		h.ask(ctx, s, req, func() bool { return s.node.beginAcquire(ctx, h.timeout, h.attempt.short) })
+		h.ask(ctx, s, req, func() bool {
+			_, ok := s.node.beginAcquire(ctx, h.timeout, h.attempt.short)
+			return ok
+		})
 	}()
 }

@@ -88,7 +88,10 @@ func (s *quorumState) becomeLeftover() {
 
 // callEnded records that a call of a node has ended. The mutex is held.
 func (s *quorumState) callEnded(at *slot) {
-	at.callEnded()
+	if at.idle != nil && !at.hasCall() {
+		close(at.idle)
+		at.idle = nil
+	}
 	if s.isLeftover && !s.hasCalls() {
 		s.leftovers.remove(s)
 		s.isLeftover = false
@@ -104,14 +107,7 @@ func (s *quorumState) releaseEnded(at *slot, err error) {
 }
 
 // hasCalls reports whether a call is in flight at a node. The mutex is held.
-func (s *quorumState) hasCalls() bool {
-	for i := range s.slots {
-		if s.slots[i].hasCall() {
-			return true
-		}
-	}
-	return false
-}
+func (s *quorumState) hasCalls() bool { return slices.ContainsFunc(s.slots, slot.hasCall) }
 
 // awaitLeftovers waits until the leftovers have ended. It reports false if the attempt or the lock
 // ended first.

@@ -21,17 +21,16 @@ type quorumNode struct {
 	stated locktrace.Source                 // what the Locker itself says of its source
 	source atomic.Pointer[locktrace.Source] // what its attempts and leases say; nil: nothing yet
 
-	mu              sync.Mutex
-	acquires        int           // acquires in flight
-	silentSince     time.Time     // when the first acquire after the last answer began
-	idle            bool          // no acquire began since the last answer
-	acquireReturned chan struct{} // closed when an acquire returns; nil: nobody waits for that
-	behind          atomic.Int64  // see nodeLoad
+	quorum *quorumHealth
+	behind atomic.Int64 // see nodeLoad
 
-	quorum       *quorumHealth
-	health       nodeHealth
-	calls        int       // calls of any kind in flight
-	noAnswerFrom time.Time // when the first of calls began, or the last one succeeded
+	mu              sync.Mutex
+	calls           int           // calls of any kind in flight
+	acquires        int           // acquires in flight
+	acquireReturned chan struct{} // closed when an acquire returns; nil: nobody waits for that
+	silentSince     time.Time     // when the first call after the last answer began; zero: none did
+	health          nodeHealth
+	reported        *healthReport // that the node fails; nil: it works, or no call was traced since it fails
 }
 
 var (
@@ -42,7 +41,8 @@ var (
 // acquire asks the node for a lock, after beginAcquire. The stack below it is deep: the fewer
 // frames above it, the fewer stacks must grow.
 func (n *quorumNode) acquire(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
-	defer n.endAcquire(ctx, &err, patience)
+	defer n.endAcquire()
+	defer n.endCall(ctx, &err, patience)
 	return n.inner.Acquire(n.learning(ctx), req)
 }
 

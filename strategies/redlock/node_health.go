@@ -19,39 +19,18 @@ type nodeHealth struct {
 	source locktrace.Source // when it began to fail: its recovery is reported under the same
 }
 
-// evidence is what an outcome says about the node.
-type evidence uint8
-
-const (
-	nothing evidence = iota // the outcome does not depend on the node
-	works
-	fails
-)
-
-func evidenceOf(err error) evidence {
-	switch {
-	case err == nil, errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld):
-		return works
-	case errors.Is(err, context.Canceled), errors.Is(err, errors.ErrUnsupported), errors.Is(err, locker.ErrInvalid):
-		return nothing
-	}
-	return fails
-}
-
 // after returns the health after a call that ended at now with err. A node that fails only some of
 // its calls works: it fails once no call has succeeded for patience.
 func (h nodeHealth) after(now time.Time, err error, patience time.Duration) nodeHealth {
-	switch evidenceOf(err) {
-	case works:
+	switch {
+	case err == nil, errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld):
 		return nodeHealth{good: now}
-	case fails:
-		err = unwrapOp(err)
-		if h.cause != nil {
-			h.cause = err
-		} else if now.Sub(h.good) > patience {
-			h.cause, h.failing = err, now
-		}
-	case nothing:
+	case errors.Is(err, context.Canceled), errors.Is(err, errors.ErrUnsupported), errors.Is(err, locker.ErrInvalid):
+		// the outcome does not depend on the node
+	case h.cause != nil:
+		h.cause = unwrapOp(err)
+	case now.Sub(h.good) > patience:
+		h.cause, h.failing = unwrapOp(err), now
 	}
 	return h
 }
@@ -79,25 +58,29 @@ func (n *quorumNode) endCall(ctx context.Context, err *error, patience time.Dura
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.callReturned(ctx, now, *err, patience)
+	if n.calls--; n.calls == 0 || answered(*err) {
+		n.silentSince = time.Time{}
+	}
+	n.setHealth(ctx, n.health.after(now, *err, patience))
 }
 
 // callBegan records that a call begins. The mutex is held.
 func (n *quorumNode) callBegan(ctx context.Context, now time.Time, patience time.Duration) {
 	n.failIfSilent(ctx, now, patience)
 	n.reportFailure(ctx)
-	if n.calls == 0 {
-		n.noAnswerFrom = now
+	if n.silentSince.IsZero() {
+		n.silentSince = now
 	}
 	n.calls++
 }
 
-// callReturned records the outcome of a call. The mutex is held.
-func (n *quorumNode) callReturned(ctx context.Context, now time.Time, err error, patience time.Duration) {
-	n.calls--
-	if n.setHealth(ctx, n.health.after(now, err, patience)); n.health.good.Equal(now) {
-		n.noAnswerFrom = now
+// silence returns for how long the node has answered nothing. While nobody asks it, it is not
+// silent. The mutex is held.
+func (n *quorumNode) silence(now time.Time) time.Duration {
+	if n.calls == 0 || n.silentSince.IsZero() {
+		return 0
 	}
+	return now.Sub(n.silentSince)
 }
 
 // checkSilence marks the node as failing if calls are in flight and it has answered none for
@@ -111,7 +94,7 @@ func (n *quorumNode) checkSilence(ctx context.Context, patience time.Duration) {
 
 // failIfSilent is checkSilence with the mutex held.
 func (n *quorumNode) failIfSilent(ctx context.Context, now time.Time, patience time.Duration) {
-	if silence := now.Sub(n.noAnswerFrom); n.calls > 0 && silence >= patience && n.health.cause == nil {
+	if silence := n.silence(now); n.calls > 0 && silence >= patience && n.health.cause == nil {
 		n.setHealth(ctx, nodeHealth{good: n.health.good, cause: &unansweredError{silence}, failing: now})
 	}
 }
@@ -126,22 +109,26 @@ func (n *quorumNode) setHealth(ctx context.Context, to nodeHealth) {
 		n.quorum.failing.Add(1)
 		n.reportFailure(ctx)
 	case before.cause != nil && to.cause == nil:
-		info := n.info(before)
-		info.Failing, info.For = int(n.quorum.failing.Add(-1)), time.Since(before.failing)
-		n.quorum.reports.recovered(info)
+		failing := int(n.quorum.failing.Add(-1))
+		if n.reported != nil {
+			info := n.info(before)
+			info.Failing, info.For = failing, time.Since(before.failing)
+			n.quorum.reports.recovered(n.reported, info)
+			n.reported = nil
+		}
 	}
 }
 
 // reportFailure reports to the Trace in ctx that the node fails, if it does and if that was not
 // reported yet. The mutex is held.
 func (n *quorumNode) reportFailure(ctx context.Context) {
-	if n.health.cause == nil {
+	if n.health.cause == nil || n.reported != nil {
 		return
 	}
 	if t := locktrace.From(ctx); t != nil && (t.NodeFailing != nil || t.NodeRecovered != nil) {
 		info := n.info(n.health)
 		info.Failing = int(n.quorum.failing.Load())
-		n.quorum.reports.failing(failureReport{context.WithoutCancel(ctx), t, info})
+		n.reported = n.quorum.reports.failing(&healthReport{ctx: context.WithoutCancel(ctx), trace: t, info: info})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type nodeLoad struct {
 	acquires int           // acquires in flight
 	behind   int           // of those, the ones that nobody waits for: their attempts were decided without them
-	silence  time.Duration // since the first acquire after the last answer began; 0: none has
+	silence  time.Duration // since the first call after the last answer began; 0: none did
 }
 
 const (
@@ -39,9 +39,10 @@ func answered(err error) bool {
 	return errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) || !driver.Transient(err)
 }
 
-// beginAcquire counts an acquire, and reports whether it may be sent. needed says that there is no
-// quorum without the node; then acquires that nobody waits for do not count against it.
-func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration, needed bool) bool {
+// beginAcquire counts an acquire, if it may be sent. Otherwise returned is closed when one of those
+// in flight returns. needed says that there is no quorum without the node; then acquires that nobody
+// waits for do not count against it.
+func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration, needed bool) (returned <-chan struct{}, ok bool) {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,20 +51,18 @@ func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration, n
 		l.behind = 0
 	}
 	if l.full(patience) {
-		return false
+		if n.acquireReturned == nil {
+			n.acquireReturned = make(chan struct{})
+		}
+		return n.acquireReturned, false
 	}
-	n.idle = false
 	n.acquires++
 	n.callBegan(ctx, now, patience)
-	return true
+	return nil, true
 }
 
-// endAcquire ends what beginAcquire counted. It is deferred, and turns a panic into an error.
-func (n *quorumNode) endAcquire(ctx context.Context, err *error, patience time.Duration) { //nolint:gocritic // it sets it
-	if v := recover(); v != nil {
-		*err = panicked(v)
-	}
-	now := time.Now()
+// endAcquire ends what beginAcquire counted.
+func (n *quorumNode) endAcquire() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acquires--
@@ -71,43 +70,22 @@ func (n *quorumNode) endAcquire(ctx context.Context, err *error, patience time.D
 		close(n.acquireReturned)
 		n.acquireReturned = nil
 	}
-	if answered(*err) {
-		n.silentSince, n.idle = now, true
-	}
-	n.callReturned(ctx, now, *err, patience)
-}
-
-// nextReturn returns a channel that is closed when the next acquire returns.
-func (n *quorumNode) nextReturn() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.acquireReturned == nil {
-		n.acquireReturned = make(chan struct{})
-	}
-	return n.acquireReturned
-}
-
-// crowded reports whether beginAcquire would refuse an acquire.
-func (n *quorumNode) crowded(patience time.Duration) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.load(time.Now()).full(patience)
 }
 
 // answering returns how many nodes do not have too many unanswered calls.
 func answering(nodes []*quorumNode, patience time.Duration) (n int) {
+	now := time.Now()
 	for _, node := range nodes {
-		if !node.crowded(patience) {
+		node.mu.Lock()
+		if !node.load(now).full(patience) {
 			n++
 		}
+		node.mu.Unlock()
 	}
 	return n
 }
 
-// load returns the node's load. While nobody asks it, it is not silent. The mutex is held.
+// load returns the node's load. The mutex is held.
 func (n *quorumNode) load(now time.Time) nodeLoad {
-	if n.acquires == 0 || n.idle {
-		n.silentSince = now
-	}
-	return nodeLoad{n.acquires, int(n.behind.Load()), now.Sub(n.silentSince)}
+	return nodeLoad{n.acquires, int(n.behind.Load()), n.silence(now)}
 }

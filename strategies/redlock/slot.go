@@ -49,7 +49,7 @@ func (s *slot) setBehind(behind bool) {
 }
 
 // hasCall reports whether an acquire or a release is in flight. The mutex is held.
-func (s *slot) hasCall() bool { return s.asking || s.ending }
+func (s slot) hasCall() bool { return s.asking || s.ending }
 
 // callEnds returns a channel that is closed once no call is in flight; nil if none is now. The
 // mutex is held.
@@ -61,12 +61,4 @@ func (s *slot) callEnds() <-chan struct{} {
 		s.idle = make(chan struct{})
 	}
 	return s.idle
-}
-
-// callEnded tells those who wait for it that no call is in flight any more. The mutex is held.
-func (s *slot) callEnded() {
-	if s.idle != nil && !s.hasCall() {
-		close(s.idle)
-		s.idle = nil
-	}
 }
