@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -41,7 +42,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	}
 	req.Note = cmp.Or(req.Note, note)
 	a := l.newAttempt(ctx, req, tokens)
-	a.start()
+	a.start(ctx)
 	timer := time.NewTimer(a.timeout)
 	defer timer.Stop()
 	grant, err := a.await(ctx, timer)
@@ -101,10 +102,13 @@ func attemptsOnly(ctx context.Context) context.Context {
 	return locktrace.With(ctx, parts)
 }
 
-// start asks all nodes.
-func (a *quorumAttempt) start() {
+// start asks all nodes. The calls end when the caller's ctx does.
+func (a *quorumAttempt) start(caller context.Context) {
 	a.began = time.Now()
 	ctx, stop := detach(a.ctx, a.req.TTL)
+	if driver.Cancellable(caller) { // what detach returns ends at its deadline alone
+		ctx, stop = context.WithTimeout(a.ctx, a.req.TTL)
+	}
 	a.stop = stop
 	a.short = answering(a.nodes, a.timeout) < a.quorum
 	asked := a.slotsToAsk()

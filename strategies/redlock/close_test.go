@@ -84,6 +84,7 @@ func TestNothingStaysWhereTheCallerLeavesAndCloses(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			inClosable(t, redlock.Config{Quorum: 3}, func(t *testing.T, c *closable) {
+				match(t, locker.Must(c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})).Release(t.Context()))
 				c.drivers[2].Then(fault)
 				ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
 				defer cancel()
