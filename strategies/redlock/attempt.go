@@ -73,10 +73,16 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	req.TTL = l.cfg.ttl(cmp.Or(req.TTL, given.TTL))
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
-	h := newHeldLock(&quorumState{
+	h := &heldLock{turn: make(turn, 1), quorumState: &quorumState{
 		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner),
-		timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode,
-	})
+		timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, slots: make([]slot, len(l.nodes)),
+	}}
+	for i, n := range l.nodes {
+		h.slots[i].node = n
+	}
+	if req.Fenced {
+		h.fenceKnown = make(chan struct{})
+	}
 	h.attempt = &quorumAttempt{heldLock: h, tokens: tokens, fresh: fresh, decided: make(chan struct{})}
 	return h.attempt
 }
@@ -111,39 +117,22 @@ func (a *quorumAttempt) start(caller context.Context) {
 	}
 	a.stop = stop
 	a.short = answering(a.nodes, a.timeout) < a.quorum
-	asked := a.slotsToAsk()
-	if len(asked) < a.quorum { // the Handle is of fewer nodes: there is nothing to resume
-		stop()
-		a.mu.Lock()
-		defer a.unlock()
-		for i := range a.slots {
-			a.slots[i].err = locker.ErrNotHeld
+	a.mu.Lock()
+	defer a.unlock()
+	for i := range a.slots {
+		s := &a.slots[i]
+		if a.tokens != nil && a.tokens[i] == "" {
+			s.err = locker.ErrNotHeld // nothing to resume there
+			continue
 		}
-		a.tryDecide()
-		return
-	}
-	a.inFlight, a.spare = len(asked), len(asked)-a.quorum
-	for _, s := range asked {
 		s.asking, s.askedAt = true, a.began
-	}
-	for _, s := range asked {
+		a.inFlight++
 		go func() {
 			a.ask(ctx, s, a.requestFor(s), func() bool { return a.mayAsk(ctx, s) })
 			a.nodeAnswered()
 		}()
 	}
-}
-
-// slotsToAsk returns the nodes to ask: all or, to resume, those that the Handle names.
-func (a *quorumAttempt) slotsToAsk() (asked []*slot) {
-	for i := range a.slots {
-		if len(a.tokens) > 0 && a.tokens[i] == "" {
-			a.slots[i].err = locker.ErrNotHeld // nothing to resume there
-			continue
-		}
-		asked = append(asked, &a.slots[i])
-	}
-	return asked
+	a.spare = a.inFlight - a.quorum
 }
 
 // requestFor returns what a node is asked for.

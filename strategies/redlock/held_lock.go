@@ -20,18 +20,6 @@ type heldLock struct {
 	renewed time.Time // when the last renewal began, if it succeeded; zero: it did not, or is in flight. The mutex guards it
 }
 
-// newHeldLock returns the lock that an attempt is to get.
-func newHeldLock(s *quorumState) *heldLock {
-	s.slots = make([]slot, len(s.nodes))
-	for i, n := range s.nodes {
-		s.slots[i].node = n
-	}
-	if s.req.Fenced {
-		s.fenceKnown = make(chan struct{})
-	}
-	return &heldLock{quorumState: s, turn: make(turn, 1)}
-}
-
 // attach gives the heldLock its Lock, and returns it.
 func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
 	h.mu.Lock()
@@ -95,3 +83,42 @@ func (t turn) take(ctx context.Context) error {
 
 // pass lets the next operation have the turn.
 func (t turn) pass() { <-t }
+
+// release ends the lock at all nodes. Node locks that come later are released then. It returns when
+// a quorum has released, or cannot any more; at twice the AttemptTimeout, or once that if ctx has
+// ended. The releases go on.
+func (h *heldLock) release(ctx context.Context) error {
+	op, held := h.beginRelease()
+	op.start(func(i int) error {
+		if held[i] == nil {
+			_, err := h.awaitCall(i, op)
+			return err
+		}
+		err := held[i].Release(h.ctx)
+		h.releaseEnded(&h.slots[i], err)
+		return err
+	})
+	_ = op.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
+	return h.answersTo(op).releaseVerdict()
+}
+
+// beginRelease ends the lock, and returns the locks to release, by node.
+func (h *heldLock) beginRelease() (op *operation, held []*locker.Lock) {
+	h.mu.Lock()
+	defer h.unlock()
+	h.phase = over
+	h.watchLoss()
+	op, held = newOperation(len(h.slots), h.quorum), make([]*locker.Lock, len(h.slots))
+	for i := range h.slots {
+		s := &h.slots[i]
+		if s.held != nil || s.asking { // what is being acquired may be held
+			op.expect(i)
+		}
+		if s.held != nil {
+			held[i] = s.held.lock
+			s.held, s.ending = nil, true
+		}
+	}
+	h.becomeLeftover()
+	return op, held
+}

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -171,4 +172,114 @@ func reaches(end, deadline time.Time) bool {
 // remaining returns the time until d, by the monotonic or the wall clock, whichever says less.
 func remaining(d, now time.Time) time.Duration {
 	return min(d.Sub(now), d.Round(0).Sub(now.Round(0)))
+}
+
+// renewedSince returns how many nodes that count have granted a renewal sent at began or later.
+// Answers to an earlier renewal do not count for this one.
+func (v *quorumView) renewedSince(began time.Time) (n int) {
+	for i := range v.nodes {
+		node := &v.nodes[i]
+		if v.counts(node) && !node.renewed.Before(began) {
+			n++
+		}
+	}
+	return n
+}
+
+// noneTookOver reports whether a renewal that began at began, and succeeded, proves that no other
+// client resumed the hold: fewer than a quorum of the nodes may have been taken over.
+func (v *quorumView) noneTookOver(began time.Time) bool {
+	doubtful := 0
+	for i := range v.nodes {
+		n := &v.nodes[i]
+		if n.takenOver || !n.expired.IsZero() || n.held && n.named && n.renewed.Before(began) {
+			doubtful++
+		}
+	}
+	return doubtful < v.needed
+}
+
+// movedDeadline returns the Deadline after a renewal whose quorum ends at end. It never goes back,
+// and is not past aim: a node is asked for more than is promised. Zero times are never.
+func movedDeadline(deadline, end, aim time.Time) time.Time {
+	switch {
+	case deadline.IsZero(), end.IsZero():
+		return time.Time{}
+	case end.After(aim):
+		end = aim
+	}
+	if end.After(deadline) {
+		return end
+	}
+	return deadline
+}
+
+// leaseToAsk returns the TTL to ask a node for, so that it holds for ttl, and until deadline by its
+// own reckoning: that is sooner by the drift that it allows for. It goes by the monotonic clock: by
+// a wall clock that was set forward, a node would be asked for less than it takes to reach the
+// deadline. A zero deadline is never.
+func leaseToAsk(ttl time.Duration, deadline, now time.Time) time.Duration {
+	if deadline.IsZero() {
+		return ttl
+	}
+	const allowance = 10 * time.Millisecond
+	need := deadline.Sub(now)
+	need += need/64 + allowance
+	return min(max(ttl, need), locker.MaxTTL)
+}
+
+// minGrace is the least time that a verdict waits for missing answers that may change it: a node in
+// another zone, or whose connection has to be made, takes that much longer than the first.
+const minGrace = 20 * time.Millisecond
+
+// asLongAgain returns how much longer to wait for missing answers after took: as long again, but
+// neither so short that answers on their way come too late, nor longer than timeout.
+func asLongAgain(took, timeout time.Duration) time.Duration {
+	return min(max(took, minGrace), timeout)
+}
+
+// outcome returns what a node did for an attempt so far: nil if it gave its lock, errUnanswered if
+// it has not answered, or why it did not.
+func (v *quorumView) outcome(n *nodeView) error {
+	switch {
+	case n.queued:
+		return errStalled
+	case n.asking:
+		return errUnanswered
+	case !n.held || n.err != nil:
+		return n.err
+	case !v.isLive(n):
+		return errEnded
+	case v.fence > 0 && !v.counts(n):
+		return errUnanswered // its counter is being raised
+	}
+	return nil
+}
+
+// refuses reports whether a node's error is an answer and no failure: the lock is held by another
+// or, when it was asked to resume, it does not hold what it was to hand over. A node that says
+// ErrLost had taken it over, and lost it.
+func refuses(err error, resume bool) bool {
+	return errors.Is(err, locker.ErrNotAcquired) ||
+		resume && errors.Is(err, locker.ErrNotHeld) && !errors.Is(err, locker.ErrLost)
+}
+
+// sameServer finds two nodes that are one server: the node refuses and names the attempt's owner as
+// the holder, although that owner was made for this attempt. Equal addresses would prove nothing:
+// clients behind a dialer or a tunnel may all report the same one. other is -1 if the node that
+// gave its lock has yet to answer.
+func sameServer(nodes []nodeView, owner string) (node, other int, found bool) {
+	for i := range nodes {
+		held, refused := errors.AsType[*locker.ContentionError](nodes[i].err)
+		if !refused || held.Owner != owner {
+			continue
+		}
+		for j := range nodes {
+			if j != i && nodes[j].held {
+				return i, j, true
+			}
+		}
+		return i, -1, true
+	}
+	return 0, 0, false
 }

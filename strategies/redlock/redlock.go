@@ -108,6 +108,9 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 		if tokens, note, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {
 			return nil, "", err
 		}
+		if none := func(token string) bool { return token == "" }; len(slices.DeleteFunc(slices.Clone(tokens), none)) < l.quorum {
+			return nil, "", locker.ErrNotHeld // there is nothing to resume
+		}
 	}
 	if ttl := l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)); ttl <= l.cfg.MinValidity {
 		return nil, "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
