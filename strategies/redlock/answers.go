@@ -171,7 +171,7 @@ func (t *nodeAnswers) resumeVerdict(tookOver bool) (err error, mayChange bool) {
 func (t *nodeAnswers) upgradeVerdict(missed error) error {
 	refused := t.contended()
 	switch {
-	case isNotHeld(missed):
+	case errors.Is(missed, locker.ErrNotHeld):
 		return missed
 	case refused > 0 && t.done+refused >= t.quorum:
 		return t.contention()

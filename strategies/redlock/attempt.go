@@ -94,10 +94,6 @@ func attemptsOnly(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
 	}
-	ctx = locktrace.Without(ctx)
-	if t.Attempt == nil && t.NodeFailing == nil && t.NodeRecovered == nil {
-		return ctx
-	}
 	parts := &locktrace.Trace{NodeFailing: t.NodeFailing, NodeRecovered: t.NodeRecovered}
 	if t.Attempt != nil {
 		parts.Attempt = func(ctx context.Context, info locktrace.AttemptInfo) {
@@ -105,7 +101,7 @@ func attemptsOnly(ctx context.Context) context.Context {
 			t.Attempt(ctx, info)
 		}
 	}
-	return locktrace.With(ctx, parts)
+	return locktrace.With(locktrace.Without(ctx), parts)
 }
 
 // start asks all nodes. The calls end when the caller's ctx does.

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,7 +36,7 @@ func (h *heldLock) downgrade(ctx context.Context) (lease.Term, error) {
 		return h.term(), nil
 	}
 	err = h.missed(answers, err)
-	if isNotHeld(err) || answers.unsupported() && h.revertMode(before) {
+	if errors.Is(err, locker.ErrNotHeld) || answers.unsupported() && h.revertMode(before) {
 		return lease.Term{}, err
 	}
 	return lease.Term{}, fmt.Errorf("%w: others may share it: %w", locker.ErrUnknownOutcome, err)
@@ -65,7 +66,10 @@ func (h *heldLock) revertMode(mode locker.Mode) bool {
 // If it misses it, the node locks that were upgraded, or may have been, are made shared again.
 func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	end := time.Now().Add(h.timeout) // of all steps
-	deadline, already := h.beginUpgrade()
+	h.mu.Lock()
+	deadline, already := h.deadline, h.mode == locker.Exclusive // the node locks are to last until then
+	h.upgrading = !already
+	h.unlock()
 	answers, err := h.each(ctx, h.timeout, converting(locker.Exclusive))
 	if already {
 		if answers.done < h.quorum {
@@ -85,16 +89,6 @@ func (h *heldLock) upgrade(ctx context.Context) (lease.Term, error) {
 	}
 	h.awaitShared(ctx, time.Until(end))
 	return lease.Term{}, answers.upgradeVerdict(h.missed(answers, err))
-}
-
-// beginUpgrade says that the node locks are to be exclusive. It returns until when they must last,
-// and whether the lock is exclusive already.
-func (h *heldLock) beginUpgrade() (deadline time.Time, already bool) {
-	h.mu.Lock()
-	defer h.unlock()
-	already = h.mode == locker.Exclusive
-	h.upgrading = !already
-	return h.deadline, already
 }
 
 // fenceToRaise returns the fencing token that the nodes are to be raised to after an upgrade of a

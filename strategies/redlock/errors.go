@@ -136,6 +136,3 @@ var errShort = errors.New("what it granted ends before the Deadline")
 
 // errStalled is the error of a node that is not asked, since it answers nothing.
 var errStalled = errors.New("not asked: too many calls are without an answer")
-
-// isNotHeld reports whether err says that the lock is not held any more.
-func isNotHeld(err error) bool { return errors.Is(err, locker.ErrNotHeld) }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // ask acquires at one node. What it gives joins the lock or, if that is not held by then, is
@@ -81,23 +80,15 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 		if renewed {
 			s.askedAt = time.Now()
 		}
-		h.restoreAt(s, &req)
+		s.asking = true
+		s.setBehind(true)
+		go func() {
+			ctx, stop := h.untilDeadline()
+			defer stop()
+			h.ask(ctx, s, &req, func() bool {
+				_, ok := s.node.beginAcquire(ctx, h.timeout, h.attempt.short)
+				return ok
+			})
+		}()
 	}
-}
-
-// restoreAt asks one node, in the background. The mutex is held.
-func (h *heldLock) restoreAt(s *slot, req *locker.Request) {
-	s.asking = true
-	s.setBehind(true)
-	ctx, stop := lease.WithoutWaiting(h.ctx), func() {} // a lock that is held does not wait
-	if !h.deadline.IsZero() {
-		ctx, stop = detach(ctx, time.Until(h.deadline))
-	}
-	go func() {
-		defer stop()
-		h.ask(ctx, s, req, func() bool {
-			_, ok := s.node.beginAcquire(ctx, h.timeout, h.attempt.short)
-			return ok
-		})
-	}()
 }

@@ -36,12 +36,6 @@ func (l *leftovers) remove(s *quorumState) {
 	l.byName[s.req.Name] = rest
 }
 
-func (l *leftovers) of(name string) []*quorumState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.byName[name])
-}
-
 // leftover is an earlier hold's calls in flight at one node.
 type leftover struct {
 	owner string
@@ -50,10 +44,15 @@ type leftover struct {
 
 // at returns what earlier holds of a name have left at node i.
 func (l *leftovers) at(name string, i int) (all []leftover) {
-	for _, s := range l.of(name) { // without the mutex: whoever has that of a quorumState may wait for it
-		if ends := s.callEnds(i); ends != nil {
+	l.mu.Lock()
+	earlier := slices.Clone(l.byName[name])
+	l.mu.Unlock()
+	for _, s := range earlier {
+		s.mu.Lock()
+		if ends := s.slots[i].callEnds(); ends != nil {
 			all = append(all, leftover{s.owner, ends})
 		}
+		s.unlock()
 	}
 	return all
 }
@@ -63,14 +62,6 @@ func (l *leftovers) at(name string, i int) (all []leftover) {
 func mayHaveRefused(all []leftover, err error) bool {
 	held, refused := errors.AsType[*locker.ContentionError](err)
 	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
-}
-
-// callEnds returns a channel that is closed once no call is in flight at node i; nil if none is
-// now.
-func (s *quorumState) callEnds(i int) <-chan struct{} {
-	s.mu.Lock()
-	defer s.unlock()
-	return s.slots[i].callEnds()
 }
 
 // becomeLeftover adds a failed attempt or a released lock to the leftovers while it has calls in

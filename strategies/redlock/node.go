@@ -3,7 +3,6 @@ package redlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -32,11 +31,6 @@ type quorumNode struct {
 	health          nodeHealth
 	reported        *healthReport // that the node fails; nil: it works, or no call was traced since it fails
 }
-
-var (
-	errNoLock  = errors.New("its Locker returned neither a lock nor an error")
-	errNoLease = errors.New("its Locker returned a lock without a Lease")
-)
 
 // acquire asks the node for a lock, after beginAcquire. The stack below it is deep: the fewer
 // frames above it, the fewer stacks must grow.

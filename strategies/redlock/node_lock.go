@@ -38,7 +38,7 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 	case err != nil:
 		return nil, err
 	case lock == nil:
-		return nil, errNoLock
+		return nil, errors.New("its Locker returned neither a lock nor an error")
 	}
 	p := &nodeLock{
 		of: h, slot: s, lock: lock, fence: lock.Fence(),
@@ -50,7 +50,7 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 	})
 	switch {
 	case p.Lease == nil:
-		err = errNoLease
+		err = errors.New("its Locker returned a lock without a Lease")
 	case lock.Err() != nil:
 		err = fmt.Errorf("its lock had ended: %v", lock.Err()) //nolint:errorlint // that is no answer of the node
 	case lock.Mode() != req.Mode:
@@ -145,12 +145,12 @@ func (p *nodeLock) raiseOnceKnown() {
 // the node counts.
 func (p *nodeLock) raiseToToken() error {
 	h := p.of
-	h.mu.Lock()
-	fence, needless := h.fence, h.phase == over || h.fenceKnown == nil
-	h.unlock()
-	if needless {
+	if h.fenceKnown == nil {
 		return nil
 	}
+	h.mu.Lock()
+	fence := h.fence
+	h.unlock()
 	err := p.raise(fence)
 	h.mu.Lock()
 	defer h.unlock()

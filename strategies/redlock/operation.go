@@ -119,13 +119,6 @@ func (o *operation) isSettled() bool {
 	return o.done >= o.needed || o.pending == 0
 }
 
-// errOf returns what node i replied so far.
-func (o *operation) errOf(i int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.errs[i]
-}
-
 // isClosed reports whether a channel that nothing is sent on is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {

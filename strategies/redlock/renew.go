@@ -2,9 +2,11 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -14,14 +16,17 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 		return lease.Term{}, err
 	}
 	defer h.turn.pass()
-	began, toAsk := h.beginRenewal(ttl)
+	h.mu.Lock()
+	began, toAsk := time.Now(), h.leaseToAsk(ttl)
+	h.renewed = time.Time{}
+	h.unlock()
 	answers, err := h.each(ctx, h.timeout, func(p *nodeLock, op *operation) error { return p.renew(toAsk, began, op.left) })
 	renewed := answers.done >= h.quorum
 	if renewed && h.moveDeadline(began, ttl) {
 		return h.term(), nil
 	}
 	err = h.missed(answers, err)
-	if renewed && !isNotHeld(err) {
+	if renewed && !errors.Is(err, locker.ErrNotHeld) {
 		err = fmt.Errorf("the quorum has ended since: %w", err)
 	}
 	h.mu.Lock()
@@ -30,14 +35,6 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 		h.restore(ttl, false) // that may be what is missing
 	}
 	return lease.Term{}, err
-}
-
-// beginRenewal returns when the renewal begins, and the lease to ask the nodes for.
-func (h *heldLock) beginRenewal(ttl time.Duration) (began time.Time, toAsk time.Duration) {
-	h.mu.Lock()
-	defer h.unlock()
-	h.renewed = time.Time{}
-	return time.Now(), h.leaseToAsk(ttl)
 }
 
 func (h *heldLock) term() lease.Term {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -124,14 +125,14 @@ func (s *quorumState) leaseToAsk(ttl time.Duration) time.Duration {
 func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	s.mu.Lock()
 	defer s.unlock()
-	deadline := s.deadline
+	ctx, deadline := lease.WithoutWaiting(s.ctx), s.deadline // a lock that is held does not wait
 	if s.phase == gathering {
 		deadline = s.began.Add(s.req.TTL)
 	}
 	if deadline.IsZero() {
-		return s.ctx, func() {}
+		return ctx, func() {}
 	}
-	return detach(s.ctx, time.Until(deadline))
+	return detach(ctx, time.Until(deadline))
 }
 
 // detach returns a ctx with the values of ctx that does not end with it, but d from now or when
@@ -237,12 +238,13 @@ func (s *quorumState) each(
 		return err
 	})
 	err := op.wait(ctx, patience, 0)
-	for i, n := range s.nodes {
-		if op.errOf(i) == errUnanswered { //nolint:errorlint // set by this package itself
-			n.checkSilence(s.ctx, s.timeout)
+	answers := s.answersTo(op)
+	for _, e := range answers.failed {
+		if e.Err == errUnanswered { //nolint:errorlint // set by this package itself
+			s.nodes[e.Node].checkSilence(s.ctx, s.timeout)
 		}
 	}
-	return s.answersTo(op), err
+	return answers, err
 }
 
 // awaitCall waits until something is held at node i, or nothing is in flight there any more. It
