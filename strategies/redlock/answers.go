@@ -160,7 +160,7 @@ func (t *nodeAnswers) resumeVerdict(tookOver bool) (err error, mayChange bool) {
 	}
 	err = t.quorumError()
 	if tookOver || t.pending > 0 {
-		err = fmt.Errorf("%w: %w; what was taken over is undone", locker.ErrUnknownOutcome, err)
+		err = fmt.Errorf("%w: %w; the resume is undone", locker.ErrUnknownOutcome, err)
 	}
 	return err, !tookOver && refused+t.pending > spare
 }

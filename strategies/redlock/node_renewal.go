@@ -22,10 +22,11 @@ func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error {
 		select {
 		case <-earlier:
 		case <-left:
-			h.mu.Lock()
-			return errUnanswered
 		}
 		h.mu.Lock()
+		if isClosed(left) {
+			return errUnanswered
+		}
 	}
 	return locker.ErrNotHeld
 }

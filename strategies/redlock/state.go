@@ -219,17 +219,20 @@ func (s *quorumState) lossError() error {
 func (s *quorumState) each(
 	ctx context.Context, patience time.Duration, do func(p *nodeLock, op *operation) error,
 ) (*nodeAnswers, error) {
-	op := newOperation(len(s.slots), s.quorum)
+	op, held := newOperation(len(s.slots), s.quorum), make([]*nodeLock, len(s.slots))
 	s.mu.Lock()
 	for i := range s.slots {
 		if slot := &s.slots[i]; slot.held != nil || slot.asking {
 			op.expect(i)
+			held[i] = slot.held
 		}
 	}
 	s.unlock()
 	op.start(func(i int) error {
 		p, err := s.awaitCall(i, op)
 		switch {
+		case p != held[i] && isClosed(op.left):
+			return errUnanswered // it came when nobody waited for it any more
 		case p != nil:
 			return do(p, op)
 		case err == nil:
@@ -255,13 +258,14 @@ func (s *quorumState) awaitCall(i int, op *operation) (*nodeLock, error) {
 	defer s.unlock()
 	at := &s.slots[i]
 	for at.held == nil && at.hasCall() {
+		if isClosed(op.left) {
+			return nil, errUnanswered
+		}
 		ends := at.callEnds()
 		s.unlock()
 		select {
 		case <-ends:
 		case <-op.left:
-			s.mu.Lock()
-			return nil, errUnanswered
 		}
 		s.mu.Lock()
 	}

@@ -81,7 +81,7 @@ func TestLateNodeCatchesUpAfterAClockStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
 		late := &counted{Locker: lockertest.New(), answer: make(chan struct{})}
-		l := locker.Must(New([]locker.Locker{lockertest.New(), lockertest.New(), late}, Config{}))
+		l := locker.Must(New([]locker.Locker{lockertest.New(), lockertest.New(), late}, Config{AttemptTimeout: 10 * time.Second}))
 		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
 		if err != nil {
 			t.Fatal(err)
