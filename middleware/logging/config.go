@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // defaultSlowWait is Config.SlowWait's default.
@@ -58,6 +59,5 @@ func New(cfg Config) (locker.Middleware, error) {
 			*l.level = l.usual
 		}
 	}
-	l := newLog(cfg)
-	return func(inner locker.Locker) locker.Locker { return &logged{inner, l} }, nil
+	return telemetry.Middleware("logging", newLog(cfg).acquire), nil
 }

@@ -43,25 +43,13 @@ func newLog(cfg Config) *log {
 	return l
 }
 
-// logged is a Locker whose troubles are logged.
-type logged struct {
-	inner locker.Locker
-	*log
-}
-
-// Unwrap returns the Locker that is observed.
-func (l *logged) Unwrap() locker.Locker { return l.inner }
-
-// Acquire implements locker.Locker.
-func (l *logged) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := telemetry.CheckArguments(ctx, "logging", l.inner, req); err != nil {
-		return nil, err
-	}
+// acquire acquires from inner, and logs what goes wrong.
+func (l *log) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
 	watched, inside := l.observer.Begin(ctx)
 	watched.Data.name, watched.Data.mode = req.Name, req.Mode
 	err = telemetry.ErrNoReturn
 	defer func() { l.end(watched, lock, err) }()
-	lock, err = l.inner.Acquire(inside, req)
+	lock, err = inner.Acquire(inside, req)
 	return lock, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // Config configures the metrics. The zero Config works.
@@ -68,8 +69,7 @@ func New(cfg Config) (locker.Middleware, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMeter(cfg, in)
-	return func(inner locker.Locker) locker.Locker { return &measured{inner, m} }, nil
+	return telemetry.Middleware("metrics", newMeter(cfg, in).acquire), nil
 }
 
 func validate(what string, buckets []float64) error {

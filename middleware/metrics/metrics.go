@@ -53,29 +53,17 @@ func (m *meter) node(ctx context.Context, info locktrace.NodeInfo, failing int64
 		keyStrategy.String(info.Strategy), keyNode.String(telemetry.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
 }
 
-// measured is a Locker whose acquisitions and holds are measured.
-type measured struct {
-	inner locker.Locker
-	*meter
-}
-
-// Unwrap returns the Locker that is observed.
-func (m *measured) Unwrap() locker.Locker { return m.inner }
-
-// Acquire implements locker.Locker.
-func (m *measured) Acquire(ctx context.Context, req locker.Request) (lock *locker.Lock, err error) {
-	if err := telemetry.CheckArguments(ctx, "metrics", m.inner, req); err != nil {
-		return nil, err
-	}
+// acquire acquires from inner, and measures that.
+func (m *meter) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
 	if !m.enabled(ctx) {
-		return m.inner.Acquire(ctx, req)
+		return inner.Acquire(ctx, req)
 	}
 	base := m.base(req)
 	watched, inside := m.observer.Begin(ctx)
 	watched.Data = set(base)
 	err = telemetry.ErrNoReturn
 	defer func() { m.end(ctx, watched.End(lock, err), base, lock, err) }()
-	lock, err = m.inner.Acquire(inside, req)
+	lock, err = inner.Acquire(inside, req)
 	return lock, err
 }
 

@@ -13,30 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
-// traced is a Locker whose acquisitions and holds are traced.
-type traced struct {
-	inner locker.Locker
-	*tracer
-}
-
-// Unwrap returns the Locker that is observed.
-func (t *traced) Unwrap() locker.Locker { return t.inner }
-
-// Acquire implements locker.Locker.
-func (t *traced) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	if err := telemetry.CheckArguments(ctx, "tracing", t.inner, req); err != nil {
-		return nil, err
-	}
+// acquire acquires from inner, below a span.
+func (t *tracer) acquire(ctx context.Context, inner locker.Locker, req locker.Request) (*locker.Lock, error) {
 	caller := ctx
 	ctx, span := t.start(ctx, req)
 	if span == nil || !span.IsRecording() {
 		if span != nil {
 			defer span.End()
 		}
-		lock, err := t.inner.Acquire(ctx, req)
+		lock, err := inner.Acquire(ctx, req)
 		return lock, strip(err)
 	}
-	lock, err := t.record(caller, ctx, span, req)
+	lock, err := t.record(caller, ctx, span, inner, req)
 	return lock, strip(err)
 }
 
@@ -49,10 +37,12 @@ type acquisition struct {
 }
 
 // record acquires below a span that records.
-func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker.Request) (lock *locker.Lock, err error) {
+func (t *tracer) record(
+	caller, ctx context.Context, span trace.Span, inner locker.Locker, req locker.Request,
+) (lock *locker.Lock, err error) {
 	watched, inside := t.observer.Begin(ctx)
 	a := &watched.Data
-	a.tracer, a.span = t.tracer, span
+	a.tracer, a.span = t, span
 	err = telemetry.ErrNoReturn
 	defer func() {
 		a.end(watched.End(lock, err), lock, err)
@@ -60,7 +50,7 @@ func (t *traced) record(caller, ctx context.Context, span trace.Span, req locker
 			a.begin(caller, watched, lock)
 		}
 	}()
-	lock, err = t.inner.Acquire(inside, a.send(req))
+	lock, err = inner.Acquire(inside, a.send(req))
 	return lock, err
 }
 

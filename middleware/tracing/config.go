@@ -5,6 +5,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/internal/telemetry"
 )
 
 // Config configures the tracing. The zero Config works.
@@ -26,6 +27,5 @@ type Config struct {
 
 // New returns a Middleware that traces. It may wrap several Lockers.
 func New(cfg Config) locker.Middleware {
-	t := newTracer(cfg)
-	return func(inner locker.Locker) locker.Locker { return &traced{inner, t} }
+	return telemetry.Middleware("tracing", newTracer(cfg).acquire)
 }

@@ -222,18 +222,25 @@ func TestAcquisitionIsContext(t *testing.T) {
 	}
 }
 
-func TestCheckArguments(t *testing.T) {
+func TestMiddlewareChecksArguments(t *testing.T) {
 	t.Parallel()
+	var passed locker.Locker
+	wrap := telemetry.Middleware("x", func(_ context.Context, inner locker.Locker, _ locker.Request) (*locker.Lock, error) {
+		passed = inner
+		return nil, nil //nolint:nilnil // nobody looks
+	})
 	ok := lockertest.New()
-	if err := telemetry.CheckArguments(t.Context(), "x", ok, locker.Request{}); err != nil {
-		t.Errorf("a request is none of our business: %v", err)
+	if _, err := wrap(ok).Acquire(t.Context(), locker.Request{}); err != nil || passed != ok {
+		t.Errorf("%v, %v: a request is none of our business", passed, err)
 	}
-	for _, err := range []error{
-		telemetry.CheckArguments(nil, "x", ok, locker.Request{Name: "a"}), //nolint:staticcheck // on purpose
-		telemetry.CheckArguments(t.Context(), "x", nil, locker.Request{Name: "a"}),
+	passed = nil
+	for what, acquire := range map[string]func() (*locker.Lock, error){
+		"ctx":    func() (*locker.Lock, error) { return wrap(ok).Acquire(nil, locker.Request{Name: "a"}) }, //nolint:staticcheck // on purpose
+		"Locker": func() (*locker.Lock, error) { return wrap(nil).Acquire(t.Context(), locker.Request{Name: "a"}) },
 	} {
-		if o, is := errors.AsType[*locker.OpError](err); !is || o.Name != "a" || o.Op != "acquire" || !errors.Is(err, locker.ErrInvalid) {
-			t.Errorf("error %v", err)
+		_, err := acquire()
+		if o, is := errors.AsType[*locker.OpError](err); !is || o.Name != "a" || o.Op != "acquire" || !errors.Is(err, locker.ErrInvalid) || passed != nil {
+			t.Errorf("nil %s: error %v", what, err)
 		}
 	}
 }
