@@ -50,14 +50,19 @@ func TestViolations(t *testing.T) {
 // A goroutine that waits for ever is reported, with the time that it has waited.
 func TestStuck(t *testing.T) {
 	t.Parallel()
-	job, _ := newJob(t, "hanging")
-	job.Grace = 100 * time.Millisecond
-	tally, err := Run(job, Hooks{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tally.Stuck != job.Goroutines || tally.Times.Max() < job.Grace {
-		t.Errorf("%d of %d are stuck, for %v at most", tally.Stuck, job.Goroutines, tally.Times.Max())
+	for _, name := range []string{"hanging", "frozen"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job, _ := newJob(t, name)
+			job.Grace = 100 * time.Millisecond
+			tally, err := Run(job, Hooks{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tally.Stuck != job.Goroutines || tally.Times.Max() < job.Grace {
+				t.Errorf("%d of %d are stuck, for %v at most", tally.Stuck, job.Goroutines, tally.Times.Max())
+			}
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		contender.Contender{Name: "mutex", Open: mutex},
 		contender.Contender{Name: "broken", Open: broken},
 		contender.Contender{Name: "hanging", Open: hanging},
+		contender.Contender{Name: "frozen", Open: frozen},
 		contender.Contender{Name: "failing", Open: failing},
 	)
 	if os.Getenv(WorkerVariable) != "" {
@@ -57,9 +58,14 @@ func broken(contender.Options) (*contender.Locks, error) {
 	}, nil
 }
 
-// hanging grants the warm-up and two more locks, and then none until it is closed.
-func hanging(contender.Options) (*contender.Locks, error) {
-	tokens, closed := make(chan struct{}, 3), make(chan struct{})
+// hanging grants the first cycle and two more locks, and then none until it is closed.
+func hanging(contender.Options) (*contender.Locks, error) { return granting(3) }
+
+// frozen grants nothing until it is closed.
+func frozen(contender.Options) (*contender.Locks, error) { return granting(0) }
+
+func granting(n int) (*contender.Locks, error) {
+	tokens, closed := make(chan struct{}, n), make(chan struct{})
 	for range cap(tokens) {
 		tokens <- struct{}{}
 	}
@@ -76,7 +82,7 @@ func hanging(contender.Options) (*contender.Locks, error) {
 	}, nil
 }
 
-// failing grants the warm-up only.
+// failing grants the first cycle only.
 func failing(contender.Options) (*contender.Locks, error) {
 	first := make(chan struct{}, 1)
 	first <- struct{}{}

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	samples   = 20  // of the number of goroutines, in the measured time
-	maxErrors = 100 // after which a goroutine gives up
+	samples   = 20              // of the number of goroutines, in the measured time
+	maxErrors = 100             // after which a goroutine gives up
+	warmUp    = 2 * time.Second // the first cycle may hang too, and is then left alone
 )
 
 // Run does the Job in this process: it opens the contender, runs the goroutines, and closes it.
@@ -40,7 +41,7 @@ func Run(job Job, hooks Hooks) (*Tally, error) {
 	tally, err := r.all(hooks)
 	call(hooks.Closing)
 	locks.Close()
-	if r.join(job.Grace) { // else a stuck goroutine may still enter a section
+	if wait(&r.running, job.Grace) && wait(&r.warming, job.Grace) { // else a stuck goroutine may still enter a section
 		err = errors.Join(err, sections.Close())
 	}
 	return tally, err
@@ -55,7 +56,7 @@ type run struct {
 	idle     int // goroutines before the contender was opened
 
 	start, begin, end time.Time // begin and end are of the measured time
-	running           sync.WaitGroup
+	warming, running  sync.WaitGroup
 }
 
 // worker is what one goroutine has done.
@@ -70,7 +71,7 @@ type worker struct {
 }
 
 func (r *run) all(hooks Hooks) (*Tally, error) {
-	if err := r.warmUp(); err != nil {
+	if err := r.firstCycle(); err != nil {
 		return nil, fmt.Errorf("%s: first cycle: %w", r.job.Contender, err)
 	}
 	start, err := hooks.ready()
@@ -88,21 +89,31 @@ func (r *run) all(hooks Hooks) (*Tally, error) {
 	goroutines := r.observe()
 	after := ReadUsage()
 	call(hooks.End)
-	r.join(r.job.Grace)
+	wait(&r.running, r.job.Grace)
 	tally := r.tally()
 	tally.Mallocs, tally.Bytes = after.Mallocs-before.Mallocs, after.Bytes-before.Bytes
 	tally.CPU, tally.Goroutines = after.CPU-before.CPU, goroutines
 	return tally, nil
 }
 
-// warmUp runs one cycle, so that what does not work at all is an error.
-func (r *run) warmUp() error {
-	ctx := context.Background()
-	lock, err := r.locks.Acquire(ctx, "warm-up:"+strconv.Itoa(r.job.Process))
-	if err != nil {
+// firstCycle runs one cycle on a name of this process's own, so that what does not work at all is an
+// error.
+func (r *run) firstCycle() error {
+	result := make(chan error, 1)
+	r.warming.Go(func() {
+		ctx := context.Background()
+		lock, err := r.locks.Acquire(ctx, "warm-up:"+strconv.Itoa(r.job.Process))
+		if err == nil {
+			err = lock.Release(ctx)
+		}
+		result <- err
+	})
+	select {
+	case err := <-result:
 		return err
+	case <-time.After(warmUp):
+		return nil
 	}
-	return lock.Release(ctx)
 }
 
 // observe waits for the end of the measured time, and returns how many goroutines the contender had
@@ -117,10 +128,10 @@ func (r *run) observe() (most int) {
 	return most
 }
 
-// join waits until the workers have returned, and reports whether they have.
-func (r *run) join(limit time.Duration) bool {
+// wait waits until the goroutines of a group have returned, and reports whether they have.
+func wait(group *sync.WaitGroup, limit time.Duration) bool {
 	done := make(chan struct{})
-	go func() { r.running.Wait(); close(done) }()
+	go func() { group.Wait(); close(done) }()
 	select {
 	case <-done:
 		return true

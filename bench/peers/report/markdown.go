@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Markdown returns the table of the combined rows: one line for each contender and setting.
+// Markdown returns the table of the combined rows: one line for each contender and setting, and
+// below it a list of those that hang.
 func (t Table) Markdown() string {
 	var lines [][]string
 	head := []string{"contender"}
@@ -28,24 +29,49 @@ func (t Table) Markdown() string {
 		if t.Setting != "" {
 			line = append(line, strconv.Itoa(r.Setting))
 		}
-		hang := r.Hang
 		for _, m := range t.Metrics {
-			if m.Heading == "" {
-				continue
+			if m.Heading != "" {
+				line = append(line, m.text(r))
 			}
-			if hang != "" { // in place of the first figure
-				line, hang = append(line, "**"+hang+"**"), ""
-				continue
-			}
-			line = append(line, m.text(r))
+		}
+		if r.Hang != "" {
+			line[0] += ": **hangs**"
 		}
 		lines = append(lines, line)
 	}
-	return markdown(lines)
+	return markdown(lines) + t.hanging()
 }
 
-// Pivot returns a table with a line for each contender and a column for each setting, of one metric.
-func (t Table) Pivot(metric string) string {
+// hanging returns a list of the contenders that hang, if any, with an empty line before it.
+func (t Table) hanging() string {
+	var b strings.Builder
+	for _, r := range t.Combined() {
+		if r.Hang == "" {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString("\n")
+		}
+		setting := ""
+		if t.Setting != "" {
+			setting = fmt.Sprintf(", %d %s", r.Setting, t.Setting)
+		}
+		fmt.Fprintf(&b, "- %s%s %s\n", r.Contender, setting, r.Hang)
+	}
+	return b.String()
+}
+
+// Pivots returns, for each of some metrics, a table with a line for each contender and a column for
+// each setting, and a list of those that hang.
+func (t Table) Pivots(metrics []string) string {
+	tables := make([]string, len(metrics))
+	for i, metric := range metrics {
+		tables[i] = t.pivot(metric)
+	}
+	return strings.Join(tables, "\n") + t.hanging()
+}
+
+func (t Table) pivot(metric string) string {
 	i := slices.IndexFunc(t.Metrics, func(m Metric) bool { return m.Name == metric })
 	m := t.Metrics[i]
 	rows := t.Combined()

@@ -152,13 +152,10 @@ func widen(a *plot.Axis) {
 	a.Min, a.Max = a.Min/room, a.Max*room
 }
 
-// save draws the plot with its legend on the right.
+// save writes the plot with its legend.
 func save(path string, picture *plot.Plot, legend plot.Legend) error {
 	svg := vgsvg.New(width, height)
-	all := draw.New(svg)
-	all.FillPolygon(color.White, []vg.Point{{}, {X: width}, {X: width, Y: height}, {Y: height}})
-	picture.Draw(draw.Crop(all, margin, -legendWidth, margin, -margin))
-	legend.Draw(draw.Crop(all, width-legendWidth+margin, -margin, 0, -0.4*vg.Inch))
+	paint(draw.New(svg), picture, legend)
 	var b bytes.Buffer
 	if _, err := svg.WriteTo(&b); err != nil {
 		return err
@@ -166,4 +163,11 @@ func save(path string, picture *plot.Plot, legend plot.Legend) error {
 	// Few have the font by whose measures it was laid out.
 	text := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
 	return os.WriteFile(path, text, 0o644)
+}
+
+// paint draws the plot, and its legend on the right.
+func paint(all draw.Canvas, picture *plot.Plot, legend plot.Legend) {
+	all.FillPolygon(color.White, []vg.Point{{}, {X: width}, {X: width, Y: height}, {Y: height}})
+	picture.Draw(draw.Crop(all, margin, -legendWidth, margin, -margin))
+	legend.Draw(draw.Crop(all, width-legendWidth+margin, -margin, 0, -0.4*vg.Inch))
 }

@@ -43,21 +43,30 @@ func TestMarkdown(t *testing.T) {
 | --- | ---: | ---: | ---: | ---: |
 | a/x | 1 | 1,200 | 30.0 µs | 0 |
 | b/x | 1 | 6 | 2.50 s | **3** |
-| a/x | 8 | **hangs after 2 s** | 3.00 µs | 0 |
+| a/x: **hangs** | 8 | 30 | 3.00 µs | 0 |
+
+- a/x, 8 waiters hangs after 2 s (in 1 of 2 rounds)
 `
 	if got := table().Markdown(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-func TestPivot(t *testing.T) {
+func TestPivots(t *testing.T) {
 	t.Parallel()
 	want := `| speed; waiters: | 1 | 8 |
 | --- | ---: | ---: |
 | a/x | 1,200 | hangs |
 | b/x | 6 | - |
+
+| hits; waiters: | 1 | 8 |
+| --- | ---: | ---: |
+| a/x | 0 | hangs |
+| b/x | **3** | - |
+
+- a/x, 8 waiters hangs after 2 s (in 1 of 2 rounds)
 `
-	if got := table().Pivot("speed_per_s"); got != want {
+	if got := table().Pivots([]string{"speed_per_s", "hits"}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

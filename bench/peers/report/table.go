@@ -27,7 +27,7 @@ type Row struct {
 	Contender string
 	Setting   int                // what the work varies, such as the number of waiters; 0: nothing
 	Values    map[string]float64 // by Metric.Name; what was not measured is missing
-	Hang      string             // not empty: it did not come to its end, in words
+	Hang      string             // not empty: it did not come to its end: "hangs after 2 s: 3 of 4 ..."
 }
 
 // Table is what one work measured.
@@ -72,14 +72,27 @@ func (t Table) Combined() []Row {
 				row.Values[m.Name] = m.combine(values)
 			}
 		}
-		for _, r := range rounds[k] {
-			if row.Hang == "" {
-				row.Hang = r.Hang
-			}
-		}
+		row.Hang = hangs(rounds[k])
 		all = append(all, row)
 	}
 	return all
+}
+
+// hangs says in how many of the rounds a contender hung, and how it did in the first of them.
+func hangs(rounds []Row) string {
+	hung, first := 0, ""
+	for _, r := range rounds {
+		if r.Hang == "" {
+			continue
+		}
+		if hung++; hung == 1 {
+			first = r.Hang
+		}
+	}
+	if first == "" || len(rounds) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s (in %d of %d rounds)", first, hung, len(rounds))
 }
 
 func valuesOf(rows []Row, metric string) (values []float64) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/peers/contender"
 	"github.com/holdfast-go/holdfast/bench/peers/report"
@@ -51,11 +50,7 @@ func (w Work) Text(t report.Table) string {
 	if len(w.Pivots) == 0 {
 		return t.Markdown()
 	}
-	pivots := make([]string, len(w.Pivots))
-	for i, metric := range w.Pivots {
-		pivots[i] = t.Pivot(metric)
-	}
-	return strings.Join(pivots, "\n")
+	return t.Pivots(w.Pivots)
 }
 
 // Run measures the work: in each round every contender at every setting, in the other direction in
