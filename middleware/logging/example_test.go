@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/logging"
 )
 
-// What is contended is logged at debug level by default. The holder's note says who it is; its
-// owner is not shown.
+// Contention is logged at debug level by default. The holder's note says who it is; its owner is
+// not shown.
 func ExampleNew() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "lease_left" {

@@ -56,7 +56,7 @@ func (b *book) logger() *slog.Logger {
 	}}))
 }
 
-// waitsFor is a retry that looks again at these intervals.
+// waitsFor is a retry that tries again at these intervals.
 func waitsFor(d time.Duration) locker.Middleware {
 	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
 }
@@ -67,7 +67,7 @@ const (
 	failing = `level=WARN msg="lock renewals fail" lock=job mode=exclusive strategy=lockertest provider=memory address="" `
 )
 
-// What each trouble is logged as.
+// TestRecords checks what each problem is logged as.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	hold := func(l *lockertest.Locker) {
@@ -234,7 +234,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A waiter of the queue hears nothing of the holder, but is contended all the same.
+// A waiter in the queue learns nothing about the holder. Its wait is logged as contention all the
+// same.
 func TestQueued(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +253,7 @@ func TestQueued(t *testing.T) {
 	})
 }
 
-// A Locker that reports no attempts is heard by what it returns.
+// A Locker that reports no attempts is logged by what it returns.
 func TestWithoutTrace(t *testing.T) {
 	t.Parallel()
 	b := &book{}
@@ -265,8 +266,8 @@ func TestWithoutTrace(t *testing.T) {
 	}
 }
 
-// A loss and a release from two goroutines at once are one record; no record ever has a token, or
-// an owner.
+// A loss and a release from two goroutines at the same time are logged once. No record has a token
+// or an owner.
 func TestLostOnce(t *testing.T) {
 	t.Parallel()
 	b, server := &book{}, lockertest.New()
@@ -297,7 +298,7 @@ func TestLostOnce(t *testing.T) {
 	}
 }
 
-// The default Logger is slog's, as it is when there is something to log.
+// The default Logger is slog.Default at the time of each record.
 func TestDefaultLogger(t *testing.T) { //nolint:paralleltest // it sets what is global
 	before := slog.Default()
 	defer slog.SetDefault(before)
@@ -329,7 +330,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A change of a node of a quorum is one record, however often the middleware is in the chain, and
+// A change of a quorum's node is logged once, however often the middleware is in the chain, and
 // also after the acquisition.
 func TestNodes(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/metrics"
 )
 
-// Every instrument has its unit and a description, the histograms their buckets, and what may fall
-// is no monotonic sum.
+// Every instrument has a unit and a description, and every histogram its buckets. What can decrease
+// is not a monotonic sum.
 func TestInstruments(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{HoldBuckets: []float64{1, 2}}), waitsFor(time.Second))
@@ -86,7 +86,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Without an SDK nothing is installed, and nothing allocated.
+// Without an SDK nothing is recorded or allocated.
 func TestNoSDK(t *testing.T) {
 	l := lockertest.New()
 	plain := testing.AllocsPerRun(200, func() { cycle(t, l, locker.Request{Name: "a"}) })

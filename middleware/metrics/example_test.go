@@ -33,8 +33,8 @@ func counted(reader sdkmetric.Reader) {
 	}
 }
 
-// Names of locks are mapped to few groups. Outside of retry, an acquisition counts once, however
-// often it tried; inside, every attempt would.
+// Lock names are mapped to a few groups. Outside retry, an acquisition counts once, however many
+// attempts it makes.
 func ExampleNew() {
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
@@ -56,7 +56,7 @@ func ExampleNew() {
 	// Output: invoice held 1
 }
 
-// Inside of retry, each of the three attempts counts.
+// Inside retry, each of the three attempts counts.
 func ExampleNew_insideRetry() {
 	reader := sdkmetric.NewManualReader()
 	measure := locker.Must(metrics.New(metrics.Config{

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // elapse lets fake time pass.
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
-// measured is an SDK that is read by hand.
+// measured is an SDK whose data the test reads.
 type measured struct {
 	reader   *sdkmetric.ManualReader
 	provider *sdkmetric.MeterProvider
@@ -45,7 +45,7 @@ func (m *measured) middleware(t testing.TB, cfg metrics.Config) locker.Middlewar
 	return mw
 }
 
-// data returns what was measured, by the instruments' names.
+// data returns the measurements by the names of their instruments.
 func (m *measured) data(t testing.TB) map[string]metricdata.Metrics {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -89,7 +89,7 @@ func (m *measured) lines(t testing.TB) []string {
 	return out
 }
 
-// text shows attributes, without what is on all that comes of lockertest.
+// text formats attributes, without those that all of lockertest's measurements have.
 func text(set attribute.Set) string {
 	all := map[string]string{}
 	for _, a := range set.ToSlice() {

@@ -26,12 +26,12 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// waitsFor is a retry that looks again at these intervals.
+// waitsFor is a retry that tries again at these intervals.
 func waitsFor(d time.Duration) locker.Middleware {
 	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
 }
 
-// What each outcome of an acquisition adds up to.
+// Each outcome of an acquisition is counted.
 func TestAcquisitions(t *testing.T) {
 	t.Parallel()
 	hold := func(l *lockertest.Locker) { l.Hold(locker.Request{Name: "job", TTL: time.Hour}) }
@@ -121,7 +121,7 @@ func TestAcquisitions(t *testing.T) {
 	}
 }
 
-// How each hold ends, and what it adds up to.
+// Each end of a hold is counted.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -222,7 +222,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// The number of waiters is that of the acquisitions that wait now, in the queue or for the holder.
+// The number of waiters is the number of acquisitions that wait now, in the queue or for the
+// holder.
 func TestWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
 		l := locker.Chain(server, m.middleware(t, metrics.Config{}), waitsFor(time.Second))
@@ -269,7 +270,7 @@ func TestWaiters(t *testing.T) {
 	})
 }
 
-// Names are in no attribute unless the user maps them to groups.
+// Names appear in no attribute unless the user maps them to groups.
 func TestCardinality(t *testing.T) {
 	t.Parallel()
 	m := measure()
@@ -303,7 +304,7 @@ func cycle(t testing.TB, l locker.Locker, req locker.Request) {
 	}
 }
 
-// Renewals, a loss and a release from several goroutines at once end a hold once.
+// Renewals, a loss and a release from several goroutines at the same time end a hold once.
 func TestEndsOnce(t *testing.T) {
 	t.Parallel()
 	m, server := measure(), lockertest.New()
@@ -336,7 +337,7 @@ func TestEndsOnce(t *testing.T) {
 	}
 }
 
-// Misuse is an error; a panic below is counted, and nobody stays behind as a waiter.
+// Misuse is an error. A panic in the inner Locker is counted, and leaves no waiter behind.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	m := measure()
@@ -361,8 +362,8 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// A node of a quorum is 1 while it fails and 0 since it recovered, also where the change is noticed
-// after the acquisition.
+// The gauge of a quorum's node is 1 while it fails and 0 after it recovered, also if the change is
+// noticed after the acquisition.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	m := measure()

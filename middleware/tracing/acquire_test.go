@@ -26,12 +26,12 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
-// waitsFor is a retry that looks again at these intervals.
+// waitsFor is a retry that tries again at these intervals.
 func waitsFor(d time.Duration) locker.Middleware {
 	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
 }
 
-// What each outcome leaves on the span.
+// Each outcome is recorded on the span.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	hold := func(l *lockertest.Locker) {
@@ -138,7 +138,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Every attempt and every wait is an event, and so is what ended a wait.
+// Every attempt, every wait and the end of every wait is an event.
 func TestEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, server *lockertest.Locker, r *recorded) {
 		l := locker.Chain(server, r.middleware(tracing.Config{ShowOwner: true}), waitsFor(2*time.Second))
@@ -206,7 +206,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// source is a strategy that says where it comes from, and refuses.
+// source is a strategy that reports its Source, and refuses.
 func source(s locktrace.Source, err error) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 		if t := locktrace.From(ctx); t != nil {
@@ -240,8 +240,8 @@ func TestServerAttributes(t *testing.T) {
 	}
 }
 
-// Names, owners and notes may be of any bytes; what a backend is sent is text. One attribute that
-// is not would cost a whole batch.
+// Names, owners and notes may contain any bytes, but an exporter sends text: one attribute that is
+// not UTF-8 would lose the whole batch.
 func TestAnyBytes(t *testing.T) {
 	t.Parallel()
 	const odd = "a\xff\xfeb"
@@ -266,8 +266,7 @@ func TestAnyBytes(t *testing.T) {
 	}
 }
 
-// A middleware that is put around nothing, or asked without a ctx, says so; one whose Locker panics
-// ends its span.
+// A nil Locker and a nil ctx are errors. A Locker that panics ends its span.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -295,7 +294,7 @@ func TestMisuse(t *testing.T) {
 		"Error: Acquire panicked, or ended its goroutine")
 }
 
-// A Locker may return what is no Lock, as test doubles do.
+// A Locker may return a zero Lock, as test doubles do.
 func TestNoLock(t *testing.T) {
 	t.Parallel()
 	for _, none := range []*locker.Lock{nil, {}} {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Every attribute, event, instrument and log record in the code stands in docs/observability.md.
+// Every attribute, event, instrument and log record in the code is described in
+// docs/observability.md.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "observability.md"))

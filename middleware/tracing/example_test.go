@@ -32,15 +32,14 @@ func show(recorder *tracetest.SpanRecorder) {
 	}
 }
 
-// contended acquires a lock that another holds, through a chain, and gives up after the third
-// attempt.
+// contended acquires a held lock through a chain, and gives up after the third attempt.
 func contended(chain ...locker.Middleware) {
 	server := lockertest.New()
 	server.Hold(locker.Request{Name: "report"})
 	_, _ = locker.Chain(server, chain...).Acquire(context.Background(), locker.Request{Name: "report"})
 }
 
-// parts are the middlewares of the examples, and what the first records to.
+// parts returns the middlewares of the examples, and the recorder of the first.
 func parts() (tracer, waiter locker.Middleware, recorder *tracetest.SpanRecorder) {
 	recorder = tracetest.NewSpanRecorder()
 	tracer = tracing.New(tracing.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))})
@@ -50,8 +49,8 @@ func parts() (tracer, waiter locker.Middleware, recorder *tracetest.SpanRecorder
 	return tracer, waiter, recorder
 }
 
-// Tracing outside of retry records one span for the whole acquisition, waiting included. This is
-// what most programs want.
+// Tracing outside retry records one span for the whole acquisition, waiting included. This is what
+// most programs want.
 func Example_tracingOutsideRetry() {
 	tracer, waiter, recorder := parts()
 	contended(tracer, waiter)
@@ -67,8 +66,7 @@ func Example_tracingOutsideRetry() {
 	//     attempt
 }
 
-// Tracing inside of retry records a span for each attempt. The waiting is between them, and in
-// none.
+// Tracing inside retry records a span for each attempt. The waiting is between the spans.
 func Example_tracingInsideRetry() {
 	tracer, waiter, recorder := parts()
 	contended(waiter, tracer)
@@ -82,7 +80,7 @@ func Example_tracingInsideRetry() {
 	//     attempt
 }
 
-// The span of the hold lasts until the release. What the work does is below it.
+// The span of the hold lasts until the release. The spans of the work are its children.
 func ExampleNew() {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))

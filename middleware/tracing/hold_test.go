@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// How each hold ends, and what its span says of it.
+// The span of a hold records how the hold ended.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -141,8 +141,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// The hold stands beside its acquisition, below the caller's span; without one, below its
-// acquisition. It links to it.
+// The span of a hold is a child of the caller's span, as that of the acquisition is. Without a
+// caller's span it is a child of the acquisition's. It links to the acquisition.
 func TestParents(t *testing.T) {
 	t.Parallel()
 	for _, called := range []bool{false, true} {
@@ -184,8 +184,8 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// A renewal of the watchdog is an event, wherever the watchdog is in the chain, and travels with
-// others as before.
+// A renewal by the watchdog is an event, wherever the watchdog is in the chain. It is still sent in
+// batches.
 func TestWatchdogRenewals(t *testing.T) {
 	t.Parallel()
 	for name, outside := range map[string]bool{"watchdog outside": true, "watchdog inside": false} {
@@ -239,7 +239,7 @@ func (batchedLease) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
 	}
 }
 
-// Renewals, a loss and a release from several goroutines at once end the span once.
+// Renewals, a loss and a release from several goroutines at the same time end the span once.
 func TestEndsOnce(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -265,7 +265,7 @@ func TestEndsOnce(t *testing.T) {
 	}
 }
 
-// A renewal that was under way when the lock was released is no failure of the hold.
+// A renewal in flight when the lock is released is not recorded as a failure.
 func TestReleaseOvertakesRenewal(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -286,7 +286,7 @@ func TestReleaseOvertakesRenewal(t *testing.T) {
 	equal(t, "events", events(hold), []string{})
 }
 
-// overtaken renews while the release is under way.
+// overtaken renews while the release is in flight.
 type overtaken struct {
 	lease.Lease
 	lock *locker.Lock
@@ -299,7 +299,7 @@ func (o *overtaken) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return o.Lease.Do(ctx, op)
 }
 
-// Losing a lock before it is handed over is told too.
+// The loss of a lock before Acquire returns it is recorded too.
 func TestLostBeforeHandOver(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -317,7 +317,7 @@ func TestLostBeforeHandOver(t *testing.T) {
 	want(t, r.only(t, "hold lock"), "error.type=lost lock.mode=exclusive lock.name=a lock.ttl=30 outcome=lost renewals=0", `Error: holdfast: lock "a" was lost: EOF`)
 }
 
-// So is releasing it, as what bounds holds from inside may do.
+// So is its release, as by a middleware that limits holds.
 func TestReleasedBeforeHandOver(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -331,7 +331,7 @@ func TestReleasedBeforeHandOver(t *testing.T) {
 	want(t, r.only(t, "hold lock"), "lock.mode=exclusive lock.name=a lock.ttl=30 outcome=released renewals=0", "Unset")
 }
 
-// However the work ends, the span of its hold does.
+// The span of a hold ends however the work ends.
 func TestWorkThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"panic": func() { panic("x") }, "Goexit": runtime.Goexit} {
@@ -349,7 +349,7 @@ func TestWorkThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// What a sampler leaves out is passed on unsampled, without a Trace, a note or a second span.
+// An acquisition that is not sampled is passed on without a Trace, a note or a second span.
 func TestNotSampled(t *testing.T) {
 	t.Parallel()
 	l := tracing.New(tracing.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))})(

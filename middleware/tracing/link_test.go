@@ -35,7 +35,7 @@ func toward(sc trace.SpanContext) string {
 	return fmt.Sprintf("00-%v-%v-%v link=holder remote=true", sc.TraceID(), sc.SpanID(), sc.TraceFlags())
 }
 
-// The note as it is stored, as a refused caller sees it, and the link that comes of it.
+// The note as it is stored, the note that a refused caller gets, and the link that results.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", locker.MaxNameLen-len(" traceparent="+foreign)+1)
@@ -78,8 +78,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// Notes of other forms are shown as they are, and link to nothing. Those that look like ours may
-// link anywhere, and do no more.
+// Notes in other forms are shown unchanged, and no link is made. A note that looks like ours can
+// cause a wrong link, and nothing worse.
 func TestNotesOfOthers(t *testing.T) {
 	t.Parallel()
 	for note, links := range map[string][]string{
@@ -106,8 +106,8 @@ func TestNotesOfOthers(t *testing.T) {
 	}
 }
 
-// The error is the caller's own: what the strategy returned stays as it was, and all else about it
-// is found as before.
+// The caller gets a copy of the error: the strategy's stays unchanged, and everything else in it is
+// still found by errors.Is and errors.As.
 func TestStrippedError(t *testing.T) {
 	t.Parallel()
 	raw := &locker.ContentionError{Name: "a", Owner: "w7", Note: "nightly traceparent=" + foreign, RetryAfter: 1}
@@ -152,7 +152,7 @@ func TestStrippedError(t *testing.T) {
 	}
 }
 
-// Whoever waits on several holders links to each once, and to sixteen at most.
+// An acquisition that meets several holders links to each once, and to at most 16.
 func TestLinksAreBounded(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -171,7 +171,7 @@ func TestLinksAreBounded(t *testing.T) {
 	}
 }
 
-// A span does not link to itself, nor does a note get a second trace context.
+// A span does not link to itself, and a note gets no second trace context.
 func TestNestedTracing(t *testing.T) {
 	t.Parallel()
 	r := record()
@@ -199,8 +199,8 @@ func TestNestedTracing(t *testing.T) {
 	equal(t, "links of the outer span", linked(outer), []string{})
 }
 
-// A resume that says nothing of a note keeps the one that is stored, and with it the link to where
-// the hold began.
+// A resume without a note keeps the stored one, and with it the link to the span of the hold's
+// beginning.
 func TestResumeKeepsNote(t *testing.T) {
 	t.Parallel()
 	for note, sends := range map[string]bool{"": false, "mine": true} {
@@ -217,7 +217,7 @@ func TestResumeKeepsNote(t *testing.T) {
 	}
 }
 
-// recordOnly is a sampler of spans that are recorded and not exported.
+// recordOnly is a sampler whose spans are recorded and not exported.
 type recordOnly struct{}
 
 func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -226,7 +226,7 @@ func (recordOnly) ShouldSample(sdktrace.SamplingParameters) sdktrace.SamplingRes
 
 func (recordOnly) Description() string { return "records only" }
 
-// A span that no backend will have is nothing to link to.
+// No one links to a span that is not exported.
 func TestRecordedOnly(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // elapse lets fake time pass.
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
-// recorded is an SDK that keeps what ended.
+// recorded is an SDK that keeps the ended spans.
 type recorded struct {
 	*tracetest.SpanRecorder
 	provider trace.TracerProvider
@@ -75,7 +75,7 @@ func text(attrs []attribute.KeyValue) string {
 	return strings.TrimPrefix(b.String(), " ")
 }
 
-// events shows the events of a span, without what does not differ.
+// events formats the events of a span, without the attributes that are always the same.
 func events(s sdktrace.ReadOnlySpan) []string {
 	out := []string{}
 	for _, e := range s.Events() {
@@ -85,12 +85,12 @@ func events(s sdktrace.ReadOnlySpan) []string {
 	return out
 }
 
-// without leaves out what is on everything that comes of lockertest.
+// without removes the attributes that everything from lockertest has.
 func without(line string) string {
 	return strings.TrimSpace(strings.NewReplacer(" provider=memory", "", " strategy=lockertest", "").Replace(" " + line))
 }
 
-// want compares what a span shows: its attributes and its status.
+// want compares the attributes and the status of a span.
 func want(t *testing.T, s sdktrace.ReadOnlySpan, attrs, status string) {
 	t.Helper()
 	if got := without(text(s.Attributes())); got != attrs {

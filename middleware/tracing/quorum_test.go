@@ -36,8 +36,8 @@ func attempts(s sdktrace.ReadOnlySpan, strategy, outcome string) (n int) {
 	return n
 }
 
-// A quorum's attempt is one, whatever it asks of its nodes; what those answer are events. It links
-// to whom it waited for, and not to who was in the way at a node without which it was won.
+// An acquire of a quorum is one attempt, and the answers of its nodes are events. The span links to
+// the holders that it waited for, not to those at nodes that it did not need.
 func TestQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *lockertest.Locker, r *recorded) {
 		nodes, l := quorum(bare)
@@ -71,7 +71,8 @@ func TestQuorum(t *testing.T) {
 	})
 }
 
-// Around the nodes too, one middleware makes a span for each, below that of the whole; all end.
+// A middleware around the quorum and its nodes makes a span for each node, below that of the
+// quorum. All of them end.
 func TestAroundNodes(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *lockertest.Locker, r *recorded) {
 		mw := r.middleware(tracing.Config{})

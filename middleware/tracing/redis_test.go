@@ -48,7 +48,7 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, start 
 	})
 }
 
-// Whoever is refused links to the span of the holder, though that is another process on another
+// A refused acquisition links to the span of the holder, also if that is another process on another
 // client.
 func TestLinkAcrossClients(t *testing.T) {
 	t.Parallel()
@@ -90,8 +90,7 @@ func TestLinkAcrossClients(t *testing.T) {
 	}
 }
 
-// A process that does not send its trace context still links to those who do; they do not link to
-// it.
+// A process with NoLink still links to those that send their trace context. They do not link to it.
 func TestNoLink(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, start func(int, tracing.Config) *process) {
 		silent, open := start(0, tracing.Config{NoLink: true}), start(1, tracing.Config{})
@@ -114,8 +113,8 @@ func TestNoLink(t *testing.T) {
 	})
 }
 
-// What is stored is longer and nothing else: as many commands, and other libraries that contend on
-// the name go on as before.
+// Only the stored value grows: the commands are as many as before, and other libraries can contend
+// for the name.
 func TestOtherLibraries(t *testing.T) {
 	overRedis(t, func(t *testing.T, m *miniredis.Miniredis, start func(int, tracing.Config) *process) {
 		other := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() }})

@@ -17,7 +17,7 @@ import (
 )
 
 // On a real server, through the usual chain, each client's waiter links to the holder on the next
-// client; and nothing that is recorded on either side lets anybody release, or enter.
+// client. Nothing that either side records lets a reader release or re-enter.
 func TestLinkOnServer(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)

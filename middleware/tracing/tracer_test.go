@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/tracing"
 )
 
-// late is a TracerProvider whose SDK comes later, without the global one being set: as automatic
-// instrumentation does.
+// late is a TracerProvider whose SDK is attached later, without a change of the global one, as
+// automatic instrumentation does.
 type late struct {
 	noop.TracerProvider
 	sdk   trace.TracerProvider
@@ -49,8 +49,8 @@ func cycle(tb testing.TB, ctx context.Context, l locker.Locker) {
 	}
 }
 
-// Where there is no SDK, few acquisitions ask for one, with or without a span of the caller's; the
-// first that finds one is recorded, and all after it.
+// Without an SDK few acquisitions look for one, with or without a caller's span. The first that
+// finds one is recorded, and so are all after it.
 func TestNoSDK(t *testing.T) {
 	t.Parallel()
 	remote := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
@@ -91,7 +91,7 @@ type uncomparable struct {
 	_ []int
 }
 
-// The global TracerProvider counts as it is at each acquisition: a new one is seen at once.
+// The global TracerProvider is read at each acquisition: a new one is used at once.
 func TestGlobalProvider(t *testing.T) { //nolint:paralleltest // it sets what is global
 	before := otel.GetTracerProvider()
 	defer otel.SetTracerProvider(before)
@@ -115,8 +115,7 @@ func TestGlobalProvider(t *testing.T) { //nolint:paralleltest // it sets what is
 	cycle(t, t.Context(), l)
 }
 
-// Without an SDK a cycle takes no more than a fraction of an allocation, on average; the limit is
-// two.
+// Without an SDK a cycle allocates a fraction of an object on average. The limit is two.
 func TestNoSDKAllocations(t *testing.T) {
 	l := lockertest.New()
 	ctx := context.Background()

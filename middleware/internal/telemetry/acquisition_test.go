@@ -20,7 +20,7 @@ import (
 // elapse lets fake time pass.
 func elapse(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in bubbles only
 
-// observing is an Observer that writes down what its hooks hear.
+// observing is an Observer that records the calls of its hooks.
 func observing(events *[]string) *telemetry.Observer[string] {
 	log := func(a *telemetry.Acquisition[string], event string) { *events = append(*events, a.Data+" "+event) }
 	return telemetry.NewObserver(telemetry.Hooks[string]{
@@ -41,7 +41,7 @@ func attempt(ctx context.Context, strategy, address string) {
 func wait(ctx context.Context) { locktrace.From(ctx).Waiting(ctx, locktrace.WaitingInfo{}) }
 func wake(ctx context.Context) { locktrace.From(ctx).Woken(ctx, locktrace.WokenInfo{}) }
 
-// Waits that overlap, as those of a quorum's nodes do, are one wait; what is late is not heard of.
+// Overlapping waits, as those of a quorum's nodes, count as one wait. Late events are ignored.
 func TestAcquisition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAcquisition(t *testing.T) {
 	})
 }
 
-// Two middlewares watch one acquisition, each what is its own.
+// Two middlewares observe one acquisition independently.
 func TestObserversSideBySide(t *testing.T) {
 	t.Parallel()
 	var events []string
@@ -114,8 +114,8 @@ func TestObserversSideBySide(t *testing.T) {
 	}
 }
 
-// Contention is a refusal of the whole, or others of this process that are ahead; it is told of
-// once. An outage is none, nor is a part of a quorum that others hold.
+// Contention is a refusal of the whole acquire, or other waiters of this process ahead of it. It is
+// reported once. An outage is not contention, and neither is a node of a quorum that others hold.
 func TestContended(t *testing.T) {
 	t.Parallel()
 	refused := op(fmt.Errorf("%w; one attempt was made", &locker.ContentionError{Name: "a", Owner: "w7"}))
@@ -171,8 +171,8 @@ func TestContended(t *testing.T) {
 	}
 }
 
-// One middleware may be around a quorum and around each of its nodes: every acquisition hears of
-// what happens inside it, once.
+// A middleware may be around a quorum and around each of its nodes. Each acquisition gets the
+// events inside it once.
 func TestOneObserverNested(t *testing.T) {
 	t.Parallel()
 	var events []string
@@ -207,7 +207,8 @@ func TestOneObserverNested(t *testing.T) {
 	}
 }
 
-// An acquisition is the ctx of its acquire: it carries what the caller's does, and ends with it.
+// An Acquisition is the ctx of its acquire: it has the values of the caller's ctx, and ends with
+// it.
 func TestAcquisitionIsContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}

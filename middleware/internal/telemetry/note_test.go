@@ -42,7 +42,7 @@ func TestJoinNote(t *testing.T) {
 	}
 }
 
-// What is not exactly of our form is the user's.
+// A note that is not exactly in our form belongs to the user.
 func TestSplitNoteOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, note := range map[string]string{
@@ -74,7 +74,7 @@ func TestSplitNoteOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzSplitNote checks that what is found is a traceparent to OpenTelemetry too, and that nothing
+// FuzzSplitNote checks that OpenTelemetry accepts every traceparent that is found, and that nothing
 // is lost.
 func FuzzSplitNote(f *testing.F) {
 	for _, seed := range []string{

@@ -18,7 +18,7 @@ import (
 
 var errShutdown = errors.New("shutdown")
 
-// ended is a ctx that was ended with a cause.
+// ended is a ctx that was cancelled with a cause.
 func ended() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errShutdown)
@@ -125,13 +125,13 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// foreign is an error that wraps none.
+// foreign is an error that wraps no other.
 type foreign struct{}
 
 func (foreign) Error() string { return "foreign" }
 func (foreign) Unwrap() error { return nil }
 
-// What is told of a refusal has no owner unless asked, and no trace context.
+// The text of a refusal has no owner unless asked for, and no trace context.
 func TestTextOfRefusal(t *testing.T) {
 	t.Parallel()
 	note, _ := telemetry.JoinNote("nightly", valid, locker.MaxNameLen)
@@ -158,8 +158,8 @@ func TestTextOfRefusal(t *testing.T) {
 	}
 }
 
-// A server that does not know a command shows its arguments, and the token of the hold is one of
-// them.
+// A server that does not know a command quotes its arguments, one of which is the token of the
+// hold.
 func TestTextOfArguments(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
