@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// odd is a driver.Batcher that returns another number of results than it was given calls.
+// odd is a driver.Batcher that returns more or fewer results than it got calls.
 type odd struct {
 	driver.Driver
 	results []driver.Result
@@ -20,7 +20,7 @@ type odd struct {
 
 func (o *odd) EvalMany(context.Context, []driver.Call) []driver.Result { return o.results }
 
-// A batch whose results cannot be told apart renews nothing: least of all for ever.
+// A batch with the wrong number of results renews nothing.
 func TestOddBatch(t *testing.T) {
 	t.Parallel()
 	yes := driver.Result{Reply: locker.Must(driver.NewReply(int64(1)))}

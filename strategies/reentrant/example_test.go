@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// Nested work enters again: the ctx that Do gives it carries the owner.
+// Nested work re-enters: the ctx that Do passes on carries the owner.
 func Example() {
 	server, err := miniredis.Run()
 	if err != nil {
@@ -40,7 +40,7 @@ func Example() {
 	// <nil>
 }
 
-// An owner that is named enters from anywhere. The lock is free when the last of its holds ends.
+// A named owner can enter from anywhere. The lock is free when the last of its holds ends.
 func Example_owner() {
 	server, err := miniredis.Run()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // fault is what happens to one command.
 type fault = faultdriver.Fault
 
-// bench is a server of its own, whose time is the test's, and a Locker on it.
+// bench is a server in memory, in fake time, and a Locker on it.
 type bench struct {
 	*reentrant.Locker
 	drv *faultdriver.Driver

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// One tenure has one fencing token, from when one is asked for.
+// A tenure has one fencing token, from the first acquire that asks for one.
 func TestFenceOfTheTenure(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		plain := b.me(t, locker.Request{})
@@ -49,7 +49,7 @@ func TestFenceOfTheTenure(t *testing.T) {
 	})
 }
 
-// The counter outlives the lock by a day, and nothing shortens its life.
+// The counter is kept for a day after the lock, and nothing shortens that.
 func TestCounterOutlivesTheLock(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		const long = 10 * 24 * time.Hour
@@ -67,7 +67,8 @@ func TestCounterOutlivesTheLock(t *testing.T) {
 	})
 }
 
-// A fence counter that is no number does not heal: nobody waits for it, and nothing is written.
+// A fence counter that is not a number is a permanent error: no one retries, and nothing is
+// written.
 func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	for found, set := range map[string]func(b bench){
@@ -116,7 +117,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	}
 }
 
-// A counter that was lost does not lower the token of the tenure.
+// The loss of the counter does not lower the token of the tenure.
 func TestRaiseFenceAfterTheCounterWasLost(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{Fenced: true})

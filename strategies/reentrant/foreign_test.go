@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// What others keep under the name is an error that says so, and is left alone.
+// A key that is not a lock is reported as such, and is left alone.
 func TestForeignKey(t *testing.T) {
 	t.Parallel()
 	for what, set := range map[string]func(b bench){
@@ -61,7 +61,7 @@ func TestForeignKey(t *testing.T) {
 	}
 }
 
-// A handle names a hold and nothing else in the hash.
+// A Handle can name a hold, but no other field of the hash.
 func TestForeignHandle(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{})

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// giveBack asks for it for a second.
+// giveBack undoes a resume, within a second.
 func giveBack(t *testing.T, lock *locker.Lock) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -19,8 +19,8 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	return err
 }
 
-// A resume that is undone leaves the hold to whom it was taken from, whatever became of the
-// answers, and nobody else notices.
+// A resume that is undone restores the hold that it was made from, whichever replies are lost, and
+// no other hold is affected.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
 	for what, faults := range map[string][]fault{
@@ -54,7 +54,7 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// A hold that is undone past its lease stays lost, though the tenure goes on.
+// An undo after the end of the lease does not bring the hold back, though the tenure goes on.
 func TestGiveBackAfterTheEnd(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer, old := b.me(t, locker.Request{TTL: time.Hour}), b.me(t, locker.Request{TTL: time.Second})
@@ -70,8 +70,8 @@ func TestGiveBackAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A hold that was resumed again meanwhile stays with whom it is now, also where the first resume is
-// executed once more.
+// A hold that was resumed again meanwhile is left alone, also if the first resume is executed once
+// more.
 func TestGiveBackOfWhatAnotherTook(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.me(t, locker.Request{TTL: time.Hour})
@@ -89,7 +89,7 @@ func TestGiveBackOfWhatAnotherTook(t *testing.T) {
 	})
 }
 
-// A resume that is executed after it was undone is undone again.
+// A resume that is executed after its undo is undone again.
 func TestResumeExecutedAfterGiveBack(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.me(t, locker.Request{TTL: time.Hour})
@@ -104,8 +104,8 @@ func TestResumeExecutedAfterGiveBack(t *testing.T) {
 	})
 }
 
-// A resume that finds nothing, while an earlier send of it may yet be executed, is undone where it
-// is: the hold may have come back meanwhile.
+// A resume that finds no hold, while an earlier send of it may still be executed, is undone if it
+// is: the hold may be back by then.
 func TestResumeExecutedAfterNotHeld(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.me(t, locker.Request{TTL: time.Hour})

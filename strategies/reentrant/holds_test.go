@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// orders are all orders of n things.
+// orders returns all permutations of n indices.
 func orders(n int) (all [][]int) {
 	if n == 0 {
 		return [][]int{nil}
@@ -25,7 +25,7 @@ func orders(n int) (all [][]int) {
 	return all
 }
 
-// Four acquisitions need four releases, in any order, and only the last one is told.
+// Four acquires need four releases, in any order. Only the last one publishes.
 func TestOrderOfRelease(t *testing.T) {
 	t.Parallel()
 	for _, order := range orders(4) {
@@ -63,7 +63,8 @@ func TestOrderOfRelease(t *testing.T) {
 	}
 }
 
-// The lease is the latest live hold: nothing shrinks it but the end of that hold.
+// The lease of the key is that of the live hold that ends last. Only the end of that hold shortens
+// it.
 func TestLease(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		want := func(left time.Duration) {
@@ -107,8 +108,7 @@ func (b bench) holdsNow(t *testing.T) int {
 	return state.Holds
 }
 
-// A hold whose lease ended is lost to its holder, though the lock lives on, and no renewal brings
-// it back.
+// A hold whose lease ended is lost, though the lock lives on, and no renewal brings it back.
 func TestDeadHold(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
@@ -133,7 +133,7 @@ func TestDeadHold(t *testing.T) {
 	})
 }
 
-// What looks at all holds removes the dead ones.
+// Scripts that read all holds remove the expired ones.
 func TestReleaseRemovesDeadHolds(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second})
@@ -151,7 +151,8 @@ func TestReleaseRemovesDeadHolds(t *testing.T) {
 	})
 }
 
-// With more holds than a script looks at, the key may outlive the holds: who comes finds out.
+// If there are more holds than a script looks at, the key may outlive them: the next acquire finds
+// that out.
 func TestDeadTenure(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []string{"me", "you"} {
@@ -189,7 +190,7 @@ func TestDeadTenure(t *testing.T) {
 	}
 }
 
-// Holds that are never released do not pile up while others enter.
+// Holds that are never released do not accumulate while others enter.
 func TestDeadHoldsAreRemoved(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 24 * time.Hour})
@@ -205,8 +206,7 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 	})
 }
 
-// Thousands of nested acquisitions work, and as many releases; so do many that are released from
-// the outside.
+// Thousands of nested acquires and releases work, also if the outermost are released first.
 func TestManyHolds(t *testing.T) {
 	t.Parallel()
 	for inwards, n := range map[bool]int{false: effort.Of(1000, 2000, 10_000), true: effort.Of(500, 1000, 1000)} {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Whatever answer is lost, each hold counts once.
+// Each hold counts once, whichever reply is lost.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "not executed": {Hang: true}} {
@@ -69,7 +69,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// A re-entry that was given up is cleaned up, and only it.
+// An abandoned re-entry is cleaned up, and no other hold.
 func TestReentryGivenUp(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
@@ -93,7 +93,7 @@ func TestReentryGivenUp(t *testing.T) {
 	}
 }
 
-// A resume that was given up is undone: the Lock and the Handle of the hold go on working.
+// An abandoned resume is undone: the Lock and the Handle of the hold work again.
 func TestResumeGivenUp(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
@@ -116,8 +116,8 @@ func TestResumeGivenUp(t *testing.T) {
 	}
 }
 
-// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for
-// longer, goes on working.
+// A resume that is answered after its lease ended is undone: the Lock of the hold, which was
+// renewed for longer, works again.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{TTL: 300 * time.Millisecond})

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/malformedhash"
 )
 
-// A field that is not of our form is an error of a key that is not ours, at once, and leaves the
-// key alone.
+// A field that is not in our form is reported at once as a key that is not a lock. The key is left
+// alone.
 func TestMalformedFields(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.me(t, locker.Request{TTL: time.Hour, Fenced: true})
@@ -31,7 +31,7 @@ func TestMalformedFields(t *testing.T) {
 	})
 }
 
-// allOps returns all that can be done with the name.
+// allOps returns all operations on the name.
 func (b bench) allOps(t *testing.T, lock *locker.Lock) malformedhash.Ops {
 	t.Helper()
 	acquire := func(owner string) func() error {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// A refusal says who holds, until when, and where to listen.
+// A refusal reports who holds, for how long, and the channel to listen to.
 func TestRefusal(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.me(t, locker.Request{TTL: 10 * time.Second, Note: "nightly"})
@@ -36,7 +36,7 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// Without an owner every acquire is by somebody else, and the Lock tells by whom.
+// Without an owner each acquire gets an owner of its own, which the Lock returns.
 func TestRandomOwner(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock, err := b.Acquire(t.Context(), locker.Request{Name: name})
@@ -57,7 +57,7 @@ func TestRandomOwner(t *testing.T) {
 	})
 }
 
-// An owner that ctx carries is held to the same bounds as one in the Request.
+// The owner in ctx is validated like the one in the Request.
 func TestOwnerOfContextTooLong(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		ctx := locker.WithOwner(t.Context(), strings.Repeat("o", locker.MaxNameLen+1))
@@ -69,7 +69,7 @@ func TestOwnerOfContextTooLong(t *testing.T) {
 	})
 }
 
-// Owners are compared whole, whatever bytes they have.
+// Owners are compared byte by byte.
 func TestOwnersAreComparedWhole(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		for _, owner := range []string{"me", "kind", "\x00", "\xff\xfe", "a|b", "-1", strings.Repeat("o", locker.MaxNameLen)} {
@@ -90,7 +90,7 @@ func TestOwnersAreComparedWhole(t *testing.T) {
 	})
 }
 
-// Nested work enters again by its ctx. Its other names have an owner each.
+// Nested work re-enters by its ctx. Each of its other names has an owner of its own.
 func TestDoInsideDo(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		req := locker.Request{Name: name}
@@ -135,7 +135,7 @@ func TestDoInsideDo(t *testing.T) {
 	})
 }
 
-// One owner enters from many goroutines at once, also behind those who wait.
+// One owner enters from many goroutines at the same time, also past waiters.
 func TestWaiting(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		l := locker.Chain(b.Locker, locker.Must(retry.New(retry.Config{})))
@@ -168,7 +168,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// What the strategy cannot do, it says.
+// Operations without support end in errors.ErrUnsupported.
 func TestUnsupported(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		_, err := b.Acquire(t.Context(), locker.Request{Name: name, Mode: locker.Shared})

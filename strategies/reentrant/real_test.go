@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// The commands that the package documentation names, beside those for single.
+// allowed lists the commands that the package documentation names, and those of single.
 const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsha " +
 	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
 
-// On a real server, by a user who may no more than is said: many holds, of which many die, and
-// others who come by.
+// On a real server, as a user with only the documented permissions: many holds, of which many
+// expire, and contenders.
 func TestManyHoldsOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -96,7 +96,7 @@ func fields(text string) (args []any) {
 	return args
 }
 
-// On a server out of memory who holds goes on holding: renewals and releases need none.
+// On a server that is out of memory holders can renew and release: both need no memory.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -113,7 +113,7 @@ func TestOutOfMemory(t *testing.T) {
 	resumed, err := locker.Resume(t.Context(), l, inner.Handle())
 	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
-	// A counter that is there already needs no memory.
+	// An existing counter needs no memory.
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence()})
 	match(t, err)
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
@@ -131,7 +131,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A user who may not set an expiry gets an error, and leaves no lock that nothing ends.
+// A user without the permission to set an expiry gets an error, and leaves no lock without one.
 func TestExpiryNotPermitted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -24,7 +24,7 @@ func run(t *testing.T, f func(t *testing.T, b bench)) {
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
 
-// me acquires as the owner "me".
+// me acquires for the owner "me".
 func (b bench) me(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	req.Name, req.Owner = name, "me"
@@ -35,7 +35,7 @@ func (b bench) me(t *testing.T, req locker.Request) *locker.Lock {
 	return lock
 }
 
-// refused demands that another is refused.
+// refused fails the test unless another owner is refused.
 func (b bench) refused(t *testing.T) {
 	t.Helper()
 	if held := b.refusal(t); held.Owner == "" {
@@ -43,7 +43,7 @@ func (b bench) refused(t *testing.T) {
 	}
 }
 
-// refusal is what another is told.
+// refusal returns the refusal of another owner.
 func (b bench) refusal(t *testing.T) *locker.ContentionError {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), locker.Request{Name: name, Owner: "you"})
@@ -54,7 +54,7 @@ func (b bench) refusal(t *testing.T) *locker.ContentionError {
 	return held
 }
 
-// holds demands so many live holds.
+// holds fails the test unless there are that many live holds.
 func (b bench) holds(t *testing.T, want int) locker.State {
 	t.Helper()
 	state, err := b.Inspect(t.Context(), name)
@@ -67,7 +67,7 @@ func (b bench) holds(t *testing.T, want int) locker.State {
 	return state
 }
 
-// free demands that nothing is left.
+// free fails the test if anything is left.
 func (b bench) free(t *testing.T) {
 	t.Helper()
 	b.holds(t, 0)
@@ -83,7 +83,7 @@ func release(t *testing.T, locks ...*locker.Lock) {
 	}
 }
 
-// match demands that err matches all of want, and is nil without.
+// match fails the test unless err matches all of want; without want, unless err is nil.
 func match(t *testing.T, err error, want ...error) {
 	t.Helper()
 	for _, w := range want {
@@ -96,7 +96,7 @@ func match(t *testing.T, err error, want ...error) {
 	}
 }
 
-// leaseOf is what middleware gets to wrap. It sends what a Lock that has ended does not.
+// leaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
 func leaseOf(lock *locker.Lock) (found lease.Lease) {
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
 	return found

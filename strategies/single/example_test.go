@@ -44,8 +44,8 @@ func Example() {
 	// again: holdfast: release "report:42": lock was released
 }
 
-// A fencing token grows with each tenure. What must not be written late checks it where it is
-// written.
+// The fencing token increases with each tenure. A resource that must not be written late checks it
+// at the write.
 func Example_fencing() {
 	server, err := miniredis.Run()
 	if err != nil {

@@ -16,7 +16,7 @@ type fault = faultdriver.Fault
 
 var errCut = faultdriver.ErrCut
 
-// bench is a server of its own, whose time is the test's, and a Locker on it.
+// bench is a server in memory, in fake time, and a Locker on it.
 type bench struct {
 	*single.Locker
 	drv *faultdriver.Driver

@@ -13,13 +13,13 @@ import (
 
 const counter = "{job}:fence"
 
-// leaseOf is what middleware gets to wrap.
+// leaseOf returns the Lease inside lock.
 func leaseOf(lock *locker.Lock) (found lease.Lease) {
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
 	return found
 }
 
-// A counter is never set to what it could not count on from.
+// The counter is never set to a value that cannot be incremented.
 func TestRaiseFenceRefusesWhatItCannotCount(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []int64{math.MaxInt64, 1<<53 - 1, 0, -5} {
@@ -35,7 +35,7 @@ func TestRaiseFenceRefusesWhatItCannotCount(t *testing.T) {
 	}
 }
 
-// Whatever touches the counter leaves it to outlive the lock.
+// Every operation on the counter keeps it for longer than the lock.
 func TestCounterOutlivesTheLock(t *testing.T) {
 	t.Parallel()
 	for what, touch := range map[string]func(*testing.T, bench, *locker.Lock) *locker.Lock{

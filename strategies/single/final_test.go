@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// An owner that ctx carries is held to the same bounds as one in the Request.
+// The owner in ctx is validated like the one in the Request.
 func TestOwnerOfContextTooLong(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		ctx := locker.WithOwner(t.Context(), strings.Repeat("o", locker.MaxNameLen+1))
@@ -24,7 +24,8 @@ func TestOwnerOfContextTooLong(t *testing.T) {
 	})
 }
 
-// A fence counter that is no number does not heal: nobody waits for it, and nothing is written.
+// A fence counter that is not a number is a permanent error: no one retries, and nothing is
+// written.
 func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	for found, set := range map[string]func(b bench, key string){

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// slotted is a driver with one key: SET takes it, and scripts say what stands there.
+// slotted is a driver with one key: SetNX writes it, and scripts return its value.
 type slotted struct {
 	driver.Driver
 	value string
@@ -37,8 +37,8 @@ func (d *slotted) Eval(_ context.Context, _ *driver.Script, _, args []string) (d
 
 func (d *slotted) Info() driver.Info { return driver.Info{} }
 
-// What a holder says of itself is what others are told, whatever it is; and of a value of anybody
-// else's nothing is told: only what is, byte by byte, as ours are.
+// Others get the owner and the note of a holder unchanged. The value of another library shows
+// neither: only a value exactly in our form is parsed.
 func FuzzValues(f *testing.F) {
 	const token = "0123456789abcdefABCDE_"
 	for _, value := range []string{
@@ -71,7 +71,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// told is what an attempt that is refused and an inspect are told.
+// told returns the owner and the note that a refused attempt and Inspect return.
 func told(t *testing.T, l *single.Locker) (owner, note string) {
 	t.Helper()
 	_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// times is n times the same fault.
+// times returns the same fault n times.
 func times(n int, f fault) []fault {
 	plan := make([]fault, n)
 	for i := range plan {
@@ -23,7 +23,7 @@ func times(n int, f fault) []fault {
 	return plan
 }
 
-// Contract 7: a release that failed is repeated, also long after an acquire that had an open send.
+// Contract 7: a failed release is repeated, also long after an acquire with an unanswered send.
 func TestReleaseIsRepeatedLongAfterAnOpenAcquire(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.drv.Then(fault{Hang: true})
@@ -52,7 +52,7 @@ func TestRenewSendsNothingAfterDone(t *testing.T) {
 	})
 }
 
-// Contract 9: a renewal under way ends with the lock.
+// Contract 9: a renewal in flight ends with the lock.
 func TestRenewEndsWithTheLock(t *testing.T) {
 	t.Parallel()
 	for ending, end := range map[string]func(*testing.T, *locker.Lock){
@@ -83,7 +83,8 @@ func TestRenewEndsWithTheLock(t *testing.T) {
 	}
 }
 
-// Release keeps to two attempt timeouts, whenever the outage turns from cuts to silence.
+// Release takes at most two attempt timeouts, whenever the outage turns from broken connections to
+// silence.
 func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 30 * time.Second})
@@ -97,7 +98,7 @@ func TestReleaseReturnsWithinTwoTimeouts(t *testing.T) {
 	})
 }
 
-// A resume of unknown outcome is undone: the Lock and the Handle of the hold go on working.
+// A resume with an unknown outcome is undone: the Lock and the Handle of the hold work again.
 func TestResumeGivenUpIsUndone(t *testing.T) {
 	t.Parallel()
 	for when, first := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
@@ -124,8 +125,8 @@ func TestResumeGivenUpIsUndone(t *testing.T) {
 	}
 }
 
-// When a quorum undoes a resume, the Lock and the Handle of the hold go on working, whatever became
-// of the answers.
+// When a quorum undoes a resume, the Lock and the Handle of the hold work again, whichever replies
+// are lost.
 func TestResumeGivenBackIsUndone(t *testing.T) {
 	t.Parallel()
 	for when, faults := range map[string][]fault{"answered": nil, "not answered": {{Lose: true}}, "executed late": {{Late: 10 * time.Second}, {Hang: true}}} {
@@ -155,8 +156,8 @@ func TestResumeGivenBackIsUndone(t *testing.T) {
 	}
 }
 
-// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for
-// longer, goes on working.
+// A resume that is answered after its lease ended is undone: the Lock of the hold, which was
+// renewed for longer, works again.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 300 * time.Millisecond})
@@ -171,7 +172,7 @@ func TestResumeAnsweredTooLate(t *testing.T) {
 	})
 }
 
-// Contract 7, where another strategy takes the name between the lost answer and the repetition.
+// Contract 7: another strategy takes the name between the lost reply and the resend.
 func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{})
@@ -187,7 +188,7 @@ func TestReleaseOfAKeyThatChangedItsType(t *testing.T) {
 	})
 }
 
-// afterDelete does something once a script has answered 1.
+// afterDelete calls a function once a script has replied 1.
 type afterDelete struct {
 	driver.Driver
 	then func()
@@ -205,7 +206,7 @@ func (d afterDelete) Background(f func(context.Context)) bool {
 	return d.Driver.(driver.Backgrounder).Background(f)
 }
 
-// What is under way when the driver is closed ends, and says that its outcome is unknown.
+// Commands in flight when the driver is closed end with an unknown outcome.
 func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.drv.Then(fault{Lose: true}, fault{Hang: true})
@@ -221,7 +222,7 @@ func TestCloseWhileAnAcquireIsOpen(t *testing.T) {
 	})
 }
 
-// A foreign key may live for longer than a Duration can tell.
+// The TTL of a foreign key may exceed the range of a Duration.
 func TestRefusedByAKeyThatLivesLong(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.drv.Driver = longLived{b.drv.Driver}
@@ -242,7 +243,7 @@ func (longLived) Eval(context.Context, *driver.Script, []string, []string) (driv
 	return driver.NewReply([]any{int64(0), "foreign", int64(math.MaxInt64 / 1000)})
 }
 
-// A lease that the allowance for drift uses up is refused before anything is sent.
+// A TTL that the allowance for drift uses up is refused before anything is sent.
 func TestTTLThatCannotBeHeld(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		for _, ttl := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 3*time.Millisecond - 1} {
@@ -258,8 +259,8 @@ func TestTTLThatCannotBeHeld(t *testing.T) {
 	})
 }
 
-// What is found at the key tells that the hold is gone, whatever became of an earlier send: the
-// outcome is known.
+// The value of the key shows that the hold is gone, whatever became of an earlier send: the outcome
+// is known.
 func TestLossIsNoUnknownOutcome(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{})

@@ -29,7 +29,7 @@ func (b bench) acquire(t *testing.T, req locker.Request) *locker.Lock {
 	return lock
 }
 
-// wantFree waits in fake time until the key is gone, at most for within.
+// wantFree waits in fake time until the key is gone, at most for the duration within.
 func (b bench) wantFree(t *testing.T, within time.Duration) {
 	t.Helper()
 	end := time.Now().Add(within)
@@ -58,8 +58,8 @@ func match(t *testing.T, err error, want, wantNot []error) {
 	}
 }
 
-// Contract 4: an acquire whose answer was lost is sent again with the same token, and its Deadline
-// counts from the first send if that one was executed, from the later one if not.
+// Contract 4: an acquire whose reply was lost is resent with the same token. Its Deadline counts
+// from the first send if that was executed, else from the later one.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	const ttl, drift = 10 * time.Second, 102 * time.Millisecond
@@ -94,7 +94,7 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// Contract 5: whatever an acquire that was given up may still bring about is removed.
+// Contract 5: everything that an abandoned acquire may still leave is removed.
 func TestAcquireGivenUpLeavesNothing(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -122,8 +122,8 @@ func TestAcquireGivenUpLeavesNothing(t *testing.T) {
 	}
 }
 
-// Contract 5 for a lock that was won by a later send, then released: the first one may yet be
-// executed.
+// Contract 5 for a lock that a later send acquired and that was then released: the first send may
+// still be executed.
 func TestReleaseOutlivesAnOpenSend(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		b.drv.Then(fault{Late: 10 * time.Second})
@@ -134,7 +134,7 @@ func TestReleaseOutlivesAnOpenSend(t *testing.T) {
 	})
 }
 
-// Contract 5 for a refusal: the open send may win after the holder has left.
+// Contract 5 for a refusal: the unanswered send may succeed after the holder has left.
 func TestRefusedWithAnOpenSend(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		holder := b.acquire(t, locker.Request{})
@@ -256,8 +256,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// Contract 9: a renewal in flight at the Deadline does not bring the lock back, whatever its
-// answer.
+// Contract 9: a renewal in flight at the Deadline does not bring the lock back, whatever its reply.
 func TestRenewAcrossTheDeadline(t *testing.T) {
 	run(t, single.Config{AttemptTimeout: 5 * time.Second}, func(t *testing.T, b bench) {
 		lock := b.acquire(t, locker.Request{TTL: 3 * time.Second})
@@ -270,8 +269,8 @@ func TestRenewAcrossTheDeadline(t *testing.T) {
 	})
 }
 
-// Contract 11, with the answer lost: the second send finds its own token, and the fencing token is
-// minted once.
+// Contract 11, with the reply lost: the resend finds its own token, and the fencing token is minted
+// once.
 func TestResumeWhoseAnswerIsLost(t *testing.T) {
 	run(t, single.Config{}, func(t *testing.T, b bench) {
 		first := b.acquire(t, locker.Request{TTL: 10 * time.Second, Fenced: true, Owner: "a|b", Note: "n"})

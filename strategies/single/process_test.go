@@ -23,8 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// takeover makes the test binary be the process that takes a hold over: from the server at this
-// address.
+// takeover in the environment makes the test binary the process that resumes a hold, from the
+// server at that address.
 const takeover = "HOLDFAST_TAKEOVER"
 
 func TestMain(m *testing.M) {
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// takeOver is the second process, on another client. It reads the handle from its standard input,
-// where nobody sees it, says what it holds, and releases it when told.
+// takeOver is the second process, on another client. It reads the Handle from standard input, where
+// no one can see it, prints the hold, and releases it when asked to.
 func takeOver(addr string, in *bufio.Reader, out io.Writer) error {
 	pool := &redis.Pool{MaxIdle: 2, DialContext: func(ctx context.Context) (redis.Conn, error) {
 		return redis.DialContext(ctx, "tcp", addr)
@@ -75,8 +75,8 @@ func takeOver(addr string, in *bufio.Reader, out io.Writer) error {
 	return nil
 }
 
-// Contract 11, between processes: the second has the hold, under a fresh token and a higher fence;
-// the first has lost it.
+// Contract 11, between processes: the second has the hold, with a new token and a higher fence. The
+// first has lost it.
 func TestResumeInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	t.Run("miniredis", func(t *testing.T) {

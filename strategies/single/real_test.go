@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// On a server out of memory who holds goes on holding, also after a resume was undone.
+// On a server that is out of memory holders can renew and release, also after a resume was undone.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -31,7 +31,7 @@ func TestOutOfMemory(t *testing.T) {
 	if _, err = l.Acquire(t.Context(), locker.Request{Name: "other"}); err == nil {
 		t.Error("the server has memory for another lock")
 	}
-	// A counter that is there already needs no memory.
+	// An existing counter needs no memory.
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence()})
 	match(t, err, nil, nil)
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})

@@ -26,8 +26,8 @@ func (granting) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{Deadline: time.Now().Add(op.TTL)}, nil
 }
 
-// BenchmarkCycle is what the watchdog adds to an acquire and a release, beside 10,000 locks that it
-// watches.
+// BenchmarkCycle measures what the watchdog adds to an acquire and a release, while it watches
+// 10,000 other locks.
 func BenchmarkCycle(b *testing.B) {
 	dog := locker.Must(watchdog.New(watchdog.Config{}))(granting{})
 	for i := range 10_000 {
@@ -50,7 +50,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a watched lock takes, beyond the Lock itself.
+// BenchmarkMemory measures the memory of a watched lock, without the Lock itself.
 func BenchmarkMemory(b *testing.B) {
 	for _, bm := range []struct {
 		name string
@@ -78,8 +78,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkRenewal is the processor time of one renewal: a thousand locks are renewed as fast as
-// one core allows.
+// BenchmarkRenewal measures the processor time of one renewal: a thousand locks are renewed as fast
+// as one core can.
 func BenchmarkRenewal(b *testing.B) {
 	renewed := make(chan struct{}, 1)
 	left := make(chan struct{}, b.N)

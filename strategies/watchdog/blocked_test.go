@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// fullPipe is a log sink that takes nothing more until it is drained.
+// fullPipe is a log sink that blocks until it is drained.
 type fullPipe struct {
 	slog.Handler
 	drained chan struct{}
@@ -28,7 +28,7 @@ func (p fullPipe) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// Callbacks that block, in a log sink or after the end of a lock that is gone, cost no lock on a
+// Callbacks that block, in a log sink or after the loss of a lock, cause no loss of a lock on a
 // healthy server.
 func TestBlockedCallbacks(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// A lease that runs out because it could not be renewed says why, also where no time would have
-// healed it; what was healed is not blamed.
+// A lease that ends because it could not be renewed reports the cause, also a permanent one. A
+// failure that was followed by a success is not reported.
 func TestSaysWhyItRanOut(t *testing.T) {
 	t.Parallel()
 	for what, refused := range map[string]error{
@@ -52,8 +52,7 @@ func TestSaysWhyItRanOut(t *testing.T) {
 	}
 }
 
-// stubborn is a Locker whose renewals fail, succeed, and then are not answered at all, whatever
-// their context.
+// stubborn is a Locker whose renewals fail, then succeed, then block, whatever their ctx says.
 type stubborn struct {
 	granting
 	renewals chan error
@@ -92,8 +91,8 @@ func TestBlamesNoFailureThatWasHealed(t *testing.T) {
 	})
 }
 
-// An AttemptTimeout that is long for the TTL does not use up the lease in one batch without an
-// answer.
+// A single batch without a reply does not use up the lease, also if AttemptTimeout is long in
+// proportion to the TTL.
 func TestBatchLeavesTimeForRepetitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

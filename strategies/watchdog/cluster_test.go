@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// acquireAtOnce takes n locks by several goroutines.
+// acquireAtOnce acquires n locks in several goroutines.
 func acquireAtOnce(t *testing.T, l locker.Locker, n int, req locker.Request) []*locker.Lock {
 	t.Helper()
 	prefix := req.Name
@@ -43,7 +43,7 @@ func acquireAtOnce(t *testing.T, l locker.Locker, n int, req locker.Request) []*
 	return locks
 }
 
-// releaseAtOnce releases what is held, and looks whether it was.
+// releaseAtOnce releases the locks, and checks that they were held.
 func releaseAtOnce(t *testing.T, locks []*locker.Lock, held func(*locker.Lock) bool) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -65,8 +65,8 @@ func releaseAtOnce(t *testing.T, locks []*locker.Lock, held func(*locker.Lock) b
 	wg.Wait()
 }
 
-// One of three masters falls silent, with a hundred or more watched locks on each. For less than
-// the TTL: no lock is lost. For longer: its own are, and no other.
+// One of three masters is silent, with a hundred or more watched locks on each. If that takes less
+// than the TTL, no lock is lost; if longer, only its own.
 func TestSilentNodeOfACluster(t *testing.T) { // alone: with thousands of locks it takes all that the machine has
 	redistest.Need(t)
 	const ttl = 4 * time.Second
@@ -93,7 +93,7 @@ func TestSilentNodeOfACluster(t *testing.T) { // alone: with thousands of locks 
 	}
 }
 
-// wait lets time pass at a real server.
+// wait waits in real time, since the server is real.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)

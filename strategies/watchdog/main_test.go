@@ -48,7 +48,7 @@ func acquire(t *testing.T, ctx context.Context, l locker.Locker, req locker.Requ
 	return lock
 }
 
-// record is when something happened, counted from the start.
+// record keeps the times of events, counted from the start.
 type record struct {
 	start time.Time
 	mu    sync.Mutex
@@ -67,7 +67,7 @@ func (r *record) list() []time.Duration {
 	return slices.Clone(r.at)
 }
 
-// renewals is a ctx whose locks report their renewals.
+// renewals returns a ctx whose locks report their renewals.
 func renewals(t *testing.T) (context.Context, *record) {
 	r := &record{start: time.Now()}
 	return locktrace.With(t.Context(), &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { r.note() }}), r

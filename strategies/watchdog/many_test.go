@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// counted is a driver that counts the batches that are sent, the calls in them, and those that were
-// executed.
+// counted is a driver that counts the batches, the calls in them, and those that were executed.
 type counted struct {
 	driver.Driver
 	batches, calls, executed atomic.Int64
@@ -37,7 +36,7 @@ func (c *counted) EvalMany(ctx context.Context, calls []driver.Call) []driver.Re
 	return results
 }
 
-// Eval counts what is repeated alone, where a batch was not answered in time.
+// Eval counts the calls that are resent alone because their batch was not answered in time.
 func (c *counted) Eval(ctx context.Context, script *driver.Script, keys, args []string) (driver.Reply, error) {
 	c.calls.Add(1)
 	reply, err := c.Driver.Eval(ctx, script, keys, args)
@@ -47,7 +46,7 @@ func (c *counted) Eval(ctx context.Context, script *driver.Script, keys, args []
 	return reply, err
 }
 
-// executed is how many scripts the server was asked for by digest.
+// executed returns how many scripts the server ran by their digest.
 func executed(t *testing.T, server *redistest.Server) (n int64) {
 	t.Helper()
 	info, ok := server.MustCommand(t, "INFO", "commandstats").(string)
@@ -64,7 +63,7 @@ func executed(t *testing.T, server *redistest.Server) (n int64) {
 }
 
 // Many locks on a real server, over each client: each is renewed when it is due and no sooner, few
-// round trips and few goroutines are enough, and what was counted here was executed there, once.
+// round trips and few goroutines suffice, and every call is executed exactly once.
 func TestManyLocks(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	redistest.Need(t)
 	const ttl = 3 * time.Second

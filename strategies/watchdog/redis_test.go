@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// server is a server whose time is the test's, and a driver of it that can be disturbed.
+// server is a server in memory, in fake time, and a driver whose calls the test can disturb.
 type server struct {
 	driver.Driver
 	m *miniredis.Miniredis
@@ -47,7 +47,7 @@ func (s *server) set(change func(s *server)) {
 	change(s)
 }
 
-// sent is how many renewals and releases were sent, and in what batches.
+// sent returns how many renewals and releases were sent alone, and the sizes of the batches.
 func (s *server) sent() (alone int, batches []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func overRedis(t *testing.T, cfg watchdog.Config, f func(t *testing.T, s *server
 	})
 }
 
-// acquireMany takes n locks, every second one with a fencing token.
+// acquireMany acquires n locks, every second one with a fencing token.
 func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*locker.Lock {
 	t.Helper()
 	locks := make([]*locker.Lock, n)
@@ -111,8 +111,8 @@ func acquireMany(t *testing.T, ctx context.Context, l locker.Locker, n int) []*l
 	return locks
 }
 
-// Locks of one driver are renewed in few round trips. Where the jitter does not spread them, in as
-// few as there can be.
+// The locks of one driver are renewed in few round trips: without the jitter, in the fewest
+// possible.
 func TestRenewalsTravelTogether(t *testing.T) {
 	t.Parallel()
 	const locked = 600
@@ -146,7 +146,7 @@ func TestRenewalsTravelTogether(t *testing.T) {
 	}
 }
 
-// What is gone is lost at once; what is in the same batch is not.
+// A hold that a renewal finds gone is lost at once. Others in the same batch are not.
 func TestGoneAmongOthers(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
 		locks := acquireMany(t, t.Context(), l, 10)
@@ -166,8 +166,8 @@ func TestGoneAmongOthers(t *testing.T) {
 	})
 }
 
-// Two servers under one watchdog: one falls silent, and the locks of the other are renewed as ever.
-// It counts goroutines, and so runs beside no other test.
+// One watchdog renews locks on two servers. When one is silent, the locks of the other are renewed
+// as before. The test counts goroutines, so it does not run in parallel.
 func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see above
 	synctest.Test(t, func(t *testing.T) {
 		silent, well := newServer(t), newServer(t)
@@ -205,7 +205,7 @@ func TestSilentServerDelaysNoOther(t *testing.T) { //nolint:paralleltest // see 
 	})
 }
 
-// A silent node of a cluster leaves a batch without an answer, also for the locks of the others:
+// A silent node of a cluster leaves a batch without a reply, also for the locks of the other nodes:
 // these are renewed alone.
 func TestUnansweredBatch(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
@@ -220,7 +220,7 @@ func TestUnansweredBatch(t *testing.T) {
 	})
 }
 
-// All servers are silent for half of the lease: nothing is lost.
+// An outage of all servers for half of the lease loses nothing.
 func TestSilenceShorterThanTheLease(t *testing.T) {
 	overRedis(t, watchdog.Config{}, func(t *testing.T, s *server, l locker.Locker) {
 		locks := acquireMany(t, t.Context(), l, 300)

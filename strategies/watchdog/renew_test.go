@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 	match(t, err, locker.ErrInvalid)
 }
 
-// Each renewal comes within the jitter before a third of the lease is over.
+// Each renewal is sent within the jitter before a third of the lease is over.
 func TestRenewsAtAThirdOfTheLease(t *testing.T) {
 	t.Parallel()
 	for _, jitter := range []float64{0, 0.01, 0.5} {
@@ -91,7 +91,7 @@ func TestReleaseEndsIt(t *testing.T) {
 	})
 }
 
-// A lock that was released is let go of long before its next renewal would be due.
+// A released lock is forgotten long before its next renewal would be due.
 func TestReleaseFreesMemory(t *testing.T) {
 	t.Parallel()
 	l := locker.Must(watchdog.New(watchdog.Config{}))(granting{})
@@ -113,7 +113,7 @@ func TestReleaseFreesMemory(t *testing.T) {
 	}
 }
 
-// The name is free one TTL after the watching ended, and the Lock says why.
+// The name is free one TTL after the watching ended, and the Lock reports the reason.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -145,8 +145,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// An outage that ends before the lease does is survived; one that does not is a loss at the
-// Deadline, no sooner and no later.
+// A lock survives an outage that ends before its lease. A longer one loses it exactly at the
+// Deadline.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	down := errors.New("connection refused")
@@ -177,7 +177,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// What a renewal finds gone is lost at once.
+// A hold that a renewal finds gone is lost at once.
 func TestGone(t *testing.T) {
 	inMemory(t, watchdog.Config{}, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
 		start := time.Now()
@@ -191,7 +191,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// What cannot be renewed, and what ends for another reason, is let go of.
+// A lock that cannot be renewed, or that ends for another reason, is forgotten.
 func TestLetsGo(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(server *lockertest.Locker, lock *locker.Lock){
@@ -215,7 +215,7 @@ func TestLetsGo(t *testing.T) {
 	}
 }
 
-// A lock that its holder renewed for longer is not renewed before it needs it.
+// A lock that its holder renewed for longer is not renewed before that is due.
 func TestRenewedByItsHolder(t *testing.T) {
 	inMemory(t, watchdog.Config{}, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
 		ctx, at := renewals(t)
@@ -232,7 +232,7 @@ func TestRenewedByItsHolder(t *testing.T) {
 	})
 }
 
-// Work under Do may take longer than the TTL, whichever of watchdog and retry is outside; a resumed
+// Work under Do may take longer than the TTL, with the watchdog around retry or inside. A resumed
 // lock is watched too.
 func TestChains(t *testing.T) {
 	t.Parallel()
@@ -274,7 +274,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// Ten thousand locks take no goroutine while no renewal is due.
+// Ten thousand locks need no goroutine while no renewal is due.
 func TestTenThousandLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // not parallel: it counts goroutines
 		l := locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New())

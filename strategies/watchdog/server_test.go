@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// On a real server: a renewal is held back on its way, the lock is released and taken by another,
-// and then the server executes the renewal. The other's lease is not extended, and no renewal is
+// On a real server: a renewal is delayed on its way, the lock is released and acquired by another,
+// and then the server executes the renewal. It does not extend the other's lease, and no renewal is
 // sent after the release.
 func TestLateRenewalOnARealServer(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 	held(t, other)
 	match(t, other.Renew(t.Context(), time.Hour))
 
-	// Another lock is renewed twice meanwhile: the first is not.
+	// Another lock is renewed twice in that time; the first one is not.
 	witness := acquire(t, ctx, ours, locker.Request{Name: "witness", TTL: ttl})
 	for witnessed := 0; witnessed < 2; {
 		if err := receive(t, renewed, "a renewal of the witness"); err == nil {
@@ -72,7 +72,7 @@ func TestLateRenewalOnARealServer(t *testing.T) {
 	match(t, other.Release(t.Context()))
 }
 
-// receive waits for what a channel delivers, or for its end.
+// receive waits for a value from a channel, or for its close.
 func receive[T any](t *testing.T, ch <-chan T, what string) T {
 	t.Helper()
 	timer := time.NewTimer(20 * time.Second)

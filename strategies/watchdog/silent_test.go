@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// divided is a Locker without a server, whose locks are renewed one by one. Those whose name begins
-// with "silent" get no answer while silent is set.
+// divided is a Locker without a server, whose locks are renewed one by one. Locks whose name begins
+// with "silent" get no reply while silent is set.
 type divided struct {
 	granting
 	silent *atomic.Bool
@@ -42,9 +42,9 @@ func (d divided) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return d.granting.Do(ctx, op)
 }
 
-// Renewals that travel alone, through a Locker that routes to two servers: what one of them does
-// not answer costs the locks on the other nothing, however many there are, and the goroutines stay
-// bounded.
+// Renewals are sent alone, through a Locker that routes to two servers. A server that does not
+// answer costs the locks of the other nothing, however many there are, and the number of goroutines
+// is bounded.
 func TestSilenceAmongLonelyRenewals(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	for _, tt := range []struct{ silent, well, goroutines int }{{20, 30, 40}, {150, 50, 200}, {10_000, 200, 3*128 + 64}} {
 		t.Run(fmt.Sprint(tt.silent), func(t *testing.T) {
@@ -91,9 +91,9 @@ func TestSilenceAmongLonelyRenewals(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-// A node of a cluster is silent for longer than the TTL, and renewals travel alone since they wait
-// for replicas: its locks are lost, and no other. The locks are few and their leases long, as on a
-// busy machine each renewal costs some milliseconds.
+// A node of a cluster is silent for longer than the TTL, and renewals are sent alone since they
+// wait for replicas: only the locks of that node are lost. The locks are few and their leases long,
+// because each renewal takes some milliseconds on a busy machine.
 func TestSilentNodeWithMinReplicas(t *testing.T) { //nolint:paralleltest // it takes all that the machine has
 	redistest.Need(t)
 	const ttl, silenced, well = 6 * time.Second, 60, 12
@@ -131,7 +131,7 @@ func TestSilentNodeWithMinReplicas(t *testing.T) { //nolint:paralleltest // it t
 	}
 }
 
-// acquireWhere takes so many locks on each node.
+// acquireWhere acquires that many locks on each node.
 func acquireWhere(
 	t *testing.T, l locker.Locker, prefix string, ttl time.Duration, want map[*redistest.Server]int, node func(string) *redistest.Server,
 ) []*locker.Lock {
