@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// All operations of one Lock at once leave nothing behind.
+// Concurrent operations on one Lock leave nothing behind.
 func TestAllOperationsAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		for range 20 {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// BenchmarkRead is acquire and release of one more reader beside those that hold: it takes the same
-// time beside any number. refused is a writer's attempt beside them.
+// BenchmarkRead measures acquire and release of one more reader beside others: their number makes
+// no difference. refused is a writer's attempt beside them.
 func BenchmarkRead(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// A server's clock that is stepped by the drift less 1 ms, which whole milliseconds may use up,
-// ends no lease before its Deadline.
+// A step of the server's clock by the drift less 1 ms ends no lease before its Deadline. The
+// millisecond is for the rounding to whole ones.
 func TestDeadlineBearsAStep(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		sleep(999 * time.Microsecond)

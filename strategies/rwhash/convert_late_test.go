@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Whatever answer is lost, a conversion is done once.
+// A conversion is executed once, whichever reply is lost.
 func TestLostConversion(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "not executed": {Hang: true}} {
@@ -44,7 +44,7 @@ func TestLostConversion(t *testing.T) {
 	}
 }
 
-// A conversion that was given up and arrives late changes nothing any more once another followed.
+// An abandoned conversion that is executed late changes nothing if another conversion followed it.
 func TestLateConversion(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{TTL: time.Hour})
@@ -69,7 +69,7 @@ func TestLateConversion(t *testing.T) {
 		b.drv.WaitLate()
 		b.holds(t, 1, locker.Exclusive)
 
-		// What was not followed by another is done late, and the Lock goes on.
+		// Without another conversion behind it, it is executed late, and the Lock can be used on.
 		unknown(lock.Downgrade)
 		b.drv.WaitLate()
 		b.holds(t, 1, locker.Shared)
@@ -79,7 +79,7 @@ func TestLateConversion(t *testing.T) {
 	})
 }
 
-// A resume that was undone leaves the numbers as they were: what arrives late is still refused.
+// A resume that was undone does not change the numbers of conversions: a late one is still refused.
 func TestLateConversionAfterAnUndoneResume(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{TTL: time.Hour})
@@ -111,8 +111,8 @@ func TestLateConversionAfterAnUndoneResume(t *testing.T) {
 	})
 }
 
-// An upgrade that was refused stays refused: a send of it that arrives later, when the others have
-// gone, changes nothing.
+// A refused upgrade stays refused: a send of it that is executed later, when the other readers have
+// left, changes nothing.
 func TestLateSendOfARefusedUpgrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock, other := b.read(t, locker.Request{TTL: time.Hour}), b.read(t, locker.Request{})
@@ -126,7 +126,7 @@ func TestLateSendOfARefusedUpgrade(t *testing.T) {
 	})
 }
 
-// Two conversions of one Lock at once are done one after the other.
+// Two concurrent conversions of one Lock are executed one after the other.
 func TestConversionsAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{TTL: time.Hour})
@@ -144,7 +144,7 @@ func TestConversionsAtOnce(t *testing.T) {
 	})
 }
 
-// A conversion that arrives behind a later one changes nothing, and is told so.
+// A conversion that is executed behind a later one changes nothing, and returns an error.
 func TestOvertakenConversion(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{TTL: time.Hour})
@@ -163,8 +163,8 @@ func TestOvertakenConversion(t *testing.T) {
 	})
 }
 
-// An upgrade of unknown outcome was done. The next one finds nothing to do, and the writer still
-// gets a token of its own; it gets one too where the counter is gone.
+// An upgrade with an unknown outcome was executed. The next upgrade finds nothing to do, and the
+// writer still gets a new token, also if the counter is gone.
 func TestUpgradeAfterOneOfUnknownOutcomeIsFenced(t *testing.T) {
 	t.Parallel()
 	for what, lost := range map[string]bool{"counter there": false, "counter gone": true} {
@@ -199,8 +199,8 @@ func TestUpgradeAfterOneOfUnknownOutcomeIsFenced(t *testing.T) {
 	}
 }
 
-// An upgrade that found no counter wrote nothing. Where an earlier send of it may yet be executed
-// the outcome is unknown.
+// An upgrade that found a bad counter wrote nothing. If an earlier send of it may still be
+// executed, the outcome is unknown.
 func TestLateSendOfAFailedUpgrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{Fenced: true, TTL: time.Hour})

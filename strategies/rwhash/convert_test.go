@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A writer that becomes a reader lets no other writer in between, and those who wait to read are
-// woken.
+// A downgrade lets no other writer in between, and wakes the waiting readers.
 func TestDowngrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		told := b.told(t)
@@ -45,7 +44,7 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// Those who wait to read get in at the downgrade, not later.
+// Waiting readers enter at the downgrade, not later.
 func TestDowngradeWakesReaders(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		l := locker.Chain(b.Locker, locker.Must(retry.New(retry.Config{})))
@@ -73,7 +72,7 @@ func TestDowngradeWakesReaders(t *testing.T) {
 	})
 }
 
-// The sole reader becomes the writer. Others make it fail at once, and it goes on reading.
+// The only reader can upgrade. Beside others it is refused at once, and stays a reader.
 func TestUpgrade(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		told := b.told(t)
@@ -117,8 +116,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// Two who upgrade at once are both refused, and do not wait for each other; the one that is left
-// gets it.
+// Two concurrent upgrades are both refused without waiting for each other. The reader that is left
+// can upgrade.
 func TestTwoUpgraders(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		one, two := b.read(t, locker.Request{TTL: time.Hour}), b.read(t, locker.Request{})
@@ -142,7 +141,7 @@ func TestTwoUpgraders(t *testing.T) {
 	})
 }
 
-// Among many readers the sole one is found, though most are dead.
+// The only live reader can upgrade, beside many expired ones.
 func TestUpgradeAmongMany(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{TTL: time.Hour})
@@ -160,8 +159,8 @@ func TestUpgradeAmongMany(t *testing.T) {
 	})
 }
 
-// A handle from before a conversion is of no use; one from after it is, and the numbers go on with
-// the hold.
+// A Handle from before a conversion names no hold any more. One from after it can be resumed, and
+// the numbers of conversions go on.
 func TestResumeAfterConversion(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.write(t, locker.Request{})

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// crowd is 32 readers and 32 writers that never pause, in so many processes.
+// crowd is 32 readers and 32 writers without pauses, in a number of processes.
 type crowd struct {
 	processes int
 	lasts     time.Duration
@@ -29,7 +29,7 @@ type crowd struct {
 	last    [2]time.Time
 }
 
-// entered notes that one got in after a wait.
+// entered records that a waiter has entered.
 func (c *crowd) entered(t *testing.T, mode locker.Mode, waited time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *crowd) leaves(mode locker.Mode) {
 	c.holding[mode]--
 }
 
-// run lets the crowd hold for 10 to 100 ms at a time.
+// run has every client of the crowd hold for 10 to 100 ms at a time.
 func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 	const n = 32
 	var wg sync.WaitGroup
@@ -79,7 +79,8 @@ func (c *crowd) run(t *testing.T, m *miniredis.Miniredis) {
 	wg.Wait()
 }
 
-// Nobody waits for long, in one process or in many. Not in parallel, as TestModel.
+// No one waits for long, in one process or in many. It does not run in parallel, for the reason
+// that TestModel gives.
 func TestNobodyStarves(t *testing.T) {
 	lasts := effort.Of(6*time.Second, 12*time.Second, 30*time.Second)
 	for _, c := range []*crowd{{processes: 1, lasts: lasts}, {processes: 4, lasts: lasts}, {processes: 64, lasts: lasts / 5}} {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Dead readers, however many, neither keep a reader from upgrading nor stay for long.
+// Expired readers, however many, do not keep a reader from upgrading, and are removed soon.
 func TestUpgradeAmongManyDeadReaders(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		for range 300 {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A writer that has written goes on as a reader: others may read with it, and nobody writes in
+// A writer that has finished writing goes on as a reader: others may read too, and no one writes in
 // between.
 func Example() {
 	server, err := miniredis.Run()

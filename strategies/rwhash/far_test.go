@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A reader 30 ms away gets in beside a near reader and two writers who never pause, though it hears
-// late of each release.
+// A reader with a round trip of 30 ms enters beside a near reader and two writers without pauses,
+// though it learns late of each release.
 func TestFarReaderGetsIn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		start, far := time.Now(), asReader(locker.Request{Owner: "far"})
@@ -47,7 +47,7 @@ func TestFarReaderGetsIn(t *testing.T) {
 	})
 }
 
-// A turn is not taken for a long one because the readers' intent ends with it by chance.
+// A turn is not mistaken for a long one if the readers' intent ends with it by chance.
 func TestShortTurnOfTheSameEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 var fenced = locker.Request{Fenced: true}
 
-// Readers get the last writer's token; every writer a larger one, also the one that was a reader.
+// Readers get the last writer's token. Every writer gets a larger one, also after an upgrade.
 func TestFence(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		one, two := b.read(t, fenced), b.read(t, fenced) // before any writer
@@ -59,7 +59,7 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// The token of readers and writers can be raised while they hold.
+// The token of a reader or a writer can be raised while it holds.
 func TestRaiseFence(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		raise := func(lock *locker.Lock, to int64) (lease.Term, error) {
@@ -95,7 +95,7 @@ func TestRaiseFence(t *testing.T) {
 	})
 }
 
-// Whoever uses the counter keeps it, readers too, and nothing shortens its life.
+// Every operation on the counter extends its life, also a reader's, and none shortens it.
 func TestCounterOutlivesTheLock(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		const long, day = 10 * 24 * time.Hour, 24 * time.Hour
@@ -121,7 +121,8 @@ func TestCounterOutlivesTheLock(t *testing.T) {
 	})
 }
 
-// A fence counter that is no number does not heal: nobody waits for it, and nothing is written.
+// A fence counter that is not a number is a permanent error: no one retries, and nothing is
+// written.
 func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	for found, set := range map[string]func(b bench){
@@ -165,8 +166,8 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	}
 }
 
-// A raise of which a send may yet be executed is of unknown outcome, whatever stands in the
-// counter's place when another is answered; and it raises the counter late, or nothing.
+// A raise with a send that may still be executed has an unknown outcome, whatever the key of the
+// counter holds when a later send is answered. The late send raises the counter or changes nothing.
 func TestRaiseFenceBesideACounterThatIsNoNumber(t *testing.T) {
 	t.Parallel()
 	for what, gone := range map[string]bool{"held when it is executed": false, "released before": true} {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
-// What others keep under the name is an error that says so, and is left alone.
+// A key that is not a lock is reported as such, and is left alone.
 func TestForeignKey(t *testing.T) {
 	t.Parallel()
 	for what, set := range map[string]func(t *testing.T, b bench){
@@ -69,7 +69,7 @@ func TestForeignKey(t *testing.T) {
 	}
 }
 
-// A handle names a hold and nothing else in the hash.
+// A Handle can name a hold, but no other field of the hash.
 func TestForeignHandle(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		lock := b.read(t, locker.Request{Owner: "me"})

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// giveBack asks for it for a second.
+// giveBack undoes a resume, within a second.
 func giveBack(t *testing.T, lock *locker.Lock) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -18,8 +18,8 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	return err
 }
 
-// A resume that is undone leaves the hold to whom it was taken from, whatever became of the
-// answers, with the number of its conversions.
+// A resume that is undone restores the hold that it was made from, with the number of its
+// conversions, whichever replies are lost.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
 	for what, faults := range map[string][]fault{
@@ -57,8 +57,8 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// A hold that is undone past its lease stays lost, though other readers go on, and so does what was
-// resumed once more.
+// An undo after the end of the lease does not bring the hold back, though other readers go on.
+// Neither does one of a hold that was resumed once more.
 func TestGiveBackOfWhatIsGone(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		beside := b.read(t, locker.Request{TTL: time.Hour})

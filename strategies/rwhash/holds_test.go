@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// Many readers or one writer, whoever the owner is: nothing is entered again.
+// Many readers or one writer hold, whoever the owner is: the lock is not reentrant.
 func TestModes(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		me := locker.Request{Owner: "me", TTL: 10 * time.Second, Note: "first"}
@@ -41,7 +41,7 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// Owner and note come back byte by byte, and take no part in who gets in.
+// Owner and note are returned byte by byte, and make no difference to who enters.
 func TestOwnerAndNote(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		for _, owner := range []string{"me", "kind", "\x00", "1:2", " 3 ", "\xff\xfe\n", strings.Repeat("o", locker.MaxNameLen)} {
@@ -65,7 +65,7 @@ func TestOwnerAndNote(t *testing.T) {
 	})
 }
 
-// A reader's release ends its own hold, in any order, and only the last one is told.
+// A reader's release ends its own hold, in any order. Only the last one publishes.
 func TestOrderOfRelease(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}, {1, 3, 0, 2}} {
@@ -95,8 +95,8 @@ func TestOrderOfRelease(t *testing.T) {
 	}
 }
 
-// A reader that died blocks a writer for its own TTL and no longer, though others go on renewing
-// until then.
+// A dead reader blocks a writer for its own TTL and no longer, though others renew theirs until
+// then.
 func TestCrashedReader(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		crashed := b.read(t, locker.Request{TTL: 10 * time.Second, Owner: "crashed"})
@@ -131,7 +131,7 @@ func TestCrashedReader(t *testing.T) {
 	})
 }
 
-// A renewal moves its own hold, never shortens it, and the key lives as long as the hold that ends
+// A renewal extends its own hold and never shortens it. The key lives as long as the hold that ends
 // last.
 func TestLease(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
@@ -167,7 +167,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// Holds that are never released do not pile up while readers come.
+// Holds that are never released do not accumulate while readers enter.
 func TestDeadHoldsAreRemoved(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		outer := b.read(t, locker.Request{TTL: 24 * time.Hour})
@@ -183,7 +183,7 @@ func TestDeadHoldsAreRemoved(t *testing.T) {
 	})
 }
 
-// Many readers come and go, in either order; who comes late to a hash of dead ones gets in.
+// Many readers come and go, in either order. A late one enters a hash of expired holds.
 func TestManyReaders(t *testing.T) {
 	t.Parallel()
 	few := effort.Of(200, 500, 1000)
@@ -240,7 +240,7 @@ func TestBadConfig(t *testing.T) {
 	})
 }
 
-// A key does not outlive its holds by much because there once was a long one.
+// The key does not outlive its holds by much after a long hold has ended.
 func TestKeyEndsWithItsHolds(t *testing.T) {
 	t.Parallel()
 	for what, n := range map[string]int{"few": 20, "many": 100} {
@@ -261,8 +261,8 @@ func TestKeyEndsWithItsHolds(t *testing.T) {
 	}
 }
 
-// A refusal tells what is left of the holder's lease, however soon it says to try again; an intent
-// has no lease.
+// A refusal reports how long the holder's lease lasts, whatever it says about the next attempt. An
+// intent has no lease.
 func TestRefusalsTellTheLease(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		reader := b.read(t, locker.Request{TTL: time.Minute, Owner: "me"})

@@ -11,7 +11,7 @@ import (
 
 var modes = []locker.Mode{locker.Shared, locker.Exclusive}
 
-// Whatever answer is lost, each hold counts once.
+// Each hold counts once, whichever reply is lost.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "not executed": {Hang: true}} {
@@ -63,7 +63,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// An acquire that was given up is cleaned up, and only it.
+// An abandoned acquire is cleaned up, and no other hold.
 func TestAcquireGivenUp(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
@@ -95,7 +95,7 @@ func TestAcquireGivenUp(t *testing.T) {
 	}
 }
 
-// A resume that was given up is undone: the Lock and the Handle of the hold go on working.
+// An abandoned resume is undone: the Lock and the Handle of the hold work again.
 func TestResumeGivenUp(t *testing.T) {
 	t.Parallel()
 	for what, f := range map[string]fault{"executed": {Lose: true}, "executed late": {Late: 10 * time.Second}} {
@@ -127,8 +127,8 @@ func TestResumeGivenUp(t *testing.T) {
 	}
 }
 
-// A resume that is answered past its lease is undone: the Lock of the hold, which was renewed for
-// longer, goes on working.
+// A resume that is answered after its lease ended is undone: the Lock of the hold, which was
+// renewed for longer, works again.
 func TestResumeAnsweredTooLate(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/internal/malformedhash"
 )
 
-// What no script of ours writes for a number, and for a hold.
+// Values that no script writes, of numbers and of holds.
 var (
 	malformedNumbers = []string{"", "x", "nan", strings.Repeat("9", 400)}
 	malformedHolds   = []string{
@@ -21,8 +21,8 @@ var (
 	}
 )
 
-// A field that is not of our form is an error of a key that is not ours, at once, and leaves the
-// key alone. Who holds beside it can renew and release.
+// A field that is not in our form is reported at once as a key that is not a lock. The key is left
+// alone, and other holders can renew and release.
 func TestMalformedFields(t *testing.T) {
 	t.Parallel()
 	for what, prepare := range map[string]func(t *testing.T, b bench) *locker.Lock{
@@ -64,7 +64,7 @@ func TestMalformedFields(t *testing.T) {
 	}
 }
 
-// allOps returns all that can be done with the name.
+// allOps returns all operations on the name.
 func (b bench) allOps(t *testing.T, lock *locker.Lock) malformedhash.Ops {
 	t.Helper()
 	acquire := func(req locker.Request) func() error {
@@ -90,7 +90,7 @@ func (b bench) allOps(t *testing.T, lock *locker.Lock) malformedhash.Ops {
 	}
 }
 
-// Who holds is not told by an owner or a note that is too long to be ours.
+// An owner or a note that is too long is not shown as the holder's.
 func TestHugeNames(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		huge := strings.Repeat("x", 1<<16)

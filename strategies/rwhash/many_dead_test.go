@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// Beside any number of holds whose leases ended, a cycle looks at a bounded number of them. The
-// server tells how often a script looked at all.
+// A cycle reads a bounded number of expired holds, however many there are. The server counts how
+// often a script read one.
 func TestCyclesBesideManyDeadReaders(t *testing.T) {
 	t.Parallel()
 	const dead, cycles = 50_000, 100

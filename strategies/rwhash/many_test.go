@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Among many readers, live and dead, a writer gets in if and only if none is live, and the key
+// Among many readers, live and expired, a writer enters if and only if none is live, and the key
 // lasts as long as they do.
 func TestManyReadersAreKnownExactly(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
@@ -62,7 +62,7 @@ func TestManyReadersAreKnownExactly(t *testing.T) {
 	})
 }
 
-// checkMany compares what the lock knows with all its fields, and returns how many they are.
+// checkMany compares the summary in the hash with all its fields, and returns how many they are.
 func (b bench) checkMany(t *testing.T) int {
 	t.Helper()
 	fields, _ := b.m.HKeys(name)
@@ -95,8 +95,8 @@ func (b bench) checkMany(t *testing.T) int {
 	return len(fields)
 }
 
-// The latest of many readers go first, one by one: as long as one is left, no writer gets in, and
-// the key lasts.
+// The readers that end last are released first, one by one: as long as one is left, no writer
+// enters, and the key lasts.
 func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		var readers []*locker.Lock
@@ -119,7 +119,7 @@ func TestTheLatestOfManyReadersGoFirst(t *testing.T) {
 	})
 }
 
-// What recent tells is not taken for all while another may end later.
+// The field recent is not relied on while another hold may end later.
 func TestAHoldBeyondTheRecentOnesKeepsItsKey(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		till := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).UnixMilli(), 10) }

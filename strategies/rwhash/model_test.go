@@ -23,9 +23,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// TestModel walks at random, with lost and late commands and repeated ones, and compares each
-// execution of a script with a model of who may hold. Not in parallel: it computes all the time,
-// and would hold up the tests that wait for real.
+// TestModel runs random operations with lost, late and repeated commands, and compares each
+// execution of a script with a model of who may hold. It does not run in parallel: it is busy all
+// the time, and would delay tests that wait in real time.
 func TestModel(t *testing.T) {
 	sources := map[string]string{}
 	for what, file := range map[string]string{
@@ -76,7 +76,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// model is a driver that knows what each script has to answer.
+// model is a driver that knows the reply that each script must give.
 type model struct {
 	driver.Driver
 	t       *testing.T
@@ -101,7 +101,7 @@ func (m *model) Background(run func(context.Context)) bool {
 	return m.Driver.(driver.Backgrounder).Background(run)
 }
 
-// Eval executes, and compares the reply.
+// Eval executes the script, and compares the reply.
 func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +138,7 @@ func (m *model) live(token string) *modelHold {
 	return nil
 }
 
-// others counts the live holds but token's, and those of them that are exclusive.
+// others counts the live holds except token's, and the exclusive ones among them.
 func (m *model) others(token string) (n, exclusive int) {
 	for other := range m.holds {
 		if h := m.live(other); h != nil && other != token {
@@ -151,7 +151,7 @@ func (m *model) others(token string) (n, exclusive int) {
 	return n, exclusive
 }
 
-// judge says what may be answered, and does it.
+// judge returns the replies that are allowed, and updates the model.
 func (m *model) judge(what string, args []string, got int64, reply driver.Reply) (why string, may []int64) {
 	token := args[0]
 	h, ttl := m.live(token), int64(0)
@@ -253,7 +253,7 @@ func (m *model) acquire(args []string, h *modelHold, ttl, got int64, reply drive
 	return "free", []int64{1}
 }
 
-// inspect compares what Inspect says and how long the key lives.
+// inspect compares the reply of Inspect and the life of the key with the model.
 func (m *model) inspect(reply driver.Reply) {
 	var till int64
 	for _, h := range m.holds {
@@ -285,7 +285,8 @@ func (m *model) inspect(reply driver.Reply) {
 	}
 }
 
-// minted demands that a writer's token exceeds all, and that a reader's is none before.
+// minted fails the test unless a writer's token exceeds all before, and a reader's token has been
+// minted.
 func (m *model) minted(reply driver.Reply, writer bool) {
 	text, err := reply.Text(1)
 	match(m.t, err)
@@ -308,7 +309,7 @@ func (m *model) dump() string {
 	return b.String()
 }
 
-// replay executes an earlier call again, as one that was late.
+// replay executes an earlier call again, as a late command.
 func (m *model) replay(r *rand.Rand) {
 	m.mu.Lock()
 	n := len(m.calls)

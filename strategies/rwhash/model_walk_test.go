@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// walk is one who does this and that.
+// walk is a sequence of random operations.
 type walk struct {
 	*model
 	drv    *faultdriver.Driver
@@ -130,7 +130,7 @@ func (w *walk) resume(ctx context.Context, lock *locker.Lock) {
 	}
 }
 
-// fenced demands that a new writer's token exceeds those of all before it.
+// fenced fails the test unless a new writer's token exceeds those of all before it.
 func (w *walk) fenced(lock *locker.Lock) {
 	switch fence := lock.Fence(); {
 	case fence == 0:
@@ -141,7 +141,7 @@ func (w *walk) fenced(lock *locker.Lock) {
 	}
 }
 
-// check demands that those who believe to hold do not exclude each other.
+// check fails the test if Locks that say they are held exclude each other.
 func (w *walk) check() {
 	var readers, writers int
 	for _, lock := range w.locks {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A lock that many processes want is not left idle by those whose patience is short.
+// A contended lock is not left idle by waiters with a short MaxWait.
 func TestShortWaitsKeepTheLockBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestShortWaitsKeepTheLockBusy(t *testing.T) {
 	})
 }
 
-// One that gave up leaves the free lock to the next at once, whether it waited by MaxWait or by the
-// deadline of its ctx.
+// A waiter that gave up leaves the free lock to the next at once, whether MaxWait or the deadline
+// of its ctx ended its wait.
 func TestGivingUpLeavesTheLockFree(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -67,8 +67,8 @@ func TestGivingUpLeavesTheLockFree(t *testing.T) {
 	}
 }
 
-// A reader with an owner, queued behind a writer of its process, does not keep that writer from the
-// lock.
+// A reader with an owner that waits behind a writer of its process does not keep that writer from
+// the lock.
 func TestQueuedReaderLetsItsOwnProcessIn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		l := locker.Chain(b, locker.Must(retry.New(retry.Config{})))

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// A reader does not wait longer behind a writer of its own process than behind one of another, and
-// neither does one that its own process holds the lock for already.
+// A reader does not wait longer behind a writer of its own process than behind one of another.
+// Neither does a reader whose process holds the lock already.
 func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 	t.Parallel()
 	const turn = time.Second
@@ -76,7 +76,7 @@ func TestReadersBehindAWriterOfTheirProcess(t *testing.T) {
 	}
 }
 
-// However many readers of a process wait, one asks for them all. When it gets in, all do.
+// However many readers of a process wait, one sends for all of them. When it enters, all do.
 func TestOneReaderAsksForAll(t *testing.T) {
 	t.Parallel()
 	const readers, most = 1000, 50
@@ -120,7 +120,7 @@ func TestOneReaderAsksForAll(t *testing.T) {
 	}
 }
 
-// scripts is how many scripts the server has run.
+// scripts returns how many scripts the server has run.
 func scripts(t *testing.T, s *redistest.Server) (n int) {
 	t.Helper()
 	info, err := s.Do(t.Context(), "INFO", "commandstats")

@@ -17,11 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// The commands that the package documentation names, beside those for single.
+// allowed lists the commands that the package documentation names, and those of single.
 const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsha " +
 	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
 
-// On a real server, by a user who may no more than is said: every script, in all its branches.
+// On a real server, as a user with only the documented permissions: every script, in all its
+// branches.
 func TestOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -110,8 +111,8 @@ func TestOnARealServer(t *testing.T) {
 	}
 }
 
-// On a server out of memory who holds goes on holding: renewals, conversions and releases need
-// none.
+// On a server that is out of memory holders can renew, convert and release: none of these needs
+// memory.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -129,7 +130,7 @@ func TestOutOfMemory(t *testing.T) {
 	if err == nil {
 		t.Error("the server has memory for another lock")
 	}
-	// A counter that is there already needs no memory.
+	// An existing counter needs no memory.
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence()})
 	match(t, err)
 	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: resumed.Fence() + 1})
@@ -144,7 +145,7 @@ func TestOutOfMemory(t *testing.T) {
 	match(t, lock.Release(t.Context()))
 }
 
-// A user who may not set an expiry gets an error, and leaves no lock that nothing ends.
+// A user without the permission to set an expiry gets an error, and leaves no lock without one.
 func TestExpiryNotPermitted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// slow is a driver whose scripts take long behind each command of a name, as one takes that looks
-// at very many fields.
+// slow is a driver whose scripts take a long time after each command on a name, as one that reads
+// very many fields does.
 type slow struct {
 	driver.Driver
 	command string
@@ -39,9 +39,9 @@ end}
 	return s.Driver.Eval(ctx, driver.NewScript(source), keys, args)
 }
 
-// A writer whose refusal takes the server long leaves its intent, and takes nothing from the reader
-// because of whom it is refused: neither the end of the lease nor, where that comes meanwhile, a
-// key that is no lock.
+// A writer whose refusal takes the server a long time leaves its intent. It affects neither the
+// lease of the reader that it is refused for, nor a key of another kind that replaces the lock
+// meanwhile.
 func TestSlowRefusal(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -29,7 +29,7 @@ const (
 // fault is what happens to one command.
 type fault = faultdriver.Fault
 
-// bench is a server of its own, whose time is the test's, and a Locker on it.
+// bench is a server in memory, in fake time, and a Locker on it.
 type bench struct {
 	*rwhash.Locker
 	drv *faultdriver.Driver
@@ -48,7 +48,7 @@ func run(t *testing.T, f func(t *testing.T, b bench)) {
 
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // fake time
 
-// read and write acquire, in the name of "reader" and "writer" unless req says another.
+// read and write acquire, for the owners "reader" and "writer" unless req has another.
 func (b bench) read(t *testing.T, req locker.Request) *locker.Lock {
 	t.Helper()
 	return b.have(t, asReader(req))
@@ -87,8 +87,8 @@ func asWriter(req locker.Request) locker.Request {
 	return req
 }
 
-// refused demands that owner is told as the one because of whom req is refused, and when to try
-// again. What it returns says what is left of that one's lease.
+// refused fails the test unless req is refused because of owner, with that time for the next
+// attempt. It returns how long that holder's lease lasts.
 func (b bench) refused(t *testing.T, req locker.Request, owner string, again time.Duration) (left time.Duration) {
 	t.Helper()
 	_, err := b.Acquire(t.Context(), req)
@@ -105,7 +105,7 @@ func (b bench) refused(t *testing.T, req locker.Request, owner string, again tim
 	return held.Left
 }
 
-// noWait is req that leaves no trace when it is refused.
+// noWait returns req with NoWait: a refusal of it leaves no trace at the server.
 func noWait(req locker.Request) locker.Request {
 	req.NoWait = true
 	return req
@@ -116,7 +116,7 @@ var (
 	writer = asWriter(locker.Request{})
 )
 
-// holds demands so many live holds, and returns what Inspect says.
+// holds fails the test unless there are that many live holds, and returns the State.
 func (b bench) holds(t *testing.T, want int, mode locker.Mode) locker.State {
 	t.Helper()
 	state, err := b.Inspect(t.Context(), name)
@@ -129,7 +129,7 @@ func (b bench) holds(t *testing.T, want int, mode locker.Mode) locker.State {
 	return state
 }
 
-// free demands that nothing is left.
+// free fails the test if anything is left.
 func (b bench) free(t *testing.T) {
 	t.Helper()
 	b.holds(t, 0, locker.Exclusive)
@@ -145,7 +145,7 @@ func release(t *testing.T, locks ...*locker.Lock) {
 	}
 }
 
-// match demands that err matches all of want, and is nil without.
+// match fails the test unless err matches all of want; without want, unless err is nil.
 func match(t *testing.T, err error, want ...error) {
 	t.Helper()
 	for _, w := range want {
@@ -158,20 +158,20 @@ func match(t *testing.T, err error, want ...error) {
 	}
 }
 
-// leaseOf is what middleware gets to wrap. It sends what a Lock that has ended does not.
+// leaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
 func leaseOf(lock *locker.Lock) (found lease.Lease) {
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
 	return found
 }
 
-// convert sends a conversion past the Lock.
+// convert sends a conversion that the Lock does not know of.
 func convert(t *testing.T, lock *locker.Lock, to locker.Mode) error {
 	t.Helper()
 	_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpConvert, Mode: to})
 	return err
 }
 
-// told counts the releases that are published.
+// told returns a function that counts the published releases.
 func (b bench) told(t *testing.T) func() int {
 	t.Helper()
 	sub := b.m.NewSubscriber()

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A waiting writer keeps new readers out for WriterTurn, then they get in for as long, though it
-// goes on waiting, and so on.
+// A waiting writer keeps new readers out for WriterTurn. Then readers enter for as long, though the
+// writer still waits, and so on.
 func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
@@ -34,8 +34,8 @@ func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	})
 }
 
-// Who is refused is told because of whom, and to come back before its intent lapses, or earlier
-// where there is a reason.
+// A refusal reports the holder, and a time for the next attempt before the intent expires, or
+// earlier if there is a reason.
 func TestRefusedByIntent(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: bound + 300*time.Millisecond, Owner: "old"})
@@ -55,7 +55,7 @@ func TestRefusedByIntent(t *testing.T) {
 	})
 }
 
-// A writer that stops waiting lets readers in within a second, and NoWait never keeps them out.
+// When a writer stops waiting, readers enter within a second. A NoWait writer never keeps them out.
 func TestIntentLapses(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Hour, Owner: "old"})
@@ -67,7 +67,7 @@ func TestIntentLapses(t *testing.T) {
 		sleep(time.Millisecond)
 		release(t, b.read(t, locker.Request{}))
 
-		// A bar that was not used up is not begun anew: the next writer has what is left of it.
+		// A turn that was not used up does not begin anew: the next writer gets what is left of it.
 		b.refused(t, writer, "old", back)
 		sleep(back)
 		b.refused(t, noWait(reader), "writer", life-back)
@@ -83,8 +83,8 @@ func TestIntentLapses(t *testing.T) {
 	})
 }
 
-// After a writer the readers have their turn who waited for it, and with the first of them those
-// who were woken too; then it is the next writer's.
+// After a writer the readers that waited for it have their turn, and so do those that were woken
+// with the first of them. Then it is the next writer's.
 func TestReadersTurn(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(*testing.T, *locker.Lock) time.Duration{
@@ -122,7 +122,7 @@ func TestReadersTurn(t *testing.T) {
 	}
 }
 
-// Readers who stop waiting let the writers in.
+// When readers stop waiting, writers enter.
 func TestReadersIntentLapses(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		first := b.write(t, locker.Request{})
@@ -140,8 +140,7 @@ func TestReadersIntentLapses(t *testing.T) {
 	})
 }
 
-// Where readers and writers never pause, those who hear of a turn late have theirs, once in a
-// while.
+// Where readers and writers never pause, waiters that learn late of a turn get one now and then.
 func TestLongTurn(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		start := time.Now()
@@ -178,8 +177,7 @@ func TestLongTurn(t *testing.T) {
 	})
 }
 
-// Intents keep nobody from what he has: the reader at hand renews, and an acquire that is sent
-// again finds its hold.
+// Intents do not affect holds: a reader can renew, and an acquire that is resent finds its hold.
 func TestIntentsLeaveHoldsAlone(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		old := b.read(t, locker.Request{TTL: time.Minute, Owner: "old"})
@@ -200,8 +198,8 @@ func TestIntentsLeaveHoldsAlone(t *testing.T) {
 	})
 }
 
-// Of the writers who wait the one is next that has waited longest. Who comes fresh is refused
-// meanwhile, readers are not.
+// Of the waiting writers the one that has waited longest is next. Meanwhile new writers are
+// refused, and readers are not.
 func TestLongestWaitingWriterIsNext(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		waits := func(d time.Duration) func(owner string) error {
@@ -237,8 +235,8 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 		match(t, old("old"))
 		b.free(t)
 
-		// One that has waited longer than all who came by before gets in at once, and the next one stays
-		// the next.
+		// A writer that has waited longer than all before it enters at once, and the next one stays
+		// next.
 		first = b.write(t, locker.Request{Owner: "first"})
 		because(middle("middle"), "first")
 		release(t, first)
@@ -248,7 +246,7 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 		match(t, young("young"))
 		b.free(t)
 
-		// It is next also where the writer before it died.
+		// It is next also if the writer before it died.
 		b.write(t, locker.Request{Owner: "died", TTL: 500 * time.Millisecond})
 		because(old("old"), "died")
 		sleep(500 * time.Millisecond)
@@ -258,7 +256,7 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 	})
 }
 
-// A writer behind a writer keeps its place as long as it tries again when it is told to.
+// A writer behind a writer keeps its place as long as it tries again when it was told to.
 func TestPatientWriterKeepsItsPlace(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		first := b.write(t, locker.Request{TTL: 20 * time.Second})
@@ -280,7 +278,7 @@ func TestPatientWriterKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// Who waits through middleware/retry says so, from the first refusal on.
+// A waiter in middleware/retry reports that it waits, from the first refusal on.
 func TestRetryTellsWhoWaits(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		var seen []lease.Waiting
