@@ -27,7 +27,7 @@ func (free) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, erro
 
 func (free) Do(context.Context, lease.Op) (lease.Term, error) { return lease.Term{}, nil }
 
-// BenchmarkUncontended is what retry adds to an acquire and a release that nobody competes with.
+// BenchmarkUncontended measures what retry adds to an acquire and a release without contention.
 func BenchmarkUncontended(b *testing.B) {
 	for _, bm := range []struct {
 		name string
@@ -66,10 +66,10 @@ func cycle(b *testing.B, l locker.Locker, name string, work int) {
 	}
 }
 
-// BenchmarkHandover is a lock that goes from one goroutine to the next, one operation a turn, over
-// a server in memory. Each holds it for ten round trips, so that the next in line is refused and
-// waits. attempts/op is what a turn costs the server: one attempt that wins, and what the next in
-// line asks meanwhile.
+// BenchmarkHandover measures a lock that goes from one goroutine to the next, one operation a turn,
+// over a server in memory. Each holds it for ten round trips, so that the next in line is refused
+// and waits. attempts/op is what a turn costs the server: one attempt that succeeds, and those of
+// the next in line meanwhile.
 func BenchmarkHandover(b *testing.B) {
 	for _, waiters := range []int{2, 16} {
 		b.Run(strconv.Itoa(waiters), func(b *testing.B) {

@@ -24,7 +24,7 @@ var (
 
 func reply(text string) error { return &driver.ServerError{Text: text} }
 
-// What is tried again after which error: by an acquire, with FailFast, and by a Resume.
+// After which errors an acquire tries again: by default, with FailFast, and in a Resume.
 func TestWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -99,7 +99,7 @@ func TestWhatIsRetried(t *testing.T) {
 	}
 }
 
-// Bad input is refused before anything is sent; so is a ctx that has ended.
+// Bad input and a ctx that has ended are refused before anything is sent.
 func TestRefusedArguments(t *testing.T) {
 	t.Parallel()
 	why := errors.New("shutting down")
@@ -156,7 +156,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A Policy is asked once for each request that has to wait. One that returns nil is an error then.
+// The Policy is called once for each request that has to wait. It is an error if it returns nil.
 func TestPolicyPerRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

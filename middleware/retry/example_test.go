@@ -36,7 +36,7 @@ func Example() {
 	// <nil>
 }
 
-// The classic: try, then try again so many times, this far apart.
+// The classic policy: a number of attempts, with a constant pause between them.
 func Example_tries() {
 	server := lockertest.New()
 	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{
@@ -54,7 +54,7 @@ func Example_tries() {
 	// Output: still held by worker-2
 }
 
-// MaxWait bounds the waiting of one request. It does not bound the hold, as ctx would not either.
+// MaxWait bounds the wait of one request. Like ctx it does not bound the hold.
 func Example_maxWait() {
 	server := lockertest.New()
 	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{})))

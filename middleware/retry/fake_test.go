@@ -20,8 +20,8 @@ import (
 
 const name = "job"
 
-// server is a Locker in memory, the driver whose channels it names, and the record of what was
-// asked of it. Its lock has no lease end but what a refusal says.
+// server is a Locker in memory, the driver of its channels, and a record of the requests. Its lease
+// ends only as a refusal says.
 type server struct {
 	start    time.Time
 	noPubSub bool                                        // refusals name no channel
@@ -153,7 +153,7 @@ func (s *server) free(h *hold) {
 	}
 }
 
-// hold takes the lock for another process: its release is heard of through the server only.
+// hold acquires the lock for another process: waiters learn of its release from the server only.
 func (s *server) hold() *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *server) publish(channel string) {
 	}
 }
 
-// times returns when attempts came, in order.
+// times returns the times of the attempts, in order.
 func (s *server) times() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (sub *subscription) Close() error {
 	return errors.New("a Close that fails changes nothing")
 }
 
-// Subscribe implements driver.Driver. As a Hub's, a new subscription has a wake-up in it.
+// Subscribe implements driver.Driver. Like a Hub's, a new subscription has a wake-up in it.
 func (s *server) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	s.mu.Lock()
 	n := len(s.asked)
@@ -256,12 +256,13 @@ func (*server) Eval(context.Context, *driver.Script, []string, []string) (driver
 func (*server) Info() driver.Info { return driver.Info{} }
 func (*server) Close() error      { return nil }
 
-// constant is a policy of equal pauses.
+// constant returns a policy of equal pauses.
 func constant(d time.Duration) func() backoff.BackOff {
 	return func() backoff.BackOff { return backoff.NewConstantBackOff(d) }
 }
 
-// tries is the classic: so many tries after the first, this far apart.
+// tries returns the classic policy: a number of attempts after the first, with a constant pause
+// between them.
 func tries(d time.Duration, n uint64) func() backoff.BackOff {
 	return func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(d), n) }
 }
@@ -292,7 +293,7 @@ func wrap(t *testing.T, l locker.Locker, cfg retry.Config) locker.Locker {
 	return mw(l)
 }
 
-// result is what an Acquire in another goroutine came to.
+// result is what an Acquire in another goroutine returned.
 type result struct {
 	lock *locker.Lock
 	err  error

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// What a waiting that ends without the lock says.
+// The error of a wait that ends without the lock.
 func TestGivingUp(t *testing.T) {
 	t.Parallel()
 	held := &locker.ContentionError{Name: name, Owner: "w7", Note: "nightly", Left: 30 * time.Second, RetryAfter: 30 * time.Second}
@@ -159,8 +159,8 @@ func timeout(d time.Duration) func(context.Context) (context.Context, context.Ca
 	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 }
 
-// An attempt that ctx cuts off: what was known stands, unless there was another error or a long
-// silence.
+// The error of a wait whose last attempt ctx cut off: what was known before counts, unless there
+// was another error or a long silence.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	unknown := func(ctx context.Context, _ *server) error {
@@ -284,18 +284,18 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// openError is a strategy's own way to say that the outcome is unknown.
+// openError is a strategy's own error for an unknown outcome.
 type openError struct{ error }
 
 func (openError) Is(target error) bool { return target == locker.ErrUnknownOutcome }
 func (e openError) Unwrap() error      { return e.error }
 
-// sourced is a Locker that reports its server.
+// sourced is a Locker that reports its Source.
 type sourced struct{ locker.Locker }
 
 func (sourced) Source() locktrace.Source { return locktrace.Source{Address: "192.0.2.7:6379"} }
 
-// Who never got to send says what is known of the name.
+// The error of a waiter that never sent anything reports what its process knows about the name.
 func TestGivingUpInTheQueue(t *testing.T) {
 	t.Parallel()
 	refused := fmt.Errorf("%w; %w", &locker.ContentionError{Name: name, Owner: "w7", Left: 10 * time.Second, RetryAfter: 10 * time.Second}, errHint)

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release in this process wakes the head without pub/sub; so does a downgrade. Everything else
-// reaches the strategy.
+// A release in this process wakes the head of the queue without pub/sub, and so does a downgrade.
+// Everything else is passed to the strategy.
 func TestLocalRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true
@@ -38,7 +38,7 @@ func TestLocalRelease(t *testing.T) {
 	})
 }
 
-// A lock that NoWait or Resume won wakes the local head too.
+// The release of a lock that NoWait or Resume acquired wakes the head of the queue too.
 func TestLocalReleaseOfWhatDidNotQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

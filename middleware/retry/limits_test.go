@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Whatever panics, the next waiter gets its turn.
+// The next waiter gets its turn after any panic.
 func TestPanicsLeaveTheQueue(t *testing.T) {
 	t.Parallel()
 	boom := func(*server) { panic("boom") }
@@ -77,8 +77,8 @@ func TestPanicsLeaveTheQueue(t *testing.T) {
 	}
 }
 
-// A driver that cannot be compared breaks the contract of driver.NewChannel; the queue goes on
-// without the one who met it.
+// A driver that is not comparable breaks the contract of driver.NewChannel. The queue goes on
+// without the waiter that met it.
 func TestChannelThatCannotBeCompared(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		type uncomparable struct {
@@ -104,7 +104,7 @@ func TestChannelThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// Ten thousand waiters on one name leave from the middle as they like; the others get their turn.
+// Of ten thousand waiters on one name some leave at random. The others get their turn.
 func TestManyWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const n = 10000
@@ -146,8 +146,8 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// A waiter waits in its caller's goroutine, and its queue has one only while it asks for its
-// subscription. This does not run beside other tests, whose goroutines it would count.
+// A waiter waits in its caller's goroutine, and its queue has a goroutine only while it subscribes.
+// The test does not run in parallel, because it would count the goroutines of others.
 func TestNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -175,13 +175,13 @@ func TestNoGoroutines(t *testing.T) {
 	})
 }
 
-// goroutines counts those that the package started.
+// goroutines counts the goroutines that the package started.
 func goroutines() int {
 	buf := make([]byte, 16<<20)
 	return bytes.Count(buf[:runtime.Stack(buf, true)], []byte("created by github.com/holdfast-go/holdfast/middleware/retry."))
 }
 
-// An uncontended name leaves nothing behind: names come and go.
+// An uncontended name leaves nothing behind in memory.
 func TestNoGrowth(t *testing.T) {
 	l := wrap(t, free{}, retry.Config{})
 	names := make([]string, 20000)

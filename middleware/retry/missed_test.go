@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A release of this process between the first try of a request with an owner and its wait is not
-// missed.
+// A release in this process between the first attempt of a request with an owner and its wait is
+// not missed.
 func TestOwnerHearsALocalRelease(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []string{"", "me"} {
@@ -44,7 +44,7 @@ func TestOwnerHearsALocalRelease(t *testing.T) {
 	}
 }
 
-// One slow attempt, such as the first dial, does not end the polling.
+// One slow attempt, as the first dial may be, does not end the polling.
 func TestPollsAfterASlowFirstAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// reentrant answers as a strategy does that lets an owner enter again. Its lock is held by owner
-// until it is "".
+// reentrant is a reentrant strategy. Its lock is held by owner unless that is "".
 type reentrant struct {
 	*server
 
@@ -56,8 +55,8 @@ func (r *reentrant) Acquire(ctx context.Context, req locker.Request) (*locker.Lo
 	return lock, err
 }
 
-// An error is no answer to whether the owner holds the lock: a nested acquire asks again until it
-// has one.
+// An error does not say whether the owner holds the lock: a nested acquire asks again until it
+// knows.
 func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 	t.Parallel()
 	for what, err := range map[string]error{
@@ -87,9 +86,8 @@ func TestOwnerAsksUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// An owner may come to hold the lock while a request of it queues. It hears of that from the
-// refusals of those ahead, or where another request of this process acquired it, and is not left
-// behind them.
+// An owner may acquire the lock while another request of it waits. That one learns of it from the
+// refusals of those ahead, or from the acquire in this process, and does not stay behind them.
 func TestOwnerComesToHold(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -123,7 +121,7 @@ func TestOwnerComesToHold(t *testing.T) {
 	}
 }
 
-// Early attempts are made one at a time, and the answer to one counts for all that it concerns.
+// Early attempts are made one at a time. The reply to one counts for all requests that it concerns.
 func TestEarlyAttemptsAreFew(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -163,7 +161,7 @@ func TestEarlyAttemptsAreFew(t *testing.T) {
 	}
 }
 
-// Many that enter again at once do not do so one after the other.
+// Many concurrent re-entries are not made one after the other.
 func TestManyEnterAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		r := newReentrant(s, "me")
@@ -190,8 +188,8 @@ func TestManyEnterAgain(t *testing.T) {
 	})
 }
 
-// newHangingReentrant is newReentrant for the owner "me". Attempts of the owner "stuck" hang until
-// stuck is closed.
+// newHangingReentrant returns a reentrant for the owner "me". Attempts of the owner "stuck" hang
+// until stuck is closed.
 func newHangingReentrant(s *server) (stuck chan struct{}) {
 	newReentrant(s, "me")
 	stuck = make(chan struct{})
@@ -205,7 +203,7 @@ func newHangingReentrant(s *server) (stuck chan struct{}) {
 	return stuck
 }
 
-// One early attempt that hangs does not keep the next owner from making its own.
+// An early attempt that hangs does not delay that of the next owner.
 func TestEarlyAttemptThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		stuck := newHangingReentrant(s)

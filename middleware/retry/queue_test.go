@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Contract 13: first in, first out, whether it is another process or one of ours that lets go.
+// Contract 13: first in, first out, whether the lock is released by another process or by this one.
 func TestFirstInFirstOut(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const n = 10
@@ -52,7 +52,7 @@ func TestFirstInFirstOut(t *testing.T) {
 	})
 }
 
-// 64 goroutines that want one lock again and again: one attempt under way at a time, and nobody
+// 64 goroutines acquire one lock again and again: one attempt is in flight at a time, and no one
 // waits for more than one turn of each of the others.
 func TestFairness(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -111,9 +111,9 @@ func TestQueuesApart(t *testing.T) {
 	})
 }
 
-// Where the first waiter is shared, it asks for all shared ones up to the first exclusive one, who
-// enter once it has; one that comes later stays behind that one, and those behind an exclusive one
-// that gives up join the others.
+// A shared waiter at the head of the queue asks for all shared ones up to the first exclusive one,
+// and they enter once it has. A later one stays behind the exclusive one. If the exclusive one
+// gives up, those behind it join the others.
 func TestSharedHead(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T, s *server, l locker.Locker, note string, mode locker.Mode) *result {
@@ -221,8 +221,8 @@ func TestWakeUpPassedOn(t *testing.T) {
 	}
 }
 
-// A queue behind a head whose attempt hangs: who gives up leaves at once, and when the head ends,
-// the next one tries.
+// In a queue behind a head whose attempt hangs, a waiter that gives up leaves at once. When the
+// head leaves, the next one tries.
 func TestHeadThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		free := make(chan struct{})
@@ -251,8 +251,8 @@ func TestHeadThatHangs(t *testing.T) {
 	})
 }
 
-// A nested acquire must not wait behind those who wait for its own lock: with an owner, the first
-// attempt comes before the queue.
+// A nested acquire must not wait behind waiters for the lock that its owner holds: with an owner,
+// the first attempt comes before the queue.
 func TestOwnerTriesFirst(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -320,7 +320,7 @@ func TestOwnerTriesFirst(t *testing.T) {
 	})
 }
 
-// NoWait and Resume go past the queue.
+// NoWait and Resume do not queue.
 func TestPastTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.hold()

@@ -33,7 +33,7 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, proces
 	})
 }
 
-// What a waiter of another process hears of, and when.
+// When a waiter in another process is woken.
 func TestOverRedis(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -71,7 +71,7 @@ func TestOverRedis(t *testing.T) {
 	}
 }
 
-// Processes that compete: one is inside at a time, and all get their turns.
+// Competing processes: one holds at a time, and all get their turns.
 func TestProcessesOverRedis(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]retry.Config{"every release is sent": {}, "with hand-over": {HandOver: 50 * ms}} {
@@ -114,7 +114,7 @@ func testProcesses(t *testing.T, cfg retry.Config) {
 	})
 }
 
-// What a waiter says that gives up: who holds the lock, and not that it should have waited.
+// The error of a waiter that gives up says who holds the lock, and not that it should have waited.
 func TestGivingUpOverRedis(t *testing.T) {
 	overRedis(t, func(t *testing.T, _ *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
 		held, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, Owner: "worker-2", Note: "nightly"})

@@ -159,7 +159,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// What a request reports of its own outcome, by what its attempts came to and the error at the end.
+// The outcome that a request reports, by its attempts and the error at the end.
 func TestHistoryReport(t *testing.T) {
 	t.Parallel()
 	refused := &locker.ContentionError{}

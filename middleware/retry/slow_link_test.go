@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// A wait that was refused again and again ends as refused, by whom, though an answer is under way
-// as MaxWait passes.
+// A wait that was refused repeatedly ends as refused, with the holder, though a reply is still
+// missing when MaxWait passes.
 func TestMaxWaitOnASlowLink(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

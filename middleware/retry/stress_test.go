@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// Readers and writers in real time and in parallel, of whom many give up at any instant: nobody is
-// in beside a writer, nobody is forgotten in a queue, and nothing is left behind.
+// Readers and writers in real time and in parallel, many of which give up at any instant: no one
+// holds beside a writer, no one is forgotten in a queue, and nothing is left behind.
 func TestGivingUpAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*server{

@@ -12,19 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// hang is an asking that is never answered.
+// hang is a subscribe that never returns.
 func hang(ctx context.Context, _ int) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// late makes an asking that takes d, whatever its ctx says.
+// late returns a subscribe that takes d, whatever its ctx says.
 func late(d time.Duration) func(context.Context, int) error {
 	return func(context.Context, int) error { elapse(d); return nil }
 }
 
-// A queue asks for a subscription again, once a second at most, where the failure may pass, and
-// never where it cannot.
+// A queue subscribes again, at most once a second, if the failure may be temporary, and never if it
+// is permanent.
 func TestSubscribingAgain(t *testing.T) {
 	t.Parallel()
 	refused := &driver.ServerError{Text: "NOPERM no channels for you"}
@@ -63,8 +63,8 @@ func TestSubscribingAgain(t *testing.T) {
 	}
 }
 
-// One subscription serves a queue for as long as it has waiters, and no longer, whoever its head
-// is.
+// One subscription serves a queue for as long as it has waiters, and no longer, whichever waiter is
+// its head.
 func TestOneSubscriptionForAQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Minute)})
@@ -99,8 +99,8 @@ func TestOneSubscriptionForAQueue(t *testing.T) {
 	})
 }
 
-// The one who asked for the subscription leaves while the answer is out: the others get it. The
-// last one leaves: nobody does.
+// If the waiter that subscribes leaves before the reply, the others get the subscription. If the
+// last waiter leaves, no one does.
 func TestLeavingWhileSubscribing(t *testing.T) {
 	t.Parallel()
 	t.Run("others stay", func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestLeavingWhileSubscribing(t *testing.T) {
 	})
 }
 
-// A refusal may name another channel than the one before, as that of a quorum does. What was named
-// last is listened to, but a queue does not chase it.
+// A refusal may name another channel than the one before, as a quorum's does. The queue listens to
+// the last one, but does not switch with every refusal.
 func TestTheChannelChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		channels := []string{"a", "b", "a", "b", "c", "c", "c", "c"}

@@ -44,8 +44,7 @@ func (l *log) trace(ctx context.Context, start time.Time) context.Context {
 	})
 }
 
-// Every wait is reported with its reason, and its end with what brought it about, unless the waiter
-// gave up.
+// Every wait is reported with its reason, and its end with the cause, unless the waiter gave up.
 func TestTrace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.ask = late(ms) // a begins to wait before

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// A client whose own timer notices the deadline before the ctx does is no outage for those behind,
-// who need not wait for the ctx either.
+// A client whose own timer fires before the ctx ends is not an outage for the waiters behind it,
+// which do not have to wait for the ctx either.
 func TestClientNoticesDeadlineFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		inner := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -40,7 +40,8 @@ func TestClientNoticesDeadlineFirst(t *testing.T) {
 	})
 }
 
-// An attempt of one's own whose outcome is unknown stays so, whatever others of the process find.
+// A request's own attempt with an unknown outcome stays that, whatever others in the process find
+// out.
 func TestOwnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	dial := errors.New("connection refused")
@@ -91,7 +92,7 @@ func TestOwnUnknownOutcome(t *testing.T) {
 
 var errSilent = errors.New("no answer")
 
-// A driver that is closed between two attempts decides nothing about the first.
+// A driver that is closed between two attempts says nothing about the first.
 func TestClosedAfterUnknownOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.answer = func(n int, _ locker.Request) error { return []error{errUnknown, driver.ErrClosed}[n] }
@@ -100,8 +101,8 @@ func TestClosedAfterUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A caller without patience, who gets no answer in its time, is no outage for one who waits for the
-// end of a lease. Many such callers one after the other are none either: no answer was due.
+// A caller that gets no reply within its short deadline is not an outage for one that waits for the
+// end of a lease. Many such callers in a row are none either: no reply was due.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
 	for _, callers := range []int{1, 100} {
@@ -129,7 +130,8 @@ func TestImpatientCallers(t *testing.T) {
 	}
 }
 
-// A server that stops answering is an outage after a second, even if no attempt lasts that long.
+// A server that stops answering is an outage after a second, also if no single attempt lasts that
+// long.
 func TestSilenceBehindSuccessiveLeaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true

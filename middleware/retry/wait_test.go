@@ -17,8 +17,8 @@ import (
 
 const ms = time.Millisecond
 
-// Contract 12: whichever comes first of a wake-up, the end of the lease and the backoff makes the
-// head try again.
+// Contract 12: the head tries again after a wake-up, the end of the lease or the backoff, whichever
+// is first.
 func TestWhenTheHeadTries(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -129,7 +129,7 @@ func TestWhenTheHeadTries(t *testing.T) {
 	}
 }
 
-// The default: from 5 ms to 250 ms, each pause half to one and a half of that.
+// The default policy: from 5 ms to 250 ms, each pause half to one and a half of that.
 func TestDefaultPolicy(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.noPubSub = true
@@ -149,8 +149,7 @@ func TestDefaultPolicy(t *testing.T) {
 	})
 }
 
-// What was heard before an attempt is sent is answered by that attempt, and brings about no other
-// one.
+// Wake-ups before an attempt is sent are answered by that attempt, and cause no other.
 func TestHeardBeforeTheAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := wrap(t, s, retry.Config{Policy: constant(time.Hour)})
@@ -179,8 +178,8 @@ func TestHeardBeforeTheAttempt(t *testing.T) {
 	})
 }
 
-// A wake-up that one leader takes out before its attempt is told to the other, whose attempt is
-// under way.
+// A wake-up that one leader takes before its attempt is passed to the other, whose attempt is in
+// flight.
 func TestHeardForTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		h := s.hold()
@@ -216,8 +215,7 @@ func TestHeardForTheOthers(t *testing.T) {
 	})
 }
 
-// WakeJitter delays what a release or the end of a lease brings about, and nothing else; it obeys
-// ctx.
+// WakeJitter delays attempts after a release or the end of a lease, and no others. It obeys ctx.
 func TestWakeJitter(t *testing.T) {
 	t.Parallel()
 	t.Run("delay", func(t *testing.T) {
@@ -263,7 +261,7 @@ func TestWakeJitter(t *testing.T) {
 	})
 }
 
-// A refusal can ask for a delay of its own; the longer of both is drawn from.
+// A refusal can ask for a delay of its own. The longer of both is the bound.
 func TestRefusalsAskForJitter(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ cfg, asked, most time.Duration }{
@@ -298,7 +296,7 @@ func TestRefusalsAskForJitter(t *testing.T) {
 	}
 }
 
-// A look at a held lock that ctx would cut off is not sent: nothing would come of it but an unknown
+// A poll of a held lock that ctx would cut off is not sent: it could only lead to an unknown
 // outcome.
 func TestNoPollThatWouldBeCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
