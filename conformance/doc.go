@@ -13,7 +13,8 @@
 //
 // Without New, the suite runs strategies/single, and strategies/redlock over five servers: that
 // tests an adapter with whole locks. Package drivertest is the suite for adapters, and documents
-// which servers are started and how to run one case.
+// which servers are started and how to run one case. -short also leaves out quorums of real
+// servers.
 //
 // # How to read a case
 //

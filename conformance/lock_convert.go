@@ -197,7 +197,7 @@ func lostConversion(t *caseT) {
 		fence := lock.Fence()
 		for mode, convert := range map[locker.Mode]func(context.Context) error{locker.Exclusive: lock.Upgrade, locker.Shared: lock.Downgrade} {
 			trap := p.Fail(lock.Name(), fault)
-			t.OK(t.Result(suite.Background(func() error { return convert(t.Ctx) }), "a conversion"), "a conversion to %v, %s", mode, what)
+			t.OK(t.Call("a conversion", func() error { return convert(t.Ctx) }), "a conversion to %v, %s", mode, what)
 			t.Event(trap.Hit(), "the fault happens")
 			t.mode(lock, mode)
 		}

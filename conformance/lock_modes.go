@@ -232,9 +232,9 @@ func nestedDoesNotQueue(t *caseT) {
 	var got <-chan *locker.Lock
 	err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
 		got = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
-		nested := t.Result(suite.Background(func() error {
+		nested := t.Call("a nested Do behind a waiter", func() error {
 			return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
-		}), "a nested Do behind a waiter")
+		})
 		t.OK(nested, "a nested Do behind a waiter")
 		return nil
 	})

@@ -106,7 +106,7 @@ func (t *caseT) resolved(ctx context.Context, acquire func() *locker.Lock) (lock
 	t.Helper()
 	for range releaseTries {
 		lock = acquire()
-		err = t.Result(suite.Background(func() error { return lock.Release(ctx) }), "Release")
+		err = t.Call("Release", func() error { return lock.Release(ctx) })
 		if !errors.Is(err, locker.ErrUnknownOutcome) {
 			break
 		}
@@ -220,7 +220,7 @@ func unknownReleaseIsSeenThrough(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	p.Fail(lock.Name(), faultproxy.CutBefore)
-	err := t.Result(suite.Background(func() error { return lock.Release(t.canceled()) }), "Release")
+	err := t.Call("Release", func() error { return lock.Release(t.canceled()) })
 	if err != nil { // a cancelled context allows a single send
 		t.Is(err, locker.ErrUnknownOutcome, "Release that never arrived")
 		t.isNot(err, locker.ErrNotHeld, "Release that never arrived")
@@ -233,7 +233,7 @@ func refusedReleaseIsSeenThrough(t *caseT) {
 	for _, text := range []string{"READONLY You can't write against a read only replica.", "ERR something that nobody has heard of"} {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 		t.Server.Mini.SetError(text)
-		err := t.Result(suite.Background(func() error { return lock.Release(t.canceled()) }), "Release")
+		err := t.Call("Release", func() error { return lock.Release(t.canceled()) })
 		t.Server.Mini.SetError("")
 		if err == nil {
 			t.Errorf("Release that was answered %q succeeded", text)
@@ -255,7 +255,7 @@ func refusedRenewChangesNothing(t *caseT) {
 			ctx, cancel := context.WithTimeout(t.Ctx, 2*attemptTimeout)
 			defer cancel()
 			t.Server.Mini.SetError(text)
-			err := t.Result(suite.Background(func() error { return lock.Renew(ctx, 2*long) }), "Renew")
+			err := t.Call("Renew", func() error { return lock.Renew(ctx, 2*long) })
 			t.Server.Mini.SetError("")
 			t.isNot(err, locker.ErrNotHeld, "Renew on %s", code)
 			resent := p.Sent(lock.Name())-sent > 1
@@ -284,7 +284,7 @@ func lostRenewSucceeds(t *caseT) {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
 		before := lock.Deadline()
 		trap := p.Fail(lock.Name(), fault)
-		err := t.Result(suite.Background(func() error { return lock.Renew(t.Ctx, long) }), "Renew")
+		err := t.Call("Renew", func() error { return lock.Renew(t.Ctx, long) })
 		t.Event(trap.Hit(), "the fault happens")
 		t.OK(err, "Renew whose reply is %s", what)
 		if !lock.Deadline().After(before) {

@@ -196,7 +196,7 @@ func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (e
 	t.Helper()
 	for wait := 3 * suite.Shortly; wait < t.Prompt; wait *= 3 {
 		ctx, cancel := context.WithTimeout(t.Ctx, wait)
-		err = t.Result(suite.Background(func() error { return call(ctx) }), what)
+		err = t.Call(what, func() error { return call(ctx) })
 		cancel()
 		if errors.Is(err, locker.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			break

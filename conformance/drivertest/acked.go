@@ -222,10 +222,10 @@ func waitObeysItsContext(t *caseT) {
 			defer trap.Release()
 			ctx, stop := shortContext(t)
 			defer stop()
-			err := t.Result(suite.Background(func() error {
+			err := t.Call("EvalAcked whose WAIT is withheld", func() error {
 				_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
 				return err
-			}), "EvalAcked whose WAIT is withheld")
+			})
 			t.Is(err, want, "EvalAcked whose WAIT is withheld")
 			if !suite.Happened(trap) { // on a busy machine the context ended first
 				return false

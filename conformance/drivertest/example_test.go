@@ -10,7 +10,7 @@ import (
 
 // One test proves an adapter. Here it is respdriver, which needs no client library.
 func ExampleRun() {
-	_ = func(t *testing.T) { // func TestConformance(t *testing.T)
+	_ = func(t *testing.T) { // func TestDriver(t *testing.T)
 		drivertest.Run(t, drivertest.Harness{
 			Dial: func(_ testing.TB, target drivertest.Target) (driver.Driver, error) {
 				return respdriver.New(respdriver.Config{

@@ -234,7 +234,7 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 				defer trap.Release()
 				ctx, stop := newContext(trap.Hit())
 				defer stop()
-				err := t.Result(suite.Background(func() error { return c.send(ctx, drv, key) }), what)
+				err := t.Call(what, func() error { return c.send(ctx, drv, key) })
 				t.Is(err, want, "%s", what)
 				if !suite.Happened(trap) { // on a busy machine the context ended before the send
 					return false
@@ -312,7 +312,7 @@ func cutLeavesOpen(t *caseT, fault faultproxy.Fault, runs int) {
 	for _, c := range commands {
 		key := t.Key()
 		trap := p.Fail(key, fault)
-		err := t.Result(suite.Background(func() error { return c.send(t.Ctx, drv, key) }), c.name)
+		err := t.Call(c.name, func() error { return c.send(t.Ctx, drv, key) })
 		t.Event(trap.Hit(), "the connection is cut")
 		t.unknown(err, c.name)
 		t.SentOnce(p, key, c.name)

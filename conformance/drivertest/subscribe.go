@@ -248,14 +248,14 @@ func subscribeObeysItsContext(t *caseT) {
 	p.Freeze()
 	ctx, cancel := context.WithTimeout(t.Ctx, suite.Shortly)
 	defer cancel()
-	err := t.Result(suite.Background(func() error {
+	err := t.Call("Subscribe", func() error {
 		sub, err := drv.Subscribe(ctx, channel)
 		if err == nil {
 			t.Errorf("Subscribe through a frozen connection returned without the server's word")
 			return sub.Close()
 		}
 		return err
-	}), "Subscribe")
+	})
 	t.Is(err, context.DeadlineExceeded, "Subscribe")
 	p.Thaw()
 	// An abandoned Subscribe must not disturb the next.

@@ -251,6 +251,12 @@ func (t *T) Result(ch <-chan error, what string) error {
 	}
 }
 
+// Call runs f and returns its error, or fails the case if it does not return within Prompt.
+func (t *T) Call(what string, f func() error) error {
+	t.Helper()
+	return t.Result(Background(f), what)
+}
+
 // Happened reports whether a fault has happened.
 func Happened(trap *faultproxy.Trap) bool {
 	select {
