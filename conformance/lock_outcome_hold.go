@@ -114,33 +114,31 @@ func (t *caseT) resolved(ctx context.Context, acquire func() *locker.Lock) (lock
 	return lock, err
 }
 
+// releaseThrough releases a lock through a fault, and demands that it succeeds.
+func (t *caseT) releaseThrough(what string, fault faultproxy.Fault, req locker.Request) {
+	t.Helper()
+	p, l := t.behind()
+	var trap *faultproxy.Trap
+	lock, err := t.resolved(t.Ctx, func() *locker.Lock {
+		req.Name = t.Key()
+		lock := t.acquire(l, req)
+		trap = p.Fail(lock.Name(), fault)
+		return lock
+	})
+	t.Event(trap.Hit(), "the fault happens")
+	t.OK(err, "Release that is %s", what)
+	t.gone(lock.Name(), "after Release that is %s", what)
+}
+
 func lostReleaseSucceeds(t *caseT) {
 	for what, fault := range answerLost {
-		p, l := t.behind()
-		var trap *faultproxy.Trap
-		lock, err := t.resolved(t.Ctx, func() *locker.Lock {
-			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
-			trap = p.Fail(lock.Name(), fault)
-			return lock
-		})
-		t.Event(trap.Hit(), "the fault happens")
-		t.OK(err, "Release whose reply is %s", what)
-		t.gone(lock.Name(), "after Release, %s", what)
+		t.releaseThrough(what, fault, locker.Request{TTL: faulty})
 	}
 }
 
 func cutReleaseSucceeds(t *caseT) {
 	for _, fenced := range []bool{false, true} {
-		p, l := t.behind()
-		var trap *faultproxy.Trap
-		lock, err := t.resolved(t.Ctx, func() *locker.Lock {
-			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
-			trap = p.Fail(lock.Name(), faultproxy.CutBefore)
-			return lock
-		})
-		t.Event(trap.Hit(), "the fault happens")
-		t.OK(err, "Release that never arrived")
-		t.gone(lock.Name(), "after Release")
+		t.releaseThrough("cut before", faultproxy.CutBefore, locker.Request{TTL: long, Fenced: fenced})
 	}
 }
 
