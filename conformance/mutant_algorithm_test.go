@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -38,6 +39,10 @@ type algorithm struct {
 	ignoresClosing bool                            // Close does not wait for the clean-up
 	endless        bool                            // the lock has no Deadline
 	aloud          bool                            // what is given back is published
+
+	transfers     bool // holds can be handed over
+	fullLease     bool // with the whole TTL
+	forgetsFences bool // a fencing token that is raised is not stored
 }
 
 // mutable locks by an algorithm.
@@ -52,6 +57,7 @@ type mutableHold struct {
 	key, token string
 	args       []string // of every script: token, TTL, mode, owner, fenced
 	ttl        time.Duration
+	until      *atomic.Pointer[time.Time]
 }
 
 func (m *mutable) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
@@ -78,7 +84,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if owner == "" {
 		owner, _ = lease.OwnerFrom(ctx, req.Name)
 	}
-	h := &mutableHold{mutable: m, key: req.Name, ttl: req.TTL, token: lease.NewToken()}
+	h := &mutableHold{mutable: m, key: req.Name, ttl: req.TTL, token: lease.NewToken(), until: new(atomic.Pointer[time.Time])}
 	if m.alg.token != nil {
 		h.token = m.alg.token(req)
 	}
@@ -135,7 +141,9 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if err != nil {
 		return nil, err
 	}
-	g := lease.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: h.deadline(won, h.ttl), Fence: fence}
+	until := h.deadline(won, h.ttl)
+	h.until.Store(&until)
+	g := lease.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: until, Fence: fence}
 	return locker.NewLock(ctx, g, h), nil
 }
 
@@ -211,6 +219,15 @@ func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.C
 	}
 }
 
+// Transfer implements lease.Transferable.
+func (h *mutableHold) Transfer() (lease.Grant, bool) {
+	g := lease.Grant{Name: h.key, Token: h.token, TTL: h.ttl, Deadline: *h.until.Load()}
+	if h.alg.fullLease {
+		g.Deadline = h.deadline(time.Now(), h.ttl)
+	}
+	return g, h.alg.transfers
+}
+
 func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRenew:
@@ -229,9 +246,20 @@ func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		back := *h
 		back.mutable = &quiet
 		return lease.Term{}, back.release(ctx)
+	case lease.OpRaiseFence:
+		return h.raiseFence(ctx, op.Fence)
 	default:
 		return lease.Term{}, errors.ErrUnsupported
 	}
+}
+
+func (h *mutableHold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
+	if h.alg.forgetsFences {
+		return lease.Term{Deadline: *h.until.Load(), Fence: fence}, nil
+	}
+	key, _ := driver.Sibling(h.key, driver.FenceSuffix)
+	_, err := h.drv.Eval(ctx, driver.NewScript("return redis.call('SET', KEYS[1], ARGV[1])"), []string{key}, []string{strconv.FormatInt(fence, 10)})
+	return lease.Term{Deadline: *h.until.Load(), Fence: fence}, err
 }
 
 func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
@@ -248,7 +276,9 @@ func (h *mutableHold) renew(ctx context.Context, ttl time.Duration) (lease.Term,
 	if n, err := reply.Int(0); n == 0 {
 		return lease.Term{}, errors.Join(err, locker.ErrLost)
 	}
-	return lease.Term{Deadline: h.deadline(sent, ttl)}, nil
+	until := h.deadline(sent, ttl)
+	h.until.Store(&until)
+	return lease.Term{Deadline: until}, nil
 }
 
 func (h *mutableHold) release(ctx context.Context) error {

@@ -294,16 +294,15 @@ func (q *queue) lookNow() {
 		return // it was stopped
 	}
 	q.looks = nil
-	switch {
-	case q.tenure == nil:
+	if q.tenure == nil {
 		q.wakeLeaders(locktrace.ByRelease, nil)
-	default:
-		if busy := tenureLook - time.Since(q.tenure.latest); busy > 0 {
-			q.look(busy)
-			return
-		}
-		q.wakeLeaders(locktrace.ByBackoff, nil)
+		return
 	}
+	if busy := tenureLook - time.Since(q.tenure.latest); busy > 0 {
+		q.look(busy)
+		return
+	}
+	q.wakeLeaders(locktrace.ByBackoff, nil)
 }
 
 func (q *queue) stopLook() {

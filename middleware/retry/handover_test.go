@@ -48,6 +48,7 @@ func TestHandOver(t *testing.T) {
 
 // What keeps a release from being a hand-over: then the server gets it, and the waiter acquires.
 func TestNoHandOver(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		holder, waiter locker.Request
 		before         func(c cohort, held *locker.Lock)
@@ -108,6 +109,7 @@ func TestFencesOfHandOvers(t *testing.T) {
 
 // A block of tokens that somebody else may have used is not used. The waiter acquires instead.
 func TestFenceBlockIsNotReserved(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(c cohort){
 		"refused": func(c cohort) {
 			c.s.fail = func(k lease.OpKind) error {
@@ -183,6 +185,7 @@ func TestHandOverIsBounded(t *testing.T) {
 
 // A lease of which less than half is left is renewed when it is handed over.
 func TestHandOverRenews(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		fail     error
 		lost     bool

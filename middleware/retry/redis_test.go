@@ -72,7 +72,7 @@ func TestOverRedis(t *testing.T) {
 }
 
 // Competing processes: one holds at a time, and all get their turns.
-func TestProcessesOverRedis(t *testing.T) {
+func TestProcessesOverRedis(t *testing.T) { //nolint:tparallel // overRedis is parallel
 	t.Parallel()
 	for name, cfg := range map[string]retry.Config{"every release is sent": {}, "with hand-over": {HandOver: 50 * ms}} {
 		t.Run(name, func(t *testing.T) { testProcesses(t, cfg) })
