@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,10 +30,29 @@ type AttemptError struct {
 // NewAttemptError returns an AttemptError for err. Its Server is the address that a network error
 // in err names, or else server.
 func NewAttemptError(server string, took time.Duration, err error) *AttemptError {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
-		server = op.Addr.String()
+	return &AttemptError{Server: cmp.Or(addressIn(err), server), Took: took, Err: err}
+}
+
+// addressIn returns the address that a network error in err names, or "". It leaves out the cause of
+// a context, which is of another call.
+func addressIn(err error) string {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree
+	case *endedError:
+		return ""
+	case *net.OpError:
+		if e.Addr != nil {
+			return e.Addr.String()
+		}
+	case interface{ Unwrap() error }:
+		return addressIn(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if address := addressIn(part); address != "" {
+				return address
+			}
+		}
 	}
-	return &AttemptError{Server: server, Took: took, Err: err}
+	return ""
 }
 
 // Error implements error.
@@ -77,6 +97,11 @@ func causeOf(err error) error {
 		return e
 	case syscall.Errno:
 		return e
+	case *endedError:
+		if e.cause == ErrMaxWait { //nolint:errorlint // itself; see ContextErr
+			return nil
+		}
+		return e.cause
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
 			return causeOf(inner)

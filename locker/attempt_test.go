@@ -15,6 +15,14 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+// cancelled returns the error of a context that was cancelled because of cause.
+func cancelled(t *testing.T, cause error) error {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	return locker.ContextErr(ctx)
+}
+
 func TestAttemptError(t *testing.T) {
 	t.Parallel()
 	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
@@ -37,6 +45,13 @@ func TestAttemptError(t *testing.T) {
 			"not ready", "a:1", &driver.ServerError{Text: "LOADING it", Err: errors.New("client's own")},
 			"no lock from a:1 in 2.001s: server error: LOADING it",
 		},
+		{
+			"cancelled for another server", "a:1", unknown(cancelled(t, fmt.Errorf("task 3: %w", refused))),
+			"no answer from a:1 in 2.001s, the outcome is unknown: task 3: dial tcp 127.0.0.1:6380: connect: connection refused",
+		},
+		{"cancelled for a reason", "a:1", unknown(cancelled(t, io.EOF)), "no answer from a:1 in 2.001s, the outcome is unknown: EOF"},
+		{"cancelled for another lock", "a:1", unknown(cancelled(t, locker.ErrLost)), "no answer from a:1 in 2.001s, the outcome is unknown"},
+		{"MaxWait", "a:1", unknown(cancelled(t, locker.ErrMaxWait)), "no answer from a:1 in 2.001s, the outcome is unknown"},
 		{"own time-out", "a:1", driver.NotSent(syscall.ETIMEDOUT), "no answer from a:1 in 2.001s: connection timed out"},
 	}
 	for _, tt := range tests {

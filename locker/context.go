@@ -49,9 +49,15 @@ func ContextErr(ctx context.Context) error {
 	case aboutAnother(cause):
 		return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // it must not match
 	default:
-		return fmt.Errorf("%w: %w", err, cause)
+		return &endedError{err, cause}
 	}
 }
+
+// endedError is the error of a context that ended with a cause of its own. It matches both.
+type endedError struct{ err, cause error }
+
+func (e *endedError) Error() string   { return e.err.Error() + ": " + e.cause.Error() }
+func (e *endedError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // aboutAnother reports whether cause, the cause of a context, says what became of a lock or of a
 // command. ErrMaxWait itself does not: it is how Request.MaxWait ends a context.
