@@ -46,7 +46,7 @@ func (l releasingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error)
 	return l.Lease.Do(ctx, op)
 }
 
-func TestResumeMutants(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestResumeMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(f flawedResumes) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
