@@ -126,7 +126,7 @@ func RunProcesses(ctx context.Context, job Job, processes int, hooks Hooks) (_ *
 	call(hooks.Begin)
 	until(start.Add(job.RunIn + job.For))
 	call(hooks.End)
-	return collect(job, all, time.Now().Add(2*job.Grace+answerPatience))
+	return collect(job, all, time.Now().Add(job.Grace+answerPatience))
 }
 
 // collect adds up the tallies that come before the deadline.

@@ -19,6 +19,7 @@ const (
 	samples   = 20              // of the number of goroutines, in the measured time
 	maxErrors = 100             // after which a goroutine gives up
 	warmUp    = 2 * time.Second // the first cycle may hang too, and is then left alone
+	closing   = time.Second     // for stuck goroutines to return once the contender is closed
 )
 
 // Run does the Job in this process: it opens the contender, runs the goroutines, and closes it.
@@ -41,7 +42,7 @@ func Run(job Job, hooks Hooks) (*Tally, error) {
 	tally, err := r.all(hooks)
 	call(hooks.Closing)
 	locks.Close()
-	if wait(&r.running, job.Grace) && wait(&r.warming, job.Grace) { // else a stuck goroutine may still enter a section
+	if wait(&r.running, closing) && wait(&r.warming, closing) { // else a stuck goroutine may still enter a section
 		err = errors.Join(err, sections.Close())
 	}
 	return tally, err

@@ -29,7 +29,7 @@ type Plot struct {
 const (
 	width       = 8 * vg.Inch
 	height      = 4.2 * vg.Inch
-	legendWidth = 1.9 * vg.Inch
+	legendWidth = 2.1 * vg.Inch
 	margin      = 0.12 * vg.Inch
 )
 

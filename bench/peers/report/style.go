@@ -23,7 +23,7 @@ var (
 	}
 	glyphs = map[string]draw.GlyphDrawer{
 		"goredis": draw.CircleGlyph{},
-		"rueidis": draw.SquareGlyph{},
+		"rueidis": draw.BoxGlyph{},
 		"redigo":  draw.PyramidGlyph{},
 	}
 	dashes = map[string][]vg.Length{

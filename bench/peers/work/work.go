@@ -26,6 +26,7 @@ type Work struct {
 
 	role     contender.Role
 	settings func(Size) []int // what Setting says; nil: nothing varies
+	paired   bool             // the settings of one contender are measured one after another: they are compared
 	measure  func(ctx context.Context, e *env, c contender.Contender, setting int) (report.Row, error)
 	relate   func(round []report.Row) // adds what compares the rows of a round; may be nil
 }
@@ -75,19 +76,17 @@ func (w Work) Run(ctx context.Context, opts Options, progress io.Writer) (table 
 	contenders := contender.With(w.role)
 	for round := range rounds {
 		var rows []report.Row
-		for _, setting := range settings {
-			for _, c := range contenders {
-				if err := ctx.Err(); err != nil {
-					return table, err
-				}
-				row, err := w.one(ctx, e, c, setting)
-				if err != nil {
-					return table, fmt.Errorf("%s, %s: %w", w.Name, c.Name, err)
-				}
-				row.Round = round + 1
-				fmt.Fprintf(progress, "%s, round %d of %d: %s\n", w.Name, row.Round, rounds, w.line(row))
-				rows = append(rows, row)
+		for _, turn := range w.turns(contenders, settings) {
+			if err := ctx.Err(); err != nil {
+				return table, err
 			}
+			row, err := w.one(ctx, e, turn.contender, turn.setting)
+			if err != nil {
+				return table, fmt.Errorf("%s, %s: %w", w.Name, turn.contender.Name, err)
+			}
+			row.Round = round + 1
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", w.Name, row.Round, rounds, w.line(row))
+			rows = append(rows, row)
 		}
 		if w.relate != nil {
 			w.relate(rows)
@@ -96,6 +95,30 @@ func (w Work) Run(ctx context.Context, opts Options, progress io.Writer) (table 
 		slices.Reverse(contenders)
 	}
 	return table, nil
+}
+
+// turn is one measurement of a round.
+type turn struct {
+	contender contender.Contender
+	setting   int
+}
+
+// turns returns the measurements of a round in their order: those that are compared are neighbours.
+func (w Work) turns(contenders []contender.Contender, settings []int) (all []turn) {
+	if w.paired {
+		for _, c := range contenders {
+			for _, s := range settings {
+				all = append(all, turn{c, s})
+			}
+		}
+		return all
+	}
+	for _, s := range settings {
+		for _, c := range contenders {
+			all = append(all, turn{c, s})
+		}
+	}
+	return all
 }
 
 func (w Work) one(ctx context.Context, e *env, c contender.Contender, setting int) (report.Row, error) {

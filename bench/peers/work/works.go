@@ -116,6 +116,7 @@ var redlock = Work{
 	settings: func(Size) []int {
 		return []int{1, nodes}
 	},
+	paired: true,
 	measure: func(ctx context.Context, e *env, c contender.Contender, n int) (report.Row, error) {
 		job := e.job(c, 1, 1, 400*time.Millisecond)
 		job.WholeCycle, job.Options = true, e.options(n)
