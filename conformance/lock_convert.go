@@ -72,7 +72,7 @@ var convertCases = []testCase{
 	{
 		name: "a writer that gave up lets readers in", contract: 13, on: suite.WithoutSentinel, can: converts,
 		why: "nobody waits any more, so readers would be kept out for nothing",
-		run: goneWriterLetsReadersIn,
+		run: cancelledWriterLetsReadersIn,
 	},
 	{
 		name: "an attempt that does not wait keeps nobody out", contract: 13, on: suite.WithoutSentinel, can: converts,
@@ -99,7 +99,7 @@ func (t *caseT) mode(lock *locker.Lock, want locker.Mode) {
 	t.Helper()
 	t.held(lock)
 	if lock.Mode() != want || lock.Handle().Mode() != want {
-		t.Errorf("the Lock says %v, its Handle %v; want %v", lock.Mode(), lock.Handle().Mode(), want)
+		t.Errorf("the Lock reports %v, its Handle %v; want %v", lock.Mode(), lock.Handle().Mode(), want)
 	}
 }
 
@@ -348,7 +348,7 @@ func writerGetsIn(t *caseT) {
 	t.OK(t.got(ch, "after the last reader").Release(t.Ctx), "Release of the writer")
 }
 
-func goneWriterLetsReadersIn(t *caseT) {
+func cancelledWriterLetsReadersIn(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
 	lock := t.acquire(a, reader(name))
 	_, err := t.waiting(b, retry.Config{}).Acquire(t.Ctx, locker.Request{Name: name, MaxWait: 300 * time.Millisecond})

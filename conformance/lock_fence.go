@@ -150,7 +150,7 @@ func tokensOutliveRestart(t *caseT) {
 	last := t.tenure(l, name, 0)
 	t.OK(t.Server.Real.RestartEmpty(t.Ctx), "restart the server")
 	var lock *locker.Lock
-	t.Eventually("the lock can be had", func() (ok bool) {
+	t.Eventually("the lock can be acquired", func() (ok bool) {
 		var err error
 		lock, err = l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
 		return err == nil

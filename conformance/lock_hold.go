@@ -26,7 +26,7 @@ var holdCases = []testCase{
 	{
 		name: "a refusal names the holder", contract: 1, on: suite.AllKinds,
 		why: "owner and note are for people; RetryAfter bounds the wait if no wake-up comes",
-		run: refusedAreTold,
+		run: refusalNamesHolder,
 	},
 	{
 		name: "every hold has a token of its own", contract: 1, on: suite.WithoutSentinel,
@@ -61,7 +61,7 @@ var holdCases = []testCase{
 	{
 		name: "Inspect reports the holder", contract: 1, on: suite.WithoutSentinel,
 		why: "people ask it when a lock does not come free",
-		run: inspectTellsTheHolder,
+		run: inspectReportsHolder,
 	},
 }
 
@@ -104,28 +104,28 @@ func oneWinnerAmongMany(t *caseT) {
 	}
 }
 
-func refusedAreTold(t *caseT) {
+func refusalNamesHolder(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
 	const owner, note = "worker 7|%\x00", "nightly run, see trace | 42"
 	first := t.acquire(a, locker.Request{Name: name, TTL: long, Owner: owner, Note: note})
 	if first.Owner() != owner || first.Name() != name || first.Mode() != locker.Exclusive || first.TTL() != long {
-		t.Errorf("the lock says owner %q, name %q, %v, TTL %v", first.Owner(), first.Name(), first.Mode(), first.TTL())
+		t.Errorf("the lock reports owner %q, name %q, %v, TTL %v", first.Owner(), first.Name(), first.Mode(), first.TTL())
 	}
 	for _, noWait := range []bool{false, true} {
 		ce := t.contended(b, locker.Request{Name: name, NoWait: noWait})
 		if ce.Name != name || ce.Owner != owner || ce.Note != note {
-			t.Errorf("the refused are told name %q, owner %q, note %q", ce.Name, ce.Owner, ce.Note)
+			t.Errorf("the refusal has the name %q, owner %q, note %q", ce.Name, ce.Owner, ce.Note)
 		}
 		if ce.RetryAfter <= 0 || ce.RetryAfter > long {
 			t.Errorf("RetryAfter is %v, want at most %v and more than 0", ce.RetryAfter, long)
 		}
 		if !t.Lacks(suite.FeatureSubscribe) && ce.Channel.IsZero() {
-			t.Errorf("the refused are not told where releases are heard of")
+			t.Errorf("the refusal has no channel of releases")
 		}
 	}
 	_, err := b.Acquire(t.Ctx, locker.Request{Name: name})
 	if text := err.Error(); !strings.Contains(text, "worker 7") || !strings.Contains(text, "middleware/retry") {
-		t.Errorf("the refusal %q does not tell the holder, or that only one attempt was made and middleware/retry waits", text)
+		t.Errorf("the refusal %q does not name the holder, or report that only one attempt was made and middleware/retry waits", text)
 	}
 	var oe *locker.OpError
 	if !errors.As(err, &oe) || oe.Op != "acquire" || oe.Name != name {
@@ -305,7 +305,7 @@ func foreignValueIsNoClock(t *caseT) {
 	}
 }
 
-func inspectTellsTheHolder(t *caseT) {
+func inspectReportsHolder(t *caseT) {
 	l, name := t.direct(), t.Key()
 	in, ok := locker.As[locker.Inspector](unwrap(l))
 	if !ok {

@@ -56,7 +56,7 @@ var leaseCases = []testCase{
 	{
 		name: "a lost lock stays lost", contract: 9, on: suite.OneAddress,
 		why: "the holder has stopped its work, so a late reply must not make the lock held again, and nothing more is sent",
-		run: lossIsForGood,
+		run: lostStaysLost,
 	},
 	{
 		name: "Done closes with the server frozen", contract: 10, on: suite.OneAddress,
@@ -66,7 +66,7 @@ var leaseCases = []testCase{
 	{
 		name: "a lock past its Deadline is lost", contract: 9, on: suite.OneAddress, can: lapses,
 		why: "the key may still exist on the server, but the holder was told that the lock is lost, so it must not be renewed",
-		run: pastDeadlineIsOver,
+		run: pastDeadlineIsLost,
 	},
 	{
 		name: "Do holds the lock while it works", contract: 10, on: suite.AllKinds,
@@ -81,7 +81,7 @@ var leaseCases = []testCase{
 	{
 		name: "Do distinguishes an unknown release from a loss", contract: 10, on: suite.OneAddress,
 		why: "the work was exclusive to its end; it is only unknown whether the lock is free by now",
-		run: doTellsUnknownFromLoss,
+		run: doDistinguishesUnknownFromLoss,
 	},
 }
 
@@ -126,7 +126,7 @@ func ttlIsSetAsAsked(t *caseT) {
 				want = lock.TTL()
 			}
 			if lock.TTL() != want {
-				t.Errorf("asked for a TTL of %v, Lock.TTL says %v", ttl, lock.TTL())
+				t.Errorf("asked for a TTL of %v, Lock.TTL reports %v", ttl, lock.TTL())
 			}
 			if left := t.PTTL(lock.Name()); left > want || left < want-suite.Slack {
 				t.Errorf("asked for a TTL of %v, the key has %v left", ttl, left)
@@ -155,7 +155,7 @@ func acquireAlwaysExpires(t *caseT) {
 					t.covers(lock)
 				}
 				if left := t.PTTL(name); left == suite.NeverExpires {
-					t.Errorf("with the connection gone at command %d, the lock stays for ever", nth)
+					t.Errorf("with the connection gone at command %d, the key never expires", nth)
 				}
 			}
 		}
@@ -216,7 +216,7 @@ func renewNeverRevives(t *caseT) {
 	}
 }
 
-func lossIsForGood(t *caseT) {
+func lostStaysLost(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	t.Do(lock.Name(), "RENAME", lock.Name(), lock.Name()+"{aside}")
@@ -288,7 +288,7 @@ func doneClosesFrozen(t *caseT) {
 	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release after Done")
 }
 
-func pastDeadlineIsOver(t *caseT) {
+func pastDeadlineIsLost(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: brief})
 	t.Do(lock.Name(), "PEXPIRE", lock.Name(), long.Milliseconds()) // a server whose clock is behind
@@ -318,7 +318,7 @@ func doHolds(t *caseT) {
 			err = locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, lock *locker.Lock) error {
 				_, refused := other.Acquire(t.Ctx, locker.Request{Name: name}) // with ctx it would have the same owner
 				if !errors.Is(refused, locker.ErrNotAcquired) {
-					t.Errorf("%s: while Do works another acquire says %v", what, refused)
+					t.Errorf("%s: while Do works another acquire reports %v", what, refused)
 				}
 				if end == nil {
 					return lock.Release(ctx)
@@ -377,7 +377,7 @@ func doEndsWithTheLease(t *caseT) {
 	t.Is(err, failed, "Do")
 }
 
-func doTellsUnknownFromLoss(t *caseT) {
+func doDistinguishesUnknownFromLoss(t *caseT) {
 	p, l := t.behind()
 	ctx, cancel := context.WithCancel(t.Ctx)
 	done := suite.Background(func() error {

@@ -79,7 +79,7 @@ func readersHoldAtOnce(t *caseT) {
 	read, write := locker.Request{Name: name, TTL: long, Mode: locker.Shared}, locker.Request{Name: name, TTL: long}
 	first, second := t.acquire(a, read), t.acquire(b, read)
 	if first.Mode() != locker.Shared {
-		t.Errorf("a shared lock says %v", first.Mode())
+		t.Errorf("a shared lock reports %v", first.Mode())
 	}
 	t.contended(a, write)
 	t.OK(second.Release(t.Ctx), "Release of the second reader")

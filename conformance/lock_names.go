@@ -102,7 +102,7 @@ func differentNamesAreDifferentLocks(t *caseT) {
 func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	t.Helper()
 	if lock != nil {
-		t.Errorf("%s gave a lock", what)
+		t.Errorf("%s returned a lock", what)
 	}
 	t.Is(err, locker.ErrInvalid, "%s", what)
 	var invalid *locker.InvalidError
@@ -164,7 +164,7 @@ func badRequestsAreRefused(t *caseT) {
 	if !t.h.Can.Shared {
 		lock, err = l.Acquire(t.Ctx, locker.Request{Name: "name", Mode: locker.Shared})
 		if lock != nil {
-			t.Errorf("a shared acquire gave a lock to a strategy without that mode")
+			t.Errorf("a shared acquire returned a lock to a strategy without that mode")
 		}
 		t.Is(err, errors.ErrUnsupported, "a shared acquire")
 		t.isNot(err, locker.ErrInvalid, "a shared acquire")
@@ -183,13 +183,13 @@ func doneContextAcquiresNothing(t *caseT) {
 			name := t.Key()
 			lock, err := l.Acquire(ctx, locker.Request{Name: name, Fenced: fenced})
 			if lock != nil {
-				t.Errorf("an acquire under a context that is over gave a lock")
+				t.Errorf("an acquire under an ended context returned a lock")
 			}
-			t.Is(err, ctx.Err(), "Acquire under a context that is over")
-			t.isNot(err, locker.ErrUnknownOutcome, "Acquire under a context that is over")
-			t.isNot(err, locker.ErrNotAcquired, "Acquire under a context that is over")
+			t.Is(err, ctx.Err(), "Acquire under an ended context")
+			t.isNot(err, locker.ErrUnknownOutcome, "Acquire under an ended context")
+			t.isNot(err, locker.ErrNotAcquired, "Acquire under an ended context")
 			if n := p.Sent(name); n > 0 {
-				t.Errorf("an acquire under a context that is over sent %d commands", n)
+				t.Errorf("an acquire under an ended context sent %d commands", n)
 			}
 		}
 	}

@@ -52,17 +52,17 @@ var acquireOutcomeCases = []testCase{
 	{
 		name: "a refused acquire has a known outcome", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "after READONLY or OOM nothing was stored: the outcome is known, and there is no clean-up and no resend",
-		run: refusalsAreNotOpen,
+		run: refusedIsKnown,
 	},
 	{
 		name: "an unknown server error leaves the outcome unknown", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "an unknown error may have come after the write, so the key must be cleaned up",
-		run: unknownErrorsLeaveOpen,
+		run: unknownErrorLeavesUnknown,
 	},
 	{
 		name: "TRYAGAIN is transient", contract: 6, on: suite.OnlyMiniredis, own: true,
 		why: "a slot that is being moved replies so for a moment, and no lock should fail because of it",
-		run: tryAgainIsPassing,
+		run: tryAgainIsTransient,
 	},
 }
 
@@ -137,7 +137,7 @@ func lostAcquireSucceeds(t *caseT) {
 				t.Errorf("%s: the Deadline is %v too late: it counts from a later send than the one that won", what, lock.Deadline().Sub(latest))
 			}
 			if fenced && t.counter(lock.Name()) != lock.Fence() {
-				t.Errorf("%s: the fencing token is %d, the counter stands at %d", what, lock.Fence(), t.counter(lock.Name()))
+				t.Errorf("%s: the fencing token is %d, the counter is at %d", what, lock.Fence(), t.counter(lock.Name()))
 			}
 			t.contended(t.direct(), locker.Request{Name: lock.Name()})
 			t.OK(lock.Release(t.Ctx), "Release of a lock whose acquire was %s: one must be enough", what)
@@ -261,7 +261,7 @@ func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) {
 	p.Refuse()
 	p.CutAll()
 	name := t.Key()
-	t.Eventually("Acquire says that nothing was sent", func() bool {
+	t.Eventually("Acquire reports that nothing was sent", func() bool {
 		ctx, cancel := context.WithTimeout(t.Ctx, time.Second)
 		defer cancel()
 		lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty})
@@ -273,7 +273,7 @@ func (t *caseT) goesDown(p *faultproxy.Proxy, l locker.Locker) {
 	})
 }
 
-func refusalsAreNotOpen(t *caseT) {
+func refusedIsKnown(t *caseT) {
 	p, l := t.behind()
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
@@ -307,7 +307,7 @@ func refusalsAreNotOpen(t *caseT) {
 	}
 }
 
-func unknownErrorsLeaveOpen(t *caseT) {
+func unknownErrorLeavesUnknown(t *caseT) {
 	_, l := t.behind()
 	for _, fenced := range []bool{false, true} {
 		name := t.Key()
@@ -315,18 +315,18 @@ func unknownErrorsLeaveOpen(t *caseT) {
 		err := t.unanswered("Acquire on an unknown error", func(ctx context.Context) error {
 			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, Fenced: fenced})
 			if lock != nil {
-				t.Errorf("Acquire on an unknown error gave a lock")
+				t.Errorf("Acquire on an unknown error returned a lock")
 			}
 			return err
 		})
 		t.Is(err, locker.ErrUnknownOutcome, "Acquire on an unknown error")
 		t.notContention(err, "unknown error")
 		t.Server.Mini.SetError("")
-		t.freeSoon(l, locker.Request{Name: name, TTL: long}, "the lock can be had")
+		t.freeSoon(l, locker.Request{Name: name, TTL: long}, "the lock can be acquired")
 	}
 }
 
-func tryAgainIsPassing(t *caseT) {
+func tryAgainIsTransient(t *caseT) {
 	p, l := t.behind()
 	name := t.Key()
 	t.Server.Mini.SetError("TRYAGAIN Multiple keys request during rehashing of slot")

@@ -47,12 +47,12 @@ var holdOutcomeCases = []testCase{
 	{
 		name: "a release of unknown outcome is resent", contract: 7, on: suite.OneAddress,
 		why: "one lost reply must not keep the key until its TTL",
-		run: unknownReleaseIsSeenThrough,
+		run: unknownReleaseIsResent,
 	},
 	{
 		name: "a refused release is resent", contract: 7, on: suite.OnlyMiniredis, own: true,
 		why: "a server that is read-only for a moment must not keep the lock until its TTL",
-		run: refusedReleaseIsSeenThrough,
+		run: refusedReleaseIsResent,
 	},
 	{
 		name: "a refused renewal changes nothing", contract: 6, on: suite.OnlyMiniredis, own: true,
@@ -214,7 +214,7 @@ func frozenReleaseIsBounded(t *caseT) {
 	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
 }
 
-func unknownReleaseIsSeenThrough(t *caseT) {
+func unknownReleaseIsResent(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	p.Fail(lock.Name(), faultproxy.CutBefore)
@@ -226,7 +226,7 @@ func unknownReleaseIsSeenThrough(t *caseT) {
 	t.Eventually("the key is removed", func() bool { return !t.Exists(lock.Name()) })
 }
 
-func refusedReleaseIsSeenThrough(t *caseT) {
+func refusedReleaseIsResent(t *caseT) {
 	_, l := t.behind()
 	for _, text := range []string{"READONLY You can't write against a read only replica.", "ERR something that nobody has heard of"} {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})

@@ -49,7 +49,7 @@ var openOutcomeCases = []testCase{
 	{
 		name: "an acquire that was never sent has a known outcome", contract: 5, on: suite.OneAddress, own: true,
 		why: "it cannot run late: a caller that is told otherwise waits for a lock that nobody has",
-		run: unsentAcquireIsNotOpen,
+		run: unsentAcquireIsKnown,
 	},
 	{
 		name: "the clean-up leaves the next holder alone", contract: 5, on: suite.OneAddress,
@@ -167,7 +167,7 @@ func frozenServerLeavesNoKey(t *caseT) {
 	wg.Wait()
 	t.OK(t.Server.Real.Thaw(), "let the server go on")
 	for i, name := range names {
-		t.freeSoon(l, locker.Request{Name: name, TTL: long}, fmt.Sprintf("key %d of the frozen server is gone, and the lock can be had", i))
+		t.freeSoon(l, locker.Request{Name: name, TTL: long}, fmt.Sprintf("key %d of the frozen server is gone, and the lock can be acquired", i))
 	}
 	// No key comes back later: nothing is still in flight.
 	t.Do("", "PING")
@@ -239,7 +239,7 @@ func closeWaitsForCleanUp(t *caseT) {
 		}
 		t.Is(cancelled, context.Canceled, "a cancelled Acquire")
 		if closed {
-			t.Fatalf("Close did not wait for the clean-up; it said %v", err)
+			t.Fatalf("Close did not wait for the clean-up; it returned %v", err)
 		}
 		t.OK(err, "Close")
 		t.gone(name, "after Close")
@@ -315,14 +315,14 @@ func cleanUpLeavesNextAlone(t *caseT) {
 	t.OK(next.Release(t.Ctx), "Release of the next holder")
 }
 
-func unsentAcquireIsNotOpen(t *caseT) {
+func unsentAcquireIsKnown(t *caseT) {
 	p, l := t.behind()
 	p.Refuse()
 	p.CutAll()
 	var name string
 	// The first attempts may use pooled connections that are dead, which leaves their outcome
 	// unknown.
-	t.Eventually("an acquire says that nothing was sent", func() bool {
+	t.Eventually("an acquire reports that nothing was sent", func() bool {
 		name = t.Key()
 		ctx, cancel := context.WithTimeout(t.Ctx, 2*suite.Shortly)
 		defer cancel()

@@ -22,7 +22,7 @@ var resumeCases = []testCase{
 	{
 		name: "resume of a lost hold is refused", contract: 11, on: suite.WithoutSentinel,
 		why: "a handle must not restore a lock that was released, has expired or is held by another",
-		run: resumeOfWhatIsGone,
+		run: resumeOfLostHold,
 	},
 	{
 		name: "a resume compares the whole value", contract: 1, on: suite.WithoutSentinel, can: stringKey,
@@ -68,7 +68,7 @@ func resumeTakesOver(t *caseT) {
 		t.held(lock)
 		t.covers(lock)
 		if lock.Owner() != "first" || lock.TTL() != long || lock.Name() != name {
-			t.Errorf("the resumed lock says %v, TTL %v; want the owner and the TTL of the first", lock, lock.TTL())
+			t.Errorf("the resumed lock reports %v, TTL %v; want the owner and the TTL of the first", lock, lock.TTL())
 		}
 		if lock.Handle().Encode() == old.Handle().Encode() {
 			t.Errorf("the resumed lock has the token of the one it was taken from")
@@ -93,7 +93,7 @@ func resumeTakesOver(t *caseT) {
 	})
 }
 
-func resumeOfWhatIsGone(t *caseT) {
+func resumeOfLostHold(t *caseT) {
 	l := t.direct()
 	for what, end := range map[string]func(*locker.Lock){
 		"released": func(lock *locker.Lock) { t.OK(lock.Release(t.Ctx), "Release") },
@@ -114,7 +114,7 @@ func resumeOfWhatIsGone(t *caseT) {
 			there := t.Exists(lock.Name())
 			again, err := locker.Resume(t.Ctx, l, lock.Handle())
 			if again != nil {
-				t.Errorf("%s: Resume gave a lock", what)
+				t.Errorf("%s: Resume returned a lock", what)
 			}
 			t.Is(err, locker.ErrNotHeld, "Resume of what is %s", what)
 			t.isNot(err, locker.ErrNotAcquired, "Resume of what is %s", what)

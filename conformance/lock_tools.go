@@ -117,7 +117,7 @@ func (t *caseT) acquireExpiring(req locker.Request) *locker.Lock {
 func (t *caseT) held(lock *locker.Lock) {
 	t.Helper()
 	if err := lock.Err(); err != nil {
-		t.Errorf("a lock that should be held says %v", err)
+		t.Errorf("a lock that should be held reports %v", err)
 	}
 	select {
 	case <-lock.Done():
@@ -143,7 +143,7 @@ func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.Contentio
 	t.Helper()
 	lock, err := l.Acquire(t.Ctx, req)
 	if lock != nil {
-		t.Fatalf("Acquire of %.80q, which another holds, gave a lock", req.Name)
+		t.Fatalf("Acquire of %.80q, which another holds, returned a lock", req.Name)
 	}
 	var ce *locker.ContentionError
 	if !errors.Is(err, locker.ErrNotAcquired) || !errors.As(err, &ce) {

@@ -21,7 +21,7 @@ var waitCases = []testCase{
 	{
 		name: "an undone acquire wakes nobody", contract: 12, on: suite.OneAddress,
 		why: "the failed attempts of quorums would wake each other, which makes the next ones fail, without end",
-		run: giveBackIsQuiet,
+		run: undoIsQuiet,
 	},
 	{
 		name: "a release that may not publish still releases", contract: 12, on: suite.OnlySingle, own: true,
@@ -95,9 +95,9 @@ func releaseIsPublished(t *caseT) {
 	}
 }
 
-// giveBackIsQuiet undoes one hold, which publishes nothing, and releases the next one. A strategy
+// undoIsQuiet undoes one hold, which publishes nothing, and releases the next one. A strategy
 // may lack the undo; then it returns errors.ErrUnsupported and leaves the hold alone.
-func giveBackIsQuiet(t *caseT) {
+func undoIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
 	sub := t.listenAt(t.Server.Target.Addrs[0], name)
 	for _, fenced := range []bool{false, true} {
@@ -112,11 +112,11 @@ func giveBackIsQuiet(t *caseT) {
 			continue
 		}
 		t.OK(err, "OpGiveBack")
-		t.gone(name, "after it was given back")
+		t.gone(name, "after it was undone")
 		if n := sub.count(); n != 0 {
-			t.Errorf("what was given back was published %d times", n)
+			t.Errorf("an undone hold was published %d times", n)
 		}
-		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of what was given back")
+		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of an undone hold")
 	}
 	t.free(l, name)
 	if n := sub.count(); n == 0 {

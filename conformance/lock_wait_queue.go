@@ -159,7 +159,7 @@ func waiterGivesUp(t *caseT) {
 		t.Is(err, match, "%s", what)
 		var ce *locker.ContentionError
 		if !errors.As(err, &ce) || ce.Note != "busy" {
-			t.Errorf("%s: %v does not tell who holds the lock", what, err)
+			t.Errorf("%s: %v does not name the holder", what, err)
 		}
 	}
 	ctx, cancelWait := context.WithCancel(t.Ctx)

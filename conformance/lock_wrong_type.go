@@ -71,7 +71,7 @@ func otherTypeIsAnError(t *caseT) {
 			t.isNot(err, locker.ErrNotAcquired, "Acquire where a %s is stored", typ)
 			t.isNot(err, locker.ErrUnknownOutcome, "Acquire where a %s is stored", typ)
 			if !strings.Contains(err.Error(), "WRONGTYPE") && !strings.Contains(err.Error(), "type") {
-				t.Errorf("Acquire where a %s is stored says %q, which does not tell what is wrong", typ, err)
+				t.Errorf("Acquire where a %s is stored reports %q, which does not report what is wrong", typ, err)
 			}
 			if after := fmt.Sprint(t.Do(name, on(name, commands[1])...)); after != before || t.PTTL(name) != suite.NeverExpires {
 				t.Errorf("the %s %v became %v, which ends in %v", typ, before, after, t.PTTL(name))
@@ -105,7 +105,7 @@ func hugeValueIsNotRead(t *caseT) {
 		for _, fenced := range []bool{false, true} {
 			_, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, NoWait: true, Fenced: fenced})
 			if err == nil {
-				t.Fatalf("Acquire where a value of others is stored gave a lock")
+				t.Fatalf("Acquire where a value of others is stored returned a lock")
 			}
 			if held, ok := errors.AsType[*locker.ContentionError](err); ok && held.Owner+held.Note != "" {
 				t.Errorf("a value of others has an owner of %d bytes and a note of %d", len(held.Owner), len(held.Note))
@@ -160,7 +160,7 @@ func fenceKeyWithoutNumber(t *caseT) {
 		}
 		lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
 		if lock != nil || err == nil {
-			t.Errorf("Acquire with the counter %q gave the token %d, want an error", counter, lock.Fence())
+			t.Errorf("Acquire with the counter %q returned the token %d, want an error", counter, lock.Fence())
 			continue
 		}
 		t.isNot(err, locker.ErrNotAcquired, "Acquire with the counter %q", counter)

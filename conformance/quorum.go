@@ -90,7 +90,7 @@ var quorumCases = []testCase{
 	{
 		name: "a late acquire of a quorum is undone", contract: 5, on: suite.OneAddress, quorum: true,
 		why: "a node lock acquired after the lock has ended would block everybody and protect nobody",
-		run: lateIsGivenBack,
+		run: lateIsUndone,
 	},
 	{
 		name: "an attempt is not refused by the leftovers of the one before", contract: 5, on: suite.OneAddress, quorum: true,
@@ -333,7 +333,7 @@ func resumeOfQuorum(t *caseT) {
 		t.held(lock)
 		t.coversQuorum(lock)
 		if lock.Owner() != "first" || lock.TTL() != long || lock.Name() != req.Name {
-			t.Errorf("the resumed lock says %v, TTL %v; want the owner and the TTL of the first", lock, lock.TTL())
+			t.Errorf("the resumed lock reports %v, TTL %v; want the owner and the TTL of the first", lock, lock.TTL())
 		}
 		if (lock.Fence() > old.Fence()) != fenced {
 			t.Errorf("the fencing token was %d and is %d after Resume; fenced is %v", old.Fence(), lock.Fence(), fenced)
@@ -347,7 +347,7 @@ func resumeOfQuorum(t *caseT) {
 		t.OK(lock.Release(t.Ctx), "Release of the resumed Lock")
 		t.noNodeHas(req.Name)
 		_, err = locker.Resume(t.Ctx, a, h)
-		t.Is(err, locker.ErrNotHeld, "Resume of what is gone")
+		t.Is(err, locker.ErrNotHeld, "Resume of a lost hold")
 	}
 }
 

@@ -65,11 +65,11 @@ func timeTakenCounts(t *caseT) {
 			continue
 		}
 		if lock != nil || err == nil {
-			t.Fatalf("Acquire that took %v of a TTL of %v gave %v, %v", slow.delay, slow.ttl, lock, err)
+			t.Fatalf("Acquire that took %v of a TTL of %v returned %v, %v", slow.delay, slow.ttl, lock, err)
 		}
 		t.notContention(err, "an attempt that took too long")
 		for _, p := range proxies {
-			t.Eventually("it is given back", func() bool { return p.Sent(req.Name) > 1 })
+			t.Eventually("it is undone", func() bool { return p.Sent(req.Name) > 1 })
 		}
 		t.noNodeHas(req.Name)
 	}
@@ -100,14 +100,14 @@ func renewalNeedsQuorum(t *caseT) {
 	t.Eventually("a renewal with all nodes back", func() bool { return lock.Renew(t.Ctx, 0) == nil })
 	t.coversQuorum(lock)
 
-	t.Eventually("Renew says that three of five nodes do not hold it any more", func() bool {
+	t.Eventually("Renew reports that three of five nodes do not hold it any more", func() bool {
 		for i := range majority { // again, if a late reply restored one
 			t.at(i, "DEL", req.Name)
 		}
 		return errors.Is(lock.Renew(t.Ctx, 0), locker.ErrLost)
 	})
 	t.lost(lock)
-	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of what was lost")
+	t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of a lost lock")
 	t.noNodeHas(req.Name)
 }
 
@@ -158,7 +158,7 @@ func releaseReachesAll(t *caseT) {
 	t.acquireAndRelease(l, req.Name)
 }
 
-func lateIsGivenBack(t *caseT) {
+func lateIsUndone(t *caseT) {
 	for _, wins := range []bool{true, false} {
 		proxies, l := t.quorumBehind()
 		req := locker.Request{Name: t.Key(), TTL: long}
@@ -177,7 +177,7 @@ func lateIsGivenBack(t *caseT) {
 		}
 		late.Release()
 		t.Event(late.Executed(), "the request is executed late")
-		t.Eventually("what came late is given back", func() bool { return !t.nodeHas(3, req.Name) && !t.nodeHas(4, req.Name) })
+		t.Eventually("the late acquire is undone", func() bool { return !t.nodeHas(3, req.Name) && !t.nodeHas(4, req.Name) })
 		t.releaseAll(others)
 		t.acquireAndRelease(l, req.Name)
 	}

@@ -117,7 +117,7 @@ func disconnect(proxies ...*faultproxy.Proxy) {
 // executed and undone, and while the nodes of a busy machine do not answer in time.
 func (t *caseT) acquireSoon(l locker.Locker, req locker.Request) (lock *locker.Lock) {
 	t.Helper()
-	t.Eventually("the lock can be had", func() bool {
+	t.Eventually("the lock can be acquired", func() bool {
 		var err error
 		start := time.Now()
 		if lock, err = l.Acquire(t.Ctx, req); err != nil && time.Since(start) < attemptTimeout {
@@ -234,10 +234,10 @@ func (t *caseT) onAllNodes(lock *locker.Lock) {
 // find the other holder.
 func (t *caseT) contendedSoon(l locker.Locker, req locker.Request) {
 	t.Helper()
-	t.Eventually("it is said that another holds the lock", func() bool {
+	t.Eventually("another holder is found", func() bool {
 		lock, err := l.Acquire(t.Ctx, req)
 		if lock != nil {
-			t.Fatalf("Acquire of a lock that another holds gave a lock")
+			t.Fatalf("Acquire of a lock that another holds returned a lock")
 		}
 		return errors.Is(err, locker.ErrNotAcquired)
 	})
@@ -249,7 +249,7 @@ func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 	t.Promptly(what, func() {
 		lock, err := l.Acquire(t.Ctx, req)
 		if lock != nil || err == nil {
-			t.Errorf("%s: Acquire gave %v, %v", what, lock, err)
+			t.Errorf("%s: Acquire returned %v, %v", what, lock, err)
 		}
 		t.notContention(err, what)
 	})

@@ -27,7 +27,7 @@ var ackedCases = []testCase{
 	{
 		name: "a WAIT delays no other call", on: suite.OnlySingle, own: true, needs: acks,
 		why: "on a shared connection one slow replica would stop all locks of the process",
-		run: waitHoldsNobodyUp,
+		run: waitDelaysNobody,
 	},
 	{
 		name: "a script with a WAIT is sent once", on: suite.OneAddress, needs: acks,
@@ -37,7 +37,7 @@ var ackedCases = []testCase{
 	{
 		name: "a lost acknowledgement leaves the outcome unknown", on: suite.OneAddress, needs: acks,
 		why: "the script has run, and it is unknown what the replicas have: it must not look refused",
-		run: lostAckLeavesOpen,
+		run: lostAckLeavesUnknown,
 	},
 	{
 		name: "a WAIT obeys its context", on: suite.OneAddress, needs: acks,
@@ -47,7 +47,7 @@ var ackedCases = []testCase{
 	{
 		name: "a refused WAIT is reported", on: suite.OnlySingle, needs: acks,
 		why: "for a user without the right to WAIT the script has still run: \"NOPERM, nothing was done\" would leave its key",
-		run: refusedWaitIsTold,
+		run: refusedWaitIsReported,
 	},
 	{
 		name: "a refused script has no acknowledgement", on: suite.WithoutSentinel, needs: acks,
@@ -119,7 +119,7 @@ func frozenReplicaAcksNothing(t *caseT) {
 	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1) // there is only one: the WAIT takes that long, and the one answers meanwhile
 }
 
-func waitHoldsNobodyUp(t *caseT) {
+func waitDelaysNobody(t *caseT) {
 	replica := t.replicated()
 	drv := t.Driver()
 	t.acked(drv, t.Key(), 1, t.Patience, 1, 1)
@@ -191,7 +191,7 @@ func scriptWithWaitIsSentOnce(t *caseT) {
 	}
 }
 
-func lostAckLeavesOpen(t *caseT) {
+func lostAckLeavesUnknown(t *caseT) {
 	for _, fault := range []faultproxy.Fault{faultproxy.DropReply, faultproxy.Cut} {
 		p, drv := t.Proxied()
 		t.acked(drv, t.Key(), 1, time.Millisecond, 1, 0)
@@ -214,7 +214,7 @@ func waitObeysItsContext(t *caseT) {
 	over, cancel := context.WithCancel(t.Ctx)
 	cancel()
 	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
-	t.Is(err, driver.ErrNotSent, "EvalAcked under a context that is over")
+	t.Is(err, driver.ErrNotSent, "EvalAcked under an ended context")
 	for want, shortContext := range shortContexts {
 		t.Eventually("a WAIT is withheld", func() bool {
 			key := t.Key()
@@ -241,7 +241,7 @@ func waitObeysItsContext(t *caseT) {
 	}
 }
 
-func refusedWaitIsTold(t *caseT) {
+func refusedWaitIsReported(t *caseT) {
 	drv, key := t.Dial(t.User("u"+t.Key(), "~*", "&*", "+@all", "-wait")), t.Key()
 	for range 2 {
 		_, _, err := t.acknowledger(drv).EvalAcked(t.Ctx, countScript, []string{key}, nil, 1, time.Millisecond)

@@ -31,7 +31,7 @@ var batchCases = []testCase{
 	{
 		name: "a cut batch has an unknown outcome", on: suite.OneAddress, needs: batches,
 		why: "after EOF it is unknown of each call whether it ran, and a resend may run it twice",
-		run: cutBatchIsOpen,
+		run: cutBatchIsUnknown,
 	},
 	{
 		name: "an empty batch sends nothing", on: suite.WithoutSentinel, needs: batches,
@@ -156,7 +156,7 @@ func batchObeysItsContext(t *caseT) {
 	}
 }
 
-func cutBatchIsOpen(t *caseT) {
+func cutBatchIsUnknown(t *caseT) {
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	key, last := t.Key(), t.Key()

@@ -12,7 +12,7 @@ var closeCases = []testCase{
 	{
 		name: "a closed driver returns ErrClosed", on: suite.AllKinds,
 		why: "a use after Close must be an error that says so and that nothing was sent, not a panic or a hang",
-		run: closedDriverSaysSo,
+		run: closedDriverReturnsErrClosed,
 	},
 	{
 		name: "close ends subscriptions", on: suite.WithoutSentinel, needs: subscribes,
@@ -31,7 +31,7 @@ var closeCases = []testCase{
 	},
 }
 
-func closedDriverSaysSo(t *caseT) {
+func closedDriverReturnsErrClosed(t *caseT) {
 	drv := t.Driver()
 	t.warm(drv, countScript)
 	t.OK(drv.Close(), "Close")

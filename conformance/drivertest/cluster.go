@@ -46,7 +46,7 @@ var clusterCases = []testCase{
 	{
 		name: "a silent node delays no call to another", on: suite.OnlyCluster, own: true,
 		why: "calls that wait for one node must not use up what calls to other nodes need, or their locks would be lost too",
-		run: silentNodeHoldsUpNoOther,
+		run: silentNodeDelaysNoOther,
 	},
 }
 
@@ -78,10 +78,10 @@ func twoSlotsAreAnError(t *caseT) {
 	}
 	_, err := drv.Eval(t.Ctx, countScript, []string{a, b}, nil)
 	if err == nil {
-		t.Errorf("a script over two slots gave no error")
+		t.Errorf("a script over two slots returned no error")
 	}
 	if !driver.NotExecuted(err) || driver.Transient(err) {
-		t.Errorf("a script over two slots: %v; want an error that says that nothing ran, and that trying again is in vain", err)
+		t.Errorf("a script over two slots: %v; want an error that reports that nothing ran, and that a resend is useless", err)
 	}
 	if t.Exists(a) || t.Exists(b) {
 		t.Errorf("a script over two slots was executed")
@@ -134,9 +134,9 @@ func silentNodeInBatch(t *caseT) {
 	t.OK(silent.Thaw(), "let the node go on")
 }
 
-// silentNodeHoldsUpNoOther freezes one node of three, makes many calls to it in each way to send,
+// silentNodeDelaysNoOther freezes one node of three, makes many calls to it in each way to send,
 // and demands that calls to the others are answered soon.
-func silentNodeHoldsUpNoOther(t *caseT) {
+func silentNodeDelaysNoOther(t *caseT) {
 	drv, silent := t.Driver(), t.Server.Cluster.Nodes()[1]
 	ways := t.waysToSend()
 	for name, send := range ways {
@@ -283,7 +283,7 @@ func movingSlotIsFollowed(t *caseT) {
 		reply, err := drv.Eval(t.Ctx, countScript, []string{key}, nil)
 		t.OK(err, "Eval over one key of the moving slot")
 		if n, err := reply.Int(0); n != want || err != nil {
-			t.Errorf("%s: the counter stands at %d (%v), want %d", key, n, err, want)
+			t.Errorf("%s: the counter is at %d (%v), want %d", key, n, err, want)
 		}
 	}
 	set, err := drv.SetNX(t.Ctx, absent2, "v", time.Minute)
@@ -306,12 +306,12 @@ func movingSlotIsFollowed(t *caseT) {
 	t.OK(move.Finish(t.Ctx), "finish the move")
 	for _, key := range []string{stays, moves} {
 		if v, _ := t.Stored(key); v != "2" {
-			t.Errorf("%s stands at %q, want %q: a refused script must not have run", key, v, "2")
+			t.Errorf("%s is at %q, want %q: a refused script must not have run", key, v, "2")
 		}
 	}
 	reply, err := drv.Eval(t.Ctx, both, []string{stays, moves}, nil)
 	t.OK(err, "Eval over two keys after the move")
 	if n, _ := reply.Int(0); n != 3 {
-		t.Errorf("the counter stands at %s, want 3", fmt.Sprint(n))
+		t.Errorf("the counter is at %s, want 3", fmt.Sprint(n))
 	}
 }

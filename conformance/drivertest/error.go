@@ -30,7 +30,7 @@ var errorCases = []testCase{
 	{
 		name: "refusals of the server are reported", on: suite.OnlyMiniredis, own: true,
 		why: "LOADING, READONLY, OOM and the like prove that nothing ran, and each must arrive unchanged, after one send",
-		run: refusalsAreTold,
+		run: refusalsAreReported,
 	},
 	{
 		name: "an unknown user is refused", on: suite.OnlySingle, own: true,
@@ -131,7 +131,7 @@ func errorRepliesAreNotTriedAgain(t *caseT) {
 	}
 }
 
-func refusalsAreTold(t *caseT) {
+func refusalsAreReported(t *caseT) {
 	for _, tc := range []struct {
 		text        string
 		notExecuted bool
@@ -201,7 +201,7 @@ func unknownUserIsRefused(t *caseT) {
 		}
 		// A client that logs in when it connects may report the error then, in its own words.
 		if err == nil || !strings.Contains(err.Error(), tc.code) {
-			t.Errorf("%s: got %v, want an error that says %s", tc.what, err, tc.code)
+			t.Errorf("%s: got %v, want an error that reports %s", tc.what, err, tc.code)
 		}
 		if errors.Is(err, driver.ErrNotSent) || driver.NotExecuted(err) || err == nil {
 			continue

@@ -13,11 +13,11 @@ var lackCases = []testCase{
 	{
 		name: "a declared lack returns ErrUnsupported", on: suite.OnlyMiniredis,
 		why: "callers fall back on errors.ErrUnsupported; anything else they take for an outage",
-		run: lacksSaySo,
+		run: lacksReturnUnsupported,
 	},
 }
 
-func lacksSaySo(t *caseT) {
+func lacksReturnUnsupported(t *caseT) {
 	for _, f := range t.Suite.Lacks {
 		target, dials := t.Server.Target, true
 		switch f {

@@ -66,17 +66,17 @@ var outcomeCases = []testCase{
 	{
 		name: "a lost reply leaves the outcome unknown", on: suite.OneAddress,
 		why: "a client that resends by itself reports \"held by another\" to the holder, or runs a script twice",
-		run: lostReplyLeavesOpen,
+		run: lostReplyLeavesUnknown,
 	},
 	{
 		name: "a cut connection leaves the outcome unknown", on: suite.OneAddress,
 		why: "after EOF it is unknown whether the command ran; a resend may run it twice",
-		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.Cut, 1) },
+		run: func(t *caseT) { cutLeavesUnknown(t, faultproxy.Cut, 1) },
 	},
 	{
 		name: "a connection cut before the command ran leaves the outcome unknown", on: suite.OneAddress,
 		why: "the client cannot know that the request never arrived, so it must not report that",
-		run: func(t *caseT) { cutLeavesOpen(t, faultproxy.CutBefore, 0) },
+		run: func(t *caseT) { cutLeavesUnknown(t, faultproxy.CutBefore, 0) },
 	},
 	{
 		name: "a late command runs once", on: suite.OneAddress,
@@ -160,7 +160,7 @@ func (t *caseT) unknown(err error, what string) {
 	case errors.As(err, &se):
 		t.Errorf("%s: got a ServerError %q, although the server's answer never came", what, se.Text)
 	case errors.Is(err, driver.ErrNotSent):
-		t.Errorf("%s: %v says that it was not sent, which nobody can know", what, err)
+		t.Errorf("%s: %v reports that it was not sent, which cannot be known", what, err)
 	}
 }
 
@@ -202,7 +202,7 @@ func refusedConnectionSendsNothing(t *caseT) {
 	for _, c := range commands {
 		// The first calls may use pooled connections that are dead, which leaves their outcome
 		// unknown.
-		t.Eventually(c.name+" says that nothing was sent", func() bool {
+		t.Eventually(c.name+" reports that nothing was sent", func() bool {
 			key := t.Key()
 			ctx, cancel := context.WithTimeout(t.Ctx, t.Prompt)
 			defer cancel()
@@ -288,7 +288,7 @@ func hopelessDeadlineSlowsNobody(t *caseT) {
 	})
 }
 
-func lostReplyLeavesOpen(t *caseT) {
+func lostReplyLeavesUnknown(t *caseT) {
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for _, c := range commands {
@@ -306,7 +306,7 @@ func lostReplyLeavesOpen(t *caseT) {
 	}
 }
 
-func cutLeavesOpen(t *caseT, fault faultproxy.Fault, runs int) {
+func cutLeavesUnknown(t *caseT, fault faultproxy.Fault, runs int) {
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	for _, c := range commands {

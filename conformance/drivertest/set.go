@@ -43,7 +43,7 @@ func setTakesFreeKey(t *caseT) {
 	set, err := drv.SetNX(t.Ctx, key, "value", ttl)
 	t.OK(err, "SetNX")
 	if !set {
-		t.Fatalf("SetNX of a free key said false")
+		t.Fatalf("SetNX of a free key returned false")
 	}
 	if v, _ := t.Stored(key); v != "value" {
 		t.Errorf("stored %q, want %q", v, "value")
@@ -60,7 +60,7 @@ func setLeavesTakenKey(t *caseT) {
 		set, err := drv.SetNX(t.Ctx, key, "ours", time.Hour)
 		t.OK(err, "SetNX of a taken key")
 		if set {
-			t.Errorf("SetNX of a taken key said true")
+			t.Errorf("SetNX of a taken key returned true")
 		}
 	}
 	if v, _ := t.Stored(key); v != "theirs" {

@@ -28,7 +28,7 @@ var subscribeCases = []testCase{
 	{
 		name: "unread messages block nobody", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a subscription that is not read must not block the others or the connection",
-		run: manyMessagesWaitForNobody,
+		run: unreadMessagesBlockNobody,
 	},
 	{
 		name: "a reconnect wakes every subscription", on: suite.OneAddress, needs: subscribes,
@@ -48,7 +48,7 @@ var subscribeCases = []testCase{
 	{
 		name: "a closed subscription is unsubscribed", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a channel that nobody listens to must not stay subscribed for ever",
-		run: closedSubscriptionIsGivenUp,
+		run: closedSubscriptionIsUnsubscribed,
 	},
 	{
 		name: "subscribe obeys its context", on: suite.OneAddress, needs: subscribes,
@@ -58,7 +58,7 @@ var subscribeCases = []testCase{
 	{
 		name: "a forbidden channel does not disturb the others", on: suite.OnlySingle, own: true, needs: subscribes,
 		why: "one channel that the ACL refuses must not stop the wake-ups of the others that share the connection",
-		run: forbiddenChannelCostsNothing,
+		run: forbiddenChannelDisturbsNobody,
 	},
 	{
 		name: "a forbidden channel is an error", on: suite.OnlySingle, own: true, needs: subscribes,
@@ -125,7 +125,7 @@ func wakesItsListenersOnly(t *caseT) {
 	t.Woken(other, "its own channel")
 }
 
-func manyMessagesWaitForNobody(t *caseT) {
+func unreadMessagesBlockNobody(t *caseT) {
 	drv := t.Driver()
 	channel, lastChannel := t.Key(), t.Key()
 	idle, last := t.subscribe(drv, channel), t.subscribe(drv, lastChannel)
@@ -152,7 +152,7 @@ func reconnectWakes(t *caseT) {
 			t.Woken(sub, fmt.Sprintf("after cut %d, without a message", round+1))
 			// The wake-up may come before the old connection is gone at the server, never before
 			// the new one is confirmed.
-			t.Eventually("PUBLISH is heard again", func() bool {
+			t.Eventually("PUBLISH arrives again", func() bool {
 				t.Do(channels[i], "PUBLISH", channels[i], "")
 				select {
 				case <-sub.Wake():
@@ -211,7 +211,7 @@ func subscriptionsShareOneConnection(t *caseT) {
 	}
 }
 
-func closedSubscriptionIsGivenUp(t *caseT) {
+func closedSubscriptionIsUnsubscribed(t *caseT) {
 	drv, channel := t.Driver(), t.Key()
 	first, second := t.subscribe(drv, channel), t.subscribe(drv, channel)
 	t.OK(first.Close(), "Close of one listener")
@@ -282,7 +282,7 @@ func (t *caseT) deaf() driver.Driver {
 	return t.Dial(t.User("deaf", "~*", "resetchannels", "&allowed*", "+@all"))
 }
 
-func forbiddenChannelCostsNothing(t *caseT) {
+func forbiddenChannelDisturbsNobody(t *caseT) {
 	drv := t.deaf()
 	var allowed []driver.Subscription
 	for i := range 5 {
@@ -320,7 +320,7 @@ func forbiddenChannelIsAnError(t *caseT) {
 	if !driver.NotExecuted(err) || driver.Transient(err) {
 		t.Errorf("%v must say that it will not heal", err)
 	}
-	t.Eventually("the allowed channel is heard", func() bool {
+	t.Eventually("messages of the allowed channel arrive", func() bool {
 		t.Do("", "PUBLISH", "allowed", "")
 		select {
 		case <-allowed.Wake():
