@@ -20,6 +20,7 @@ import (
 const (
 	keyOutcome   = attribute.Key("holdfast.outcome")
 	keyContended = attribute.Key("holdfast.contended")
+	keyHanded    = attribute.Key("holdfast.handed_over")
 	keyMode      = attribute.Key("holdfast.lock.mode")
 	keyGroup     = attribute.Key("holdfast.lock.group")
 	keyStrategy  = attribute.Key("holdfast.strategy")
@@ -87,7 +88,7 @@ func set(base []attribute.KeyValue, more ...attribute.KeyValue) metric.Measureme
 }
 
 func ofOutcome(outcome telemetry.Outcome, err error) []attribute.KeyValue {
-	attrs := make([]attribute.KeyValue, 0, 3)
+	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, keyOutcome.String(string(outcome)))
 	if outcome.Failed() {
 		attrs = append(attrs, semconv.ErrorTypeKey.String(telemetry.ErrorType(err)))
@@ -102,7 +103,11 @@ func (m *meter) end(ctx context.Context, r telemetry.Result, base []attribute.Ke
 	if r.Source.Client != "" {
 		base = append(base, keyProvider.String(r.Source.Client))
 	}
-	option := set(base, append(ofOutcome(r.Outcome, err), keyContended.Bool(r.Contended))...)
+	result := append(ofOutcome(r.Outcome, err), keyContended.Bool(r.Contended))
+	if r.HandedOver {
+		result = append(result, keyHanded.Bool(true))
+	}
+	option := set(base, result...)
 	m.wait.Record(ctx, r.Took.Seconds(), option)
 	m.acquisitions.Add(ctx, 1, option)
 	if r.Outcome != telemetry.Acquired || lock == nil || lock.Name() == "" { // the last: a test double's

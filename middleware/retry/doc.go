@@ -63,10 +63,11 @@
 //   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
 //     for each block. If a process dies, the rest of its block is never used.
 //   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
-//     exclusive requests without an owner) and the requests have the same Note and TTL. So what the
-//     server, an Inspect or a refusal says of the holder stays true. A lock whose Handle was asked
-//     for is released instead: another process may have resumed it. Resumed locks are not handed
-//     over.
+//     exclusive requests without an owner) and both requests ask for the same TTL. A lock whose
+//     Handle was asked for is released instead: another process may have resumed it. Resumed locks
+//     are not handed over.
+//   - The server is not told, so Inspect and the refusals of other processes name the tenure's first
+//     Note, and a span that they link to is that of the first holder.
 //   - A waiter that gives up in the instant of a hand-over gets the lock, and no error.
 //   - The release that hands over asks the server nothing. If the server has lost the key, its
 //     caller does not learn that; the next renewal, or the release that ends the tenure, does.

@@ -23,19 +23,17 @@ const (
 	minYield = time.Millisecond
 )
 
-// terms are what the requests must have in common between which a lock is handed over: what the
-// server knows of the holder stays true.
+// terms are what a request asks of its lease.
 type terms struct {
-	note   string
-	ttl    time.Duration // as requested; zero: the strategy's default
+	ttl    time.Duration // zero: the strategy's default
 	fenced bool
 }
 
-func termsOf(req locker.Request) terms { return terms{req.Note, req.TTL, req.Fenced} }
+func termsOf(req locker.Request) terms { return terms{req.TTL, req.Fenced} }
 
 // serve reports whether a hold acquired under t serves a request with the terms w.
 func (t terms) serve(w terms) bool {
-	return t.note == w.note && t.ttl == w.ttl && (t.fenced || !w.fenced)
+	return t.ttl == w.ttl && (t.fenced || !w.fenced)
 }
 
 // tenure is the time for which this process holds a name at the server: from an acquire, over
@@ -225,7 +223,7 @@ func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 		return nil, true
 	}
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t} })
-	a.queues.inherited(t, lock)
+	a.queues.inherited(t, lock, a.req.Note)
 	return lock, false
 }
 
@@ -262,11 +260,14 @@ func (a *acquisition) reserve(i *inheritance) bool {
 	return true
 }
 
-// inherited records that lock continues t.
-func (qs *queues) inherited(t *tenure, lock *locker.Lock) {
+// inherited records that lock, whose holder has the note, continues t.
+func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	t.lock = lock
+	if note != t.refusal.Note {
+		t.refusal = &locker.ContentionError{Name: t.refusal.Name, Note: note}
+	}
 	if q := qs.byName[t.refusal.Name]; q != nil && q.tenure == t {
 		now := time.Now()
 		q.known, q.silence = t.outcome(now), q.silence.answer(now)

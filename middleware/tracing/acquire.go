@@ -120,5 +120,9 @@ func waiting(w *telemetry.Acquisition[acquisition], info locktrace.WaitingInfo) 
 }
 
 func woken(w *telemetry.Acquisition[acquisition], info locktrace.WokenInfo) {
-	w.Data.span.AddEvent("woken", with([]attribute.KeyValue{keyBy.String(string(info.By)), seconds(keyWaited, info.Waited)}))
+	attrs := []attribute.KeyValue{keyBy.String(string(info.By)), seconds(keyWaited, info.Waited)}
+	if info.From != "" && w.Data.cfg.ShowOwner {
+		attrs = append(attrs, keyHolderOwner.String(telemetry.Printable(info.From)))
+	}
+	w.Data.span.AddEvent("woken", with(attrs))
 }

@@ -206,6 +206,26 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// A hand-over names who had the lock before, if owners are shown.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	for show, want := range map[bool]string{false: "", true: " holder.owner=before"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := record()
+			l := r.middleware(tracing.Config{ShowOwner: show})(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				trace := locktrace.From(ctx)
+				trace.Waiting(ctx, locktrace.WaitingInfo{Name: req.Name, Queued: 1})
+				trace.Woken(ctx, locktrace.WokenInfo{Name: req.Name, By: locktrace.ByHandOver, From: "before"})
+				return nil, errors.New("broken")
+			}))
+			_, _ = l.Acquire(t.Context(), locker.Request{Name: "job"})
+			equal(t, "events", events(r.only(t, "acquire lock")), []string{
+				"0s wait wait.queued=1 wait.subscribed=false", "0s woken" + want + " waited=0 woken.by=hand-over",
+			})
+		})
+	}
+}
+
 // source is a strategy that reports its Source, and refuses.
 func source(s locktrace.Source, err error) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {

@@ -88,6 +88,7 @@ type Acquisition[D any] struct {
 	mu        sync.Mutex
 	over      bool
 	contended bool
+	handed    bool  // the lock was handed over in this process
 	refusal   error // the last one
 	attempts  int
 	source    locktrace.Source // of the last one
@@ -175,6 +176,7 @@ func (a *Acquisition[D]) woken(info locktrace.WokenInfo) {
 		return // it began to wait before it was watched
 	}
 	a.waits--
+	a.handed = info.By == locktrace.ByHandOver
 	if a.waits == 0 {
 		a.waited += time.Since(a.since)
 		a.waiters(-1)
@@ -192,14 +194,15 @@ func (a *Acquisition[D]) waiters(change int64) {
 
 // Result is what an acquisition came to.
 type Result struct {
-	Outcome   Outcome
-	Source    locktrace.Source // as far as it is known
-	Attempts  int
-	Contended bool  // it was refused, or had to queue behind others of this process
-	Refusal   error // the last one, also where the lock was acquired then; nil: there was none
-	Took      time.Duration
-	Waited    time.Duration // the part of Took without the attempts
-	GaveUp    bool          // while it waited
+	Outcome    Outcome
+	Source     locktrace.Source // as far as it is known
+	Attempts   int
+	Contended  bool  // it was refused, or had to queue behind others of this process
+	Refusal    error // the last one, also where the lock was acquired then; nil: there was none
+	Took       time.Duration
+	HandedOver bool          // by a holder of this process, without an attempt
+	Waited     time.Duration // the part of Took without the attempts
+	GaveUp     bool          // while it waited
 }
 
 // End ends the watching with what Acquire returned.
@@ -212,7 +215,7 @@ func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	a.over = true
 	r := Result{
 		Outcome: OfAcquire(a.Context, err), Source: lock.Hold().Source(), Attempts: a.attempts, Contended: a.contended, Refusal: a.refusal,
-		Took: time.Since(a.start), GaveUp: a.waits > 0,
+		HandedOver: a.handed && err == nil, Took: time.Since(a.start), GaveUp: a.waits > 0,
 	}
 	if r.Source.Strategy == "" {
 		r.Source = a.source
