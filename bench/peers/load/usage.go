@@ -30,10 +30,12 @@ func CPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Memory returns how many bytes of heap and stacks are in use, after a collection.
+// Memory returns how many bytes of heap and stacks are in use, after collections: what has a
+// finalizer, is in a sync.Pool or was a stack takes more than one.
 func Memory() int64 {
-	runtime.GC()
-	runtime.GC() // what has a finalizer takes two
+	for range 4 {
+		runtime.GC()
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

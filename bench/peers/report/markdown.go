@@ -6,7 +6,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -27,7 +26,7 @@ func (t Table) Markdown() string {
 	for _, r := range t.Combined() {
 		line := []string{r.Contender}
 		if t.Setting != "" {
-			line = append(line, strconv.Itoa(r.Setting))
+			line = append(line, Whole(float64(r.Setting)))
 		}
 		for _, m := range t.Metrics {
 			if m.Heading != "" {
@@ -54,7 +53,7 @@ func (t Table) hanging() string {
 		}
 		setting := ""
 		if t.Setting != "" {
-			setting = fmt.Sprintf(", %d %s", r.Setting, t.Setting)
+			setting = fmt.Sprintf(", %s %s,", Whole(float64(r.Setting)), t.Setting)
 		}
 		fmt.Fprintf(&b, "- %s%s %s\n", r.Contender, setting, r.Hang)
 	}

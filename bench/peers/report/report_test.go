@@ -45,7 +45,7 @@ func TestMarkdown(t *testing.T) {
 | b/x | 1 | 6 | 2.50 s | **3** |
 | a/x: **hangs** | 8 | 30 | 3.00 µs | 0 |
 
-- a/x, 8 waiters hangs after 2 s (in 1 of 2 rounds)
+- a/x, 8 waiters, hangs after 2 s (in 1 of 2 rounds)
 `
 	if got := table().Markdown(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -64,7 +64,7 @@ func TestPivots(t *testing.T) {
 | a/x | 0 | hangs |
 | b/x | **3** | - |
 
-- a/x, 8 waiters hangs after 2 s (in 1 of 2 rounds)
+- a/x, 8 waiters, hangs after 2 s (in 1 of 2 rounds)
 `
 	if got := table().Pivots([]string{"speed_per_s", "hits"}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
