@@ -61,7 +61,10 @@ var endings = []struct {
 	}, context.DeadlineExceeded},
 }
 
-func TestPromptReturn(t *testing.T) {
+// eachMode runs test for each way in which rueidis uses its connections, and for a cluster, behind
+// proxies.
+func eachMode(t *testing.T, test func(t *testing.T, opts redis.ClientOption, proxies ...*faultproxy.Proxy)) {
+	t.Helper()
 	t.Parallel()
 	for mode, set := range clientModes {
 		t.Run(mode, func(t *testing.T) {
@@ -69,15 +72,17 @@ func TestPromptReturn(t *testing.T) {
 			p := mini(t)
 			opts := single(p.Addr())
 			set(&opts)
-			testPromptReturn(t, opts, p)
+			test(t, opts, p)
 		})
 	}
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		proxies, c := proxiedCluster(t)
-		testPromptReturn(t, redis.ClientOption{InitAddress: c.Addrs()}, proxies...)
+		test(t, redis.ClientOption{InitAddress: c.Addrs()}, proxies...)
 	})
 }
+
+func TestPromptReturn(t *testing.T) { eachMode(t, testPromptReturn) }
 
 func testPromptReturn(t *testing.T, opts redis.ClientOption, proxies ...*faultproxy.Proxy) {
 	opts.ConnWriteTimeout, opts.Dialer.Timeout = forever, forever
@@ -235,23 +240,7 @@ func TestPromptReturnWhileDialing(t *testing.T) {
 
 // A connection that is dead and does not say so: what is sent on it gets no answer, and the
 // client's ping is an hour away.
-func TestDeadConnection(t *testing.T) {
-	t.Parallel()
-	for mode, set := range clientModes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			p := mini(t)
-			opts := single(p.Addr())
-			set(&opts)
-			testDeadConnection(t, opts, p)
-		})
-	}
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		proxies, c := proxiedCluster(t)
-		testDeadConnection(t, redis.ClientOption{InitAddress: c.Addrs()}, proxies...)
-	})
-}
+func TestDeadConnection(t *testing.T) { eachMode(t, testDeadConnection) }
 
 func testDeadConnection(t *testing.T, opts redis.ClientOption, proxies ...*faultproxy.Proxy) {
 	opts.ConnWriteTimeout, opts.Dialer.Timeout = forever, forever
