@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -51,106 +52,215 @@ func TestContendersProgress(t *testing.T) {
 	})
 }
 
-// Random histories with delays, errors, lost answers, cancelled callers: never two hold, and
-// nothing is left behind.
-func TestRandomHistories(t *testing.T) {
-	t.Parallel()
-	var total atomic.Int64
-	for seed := range effort.Of[uint64](10, 30, 60) {
-		for _, n := range []int{1, 2, 3, 4, 5} {
-			synctest.Test(t, func(t *testing.T) { history(t, seed, n, &total) })
-		}
-	}
-	t.Logf("%d locks", total.Load())
+// walk is a random history of four clients, with delays, errors, lost answers and cancelled callers.
+type walk struct {
+	*testing.T
+	locks locker.Locker
+	nodes []*hooked
+	stop  atomic.Bool // the disturbances
+
+	modes bool  // readers, conversions and hand-overs too
+	cut   error // how a disturbed call fails
+	*dice
+
+	mu      sync.Mutex
+	holders []*holder
+	won     int
+	fence   int64 // the highest so far
 }
 
-func history(t *testing.T, seed uint64, n int, total *atomic.Int64) {
-	t.Helper()
-	const lease = time.Second
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(seed, uint64(n)))
-	upTo := func(k int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return random.IntN(k)
+// holder is a Lock and what a user may take it for.
+type holder struct {
+	*locker.Lock
+	hold   int  // which one hold it is of
+	shares bool // a downgrade has begun
+	passed bool // it was taken over: its Lock is lost, and hears of that later
+}
+
+func (w *walk) sleep(upTo time.Duration) { sleep(w.lasts(upTo)) }
+
+// disturb is what may happen to a call, before it is executed or after.
+func (w *walk) disturb(string) error {
+	switch {
+	case w.stop.Load():
+		return nil
+	case w.upTo(4) == 0:
+		w.sleep(120 * ms)
+	case w.upTo(40) == 0:
+		w.sleep(3 * time.Second)
 	}
-	c := overHooked(t, n, redlock.Config{TTL: lease, AttemptTimeout: 150 * ms})
-	var stop atomic.Bool
-	for i := range c.n {
-		disturb := func(what string) error {
-			switch {
-			case stop.Load():
-			case upTo(4) == 0:
-				sleep(time.Duration(upTo(120)) * ms)
-			case upTo(40) == 0:
-				sleep(time.Duration(upTo(3000)) * ms)
-			}
-			if !stop.Load() && upTo(25) == 0 {
-				return fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+	if !w.stop.Load() && w.upTo(25) == 0 {
+		return w.cut
+	}
+	return nil
+}
+
+// takes notes what a Lock is from now on, and demands that nobody is in the way of that.
+func (w *walk) takes(h *holder, change func()) {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if change != nil {
+		change()
+	}
+	if h.Err() != nil {
+		return
+	}
+	shares := func(h *holder) bool { return h.shares || h.Mode() == locker.Shared }
+	for _, other := range w.holders {
+		if other.hold != h.hold && !other.passed && other.Err() == nil && (!shares(h) || !shares(other)) {
+			w.Errorf("%v (until %v) and %v (until %v) hold at once at %v", other, other.Deadline(), h, h.Deadline(), time.Now())
+		}
+	}
+}
+
+func (w *walk) add(lock *locker.Lock, hold int) *holder {
+	h := &holder{Lock: lock, hold: hold}
+	w.takes(h, func() {
+		w.won++
+		if h.hold == 0 {
+			h.hold = w.won
+		}
+		w.holders = append(w.holders, h)
+	})
+	return h
+}
+
+// increases demands that the token of a writer is higher than all before it.
+func (w *walk) increases(lock *locker.Lock) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := lock.Fence(); f != 0 && !w.modes && lock.Err() == nil {
+		if f <= w.fence {
+			w.Errorf("fence %d after %d", f, w.fence)
+		}
+		w.fence = max(w.fence, f)
+	}
+}
+
+// run is one client.
+func (w *walk) run(owner string) {
+	for range 60 {
+		w.sleep(60 * ms)
+		req := locker.Request{Name: name, Owner: owner, Fenced: w.upTo(2) == 0}
+		if w.modes {
+			req.Mode = locker.Mode(w.upTo(2))
+		}
+		ctx, cancel := context.WithTimeout(w.Context(), time.Duration(1+w.upTo(400))*ms)
+		lock, err := w.locks.Acquire(ctx, req)
+		cancel()
+		if err != nil {
+			continue
+		}
+		h := w.add(lock, 0)
+		w.increases(lock)
+		for h.Err() == nil && w.upTo(8) > 0 {
+			h = w.step(h)
+			w.sleep(200 * ms)
+		}
+		if w.upTo(5) > 0 {
+			_ = h.Release(w.Context())
+		}
+		for h.Err() == nil {
+			sleep(50 * ms)
+		}
+	}
+}
+
+// step is one operation of a holder.
+func (w *walk) step(h *holder) *holder {
+	ctx, cancel := context.WithTimeout(w.Context(), time.Duration(1+w.upTo(400))*ms)
+	defer cancel()
+	kinds := 3
+	if w.modes {
+		kinds = 6
+	}
+	switch 6 - kinds + w.upTo(kinds) {
+	case 0:
+		if err := h.Upgrade(ctx); err == nil {
+			w.takes(h, func() { h.shares = false })
+		}
+	case 1:
+		w.takes(h, func() { h.shares = true })
+		if err := h.Downgrade(ctx); err == nil && h.Mode() != locker.Shared {
+			w.Errorf("%v after a downgrade", h)
+		}
+	case 2:
+		if lock, err := locker.Resume(ctx, w.locks, h.Handle()); err == nil {
+			next := w.add(lock, h.hold)
+			w.mu.Lock()
+			next.shares, h.passed = h.shares, true
+			w.mu.Unlock()
+			return next
+		}
+	default:
+		var wg sync.WaitGroup
+		for range 1 + w.upTo(2) {
+			wg.Go(func() { _ = h.Renew(ctx, time.Duration(300+w.upTo(2000))*ms) })
+		}
+		wg.Wait()
+	}
+	return h
+}
+
+// quorumOver makes a quorum over n nodes.
+func (w *walk) quorumOver(n int, cfg redlock.Config) *redlock.Locker {
+	var nodes []locker.Locker
+	for range n {
+		node := &hooked{Locker: lockertest.New()}
+		node.hook(w.disturb, func(what string) error {
+			if err := w.disturb(what); what != "resume" { // a strategy undoes one whose answer was lost
+				return err
 			}
 			return nil
-		}
-		c.n[i].hook(disturb, disturb)
+		})
+		nodes, w.nodes = append(nodes, node), append(w.nodes, node)
 	}
-	var holders []*locker.Lock
-	last := int64(0)
-	var wg sync.WaitGroup
-	for w := range 4 {
-		wg.Go(func() {
-			for range 25 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+upTo(400))*ms)
-				lock, err := c.Acquire(ctx, locker.Request{Name: name, Owner: fmt.Sprint(w), Fenced: seed%2 == 0})
-				cancel()
-				if err != nil {
-					sleep(time.Duration(upTo(300)) * ms)
-					continue
-				}
-				mu.Lock()
-				if lock.Err() == nil {
-					for _, h := range holders {
-						if h.Err() == nil {
-							t.Errorf("seed %d, %d nodes: %s and %s hold at once", seed, n, h.Owner(), lock.Owner())
+	return locker.Must(redlock.New(nodes, cfg))
+}
+
+// Random histories of all that a Lock can do: a writer is alone, whatever fails, its tokens increase,
+// and nothing is left behind.
+func TestRandomHistories(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []struct {
+		name  string
+		modes bool
+		seeds uint64
+	}{
+		{"writers", false, effort.Of[uint64](10, 30, 60)},
+		{"all modes", true, effort.Of[uint64](2, 4, 8)},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			won := 0
+			for seed := range kind.seeds {
+				for _, of := range []struct{ n, quorum int }{{1, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3}, {5, 3}} {
+					synctest.Test(t, func(t *testing.T) {
+						w := &walk{
+							T: t, modes: kind.modes, dice: newDice(seed, uint64(of.n*10+of.quorum)),
+							cut: fmt.Errorf("cut: %w", locker.ErrUnknownOutcome),
 						}
-					}
-					if f := lock.Fence(); f != 0 && f <= last {
-						t.Errorf("seed %d, %d nodes: fence %d after %d", seed, n, f, last)
-					} else {
-						last = f
-					}
-				}
-				holders = append(holders, lock)
-				mu.Unlock()
-				for lock.Err() == nil && upTo(6) > 0 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+upTo(300))*ms)
-					var wg sync.WaitGroup
-					for range 1 + upTo(2) {
-						wg.Go(func() { _ = lock.Renew(ctx, time.Duration(300+upTo(2000))*ms) })
-					}
-					wg.Wait()
-					cancel()
-					sleep(time.Duration(upTo(300)) * ms)
-				}
-				if upTo(5) > 0 {
-					_ = lock.Release(t.Context())
-				} else {
-					for lock.Err() == nil {
-						sleep(50 * ms)
-					}
+						if seed%2 == 0 {
+							w.cut = errDown
+						}
+						w.locks = w.quorumOver(of.n, redlock.Config{TTL: time.Second, AttemptTimeout: 150 * ms, Quorum: of.quorum})
+						var wg sync.WaitGroup
+						for i := range 4 {
+							wg.Go(func() { w.run(fmt.Sprint(i)) })
+						}
+						wg.Wait()
+						w.stop.Store(true)
+						sleep(2 * time.Minute)
+						nobodyHolds(t, w.nodes)
+						if won += w.won; t.Failed() {
+							t.Fatalf("seed %d, %+v", seed, of)
+						}
+					})
 				}
 			}
+			t.Logf("%d locks", won)
 		})
-	}
-	wg.Wait()
-	mu.Lock()
-	won := len(holders)
-	mu.Unlock()
-	total.Add(int64(won))
-	stop.Store(true)
-	sleep(2 * time.Minute)
-	for i, node := range c.n {
-		if s, _ := node.Inspect(bg, name); s.Held {
-			t.Errorf("seed %d: node %d of %d is still held by %q", seed, i, n, s.Owner)
-		}
 	}
 }
 
@@ -159,13 +269,7 @@ func TestAllOperationsAtOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range effort.Of[uint64](20, 50, 100) {
 		synctest.Test(t, func(t *testing.T) {
-			var mu sync.Mutex
-			random := rand.New(rand.NewPCG(seed, 7))
-			upTo := func(k int) int {
-				mu.Lock()
-				defer mu.Unlock()
-				return random.IntN(k)
-			}
+			upTo := newDice(seed, 7).upTo
 			c := overHooked(t, 3, redlock.Config{})
 			var calm atomic.Bool
 			calm.Store(true)
@@ -222,10 +326,8 @@ func TestAllOperationsAtOnce(t *testing.T) {
 			}
 			calm.Store(true)
 			sleep(2 * time.Minute)
-			for i, n := range c.n {
-				if s, _ := n.Inspect(bg, name); s.Held {
-					t.Errorf("seed %d: node %d is still held", seed, i)
-				}
+			if nobodyHolds(t, c.n); t.Failed() {
+				t.Fatalf("seed %d", seed)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -170,4 +171,30 @@ func renewPast(lock *locker.Lock) {
 		_, _ = inner.Do(bg, lease.Op{Kind: lease.OpRenew})
 		return inner
 	})
+}
+
+// dice are random numbers for one purpose: in which order others draw theirs does not change them.
+type dice struct {
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func newDice(seed, purpose uint64) *dice { return &dice{random: rand.New(rand.NewPCG(seed, purpose))} }
+
+func (d *dice) upTo(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.random.IntN(n)
+}
+
+func (d *dice) lasts(upTo time.Duration) time.Duration { return time.Duration(d.upTo(int(upTo))) }
+
+// nobodyHolds demands that nothing is left behind at the nodes.
+func nobodyHolds(t *testing.T, nodes []*hooked) {
+	t.Helper()
+	for i, n := range nodes {
+		if s, err := n.Inspect(bg, name); s.Held || err != nil {
+			t.Errorf("node %d is still held by %q for %v, %v", i, s.Owner, s.Left, err)
+		}
+	}
 }

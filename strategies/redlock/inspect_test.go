@@ -155,7 +155,7 @@ func TestInspectNodesBehindMiddleware(t *testing.T) {
 	t.Parallel()
 	var nodes []locker.Locker
 	for range 3 {
-		nodes = append(nodes, wrappedNode{lockertest.New()})
+		nodes = append(nodes, wraps{lockertest.New()})
 	}
 	l := locker.Must(redlock.New(nodes, redlock.Config{}))
 	if _, err := l.Acquire(t.Context(), locker.Request{Name: name, Owner: "me"}); err != nil {
@@ -169,12 +169,3 @@ func TestInspectNodesBehindMiddleware(t *testing.T) {
 		t.Errorf("%+v, want the owner", s)
 	}
 }
-
-// wrappedNode is a node behind middleware: it has no Inspect of its own.
-type wrappedNode struct{ inner locker.Locker }
-
-func (w wrappedNode) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-	return w.inner.Acquire(ctx, req)
-}
-
-func (w wrappedNode) Unwrap() locker.Locker { return w.inner }

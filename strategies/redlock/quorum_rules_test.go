@@ -132,3 +132,190 @@ func TestHighestLiveToken(t *testing.T) {
 		t.Errorf("token %d of %d live nodes, want 5 of 2", fence, live)
 	}
 }
+
+func TestRenewedSince(t *testing.T) {
+	t.Parallel()
+	renewed := func(d, ends time.Duration) nodeView {
+		n := until(ends)
+		n.renewed = at(d)
+		return n
+	}
+	v := viewOf(renewed(0, 9), renewed(1, 9), renewed(-1, 9), renewed(1, -1), nodeView{renewed: at(1)}, until(9))
+	if n := v.renewedSince(at(0)); n != 2 {
+		t.Errorf("%d nodes, want 2: the others expired, or granted an earlier renewal", n)
+	}
+}
+
+func TestNoneTookOver(t *testing.T) {
+	t.Parallel()
+	took, expired := nodeView{takenOver: true}, nodeView{expired: at(-1)}
+	renewed := nodeView{held: true, named: true, renewed: at(0)}
+	before := nodeView{held: true, named: true, renewed: at(-1)}
+	unnamed := nodeView{held: true, renewed: at(-1)}
+	for _, tt := range []struct {
+		name  string
+		nodes []nodeView
+		want  bool
+	}{
+		{"all renewed", []nodeView{renewed, renewed, renewed}, true},
+		{"one was renewed before", []nodeView{renewed, renewed, before}, true},
+		{"two were renewed before", []nodeView{renewed, before, before}, false},
+		{"no Handle names them", []nodeView{renewed, unnamed, unnamed}, true},
+		{"one was taken over, one expired", []nodeView{renewed, took, expired}, false},
+		{"one expired, one was renewed before", []nodeView{renewed, before, expired}, false},
+	} {
+		if got := viewOf(tt.nodes...).noneTookOver(at(0)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestMovedDeadline(t *testing.T) {
+	t.Parallel()
+	never := time.Time{}
+	for _, tt := range []struct {
+		name                     string
+		deadline, end, aim, want time.Time
+	}{
+		{"forward", at(3), at(5), at(5), at(5)},
+		{"the quorum ends before", at(3), at(4), at(5), at(4)},
+		{"no further than asked for", at(3), at(6), at(5), at(5)},
+		{"never back", at(7), at(5), at(5), at(7)},
+		{"never back, though the quorum lasts", at(7), at(9), at(5), at(7)},
+		{"it never ends", never, at(5), at(5), never},
+		{"the quorum never ends", at(3), never, at(5), never},
+	} {
+		if got := movedDeadline(tt.deadline, tt.end, tt.aim); !got.Equal(tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got.Sub(viewed), tt.want.Sub(viewed))
+		}
+	}
+}
+
+func TestLeaseToAsk(t *testing.T) {
+	t.Parallel()
+	const asked = time.Minute
+	for _, tt := range []struct {
+		name     string
+		ttl      time.Duration
+		deadline time.Time
+		want     time.Duration
+	}{
+		{"no Deadline", asked, time.Time{}, asked},
+		{"the TTL is longer", asked, at(asked / 2), asked},
+		{"the Deadline is later, and the drift", asked, at(64 * asked), 65*asked + 10*time.Millisecond},
+		{"until the Deadline alone", 0, at(64 * asked), 65*asked + 10*time.Millisecond},
+		{"not more than a lease may be", asked, at(locker.MaxTTL), locker.MaxTTL},
+	} {
+		if got := leaseToAsk(tt.ttl, tt.deadline, viewed); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestAsLongAgain(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]time.Duration{
+		0: minGrace, minGrace: minGrace, time.Second / 2: time.Second / 2, time.Second: time.Second, time.Hour: time.Second,
+	} {
+		if got := asLongAgain(took, time.Second); got != want {
+			t.Errorf("after %v it waits %v, want %v", took, got, want)
+		}
+	}
+}
+
+func TestOutcomeOfNode(t *testing.T) {
+	t.Parallel()
+	minted := until(1)
+	minted.fence = 6
+	for _, tt := range []struct {
+		name  string
+		fence int64
+		node  nodeView
+		want  error
+	}{
+		{"it gave its lock", 0, until(1), nil},
+		{"its lock has ended", 0, until(-1), errEnded},
+		{"it is asked", 0, nodeView{asking: true}, errUnanswered},
+		{"nothing was sent", 0, nodeView{asking: true, queued: true}, errStalled},
+		{"it failed", 0, nodeView{err: errNodeDown}, errNodeDown},
+		{"its counter is being raised", 7, minted, errUnanswered},
+		{"its counter is at the token", 6, minted, nil},
+		{"its counter was not raised", 7, nodeView{held: true, exclusive: true, fence: 6, err: errNodeDown}, errNodeDown},
+	} {
+		v := viewOf()
+		v.fenced, v.fence = tt.fence > 0, tt.fence
+		if got := v.outcome(&tt.node); !errors.Is(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err             error
+		acquire, resume bool
+	}{
+		{nil, false, false},
+		{errNodeDown, false, false},
+		{errUnanswered, false, false},
+		{&locker.ContentionError{}, true, true},
+		{locker.ErrNotHeld, false, true},
+		{locker.ErrLost, false, false}, // it had given its lock
+	} {
+		if a, r := refuses(tt.err, false), refuses(tt.err, true); a != tt.acquire || r != tt.resume {
+			t.Errorf("%v refuses an acquire: %v, a resume: %v; want %v, %v", tt.err, a, r, tt.acquire, tt.resume)
+		}
+	}
+}
+
+func TestSameServer(t *testing.T) {
+	t.Parallel()
+	refusedBy := func(owner string) nodeView { return nodeView{err: &locker.ContentionError{Owner: owner}} }
+	for _, tt := range []struct {
+		name        string
+		nodes       []nodeView
+		node, other int
+		found       bool
+	}{
+		{"another holds it", []nodeView{until(1), refusedBy("another"), {}}, 0, 0, false},
+		{"a holder without a name", []nodeView{until(1), refusedBy(""), {}}, 0, 0, false},
+		{"refused by this attempt", []nodeView{{}, refusedBy("me"), until(1)}, 1, 2, true},
+		{"the one that gave it has not answered", []nodeView{{asking: true}, refusedBy("me"), {}}, 1, -1, true},
+	} {
+		node, other, found := sameServer(tt.nodes, "me")
+		if node != tt.node || other != tt.other || found != tt.found {
+			t.Errorf("%s: %d, %d, %v, want %d, %d, %v", tt.name, node, other, found, tt.node, tt.other, tt.found)
+		}
+	}
+}
+
+func TestModeAfterConversion(t *testing.T) {
+	t.Parallel()
+	exclusive, shared, unsure := locker.Exclusive, locker.Shared, unknownMode
+	var held error = &locker.ContentionError{}
+	for _, tt := range []struct {
+		name   string
+		before locker.Mode
+		to     locker.Mode
+		err    error
+		want   locker.Mode
+	}{
+		{"upgraded", shared, locker.Exclusive, nil, exclusive},
+		{"downgraded", exclusive, locker.Shared, nil, shared},
+		{"upgraded, after an unknown outcome", unsure, locker.Exclusive, nil, exclusive},
+		{"downgraded, after an unknown outcome", unsure, locker.Shared, nil, shared},
+		{"in flight", exclusive, locker.Shared, errUnanswered, unsure},
+		{"an upgrade without an answer", shared, locker.Exclusive, locker.ErrUnknownOutcome, unsure},
+		{"an upgrade that others refuse", shared, locker.Exclusive, held, shared},
+		{"refused, after an unknown outcome", unsure, locker.Exclusive, held, shared},
+		{"not supported", shared, locker.Exclusive, errors.ErrUnsupported, shared},
+		{"not supported, after an unknown outcome", unsure, locker.Shared, errors.ErrUnsupported, unsure},
+		{"asked for what it is", exclusive, locker.Exclusive, locker.ErrUnknownOutcome, exclusive},
+		{"shared, and asked for that", shared, locker.Shared, errNodeDown, shared},
+	} {
+		if got := modeAfter(tt.before, tt.to, tt.err); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

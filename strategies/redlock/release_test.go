@@ -3,8 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,18 +72,12 @@ func TestReleaseOvertakesNothing(t *testing.T) {
 	const slowest = 700 * ms
 	for seed := range effort.Of[uint64](50, 100, 300) {
 		synctest.Test(t, func(t *testing.T) {
-			var mu sync.Mutex
-			random := rand.New(rand.NewPCG(seed, 11))
-			below := func(n int64) int64 {
-				mu.Lock()
-				defer mu.Unlock()
-				return random.Int64N(n)
-			}
+			dice := newDice(seed, 11)
 			upTo := func(d time.Duration) time.Duration {
-				if below(3) > 0 { // most are quick, so that one is late beside them
+				if dice.upTo(3) > 0 { // most are quick, so that one is late beside them
 					d /= 100
 				}
-				return time.Duration(below(int64(d)))
+				return dice.lasts(d)
 			}
 			c := overHooked(t, 3, redlock.Config{AttemptTimeout: time.Minute})
 			for _, n := range c.n {
@@ -99,16 +91,14 @@ func TestReleaseOvertakesNothing(t *testing.T) {
 				}
 				sleep(upTo(slowest))
 				if seed%2 == 0 {
-					c.n[below(3)].Forget(name) // to be restored
+					c.n[dice.upTo(3)].Forget(name) // to be restored
 				}
 				match(t, lock.Renew(t.Context(), time.Hour))
 				sleep(upTo(slowest))
 				match(t, lock.Release(t.Context()))
 				sleep(4 * slowest) // an acquire that has its answer raises the fence, and is undone then
-				for i, n := range c.n {
-					if s, err := n.Inspect(bg, name); s.Held || err != nil {
-						t.Errorf("seed %d: node %d is held for %v, %v", seed, i, s.Left, err)
-					}
+				if nobodyHolds(t, c.n); t.Failed() {
+					t.Fatalf("seed %d", seed)
 				}
 			}
 		})

@@ -1,9 +1,7 @@
 package redlock_test
 
 import (
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,7 +79,7 @@ func TestRandomCallsWithSlowNodes(t *testing.T) {
 func newSlowWalker(t *testing.T, kind slowWalk, seed uint64) *slowWalker {
 	t.Helper()
 	w := &slowWalker{T: t, kind: kind, seed: seed, start: time.Now(), nodes: overHooked(t, kind.nodes, redlock.Config{}).n}
-	w.dice = w.newDice(0)
+	w.dice = newDice(seed, 0)
 	w.slow = kind.slow(w.dice)
 	w.locks = w.overNodes()
 	for i := range w.nodes {
@@ -100,24 +98,6 @@ func (w *slowWalker) overNodes() *redlock.Locker {
 	}
 	return locker.Must(redlock.New(lockers, redlock.Config{}))
 }
-
-// dice are random numbers for one purpose: in which order others draw theirs does not change them.
-type dice struct {
-	mu     sync.Mutex
-	random *rand.Rand
-}
-
-func (w *slowWalker) newDice(purpose uint64) *dice {
-	return &dice{random: rand.New(rand.NewPCG(w.seed, purpose))}
-}
-
-func (d *dice) upTo(n int) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.random.IntN(n)
-}
-
-func (d *dice) lasts(upTo time.Duration) time.Duration { return time.Duration(d.upTo(int(upTo))) }
 
 // someOf picks k of n nodes.
 func someOf(n, k int) func(d *dice) []int {

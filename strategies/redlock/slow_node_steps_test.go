@@ -134,7 +134,7 @@ func (d *dice) pause(ctx context.Context, upTo time.Duration) bool {
 }
 
 func (w *slowWalker) renewAllTheWhile(ctx context.Context, lock *locker.Lock) {
-	for d := w.newDice(1); d.pause(ctx, 20*ms); {
+	for d := newDice(w.seed, 1); d.pause(ctx, 20*ms); {
 		w.renew(lock, d, d.upTo(3) == 0)
 	}
 }
@@ -143,7 +143,7 @@ func (w *slowWalker) renewAllTheWhile(ctx context.Context, lock *locker.Lock) {
 func (w *slowWalker) contend(ctx context.Context, lock *locker.Lock) {
 	req := locker.Request{Name: name, Owner: "other", TTL: time.Minute, NoWait: true}
 	sleep(20 * ms) // what is not slow has answered the acquire: none of it is to be had
-	for d := w.newDice(2); d.pause(ctx, 40*ms); {
+	for d := newDice(w.seed, 2); d.pause(ctx, 40*ms); {
 		other, err := w.locks.Acquire(w.Context(), req)
 		if err != nil {
 			continue // it is held, or what a slow node says would decide

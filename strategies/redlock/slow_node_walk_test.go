@@ -54,11 +54,7 @@ func (w *slowWalker) hold() {
 	w.must("release", func() error { return w.lock.Release(w.Context()) })
 	others.Wait()
 	sleep(10 * w.kind.takes)
-	for i, n := range w.nodes {
-		if s, _ := n.Inspect(bg, name); s.Held {
-			w.failf("after the release node %d is held by %q, for %v more", i, s.Owner, s.Left)
-		}
-	}
+	nobodyHolds(w.T, w.nodes)
 }
 
 func (w *slowWalker) take() {
@@ -127,7 +123,7 @@ func (w *slowWalker) must(what string, call func() error) {
 
 // delay makes all calls of a node take time, before they are executed and after.
 func (w *slowWalker) delay(i int) {
-	d, slow := w.newDice(uint64(10+i)), slices.Contains(w.slow, i)
+	d, slow := newDice(w.seed, uint64(10+i)), slices.Contains(w.slow, i)
 	delay := func(when string) func(string) error {
 		return func(what string) error {
 			takes := d.lasts(3 * ms)
