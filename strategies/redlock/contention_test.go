@@ -39,21 +39,3 @@ func TestLossWhileRaisingIsNoContention(t *testing.T) {
 		}
 	})
 }
-
-// The channel is one of the holder that is named, whose release is heard of there.
-func TestContentionHasAChannelOfItsHolder(t *testing.T) {
-	inMemory(t, 5, redlock.Config{}, func(t *testing.T, c *cluster) {
-		c.nodes[0].Hold(locker.Request{Name: name, Owner: "loser", TTL: ttl})
-		for _, n := range c.nodes[1:] {
-			n.Hold(locker.Request{Name: name, Owner: "holder", TTL: ttl})
-		}
-		_, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl})
-		held, ok := errors.AsType[*locker.ContentionError](err)
-		if !ok {
-			t.Fatalf("%v", err)
-		}
-		if held.Owner == "holder" && held.Channel.Name() == "wake:0" {
-			t.Errorf("%q holds at nodes 1 to 4, and its release is listened for at %s, where it holds nothing", held.Owner, held.Channel.Name())
-		}
-	})
-}

@@ -13,58 +13,45 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A downgrade whose answers come after its ctx has ended leaves every node lock where it is.
-func TestDowngradeThatIsCutOffKeepsTheLock(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		for _, n := range c.n {
-			n.hook(slow(50*ms, "convert"), nil)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
-		defer cancel()
-		if err := lock.Downgrade(ctx); err == nil {
-			t.Fatal("the downgrade is meant to be cut off")
-		}
-		sleep(time.Second)
-		if lock.Err() == nil && len(c.at("me")) < 2 {
-			t.Errorf("the Lock says it is held for %v more, and is at nodes %v", time.Until(lock.Deadline()), c.at("me"))
-		}
-		c.excludes(t, lock, "after a downgrade that was cut off")
-	})
-}
-
-// The same by AttemptTimeout alone: nodes that are slow once.
-func TestDowngradePastAttemptTimeoutKeepsTheLock(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		for _, n := range c.n {
-			n.hook(slow(1500*ms, "convert"), nil)
-		}
-		if err := lock.Downgrade(t.Context()); err == nil {
-			t.Fatal("the downgrade is meant to time out")
-		}
-		sleep(2 * time.Second)
-		c.excludes(t, lock, "after a downgrade that timed out")
-	})
-}
-
-// An upgrade whose answers come late, and that cannot be taken back, leaves a shared hold.
-func TestUpgradeOfUnknownOutcomeKeepsTheLock(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
-		unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
-		for _, n := range c.n {
-			n.hook(slow(50*ms, "convert"), fails(unknown, "convert"))
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
-		defer cancel()
-		err := lock.Upgrade(ctx)
-		sleep(time.Second)
-		if lock.Err() == nil && len(c.at("me")) < 2 {
-			t.Errorf("upgrade: %v; the Lock says it is held for %v more, and is at nodes %v", err, time.Until(lock.Deadline()), c.at("me"))
-		}
-		c.excludes(t, lock, "after an upgrade of unknown outcome")
-	})
+// A conversion whose answers come late, past its ctx or AttemptTimeout, or that has no answer and
+// cannot be taken back, leaves every node lock where it is.
+func TestConversionThatIsCutOffKeepsTheLock(t *testing.T) {
+	t.Parallel()
+	unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
+	for _, tt := range []struct {
+		name        string
+		mode        locker.Mode // before
+		takes, left time.Duration
+		after       func(string) error
+	}{
+		{"a downgrade by its ctx", locker.Exclusive, 50 * ms, 10 * ms, nil},
+		{"a downgrade by AttemptTimeout", locker.Exclusive, 1500 * ms, time.Hour, nil},
+		{"an upgrade of unknown outcome", locker.Shared, 50 * ms, 10 * ms, fails(unknown, "convert")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+				lock := c.take(t, locker.Request{Owner: "me", Mode: tt.mode})
+				for _, n := range c.n {
+					n.hook(slow(tt.takes, "convert"), tt.after)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), tt.left)
+				defer cancel()
+				convert := lock.Downgrade
+				if tt.mode == locker.Shared {
+					convert = lock.Upgrade
+				}
+				err := convert(ctx)
+				if err == nil {
+					t.Fatal("the conversion is meant to be cut off")
+				}
+				sleep(2 * time.Second)
+				if lock.Err() == nil && len(c.at("me")) < 2 {
+					t.Errorf("%v; the Lock says it is held for %v more, and is at nodes %v", err, time.Until(lock.Deadline()), c.at("me"))
+				}
+				c.excludes(t, lock, "after a conversion that was cut off")
+			})
+		})
+	}
 }
 
 // Node 2 missed a long renewal, and nodes 1 and 2 the downgrade: the two that carry the Deadline go

@@ -29,40 +29,38 @@ func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
 	})
 }
 
-// A release does not wait for as long as the nodes like.
+// A release does not wait for as long as the nodes like. Where its ctx has ended it waits for an
+// AttemptTimeout in all, also where the answers that decide come late within that.
 func TestReleaseIsBounded(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		for _, n := range c.n {
-			n.hook(slow(time.Minute, "release"), nil)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		_ = lock.Release(ctx)
-		if took := time.Since(start); took > 30*time.Second {
-			t.Errorf("Release with 1 s of ctx, a TTL of 30 s and an AttemptTimeout of 1 s took %v", took)
-		}
-	})
-}
-
-// Where its ctx has ended it waits for an AttemptTimeout in all, also where the answers that decide
-// come late within that.
-func TestReleaseWithoutPatienceIsBoundedByAnAttempt(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		lock := c.take(t, locker.Request{Owner: "me"})
-		for _, n := range c.n[:2] {
-			n.hook(func(string) error { sleep(900 * ms); return errDown }, nil)
-		}
-		c.n[2].hook(slow(time.Minute, "release"), nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		start := time.Now()
-		match(t, lock.Release(ctx), errDown)
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("Release with a ctx that has ended, and an AttemptTimeout of 1 s, took %v", took)
-		}
-	})
+	t.Parallel()
+	late := func(string) error { sleep(900 * ms); return errDown }
+	hangs := slow(time.Minute, "release")
+	for _, tt := range []struct {
+		name      string
+		hooks     []func(string) error
+		left, max time.Duration // of ctx, and for the release
+		want      error
+	}{
+		{"all hang", []func(string) error{hangs, hangs, hangs}, time.Minute, 2 * time.Second, locker.ErrUnknownOutcome},
+		{"all hang, and ctx ends", []func(string) error{hangs, hangs, hangs}, 500 * ms, time.Second, locker.ErrUnknownOutcome},
+		{"ctx has ended", []func(string) error{late, late, hangs}, 0, time.Second, errDown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+				lock := c.take(t, locker.Request{Owner: "me"})
+				for i, n := range c.n {
+					n.hook(tt.hooks[i], nil)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), tt.left)
+				defer cancel()
+				start := time.Now()
+				match(t, lock.Release(ctx), tt.want)
+				if took := time.Since(start); took > tt.max {
+					t.Errorf("with %v of ctx and an AttemptTimeout of 1 s it took %v", tt.left, took)
+				}
+			})
+		})
+	}
 }
 
 // Where nothing fails, whoever is late, what was renewed for an hour is gone from all nodes as soon

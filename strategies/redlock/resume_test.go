@@ -54,38 +54,24 @@ func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 	})
 }
 
-// A resume that is cut off says more than that ctx has ended, unless the hold is there as before.
-func TestResumeThatIsCutOffIsOfUnknownOutcome(t *testing.T) {
+// A resume that is cut off says more than that ctx has ended, unless the hold is there as before,
+// and is undone: whom it took the node locks from believes in the Deadline.
+func TestResumeThatIsCutOff(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me"})
-		handle := old.Handle()
 		for _, n := range c.n {
 			n.hook(nil, slow(100*ms, "resume"))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
 		defer cancel()
-		_, err := locker.Resume(ctx, c, handle)
+		_, err := locker.Resume(ctx, c, old.Handle())
+		if err == nil {
+			t.Fatal("the resume is meant to be cut off")
+		}
 		sleep(time.Second)
 		if at := c.at("me"); len(at) < 2 && !errors.Is(err, locker.ErrUnknownOutcome) {
 			t.Errorf("the hold is at %v any more, and resume says: %v", at, err)
 		}
-	})
-}
-
-// A resume that fails gives the node locks back to whom it took them from, who believes in the
-// Deadline.
-func TestFailedResumeIsUndone(t *testing.T) {
-	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
-		old := c.take(t, locker.Request{Owner: "me"})
-		for _, n := range c.n {
-			n.hook(nil, slow(100*ms, "resume"))
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
-		defer cancel()
-		if _, err := locker.Resume(ctx, c, old.Handle()); err == nil {
-			t.Fatal("the resume is meant to be cut off")
-		}
-		sleep(time.Second)
 		c.excludes(t, old, "after a resume that was cut off")
 	})
 }

@@ -101,41 +101,27 @@ func TestRenewalOverAnUpgradeExtends(t *testing.T) {
 	})
 }
 
-// refused takes a shared lock whose upgrade is refused, since another reader holds node 1.
-func (c *hookedCluster) refused(t *testing.T) *locker.Lock {
-	t.Helper()
-	lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
-	c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
-	for _, n := range c.n {
-		n.hook(slow(2*ms, "convert"), nil)
-	}
-	match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
-	return lock
-}
-
-// The node locks of an upgrade that was refused are shared again when it says so: a resume finds
-// what its Handle says.
-func TestResumeRightAfterARefusedUpgrade(t *testing.T) {
+// The node locks of an upgrade that was refused are shared again when it says so: another reader
+// shares them, and a resume finds what its Handle says.
+func TestRightAfterARefusedUpgrade(t *testing.T) {
 	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
-		lock := c.refused(t)
-		next, err := locker.Resume(t.Context(), c, lock.Handle())
-		match(t, err)
-		if err == nil {
-			match(t, next.Release(t.Context()))
+		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
+		reader := c.n[1].Hold(locker.Request{Name: name, Owner: "reader", Mode: locker.Shared, TTL: time.Hour})
+		for _, n := range c.n {
+			n.hook(slow(2*ms, "convert"), nil)
 		}
-	})
-}
-
-// The same for another reader.
-func TestReaderRightAfterARefusedUpgrade(t *testing.T) {
-	inHooked(t, 3, redlock.Config{Quorum: 3}, func(t *testing.T, c *hookedCluster) {
-		lock := c.refused(t)
+		match(t, lock.Upgrade(t.Context()), locker.ErrNotAcquired)
+		next, err := locker.Resume(t.Context(), c, lock.Handle())
+		if match(t, err); err != nil {
+			return
+		}
+		match(t, next.Upgrade(t.Context()), locker.ErrNotAcquired)
 		other, err := c.Acquire(t.Context(), locker.Request{Name: name, TTL: ttl, Owner: "r2", Mode: locker.Shared})
-		match(t, err)
-		if err == nil {
+		if match(t, err); err == nil {
 			match(t, other.Release(t.Context()))
 		}
-		match(t, lock.Release(t.Context()))
+		match(t, next.Release(t.Context()))
+		match(t, reader.Release(bg))
 	})
 }
 
