@@ -77,7 +77,11 @@ type nodeState struct {
 // inspect asks the node.
 func (n *quorumNode) inspect(ctx context.Context, name string) (s nodeState) {
 	s.node = n.index
-	defer recovered(&s.err)
+	defer func() {
+		if v := recover(); v != nil {
+			s.err = panicked(v)
+		}
+	}()
 	inspector, ok := locker.As[locker.Inspector](n.inner)
 	if !ok {
 		s.err = fmt.Errorf("its Locker is no Inspector: %w", errors.ErrUnsupported)

@@ -17,8 +17,7 @@ type quorumNode struct {
 	inner  locker.Locker
 	index  int
 	name   string                           // from Config.Names
-	stated locktrace.Source                 // what the Locker itself says of its source
-	source atomic.Pointer[locktrace.Source] // what its attempts and leases say; nil: nothing yet
+	source atomic.Pointer[locktrace.Source] // what its Locker states, or an attempt or a lease says; nil: nothing yet
 
 	quorum *quorumHealth
 	behind atomic.Int64 // see nodeLoad
@@ -37,15 +36,11 @@ type quorumNode struct {
 func (n *quorumNode) acquire(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
 	defer n.endAcquire()
 	defer n.endCall(ctx, &err, patience)
-	return n.inner.Acquire(n.learning(ctx), req)
-}
-
-// recovered turns a panic in a node's own code into an error. It is deferred in goroutines of this
-// package, where nobody else could recover.
-func recovered(err *error) { //nolint:gocritic // it sets it
-	if v := recover(); v != nil {
-		*err = panicked(v)
+	lock, err = n.inner.Acquire(n.learning(ctx), req)
+	if err == nil && lock != nil && n.source.Load() == nil {
+		n.learn(lock.Hold().Source())
 	}
+	return lock, err
 }
 
 func panicked(v any) error { return fmt.Errorf("it panicked: %v", v) }
@@ -68,17 +63,12 @@ func (n *quorumNode) learn(s locktrace.Source) {
 	}
 }
 
-// where returns the node's source, as far as it is known.
-func (n *quorumNode) where() locktrace.Source {
-	s := n.source.Load()
-	if s == nil {
-		return n.stated
+// where returns the node's source; zero: it is not known.
+func (n *quorumNode) where() (source locktrace.Source) {
+	if known := n.source.Load(); known != nil {
+		source = *known
 	}
-	return locktrace.Source{
-		Strategy: cmp.Or(s.Strategy, n.stated.Strategy),
-		Client:   cmp.Or(s.Client, n.stated.Client),
-		Address:  cmp.Or(s.Address, n.stated.Address),
-	}
+	return source
 }
 
 // error returns err as the node's, without the OpError around it: the operation is the quorum's.

@@ -42,12 +42,17 @@ type quorumHealth struct {
 	reports healthReports
 }
 
-// beginCall records that a call of the node begins that is not an acquire.
+// beginCall records that a call of the node begins.
 func (n *quorumNode) beginCall(ctx context.Context, patience time.Duration) {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.callBegan(ctx, now, patience)
+	n.failIfSilent(ctx, now, patience)
+	n.reportFailure(ctx)
+	if n.silentSince.IsZero() {
+		n.silentSince = now
+	}
+	n.calls++
 }
 
 // endCall records the call's outcome. It is deferred, and turns a panic into an error.
@@ -62,16 +67,6 @@ func (n *quorumNode) endCall(ctx context.Context, err *error, patience time.Dura
 		n.silentSince = time.Time{}
 	}
 	n.setHealth(ctx, n.health.after(now, *err, patience))
-}
-
-// callBegan records that a call begins. The mutex is held.
-func (n *quorumNode) callBegan(ctx context.Context, now time.Time, patience time.Duration) {
-	n.failIfSilent(ctx, now, patience)
-	n.reportFailure(ctx)
-	if n.silentSince.IsZero() {
-		n.silentSince = now
-	}
-	n.calls++
 }
 
 // silence returns for how long the node has answered nothing. While nobody asks it, it is not

@@ -65,23 +65,14 @@ func TestNodeErrorNamesTheAddressOnce(t *testing.T) {
 	}
 }
 
-// A lease that does not know its source hides neither what the Locker states nor what is learned
-// later.
-func TestZeroSourceHidesNothing(t *testing.T) {
+// What is learned first is kept, and a lease that does not know its source hides nothing.
+func TestFirstSourceIsKept(t *testing.T) {
 	t.Parallel()
-	n := &quorumNode{stated: locktrace.Source{Address: "stated:1"}}
-	n.learn(locktrace.Source{})
-	if got := n.where().Address; got != "stated:1" {
-		t.Errorf("address %q, want the one stated", got)
+	n := &quorumNode{}
+	for _, address := range []string{"", "first:1", "", "other:1"} {
+		n.learn(locktrace.Source{Address: address})
 	}
-	partial := &quorumNode{stated: n.stated}
-	partial.learn(locktrace.Source{Strategy: "single"})
-	if got := partial.where(); got.Address != "stated:1" || got.Strategy != "single" {
-		t.Errorf("source %+v, want the stated address and the strategy learned", got)
-	}
-	n.learn(locktrace.Source{Address: "learned:1"})
-	n.learn(locktrace.Source{Address: "other:1"})
-	if got := n.error(errEnded).Error(); got != "node 0 (learned:1): "+errEnded.Error() {
+	if got := n.error(errEnded).Error(); got != "node 0 (first:1): "+errEnded.Error() {
 		t.Errorf("error %q, want the address learned first", got)
 	}
 }

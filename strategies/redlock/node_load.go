@@ -43,21 +43,21 @@ func answered(err error) bool {
 // in flight returns. needed says that there is no quorum without the node; then acquires that nobody
 // waits for do not count against it.
 func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration, needed bool) (returned <-chan struct{}, ok bool) {
-	now := time.Now()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	l := n.load(now)
+	l := n.load(time.Now())
 	if needed {
 		l.behind = 0
 	}
 	if l.full(patience) {
+		defer n.mu.Unlock()
 		if n.acquireReturned == nil {
 			n.acquireReturned = make(chan struct{})
 		}
 		return n.acquireReturned, false
 	}
 	n.acquires++
-	n.callBegan(ctx, now, patience)
+	n.mu.Unlock()
+	n.beginCall(ctx, patience)
 	return nil, true
 }
 

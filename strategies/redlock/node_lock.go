@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 // nodeLock is the lock that an attempt, or the lock that it became, has at one node. It wraps the
@@ -60,9 +59,6 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 		go func() { _ = p.undo() }()
 		return nil, err
 	}
-	if s.node.source.Load() == nil {
-		s.node.learn(p.Source())
-	}
 	if h.fenceKnown != nil && p.fence <= 0 {
 		_ = p.undo()
 		return nil, fmt.Errorf("it gave no fencing token: %w", errors.ErrUnsupported)
@@ -85,16 +81,6 @@ func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err er
 
 // Unwrap returns the Lease of the node's lock.
 func (p *nodeLock) Unwrap() lease.Lease { return p.Lease }
-
-// Source implements lease.Sourced.
-func (p *nodeLock) Source() (source locktrace.Source) {
-	var err error
-	defer recovered(&err)
-	if s, ok := lease.Find[lease.Sourced](p.Lease); ok {
-		source = s.Source()
-	}
-	return source
-}
 
 // undo releases a node lock that is not used, waking nobody.
 func (p *nodeLock) undo() error {

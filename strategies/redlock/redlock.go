@@ -43,7 +43,7 @@ func New(nodes []locker.Locker, cfg Config) (*Locker, error) {
 	for i, inner := range nodes {
 		n := &quorumNode{inner: inner, index: i, quorum: shared}
 		if s, ok := locker.As[lease.Sourced](inner); ok {
-			n.stated = s.Source()
+			n.learn(s.Source())
 		}
 		if len(cfg.Names) > 0 {
 			n.name = cfg.Names[i]

@@ -147,13 +147,12 @@ func detach(ctx context.Context, d time.Duration) (detached context.Context, sto
 func (s *quorumState) Source() locktrace.Source {
 	var clients, addresses []string
 	for _, n := range s.nodes {
-		if known := n.source.Load(); known != nil {
-			if known.Client != "" && !slices.Contains(clients, known.Client) {
-				clients = append(clients, known.Client)
-			}
-			if known.Address != "" {
-				addresses = append(addresses, known.Address)
-			}
+		known := n.where()
+		if known.Client != "" && !slices.Contains(clients, known.Client) {
+			clients = append(clients, known.Client)
+		}
+		if known.Address != "" {
+			addresses = append(addresses, known.Address)
 		}
 	}
 	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
