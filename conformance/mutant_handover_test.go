@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMutantsThatHandOver(t *testing.T) { //nolint:tparallel // the cases ran at once, only their reports come one by one
+func TestMutantsThatHandOver(t *testing.T) {
 	t.Parallel()
 	counting := oneKey
 	counting.acquire = strings.Replace(luaStringAcquire, "mint(by_clock)", "mint(by_count)", 1)
