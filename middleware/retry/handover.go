@@ -94,11 +94,29 @@ func (qs *queues) begin(t *tenure) {
 	}
 }
 
+// goOn lets a new queue know of the tenure that lasts. mu is held.
+func (qs *queues) goOn(q *queue) {
+	t, now := qs.tenures[q.name], time.Now()
+	switch {
+	case t == nil:
+	case t.lost(now):
+		qs.end(q.name, t)
+	default:
+		q.tenure, q.known = t, t.outcome(now)
+	}
+}
+
+// lost reports whether the Lock was lost that holds, or held until a hand-over that is under way.
+func (t *tenure) lost(now time.Time) bool {
+	err, end := t.lock.Err(), t.lock.Deadline()
+	return err != nil && err != locker.ErrReleased || !end.IsZero() && !now.Before(end) //nolint:errorlint // set by Release itself
+}
+
 // sweep forgets the tenures whose lease ran out and whose Lock was never released. Each one costs
 // a constant time on average.
 func (qs *queues) sweep(now time.Time) {
 	for name, t := range qs.tenures {
-		if end := t.lock.Deadline(); !end.IsZero() && now.After(end) {
+		if t.lost(now) {
 			qs.end(name, t)
 		}
 	}

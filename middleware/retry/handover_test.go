@@ -249,6 +249,28 @@ func TestNoHandOverOfALostLock(t *testing.T) {
 	})
 }
 
+// A request asks the server where the lock of this process was lost, and never released.
+func TestRequestAfterALostTenure(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, c cohort, held *locker.Lock){
+		"its lease ran out": func(*testing.T, cohort, *locker.Lock) { elapse(11 * time.Second) },
+		"a renewal found it gone": func(t *testing.T, c cohort, held *locker.Lock) {
+			t.Helper()
+			c.s.lose()
+			match(t, held.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCohort(t, func(t *testing.T, c cohort) {
+				lose(t, c, c.acquire(locker.Request{}))
+				c.s.commands()
+				c.acquire(locker.Request{MaxWait: ms})
+				c.sent("acquire")
+			})
+		})
+	}
+}
+
 // A waiter that gives up while the lock is handed over to it gets the lock; nothing is left.
 func TestGivingUpAtAHandOver(t *testing.T) {
 	inCohort(t, func(t *testing.T, c cohort) {

@@ -90,9 +90,7 @@ func (qs *queues) enter(name string, shared bool, owner string, terms terms) *wa
 	if q == nil {
 		q = &queue{all: qs, name: name}
 		qs.byName[name] = q
-		if q.tenure = qs.tenures[name]; q.tenure != nil {
-			q.known = q.tenure.outcome(time.Now())
-		}
+		qs.goOn(q)
 	}
 	q.entered++
 	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner, terms: terms}
