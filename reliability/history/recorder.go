@@ -110,8 +110,10 @@ func (c *Client) end(e Event, err error) {
 // Acquire acquires through l. Request.TTL must be set: the check needs it.
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
 	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
-	var open, resent atomic.Bool
-	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
+	var open, resent, handed atomic.Bool
+	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
+		handed.Store(info.By == locktrace.ByHandOver)
+	}, Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
 		if !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}
@@ -119,7 +121,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 			resent.Store(true)
 		}
 	}}), req)
-	e.Open, e.Resent = open.Load(), resent.Load()
+	e.Open, e.Resent, e.Handed = open.Load(), resent.Load(), handed.Load()
 	if err != nil {
 		c.end(e, err)
 		return nil, err

@@ -14,11 +14,12 @@ import (
 // follow each other is not part of it.
 type Plan struct {
 	Seed     uint64
-	Strategy string   // "single", "reentrant", "rwhash"
-	Quorum   bool     // redlock over five servers of that strategy
-	Watchdog bool     // holds are renewed
-	Retry    bool     // acquires wait
-	Clients  []string // the provider of each client
+	Strategy string        // "single", "reentrant", "rwhash"
+	Quorum   bool          // redlock over five servers of that strategy
+	Watchdog bool          // holds are renewed
+	Retry    bool          // acquires wait
+	HandOver time.Duration // of retry's Config
+	Clients  []string      // the provider of each client
 	Names    []workload.Name
 	TTLs     []time.Duration
 	Offsets  []time.Duration // of the servers' clocks, from the start on
@@ -55,7 +56,7 @@ func (p *Plan) String() string {
 	for _, with := range []struct {
 		on   bool
 		name string
-	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.Contained, "contained"}} {
+	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.HandOver > 0, "hand-over"}, {p.Contained, "contained"}} {
 		if with.on {
 			s += ", " + with.name
 		}
@@ -108,6 +109,7 @@ func NewPlan(seed uint64) *Plan {
 			p.Workers = append(p.Workers, w)
 		}
 	}
+	p.cohorts()
 	p.disturb()
 	p.trouble()
 	if !p.Contained {
@@ -132,6 +134,21 @@ func (p *planner) source() workload.Source {
 }
 
 func (p *planner) turn(worker int) workload.Turn { return p.source().Turn(fmt.Sprintf("w%d", worker)) }
+
+// cohorts lets the workers of a client hand locks over to each other, in every other plan in which
+// they can: that of a strategy whose holds need no owner.
+func (p *planner) cohorts() {
+	p = p.planner(3)
+	if !p.Retry || p.Quorum || p.Strategy != "single" || p.Chance(2) {
+		return
+	}
+	p.HandOver = p.Between(10*time.Millisecond, 2*p.TTLs[0])
+	for _, w := range p.Workers {
+		for i := range w.Turns {
+			w.Turns[i].Owner = ""
+		}
+	}
+}
 
 // handOver lets holds be passed on and resumed, in every other plan. What it draws is apart from
 // all else that a seed gives.

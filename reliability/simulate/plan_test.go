@@ -37,7 +37,7 @@ func TestPlansHaveEverything(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{}
 	for _, want := range []any{
-		"single", "reentrant", "rwhash", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "fenced", "calm",
+		"single", "reentrant", "rwhash", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "hand-over", "fenced", "calm",
 		workload.Look, workload.Write, workload.Renew, workload.Downgrade, workload.Upgrade, workload.Nest, workload.Pass, workload.Resume, "turns that resume",
 		workload.Release, workload.Hasty, workload.Overstay, workload.Abandon,
 		simulate.DropReplies, simulate.Garble, simulate.Cut, simulate.HalfOpen, simulate.Freeze, simulate.Delay, simulate.Overtake,
@@ -49,7 +49,7 @@ func TestPlansHaveEverything(t *testing.T) {
 	for seed := range uint64(400) {
 		p := simulate.NewPlan(seed)
 		for what, has := range map[string]bool{
-			p.Strategy: true, "quorum": p.Quorum, "watchdog": p.Watchdog, "retry": p.Retry, "fenced": p.Names[0].Fenced, "calm": len(p.Faults) == 0,
+			p.Strategy: true, "quorum": p.Quorum, "watchdog": p.Watchdog, "retry": p.Retry, "hand-over": p.HandOver > 0, "fenced": p.Names[0].Fenced, "calm": len(p.Faults) == 0,
 			"contained": p.Contained,
 		} {
 			if has {

@@ -62,11 +62,11 @@ func chain(p *Plan, client int, drivers []driver.Driver, strategy workload.Opene
 		return nil, err
 	}
 	var around []locker.Middleware
-	if p.Retry {
-		around = append(around, locker.Must(retry.New(retry.Config{Policy: pausesOf(p.Seed, client)})))
-	}
 	if p.Watchdog {
 		around = append(around, locker.Must(watchdog.New(watchdog.Config{})))
+	}
+	if p.Retry {
+		around = append(around, locker.Must(retry.New(retry.Config{Policy: pausesOf(p.Seed, client), HandOver: p.HandOver})))
 	}
 	return locker.Chain(l, around...), nil
 }
