@@ -93,7 +93,7 @@ func (m *machine) acquire(t *rapid.T) {
 	}
 }
 
-// nextID is the name of the next lock in scripts: a to z, then a1 and so on.
+// nextID returns the name of the next lock in scripts: a to z, then a1 and so on.
 func (m *machine) nextID() string {
 	id := string(rune('a' + m.named%26))
 	if n := m.named / 26; n > 0 {
@@ -102,7 +102,7 @@ func (m *machine) nextID() string {
 	return id
 }
 
-// granted takes a new lock into the model.
+// granted adds a new lock to the model.
 func (m *machine) granted(s step, lock *locker.Lock, ttl time.Duration, fenced bool) *hold {
 	handle := lock.Handle()
 	h := &hold{
@@ -123,10 +123,10 @@ func (m *machine) granted(s step, lock *locker.Lock, ttl time.Duration, fenced b
 	return h
 }
 
-// open reports whether a command of the step may yet come.
+// open reports whether a command of the step may still be executed.
 func (m *machine) open(s step) bool { return s.faulted() && m.srv.drv.lastLate().After(s.end) }
 
-// forget lets go of the first hold that is over for all.
+// forget removes the first hold that has ended for everyone.
 func (m *machine) forget() {
 	for i, h := range m.holds {
 		if h.released && h.gone && !h.unsure {
@@ -136,7 +136,7 @@ func (m *machine) forget() {
 	}
 }
 
-// live reports whether somebody holds, as far as the model knows.
+// live reports whether anyone holds, as far as the model knows.
 func (m *machine) live() bool {
 	for _, h := range m.holds {
 		if h.must(time.Now()) {
@@ -146,7 +146,7 @@ func (m *machine) live() bool {
 	return false
 }
 
-// refused compares what a refusal says.
+// refused compares a refusal with the model.
 func (m *machine) refused(s step) {
 	held, ok := errors.AsType[*locker.ContentionError](s.err)
 	if !ok {
@@ -209,7 +209,7 @@ func (m *machine) renew(t *rapid.T) {
 	}
 }
 
-// failed compares the error of an operation on a hold that was not over before.
+// failed compares the error of an operation on a hold that had not ended before.
 func (m *machine) failed(s step, h *hold, what string) {
 	switch {
 	case errors.Is(s.err, locker.ErrLost):

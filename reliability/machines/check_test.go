@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// check compares the model with the locks, with the server and with what Inspect says.
+// check compares the model with the locks, the server and the reply of Inspect.
 func (m *machine) check() {
 	m.checkServer()
 	for _, h := range m.holds {
@@ -22,8 +22,7 @@ func (m *machine) check() {
 	m.outlasted = 0
 }
 
-// checkServer compares keys, expiries and holds, and learns what became of steps of unknown
-// outcome.
+// checkServer compares keys, expiries and holds, and resolves steps with an unknown outcome.
 func (m *machine) checkServer() {
 	now := time.Now()
 	calm := !m.haunted.After(now)
@@ -56,7 +55,8 @@ func (m *machine) checkServer() {
 	m.checkKeys(calm)
 }
 
-// learn settles by the server what a step of unknown outcome did. A resume that failed was undone.
+// learn finds out from the server what a step with an unknown outcome did. A resume that failed was
+// undone.
 func (m *machine) learn(h *hold, till time.Time) {
 	now := time.Now()
 	h.unsure = false
@@ -78,7 +78,7 @@ func (m *machine) learn(h *hold, till time.Time) {
 	}
 }
 
-// checkKeys takes the census of the server.
+// checkKeys checks which keys the server has.
 func (m *machine) checkKeys(calm bool) {
 	now := time.Now()
 	for _, key := range m.srv.Keys() {
@@ -117,7 +117,7 @@ func (m *machine) checkKeys(calm bool) {
 	}
 }
 
-// checkLock compares what a Lock says of itself.
+// checkLock compares a Lock's methods with the model.
 func (m *machine) checkLock(h *hold) {
 	now := time.Now()
 	if m.watched && h.over == nil {
@@ -147,7 +147,7 @@ func (m *machine) checkLock(h *hold) {
 	}
 }
 
-// watchedLock takes in what the watchdog did behind.
+// watchedLock adds the watchdog's renewals to the model.
 func (m *machine) watchedLock(h *hold) {
 	got := h.lock.Deadline()
 	if got.Before(h.deadline) {
@@ -163,8 +163,8 @@ func (m *machine) watchedLock(h *hold) {
 	h.over = locker.ErrLost
 }
 
-// checkExclusion demands that the locks that believe to hold do not exclude each other, but for
-// those that were taken away.
+// checkExclusion fails the test if Locks that say they are held exclude each other, except those
+// that were taken over.
 func (m *machine) checkExclusion() {
 	now := time.Now()
 	for i, h := range m.holds {
@@ -216,7 +216,7 @@ func (m *machine) checkInspect() {
 	}
 }
 
-// end lets all that is left end, and demands that nothing stays at the server.
+// end ends all holds that are left, and fails the test if anything stays at the server.
 func (m *machine) end() {
 	m.notef("the end")
 	for _, h := range m.holds {

@@ -11,7 +11,7 @@ import (
 
 var errCut = errors.New("connection cut")
 
-// fault is what happens to commands.
+// fault is a fault of commands.
 type fault uint8
 
 const (
@@ -25,14 +25,14 @@ const (
 // lateBy is how much later a late command is executed.
 const lateBy = 700 * time.Millisecond
 
-// plan is what happens to the commands of one step: its faults one by one, then the last one again
-// if it lasts.
+// plan is the faults of a step's commands, one by one. The last one is repeated if it lasts.
 type plan struct {
 	faults []fault
 	lasts  bool
 }
 
-// plans are in the order in which a shrunk script prefers them: the more, the more likely.
+// plans are in the order in which a shrunk script prefers them. One that stands here several times
+// is drawn more often.
 var plans = []plan{
 	{}, {}, {}, {}, {}, {},
 	{faults: []fault{lose}},
@@ -89,7 +89,7 @@ type stepKey struct{}
 // inStep marks the commands of a step.
 func inStep(ctx context.Context) context.Context { return context.WithValue(ctx, stepKey{}, true) }
 
-// cut lets nothing reach the server from now on, or all again.
+// cut keeps all commands from the server from now on, or lets them through again.
 func (f *faulty) cut(down bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,14 +103,14 @@ func (f *faulty) then(p plan) {
 	f.plan, f.sent = p, 0
 }
 
-// commands counts those since then.
+// commands counts the commands since then began the plan.
 func (f *faulty) commands() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sent
 }
 
-// lastLate is when the last late command is or was executed.
+// lastLate returns when the last late command is or was executed.
 func (f *faulty) lastLate() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

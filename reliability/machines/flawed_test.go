@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// flaws are what can be wrong with a lock: a script in place of the one that has a mark. The shrunk
-// script has at most so many steps, of the twenty that a walk has.
+// flaws are mistakes in a lock: a script in place of the one that contains a mark. The shrunk
+// script has at most that many steps, of the twenty of a walk.
 var flaws = map[string]struct {
 	mark, script string
 	most         int
@@ -84,8 +84,7 @@ func TestFlawed(t *testing.T) {
 	}})
 }
 
-// A walk finds what is wrong with a lock, and shows it as a script that is short and says what was
-// done.
+// A walk finds the mistake in a lock, and shows it as a short script of the steps.
 func TestScriptsAreShort(t *testing.T) {
 	t.Parallel()
 	for name, flaw := range flaws {
@@ -113,7 +112,7 @@ func TestScriptsAreShort(t *testing.T) {
 
 var stepLine = regexp.MustCompile(`(?m)^ +\d+\. (.*)$`)
 
-// shrunk lets rapid find a flaw, in a process of its own, and returns what that printed and the
+// shrunk runs rapid until it finds a flaw, in a process of its own, and returns its output and the
 // steps of the script.
 func shrunk(t *testing.T, flaw string) (out string, steps []string) {
 	t.Helper()

@@ -25,8 +25,7 @@ type kind struct {
 	make      func(driver.Driver) (locker.Locker, error)
 }
 
-// machine is one walk: a server, what was done to it, and the model of what that should have
-// brought about.
+// machine is one walk: a server, its history, and the model of its expected state.
 type machine struct {
 	*kind
 	*rapid.T
@@ -46,7 +45,7 @@ type machine struct {
 	outlasted time.Duration // how long the outage lasted that is just over
 }
 
-// walk checks walks over a strategy.
+// walk checks random walks over a strategy.
 func walk(t *testing.T, k kind) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,7 +86,7 @@ func (m *machine) notef(format string, args ...any) {
 	m.script = append(m.script, fmt.Sprintf("%2d. ", len(m.script))+fmt.Sprintf(format, args...))
 }
 
-// step is one operation that was done.
+// step is one executed operation.
 type step struct {
 	plan
 	start, end time.Time
@@ -95,10 +94,10 @@ type step struct {
 	err        error
 }
 
-// faulted reports whether something happened to its commands.
+// faulted reports whether there was a fault of its commands.
 func (s step) faulted() bool { return s.bad() && s.sent > 0 }
 
-// perform does op while faults happen to its commands, and notes it.
+// perform executes op with faults of its commands, and records it.
 func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) error) step {
 	p := rapid.SampledFrom(plans).Draw(t, "faults")
 	s := step{plan: p, start: time.Now()}
@@ -123,19 +122,19 @@ func (m *machine) perform(t *rapid.T, what string, op func(ctx context.Context) 
 	return s
 }
 
-// pass lets time pass, and all happen that is due then: what comes at the same instant has no
+// pass advances time, and waits for everything that is due then. Events at the same instant have no
 // order.
 func (m *machine) pass(d time.Duration) {
 	pass(d)
 	synctest.Wait()
 }
 
-// haunt notes until when what failed until now may be cleaned up: it is tried each second.
+// haunt records until when failed operations may still be cleaned up: that is tried each second.
 func (m *machine) haunt(now time.Time) {
 	m.haunted = latest(m.haunted, now.Add(1100*time.Millisecond))
 }
 
-// say is an error without what differs between runs.
+// say formats an error without what differs between runs.
 func say(err error) string {
 	var words []string
 	for _, known := range []struct {

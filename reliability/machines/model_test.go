@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// hold is one that was acquired or resumed, as the model knows it.
+// hold is an acquired or resumed hold, in the model.
 type hold struct {
 	id     string // in scripts
 	lock   *locker.Lock
@@ -28,7 +28,7 @@ type hold struct {
 	released bool      // Release was called
 }
 
-// err is what the Lock has to say at now.
+// err returns what the Lock's Err must return at now.
 func (h *hold) err(now time.Time) error {
 	if h.over == nil && !now.Before(h.deadline) {
 		h.over = locker.ErrLost
@@ -36,11 +36,12 @@ func (h *hold) err(now time.Time) error {
 	return h.over
 }
 
-// may reports whether the server may have had it after t; must, whether it surely had it until t.
+// may reports whether the server may have had the hold after t; must, whether it certainly had it
+// until t.
 func (h *hold) may(t time.Time) bool  { return !h.gone && h.to.After(t) }
 func (h *hold) must(t time.Time) bool { return !h.gone && !h.unsure && h.from.After(t) }
 
-// excludes reports whether h keeps an acquire by owner out.
+// excludes reports whether h excludes an acquire by owner.
 func (k *kind) excludes(h *hold, owner string, mode locker.Mode) bool {
 	switch {
 	case k.reentrant:

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
-// A lock that is known to be wrong is found out, by seeds of which a run of that seed alone finds
-// it again, with exit status 1: not each time, since who comes first of those that are ready at the
-// same instant is not the seed's.
+// A flawed lock is found by seeds, each of which finds it again when it is run alone, with exit
+// status 1. That may take several runs, because the order of goroutines that are ready at the same
+// instant is not part of the seed.
 func TestFlawsAreCaught(t *testing.T) {
 	t.Parallel()
 	if *stride > 0 {
@@ -53,7 +53,7 @@ func TestFlawsAreCaught(t *testing.T) {
 	}
 }
 
-// violates runs what `make simulate` runs, and returns what it prints; an error unless it finds a
+// violates runs what `make simulate` runs, and returns its output. It is an error if there is no
 // violation.
 func violates(seed string, args ...string) (string, error) {
 	cmd := exec.Command(os.Args[0], append(args, "-seed="+seed)...)
@@ -66,5 +66,5 @@ func violates(seed string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// isSingle reports whether the flawed locks, which are of one key at one server, can stand in.
+// isSingle reports whether a plan is for locks of one key at one server, as the flawed locks are.
 func isSingle(p *simulate.Plan) bool { return p.Strategy == "single" && !p.Quorum }

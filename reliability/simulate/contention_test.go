@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// Every strategy, alone and as nodes of a quorum, is held, refused, renewed and disturbed, and what
-// it answers is checked: else a run without a violation says nothing.
+// Every strategy, alone and in a quorum, is held, refused, renewed and disturbed, and its answers
+// are checked. Otherwise a run without violations would prove nothing.
 func TestAllAreContended(t *testing.T) {
 	t.Parallel()
 	if *stride > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// flaws are locks that are known to be wrong.
+// flaws are flawed locks, by name.
 var flaws = map[string]workload.Opener{
 	"delete":  func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, del, false, true}, nil },
 	"forever": func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, true, true}, nil },
@@ -28,10 +28,10 @@ var (
 	extend           = driver.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 )
 
-// patience is how long a flawed lock waits for an answer: that at least it does right.
+// patience is how long a flawed lock waits for an answer: that much it does right.
 const patience = 3 * time.Second
 
-// flaw is a lock as many have written it.
+// flaw is a lock with a common mistake.
 type flaw struct {
 	drv    driver.Driver
 	end    *driver.Script // what releases it

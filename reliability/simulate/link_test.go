@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// wire is a link to a server, as a test sees it.
+// wire is a test's connection to a server over a link.
 type wire struct {
 	*link
 	t *testing.T
@@ -49,7 +49,7 @@ func (w wire) append(c net.Conn, text string) {
 	c.(*endpoint).commands = true
 }
 
-// reply reads a reply, for so long.
+// reply reads a reply, for at most that long.
 func (w wire) reply(c net.Conn, patience time.Duration) (string, error) {
 	w.t.Helper()
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -68,7 +68,7 @@ func (w wire) stored(want string) {
 	}
 }
 
-// answered demands a reply within so long, but not sooner.
+// answered fails the test unless a reply comes after notBefore, at most 10 ms later.
 func (w wire) answered(c net.Conn, notBefore time.Duration) {
 	w.t.Helper()
 	start := time.Now()
@@ -237,7 +237,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// A key lives by the server's clock, as in Redis: a step moves its end.
+// A key expires by the server's clock, as in Redis: a step of the clock moves its end.
 func TestServerClock(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[time.Duration]time.Duration{
@@ -266,7 +266,7 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// The census spares fence counters that expire, and nothing else.
+// The census ignores fence counters that expire, and nothing else.
 func TestCensus(t *testing.T) {
 	t.Parallel()
 	onWire(t, func(t *testing.T, w wire) {

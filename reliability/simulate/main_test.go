@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The flags of a long run, see `make simulate`. Without them the tests are tests.
+// The flags of a long run, see `make simulate`. Without them the tests run as usual.
 var (
 	seconds   = flag.Int("seconds", 0, "run schedules for so long")
 	schedules = flag.Int("schedules", 0, "run so many schedules; 0: as many as there is time for")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Pauses are drawn from the seed: the same for each acquire of a client that is made again, others
+// Pauses are drawn from the seed: equal for each run of the same acquire of a client, and different
 // for others.
 func TestPauses(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func TestASeedGivesOnePlan(t *testing.T) {
 	}
 }
 
-// Everything that a plan can have comes within some hundred seeds.
+// A few hundred seeds produce everything that a plan can have.
 func TestPlansHaveEverything(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{}
@@ -85,7 +85,7 @@ func TestPlansHaveEverything(t *testing.T) {
 	}
 }
 
-// A plan keeps to what is assumed of servers, but where it says that a loss is to be reckoned with.
+// A plan keeps the assumptions about servers, except where it allows for a loss.
 func TestPlansKeepToTheAssumptions(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// sum is what came of many schedules.
+// sum counts the results of many schedules.
 type sum struct {
 	mu                                                sync.Mutex
 	schedules, operations, faults, losses, violations int
 	undecided, stuck                                  int
 }
 
-// line is the closing line.
+// line returns the last line of a run.
 func (s *sum) line() string {
 	return fmt.Sprintf("operations=%d faults=%d violations=%d seed=%d", s.operations, s.faults, s.violations, *firstSeed)
 }
@@ -32,17 +32,17 @@ func (s *sum) String() string {
 	return fmt.Sprintf("%d schedules, %d operations, %d faults, %d losses, %d violations, %d stuck", s.schedules, s.operations, s.faults, s.losses, s.violations, s.stuck)
 }
 
-// rate is how many operations there were in a second.
+// rate returns the number of operations per second.
 func (s *sum) rate(took time.Duration) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return float64(s.operations) / took.Seconds()
 }
 
-// mark begins the lines by which a process reports.
+// mark begins the lines in which a process reports.
 const mark = "@schedule "
 
-// add takes in a line of a process, if it is a report, and returns how many violations it tells of.
+// add adds a line of a process, if it is a report, and returns the number of violations in it.
 func (s *sum) add(line string) (violations int, report bool) {
 	text, ours := strings.CutPrefix(line, mark)
 	if !ours {
@@ -63,8 +63,8 @@ func (s *sum) add(line string) (violations int, report bool) {
 	return violations, true
 }
 
-// simulateAll runs schedules in one process for each core. In each one goroutine runs at a time, so
-// that a seed is repeated as exactly as can be.
+// simulateAll runs schedules in one process per core. Each runs one goroutine at a time, so that a
+// seed can be repeated as exactly as possible.
 func simulateAll() (*sum, error) {
 	s := &sum{}
 	n := runtime.NumCPU()
@@ -100,7 +100,7 @@ func simulateAll() (*sum, error) {
 	return s, err
 }
 
-// process runs the i-th of n processes, and another after a schedule that cannot be simulated.
+// process runs the i-th of n processes, and a new one after a schedule that cannot be simulated.
 func (s *sum) process(i, n int) error {
 	seed, left := *firstSeed+uint64(i), 0
 	if *schedules > 0 {
@@ -122,8 +122,8 @@ func (s *sum) process(i, n int) error {
 	}
 }
 
-// run runs a process. done is how many schedules it ran; stuckAt, if not 0, the seed of one behind
-// them that cannot be simulated.
+// run runs a process. done is the number of schedules that it ran. stuckAt, if not 0, is the seed
+// of the next one, which cannot be simulated.
 func (s *sum) run(seed uint64, n int, lasts time.Duration, most int) (done int, stuckAt uint64, err error) {
 	args := []string{
 		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(int(lasts.Seconds())),
@@ -167,7 +167,7 @@ func (s *sum) run(seed uint64, n int, lasts time.Duration, most int) (done int, 
 	return done, 0, err
 }
 
-// results is where histories of violations go.
+// results returns the folder for the histories of violations.
 func results() string {
 	if *folder != "" {
 		return *folder

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
-// TestSchedules runs schedules: a few seconds of them as a test, as many as the flags say in a
-// process of `make simulate`.
+// TestSchedules runs schedules: for a few seconds as a test, as many as the flags say in a process
+// of `make simulate`.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	if *stride > 0 {
@@ -32,7 +32,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// many runs every step-th schedule from a seed on.
+// many runs every step-th schedule, beginning with a seed.
 func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 	t.Helper()
 	start := time.Now()
@@ -47,23 +47,24 @@ func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 	}
 }
 
-// A schedule takes milliseconds. Fake time stands still while a goroutine waits for a mutex, and so
-// for ever if who has that waits for time to pass: within stuck that is seen. rueidis does so where
-// it closes a connection that is silent (v1.0.79: pool.Store), for a second of real time: nothing
-// is wrong then but that such a schedule cannot be simulated. Any other that is stuck is a failure.
+// A schedule takes milliseconds. Fake time does not advance while a goroutine waits for a mutex, so
+// it stops for good if the owner of the mutex waits for time to pass. That is noticed within the
+// time stuck. rueidis does so for a second of real time when it closes a silent connection
+// (v1.0.79: pool.Store): such a schedule cannot be simulated, and nothing is wrong otherwise. Any
+// other schedule that is stuck is a failure.
 const (
 	look  = 5 * time.Second
 	stuck = 3 * time.Minute
 )
 
-// markStuck begins the last line of a process one of whose schedules cannot be simulated, before
-// its seed.
+// markStuck begins the last line of a process that met a schedule which cannot be simulated. Its
+// seed follows.
 const (
 	markStuck   = "@stuck "
 	statusStuck = 4
 )
 
-// watch looks after the schedule of a seed until the function that it returns is called.
+// watch watches the schedule of a seed until the returned function is called.
 func watch(p *simulate.Plan) (stop func()) {
 	start := time.Now()
 	over := make(chan struct{})
@@ -122,7 +123,7 @@ func one(t *testing.T, p *simulate.Plan) {
 	}
 }
 
-// replay is the command that repeats a schedule.
+// replay returns the command that repeats a schedule.
 func replay(seed uint64) string {
 	return fmt.Sprintf("run it again by: make simulate SEED=%d SCHEDULES=1", seed)
 }

@@ -19,7 +19,7 @@ func newShares(drv driver.Driver) (locker.Locker, error) {
 	return shares{l, flaw{drv, compareAndDelete, false, true}}, err
 }
 
-// shares is a lock whose resumed holds have the token of the old ones, which go on working.
+// shares is a lock whose resumed holds have the token of the old ones, which still work.
 type shares struct {
 	*single.Locker
 	flaw flaw

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// A run that proves nothing does not pass for one that found nothing.
+// A run that proves nothing fails.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	good := history.Result{Verdict: history.Kept, Holds: 3, Refusals: 2}

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// Locks that are wrong, as they are often written.
+// Flawed locks, with common mistakes.
 func init() {
 	strategies["flawed: deletes without comparing"] = flawedStrategy(func(ttl time.Duration) time.Duration { return ttl })
 	strategies["flawed: ignores that leases end"] = flawedStrategy(func(time.Duration) time.Duration { return time.Hour })
@@ -24,7 +24,7 @@ func flawedStrategy(believes func(time.Duration) time.Duration) strategy {
 	}}}
 }
 
-// flawed sets a key and deletes it, whosever it is by then.
+// flawed sets a key and deletes it, also if it is another's by then.
 type flawed struct {
 	driver.Driver
 	believes func(time.Duration) time.Duration

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes this program a worker where torture starts it as one.
+// TestMain runs the program as a worker if torture started it as one.
 func TestMain(m *testing.M) {
 	if os.Getenv(workerVariable) == "" {
 		goleak.VerifyTestMain(m)

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// A hold that one client passed on is there for all others, until the next one is.
+// A hold that a client passed on can be taken by all others, until the next one is passed on.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	s, err := serveStore(t.TempDir())

@@ -27,7 +27,7 @@ func seconds(t *testing.T) string {
 	return effort.Of("30", "30", "60")
 }
 
-// lastLine is what a run ends with.
+// lastLine matches the last line of a run.
 var lastLine = regexp.MustCompile(`(?m)^operations=(\d+) faults=(\d+) violations=(\d+) seed=(\d+)\n\z`)
 
 func number(t *testing.T, text string) int {
@@ -39,7 +39,7 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// needTime skips a test that runs the program.
+// needTime skips a test that runs the program if tests are to be short.
 func needTime(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -48,7 +48,7 @@ func needTime(t *testing.T) {
 	redistest.Need(t)
 }
 
-// The whole program for a while: no promise is broken.
+// The whole program, for a while: no promise is broken.
 func TestTorture(t *testing.T) {
 	needTime(t)
 	var out bytes.Buffer
@@ -62,7 +62,7 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// kept is a folder for histories that outlives a test that fails.
+// kept returns a folder for histories that is kept if the test fails.
 func kept(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "torture-") //nolint:usetesting // it stays after a failure
@@ -86,8 +86,8 @@ func (w testWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Flawed locks are found out: the violation is written with its picture, and is one still when it
-// is checked again.
+// Flawed locks are found: the violation is written with its picture, and is found again when the
+// history is checked again.
 func TestViolation(t *testing.T) {
 	t.Parallel()
 	needTime(t)
@@ -134,7 +134,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// What a seed fixes is the same in each run: the rounds and their faults.
+// The rounds of a seed and their faults are the same in each run.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	plan := func(seed uint64) []string {

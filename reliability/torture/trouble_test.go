@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// at is a time of a round on the common clock.
+// at returns a time of a round on the common clock.
 func at(seconds float64) int64 { return int64(seconds * float64(time.Second)) }
 
-// cyclesOf are those of a client that acquires so many times a second.
+// cyclesOf returns the events of a client that acquires so many times a second.
 func cyclesOf(client int, name string, rate, from, to float64) []history.Event {
 	var events []history.Event
 	for t := from; t < to; t += 1 / rate {
@@ -24,7 +24,7 @@ func cyclesOf(client int, name string, rate, from, to float64) []history.Event {
 	return events
 }
 
-// pings are those of a client, each of which takes so long.
+// pings returns the events of a client whose pings take that long.
 func pings(client int, each, from, to float64) []history.Event {
 	var events []history.Event
 	for t := from; t < to; t += each {
@@ -33,7 +33,7 @@ func pings(client int, each, from, to float64) []history.Event {
 	return events
 }
 
-// What bystanders suffer is complained of, and nothing else.
+// Complaints are about losses, errors and lower rates of bystanders, and nothing else.
 func TestContainment(t *testing.T) {
 	t.Parallel()
 	c := containment{

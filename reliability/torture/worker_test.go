@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// What a Close says beside an unfinished clean-up is not lost.
+// The error of a Close is reported, except for an unfinished clean-up.
 func TestSerious(t *testing.T) {
 	t.Parallel()
 	leak := errors.New("a connection is left")
@@ -31,7 +31,7 @@ func TestSerious(t *testing.T) {
 	}
 }
 
-// Only a process that was alive until it was killed is excused.
+// Only a process that was killed counts as killed, not one that ended before.
 func TestDiedOf(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]bool{"kill -9 $$": true, "kill -6 $$": false, "exit 2": false, "exit 0": false} {
