@@ -15,13 +15,13 @@ type Client struct {
 	Locker  locker.Locker
 	Lockers []locker.Locker // of the clients that steps name
 	Names   []Name
-	Accept  func(name string, fence int64) (bool, error) // see [history.Store.Accept]
+	Accept  func(name string, fence int64) (bool, error) // as [history.Store.Accept]
 	Passes  Passes
 	Sleep   func(time.Duration)
-	Until   time.Time // when no more steps begin
+	Until   time.Time // no step begins later
 }
 
-// Turn makes a turn. Its error is that of the acquire or resume; all are in the history.
+// Turn makes a turn, and returns the error of its acquire or resume. All errors are in the history.
 func (c *Client) Turn(ctx context.Context, t Turn) error {
 	hold, err := c.use(ctx, t)
 	if err == nil {
@@ -30,10 +30,10 @@ func (c *Client) Turn(ctx context.Context, t Turn) error {
 	return err
 }
 
-// looks is how often a holder looks whether it holds, between two steps.
+// looks is how often a holder checks that it holds, between two steps.
 const looks = 3
 
-// use makes a turn but for its end.
+// use makes a turn except for its end.
 func (c *Client) use(ctx context.Context, t Turn) (*history.Hold, error) {
 	hold, err := c.obtain(ctx, t)
 	if err != nil {
@@ -131,13 +131,13 @@ func (c *Client) moveOn(ctx context.Context, hold *history.Hold, s Step) *histor
 	if err != nil {
 		return hold
 	}
-	hold.Held() // it does not know yet
+	hold.Held() // it does not know of the resume yet
 	if s.Ask {
 		_ = hold.Renew(ctx, hold.TTL())
 		hold.Held()
 	}
 	hold.Abandon()
-	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog goes on renewing what a late acquire may bring back
+	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog would renew what a late acquire may bring back
 	return next
 }
 
@@ -156,7 +156,7 @@ func (c *Client) finish(ctx context.Context, hold *history.Hold, end End) {
 	_ = hold.Release(ctx)
 }
 
-// overstay waits for the end of the lease, and for others to come, and writes.
+// overstay waits for the end of the lease, gives others time to acquire the lock, and writes.
 func (c *Client) overstay(hold *history.Hold) {
 	over := time.NewTimer(time.Until(c.Until))
 	defer over.Stop()
@@ -168,8 +168,8 @@ func (c *Client) overstay(hold *history.Hold) {
 	c.write(hold)
 }
 
-// write writes to the store, whether or not the lock is held still: the store is to find out. A hold
-// that was resumed may have no fencing token where others of its name have.
+// write writes to the store, also if the lock is not held any more: the store must notice that. A
+// resumed hold may have no fencing token though others of its name have one.
 func (c *Client) write(hold *history.Hold) {
 	if hold.Fence() != 0 {
 		_ = hold.Write(c.Accept)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Episode is something that goes on until a time. Its zero value is over. It is safe for concurrent
+// Episode is a state that lasts until a time. The zero Episode is over. It is safe for concurrent
 // use.
 type Episode struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-// Extend makes it last for d from now, or as long as it would have lasted already.
+// Extend makes it last for d from now, unless it lasts longer already.
 func (e *Episode) Extend(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -21,7 +21,7 @@ func (e *Episode) Extend(d time.Duration) {
 	}
 }
 
-// On reports whether it goes on.
+// On reports whether it lasts.
 func (e *Episode) On() bool { return e.left() > 0 }
 
 // Wait sleeps until it is over.

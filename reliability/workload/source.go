@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// Random draws what a seed decides.
+// Random draws random values.
 type Random struct{ *rand.Rand }
 
 // Chance is true once in n times.
 func (r Random) Chance(n int) bool { return r.IntN(n) == 0 }
 
-// Between draws a duration that is hardly drawn twice.
+// Between draws a duration from a range; it is rarely drawn twice.
 func (r Random) Between(from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
 
-// One draws one of several.
+// One draws one element.
 func One[T any](r Random, of []T) T { return of[r.IntN(len(of))] }
 
 // Source draws the turns of clients that use the same locks.
@@ -32,7 +32,7 @@ type Source struct {
 	Watched bool // holds are renewed by a watchdog
 }
 
-// Turn draws a turn of the client with this owner; of reentrant locks three owners take turns.
+// Turn draws a turn for a client with this owner. Reentrant locks have one of three owners instead.
 func (s Source) Turn(owner string) Turn {
 	ttl := One(s.Random, s.TTLs)
 	t := Turn{
@@ -45,7 +45,7 @@ func (s Source) Turn(owner string) Turn {
 		t.Owner = fmt.Sprintf("owner%d", s.IntN(3))
 	}
 	if s.Watched && (t.End == Overstay || t.End == Abandon) {
-		t.End = Release // it would be renewed for ever
+		t.End = Release // else it would be renewed for ever
 	}
 	switch s.IntN(4) {
 	case 0:
@@ -87,7 +87,8 @@ func (s Source) step(t Turn) Step {
 	return one
 }
 
-// HandOver lets the hold of a turn be passed on and resumed by any of so many clients.
+// HandOver adds steps to a turn in which its hold is passed on, or resumed by one of that many
+// clients.
 func (s Source) HandOver(t *Turn, clients int) {
 	t.Resume = s.Chance(3)
 	for range s.IntN(3) {
@@ -105,7 +106,7 @@ func (s Source) HandOver(t *Turn, clients int) {
 // Hopeless bounds the deadlines of impatient clients.
 const Hopeless = 50 * time.Millisecond
 
-// Hurry gives each call of a turn a deadline that it can hardly meet.
+// Hurry gives each call of a turn a deadline that it can rarely meet.
 func (s Source) Hurry(t *Turn) {
 	t.Timeout, t.Cancel, t.MaxWait, t.End = s.soon(), false, 0, Hasty
 	for i := range t.Steps {

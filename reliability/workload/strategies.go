@@ -26,7 +26,7 @@ var Strategies = map[string]Strategy{
 	"rwhash":    {history.ReadWrite, open(rwhash.New)},
 }
 
-// open is a constructor of a strategy with its zero Config.
+// open returns the Opener of a constructor, with the zero Config.
 func open[L locker.Locker, C any](of func(driver.Driver, C) (L, error)) Opener {
 	return func(drv driver.Driver) (locker.Locker, error) {
 		var none C
@@ -34,7 +34,7 @@ func open[L locker.Locker, C any](of func(driver.Driver, C) (L, error)) Opener {
 	}
 }
 
-// Quorum makes a redlock of a node at each server.
+// Quorum makes a redlock with a node at each server.
 func (o Opener) Quorum(drivers []driver.Driver) (locker.Locker, error) {
 	nodes := make([]locker.Locker, len(drivers))
 	for i, drv := range drivers {

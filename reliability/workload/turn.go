@@ -2,29 +2,29 @@ package workload
 
 import "time"
 
-// Name is a lock. Its fencing tokens are asked for always, or never.
+// Name is the name of a lock. Its acquires are all fenced, or none is.
 type Name struct {
 	Name   string
 	Fenced bool
 }
 
-// Turn is one hold, from the acquire, or resume, to the release.
+// Turn is one hold, from the acquire or resume to the end.
 type Turn struct {
-	Resume  bool          // what was passed on last, if anything was, rather than acquire
-	Pause   time.Duration // before it
-	Name    int
+	Resume  bool          // the hold that was passed on last, if there is one
+	Pause   time.Duration // before the acquire
+	Name    int           // the index of the Name
 	Shared  bool
 	Owner   string
 	TTL     time.Duration
 	Timeout time.Duration // of the acquire's context
-	Cancel  bool          // the context is cancelled, rather than reach a deadline
-	MaxWait time.Duration // instead of both
+	Cancel  bool          // the context is cancelled after Timeout; it has no deadline
+	MaxWait time.Duration // if not 0, the context has no end
 	NoWait  bool
 	Steps   []Step
 	End     End
 }
 
-// Action is what a holder does.
+// Action is an operation of a holder.
 type Action string
 
 // The actions.
@@ -35,16 +35,16 @@ const (
 	Downgrade Action = "downgrade"
 	Upgrade   Action = "upgrade"
 	Nest      Action = "nest"   // acquire again, as the same owner
-	Pass      Action = "pass"   // let others resume the hold, and go on
-	Resume    Action = "resume" // by another client, and go on with that
+	Pass      Action = "pass"   // offer the hold to others, and go on
+	Resume    Action = "resume" // resume the own hold by another client, and go on with that
 )
 
-// Step is one of them.
+// Step is one Action.
 type Step struct {
 	Pause   time.Duration // before it
 	Do      Action
 	TTL     time.Duration // of Renew
-	Timeout time.Duration // of its context; 0: none
+	Timeout time.Duration // of its context; 0: no deadline
 	Inner   *Turn         // of Nest
 	Swap    bool          // of Nest: release the outer hold first, and go on with the inner one
 	Client  int           // of Resume
@@ -59,5 +59,5 @@ const (
 	Release  End = "release"
 	Hasty    End = "hasty"    // a release under a context that is cancelled already
 	Overstay End = "overstay" // wait for the end of the lease, then write and release
-	Abandon  End = "abandon"  // let the lease end
+	Abandon  End = "abandon"  // do nothing: the lease ends
 )
