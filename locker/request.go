@@ -1,12 +1,14 @@
 package locker
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/internal/text"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // The limits of a Request.
@@ -113,4 +115,11 @@ func validateTTL(what string, ttl time.Duration) error {
 		return driver.Invalid(what, ttl.String(), "1ms to 576h (24 days), or 0 for the default")
 	}
 	return nil
+}
+
+// WithOwner returns a ctx under which every acquire of every name is made by owner, unless its
+// Request says otherwise. It is for reentrant locks: acquires that carry the same owner re-enter,
+// from any goroutine or process. An empty owner removes what ctx carried.
+func WithOwner(ctx context.Context, owner string) context.Context {
+	return lease.WithOwner(ctx, "", owner)
 }

@@ -5,6 +5,7 @@ package localport
 import (
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 )
 
@@ -52,4 +53,18 @@ func bind(fd, port int) error {
 		return err
 	}
 	return syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0)
+}
+
+// shutdown makes all copies of a listener stop listening. Where the system does
+// that only for connections, it changes nothing.
+func shutdown(l net.Listener) {
+	s, ok := l.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return // closed already
+	}
+	_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
 }
