@@ -47,9 +47,9 @@ func bareGoredis(opts Options) (*Locks, error) {
 		return c.EvalSha(ctx, digest, []string{key}, token).Int64()
 	}
 	return &Locks{
-		Acquire: func(ctx context.Context, name string) (Lock, error) {
+		Acquire: func(name string) (Lock, error) {
 			token := lease.NewToken()
-			err := c.SetArgs(ctx, name, token, redis.SetArgs{Mode: "NX", TTL: opts.TTL}).Err()
+			err := c.SetArgs(context.Background(), name, token, redis.SetArgs{Mode: "NX", TTL: opts.TTL}).Err()
 			if err != nil {
 				return nil, err
 			}
@@ -72,9 +72,9 @@ func bareRueidis(opts Options) (*Locks, error) {
 		return c.Do(ctx, c.B().Evalsha().Sha1(digest).Numkeys(1).Key(key).Arg(token).Build()).AsInt64()
 	}
 	return &Locks{
-		Acquire: func(ctx context.Context, name string) (Lock, error) {
+		Acquire: func(name string) (Lock, error) {
 			token := lease.NewToken()
-			err := c.Do(ctx, c.B().Set().Key(name).Value(token).Nx().Px(opts.TTL).Build()).Error()
+			err := c.Do(context.Background(), c.B().Set().Key(name).Value(token).Nx().Px(opts.TTL).Build()).Error()
 			if err != nil {
 				return nil, err
 			}
@@ -101,9 +101,9 @@ func bareRedigo(opts Options) (*Locks, error) {
 		return redigoclient.Int64(do(ctx, "EVALSHA", digest, 1, key, token))
 	}
 	return &Locks{
-		Acquire: func(ctx context.Context, name string) (Lock, error) {
+		Acquire: func(name string) (Lock, error) {
 			token := lease.NewToken()
-			reply, err := do(ctx, "SET", name, token, "NX", "PX", opts.TTL.Milliseconds())
+			reply, err := do(context.Background(), "SET", name, token, "NX", "PX", opts.TTL.Milliseconds())
 			switch {
 			case err != nil:
 				return nil, err

@@ -44,9 +44,11 @@ type Options struct {
 
 // Locks is an open contender.
 type Locks struct {
-	// Acquire returns when the lock is held. A bare client makes one attempt.
-	Acquire func(ctx context.Context, name string) (Lock, error)
-	// Close closes the clients.
+	// Acquire returns when the lock is held. A bare client makes one attempt. Each library gets the
+	// context with which it is fastest: one without an end, or, if it derives contexts from it
+	// anyway, one that Close ends.
+	Acquire func(name string) (Lock, error)
+	// Close closes the clients. Acquires that still wait return.
 	Close func()
 }
 

@@ -33,8 +33,8 @@ func holdfastOver(
 			return nil, err
 		}
 		return &Locks{
-			Acquire: func(ctx context.Context, name string) (Lock, error) {
-				lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: opts.TTL})
+			Acquire: func(name string) (Lock, error) {
+				lock, err := l.Acquire(context.Background(), locker.Request{Name: name, TTL: opts.TTL})
 				if err != nil {
 					return nil, err
 				}

@@ -13,16 +13,17 @@ func redislockEach(pause time.Duration) func(Options) (*Locks, error) {
 	return func(opts Options) (*Locks, error) {
 		c := openGoredis(opts.Addrs[0])
 		client := redislock.New(c)
+		open, end := context.WithCancel(context.Background())
 		options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(pause)}
 		return &Locks{
-			Acquire: func(ctx context.Context, name string) (Lock, error) {
-				lock, err := client.Obtain(ctx, name, opts.TTL, options)
+			Acquire: func(name string) (Lock, error) {
+				lock, err := client.Obtain(open, name, opts.TTL, options)
 				if err != nil {
 					return nil, err
 				}
 				return lock, nil
 			},
-			Close: func() { c.Close() },
+			Close: func() { end(); c.Close() },
 		}, nil
 	}
 }

@@ -44,16 +44,17 @@ func redsyncOver(
 			return nil, err
 		}
 		rs := redsync.New(pools...)
+		open, end := context.WithCancel(context.Background())
 		options := append([]redsync.Option{redsync.WithExpiry(opts.TTL), redsync.WithTries(math.MaxInt32)}, more...)
 		return &Locks{
-			Acquire: func(ctx context.Context, name string) (Lock, error) {
+			Acquire: func(name string) (Lock, error) {
 				m := rs.NewMutex(name, options...)
-				if err := m.LockContext(ctx); err != nil {
+				if err := m.LockContext(open); err != nil {
 					return nil, err
 				}
 				return (*redsyncMutex)(m), nil
 			},
-			Close: closeAll,
+			Close: func() { end(); closeAll() },
 		}, nil
 	}
 }

@@ -32,14 +32,15 @@ func rueidislockOn(opts Options) (*Locks, error) {
 	if err != nil {
 		return nil, err
 	}
+	open, end := context.WithCancel(context.Background())
 	return &Locks{
-		Acquire: func(ctx context.Context, name string) (Lock, error) {
-			held, release, err := l.WithContext(ctx, name)
+		Acquire: func(name string) (Lock, error) {
+			held, release, err := l.WithContext(open, name)
 			if err != nil {
 				return nil, err
 			}
 			return &rueidisLock{held, release}, nil
 		},
-		Close: l.Close,
+		Close: func() { end(); l.Close() },
 	}, nil
 }

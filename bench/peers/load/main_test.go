@@ -42,7 +42,7 @@ func (r releaser) Release(context.Context) error { r(); return nil }
 func mutex(contender.Options) (*contender.Locks, error) {
 	var mu sync.Mutex
 	return &contender.Locks{
-		Acquire: func(context.Context, string) (contender.Lock, error) {
+		Acquire: func(string) (contender.Lock, error) {
 			mu.Lock()
 			return releaser(mu.Unlock), nil
 		},
@@ -53,7 +53,7 @@ func mutex(contender.Options) (*contender.Locks, error) {
 // broken excludes nobody.
 func broken(contender.Options) (*contender.Locks, error) {
 	return &contender.Locks{
-		Acquire: func(context.Context, string) (contender.Lock, error) { return releaser(func() {}), nil },
+		Acquire: func(string) (contender.Lock, error) { return releaser(func() {}), nil },
 		Close:   func() {},
 	}, nil
 }
@@ -70,7 +70,7 @@ func granting(n int) (*contender.Locks, error) {
 		tokens <- struct{}{}
 	}
 	return &contender.Locks{
-		Acquire: func(context.Context, string) (contender.Lock, error) {
+		Acquire: func(string) (contender.Lock, error) {
 			select {
 			case <-tokens:
 				return releaser(func() {}), nil
@@ -87,7 +87,7 @@ func failing(contender.Options) (*contender.Locks, error) {
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
 	return &contender.Locks{
-		Acquire: func(context.Context, string) (contender.Lock, error) {
+		Acquire: func(string) (contender.Lock, error) {
 			select {
 			case <-first:
 				return releaser(func() {}), nil

@@ -23,7 +23,6 @@ const (
 )
 
 // Run does the Job in this process: it opens the contender, runs the goroutines, and closes it.
-// Every library gets context.Background(), with which each is fastest.
 func Run(job Job, hooks Hooks) (*Tally, error) {
 	c, ok := contender.Named(job.Contender)
 	if !ok {
@@ -42,7 +41,7 @@ func Run(job Job, hooks Hooks) (*Tally, error) {
 	tally, err := r.all(hooks)
 	call(hooks.Closing)
 	locks.Close()
-	if wait(&r.running, closing) && wait(&r.warming, closing) { // else a stuck goroutine may still enter a section
+	if Wait(&r.running, closing) && Wait(&r.warming, closing) { // else a stuck goroutine may still enter a section
 		err = errors.Join(err, sections.Close())
 	}
 	return tally, err
@@ -90,7 +89,7 @@ func (r *run) all(hooks Hooks) (*Tally, error) {
 	goroutines := r.observe()
 	after := ReadUsage()
 	call(hooks.End)
-	wait(&r.running, r.job.Grace)
+	Wait(&r.running, r.job.Grace)
 	tally := r.tally()
 	tally.Mallocs, tally.Bytes = after.Mallocs-before.Mallocs, after.Bytes-before.Bytes
 	tally.CPU, tally.Goroutines = after.CPU-before.CPU, goroutines
@@ -102,10 +101,9 @@ func (r *run) all(hooks Hooks) (*Tally, error) {
 func (r *run) firstCycle() error {
 	result := make(chan error, 1)
 	r.warming.Go(func() {
-		ctx := context.Background()
-		lock, err := r.locks.Acquire(ctx, "warm-up:"+strconv.Itoa(r.job.Process))
+		lock, err := r.locks.Acquire("warm-up:" + strconv.Itoa(r.job.Process))
 		if err == nil {
-			err = lock.Release(ctx)
+			err = lock.Release(context.Background())
 		}
 		result <- err
 	})
@@ -129,8 +127,8 @@ func (r *run) observe() (most int) {
 	return most
 }
 
-// wait waits until the goroutines of a group have returned, and reports whether they have.
-func wait(group *sync.WaitGroup, limit time.Duration) bool {
+// Wait waits until the goroutines of a group have returned, and reports whether they have.
+func Wait(group *sync.WaitGroup, limit time.Duration) bool {
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
 	select {
@@ -160,8 +158,7 @@ func (r *run) work(i int) {
 // cycle runs one cycle that begins at start, and returns when it ended, and whether the worker is to
 // go on.
 func (r *run) cycle(w *worker, name string, section, number int, start time.Time) (time.Time, bool) {
-	ctx := context.Background()
-	lock, err := r.locks.Acquire(ctx, name)
+	lock, err := r.locks.Acquire(name)
 	acquired := time.Now()
 	if err != nil {
 		return acquired, w.fail(fmt.Errorf("acquire: %w", err))
@@ -171,7 +168,7 @@ func (r *run) cycle(w *worker, name string, section, number int, start time.Time
 		<-time.After(r.job.Hold)
 	}
 	r.sections.Leave(section)
-	err = lock.Release(ctx)
+	err = lock.Release(context.Background())
 	end := time.Now()
 	if err != nil {
 		return end, w.fail(fmt.Errorf("release: %w", err))

@@ -30,13 +30,22 @@ func CPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Memory returns how many bytes of heap and stacks are in use, after collections: what has a
-// finalizer, is in a sync.Pool or was a stack takes more than one.
-func Memory() int64 {
-	for range 4 {
+// Memory returns how many bytes of heap and stacks are in use, after as many collections as it takes
+// until they free nothing more, but for a KiB: goroutines of what was closed may still be ending.
+func Memory() (bytes int64) {
+	const patience, pause = 50, 20 * time.Millisecond
+	for i := range patience {
+		if i > 0 {
+			<-time.After(pause)
+		}
 		runtime.GC()
+		runtime.GC() // what has a finalizer or is in a sync.Pool takes two
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		before := bytes
+		if bytes = int64(m.HeapAlloc + m.StackInuse); before-bytes < 1<<10 && i > 0 {
+			break
+		}
 	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
+	return bytes
 }

@@ -28,6 +28,8 @@ const (
 // hands is how many goroutines acquire and release the locks that are kept.
 const hands = 16
 
+var errHangs = errors.New("hangs")
+
 var (
 	keptBytes      = report.Metric{Name: "bytes_per_lock", Heading: "bytes per lock", Format: report.Whole}
 	keptCPU        = report.Metric{Name: "cpu_percent", Heading: "CPU of one core, %", Format: report.Short}
@@ -54,11 +56,18 @@ var kept = Work{
 		}
 		return []int{100, 1000, 10_000}
 	},
-	measure: keep,
+	measure: func(ctx context.Context, e *env, c contender.Contender, n int) (report.Row, error) {
+		limit := pick(e, 10*time.Second, time.Minute)
+		row, err := keep(ctx, e, c, n, limit)
+		if errors.Is(err, errHangs) {
+			row, err = report.Row{Hang: fmt.Sprintf("hangs: not all were acquired or released in %s", limit)}, nil
+		}
+		return row, err
+	},
 }
 
-// keep holds n locks for a while, and then releases them.
-func keep(ctx context.Context, e *env, c contender.Contender, n int) (row report.Row, err error) {
+// keep holds n locks for a while, and then releases them. limit bounds both.
+func keep(ctx context.Context, e *env, c contender.Contender, n int, limit time.Duration) (row report.Row, err error) {
 	opts := e.options(1)
 	opts.TTL = pick(e, quickTTL, keptTTL)
 	watch := pick(e, quickWatch, keptTTL)
@@ -69,18 +78,20 @@ func keep(ctx context.Context, e *env, c contender.Contender, n int) (row report
 	defer locks.Close()
 	held := make([]contender.Lock, n)
 	acquire := func(i int) (err error) {
-		held[i], err = locks.Acquire(context.Background(), "kept:"+strconv.Itoa(i))
+		held[i], err = locks.Acquire("kept:" + strconv.Itoa(i))
 		return err
 	}
 	release := func(i int) error { return held[i].Release(context.Background()) }
 
 	connections := min(n, hands)
-	if err := errors.Join(each(connections, acquire), each(connections, release)); err != nil {
-		return row, err
+	for _, f := range []func(int) error{acquire, release} {
+		if err := each(connections, limit, f); err != nil {
+			return row, err
+		}
 	}
 	clear(held)
 	memory, goroutines := load.Memory(), runtime.NumGoroutine()
-	if err := each(n, acquire); err != nil {
+	if err := each(n, limit, acquire); err != nil {
 		return row, err
 	}
 	v := map[string]float64{
@@ -104,18 +115,19 @@ func keep(ctx context.Context, e *env, c contender.Contender, n int) (row report
 	}
 	v[keptCommands.Name] = float64(after.commands-before.commands) / float64(n)
 	var gone atomic.Int64
-	_ = each(n, func(i int) error { // a lost lock is counted
+	err = each(n, limit, func(i int) error {
 		if release(i) != nil {
 			gone.Add(1)
 		}
 		return nil
 	})
 	v[lost.Name] = float64(gone.Load())
-	return report.Row{Values: v}, nil
+	return report.Row{Values: v}, err
 }
 
-// each calls f for 0 to n-1, by several goroutines.
-func each(n int, f func(i int) error) error {
+// each calls f for 0 to n-1, by several goroutines. It returns errHangs if that takes longer than
+// limit.
+func each(n int, limit time.Duration, f func(i int) error) error {
 	errs := make([]error, hands)
 	var wg sync.WaitGroup
 	for h := range hands {
@@ -128,6 +140,8 @@ func each(n int, f func(i int) error) error {
 			}
 		})
 	}
-	wg.Wait()
+	if !load.Wait(&wg, limit) {
+		return errHangs
+	}
 	return errors.Join(errs...)
 }

@@ -161,7 +161,7 @@ func sweep(name, title string, most int) Work {
 		Name: name, Title: title, Rounds: 1,
 		Setting: "waiters",
 		Metrics: metrics(),
-		Pivots:  []string{rate.Name, p99.Name},
+		Pivots:  []string{rate.Name, p99.Name, longest.Name},
 		Plots: []report.Plot{
 			{File: name + "-throughput", Title: title, X: "waiters", Y: "cycles per second", Metric: rate.Name},
 			{File: name + "-p99", Title: title, X: "waiters", Y: "p99 of the wait (ms)", Metric: p99.Name, Scale: 1e-3},
