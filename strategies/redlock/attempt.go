@@ -117,7 +117,7 @@ func (a *quorumAttempt) start(caller context.Context) {
 	defer a.unlock()
 	for i := range a.slots {
 		s := &a.slots[i]
-		if a.tokens != nil && a.tokens[i] == "" {
+		if len(a.tokens) > 0 && a.tokens[i] == "" {
 			s.err = locker.ErrNotHeld // nothing to resume there
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 
 // claim marks a call of a kind as in flight at the node, once no other one of that kind is; it gives
 // up once left is closed. A call that hangs is not repeated: what waits for it is sent after it.
-func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error {
+func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error { //nolint:gocritic // it sets it
 	h := p.of
 	h.mu.Lock()
 	defer h.unlock()
@@ -32,7 +32,7 @@ func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error {
 }
 
 // yield ends what claim began. The mutex is held.
-func yield(inFlight *chan struct{}) {
+func yield(inFlight *chan struct{}) { //nolint:gocritic // it sets it
 	close(*inFlight)
 	*inFlight = nil
 }
