@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -24,6 +25,19 @@ type closable struct {
 	drivers []*faultdriver.Driver
 }
 
+// onMiniredis returns a server in memory, for fake time, and a driver over it.
+func onMiniredis(t *testing.T) (*miniredis.Miniredis, driver.Driver) {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	client := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+	})
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
+	return m, drv
+}
+
 // inClosable runs f in fake time.
 func inClosable(t *testing.T, cfg redlock.Config, f func(t *testing.T, c *closable)) {
 	t.Helper()
@@ -32,13 +46,8 @@ func inClosable(t *testing.T, cfg redlock.Config, f func(t *testing.T, c *closab
 		c := &closable{}
 		var nodes []locker.Locker
 		for range 3 {
-			m := miniredis.NewMiniRedis()
-			m.ClockTTL(true)
-			client := redis.NewClient(&redis.Options{
-				Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-			})
-			drv := &faultdriver.Driver{Driver: locker.Must(goredis.New(client)), T: t}
-			t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
+			m, inner := onMiniredis(t)
+			drv := &faultdriver.Driver{Driver: inner, T: t}
 			c.servers, c.drivers = append(c.servers, m), append(c.drivers, drv)
 			nodes = append(nodes, locker.Must(single.New(drv, single.Config{})))
 		}

@@ -2,16 +2,11 @@ package redlock_test
 
 import (
 	"context"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
@@ -22,13 +17,8 @@ func TestNestedFenceIsNoLower(t *testing.T) {
 	var lockers []locker.Locker
 	gate := make([]*gated, 3)
 	for i := range 3 {
-		m := miniredis.NewMiniRedis()
+		m, drv := onMiniredis(t)
 		m.SetTime(time.Now().Add(time.Duration(i) * ms)) // clocks differ by 1 ms, as clocks do
-		client := redis.NewClient(&redis.Options{
-			Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-		})
-		drv := locker.Must(goredis.New(client))
-		t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
 		gate[i] = &gated{Locker: locker.Must(reentrant.New(drv, reentrant.Config{}))}
 		lockers = append(lockers, gate[i])
 	}

@@ -2,17 +2,12 @@ package redlock_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
@@ -24,13 +19,7 @@ func overRWHash(t *testing.T, f func(t *testing.T, l *redlock.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		var nodes []locker.Locker
 		for range 3 {
-			m := miniredis.NewMiniRedis()
-			m.ClockTTL(true)
-			client := redis.NewClient(&redis.Options{
-				Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-			})
-			drv := locker.Must(goredis.New(client))
-			t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
+			_, drv := onMiniredis(t)
 			nodes = append(nodes, locker.Must(rwhash.New(drv, rwhash.Config{})))
 		}
 		f(t, locker.Must(redlock.New(nodes, redlock.Config{})))
