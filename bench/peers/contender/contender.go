@@ -68,15 +68,18 @@ var All = []Contender{
 	{"redislock/goredis", Goredis, Free | Waits, redislockEach(100 * time.Millisecond)},
 	{"redislock-1ms/goredis", Goredis, Waits, redislockEach(time.Millisecond)},
 	{"holdfast/goredis", Goredis, Free | Waits | Keeps | Quorum, holdfastOver(goredisDrivers)},
+	{"holdfast-handover/goredis", Goredis, Waits, holdfastOver(goredisDrivers, handOver)},
 
 	{"bare/rueidis", Rueidis, Free, bareRueidis},
 	{"redsync/rueidis", Rueidis, Free | Waits | Quorum, redsyncOver(rueidisPools)},
 	{"rueidislock/rueidis", Rueidis, Free | Waits | Keeps, rueidislockOn},
 	{"holdfast/rueidis", Rueidis, Free | Waits | Keeps | Quorum, holdfastOver(rueidisDrivers)},
+	{"holdfast-handover/rueidis", Rueidis, Waits, holdfastOver(rueidisDrivers, handOver)},
 
 	{"bare/redigo", Redigo, Free, bareRedigo},
 	{"redsync/redigo", Redigo, Free | Waits | Quorum, redsyncOver(redigoPools)},
 	{"holdfast/redigo", Redigo, Free | Waits | Keeps | Quorum, holdfastOver(redigoDrivers)},
+	{"holdfast-handover/redigo", Redigo, Waits, holdfastOver(redigoDrivers, handOver)},
 }
 
 // With returns the contenders that have a role.

@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/locker"
@@ -12,6 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
+
+// handOver lets a process keep a lock for its own waiters for 10 ms.
+func handOver(cfg *holdfast.Config) { cfg.Retry.HandOver = 10 * time.Millisecond }
 
 // holdfastOver returns the constructor of Holdfast over a client's drivers: holdfast.New over one
 // server, the same chain around a quorum over several. change, if any, edits the Config.

@@ -12,14 +12,15 @@ import (
 // which people with any kind of colour vision tell apart.
 var (
 	colours = map[string]color.Color{
-		"holdfast":         color.RGBA{R: 0, G: 114, B: 178, A: 255},   // blue
-		"redsync":          color.RGBA{R: 230, G: 159, B: 0, A: 255},   // orange
-		"redsync-1ms":      color.RGBA{R: 213, G: 94, B: 0, A: 255},    // vermilion
-		"redislock":        color.RGBA{R: 0, G: 158, B: 115, A: 255},   // bluish green
-		"redislock-1ms":    color.RGBA{R: 86, G: 180, B: 233, A: 255},  // sky blue
-		"rueidislock":      color.RGBA{R: 204, G: 121, B: 167, A: 255}, // reddish purple
-		"bare":             color.Gray{Y: 128},
-		"redsync-failfast": color.Gray{Y: 64},
+		"holdfast":          color.RGBA{R: 0, G: 114, B: 178, A: 255},   // blue
+		"redsync":           color.RGBA{R: 230, G: 159, B: 0, A: 255},   // orange
+		"redsync-1ms":       color.RGBA{R: 213, G: 94, B: 0, A: 255},    // vermilion
+		"redislock":         color.RGBA{R: 0, G: 158, B: 115, A: 255},   // bluish green
+		"redislock-1ms":     color.RGBA{R: 86, G: 180, B: 233, A: 255},  // sky blue
+		"rueidislock":       color.RGBA{R: 204, G: 121, B: 167, A: 255}, // reddish purple
+		"bare":              color.Gray{Y: 128},
+		"holdfast-handover": color.Black,
+		"redsync-failfast":  color.Gray{Y: 64},
 	}
 	glyphs = map[string]draw.GlyphDrawer{
 		"goredis": draw.CircleGlyph{},
