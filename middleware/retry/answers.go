@@ -123,7 +123,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
 	q := w.queue
 	q.all.mu.Lock()
-	q.all.begin(t)
+	q.all.begin(q.name, t)
 	w.answered()
 	if q.size > 1 {
 		q.granted(lock, note, w.shared)
@@ -141,7 +141,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
 func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, t *tenure) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.begin(t)
+	qs.begin(lock.Name(), t)
 	if q := qs.byName[lock.Name()]; q != nil {
 		q.granted(lock, note, lock.Mode() == locker.Shared)
 		q.wakeOwner(lock.Owner())

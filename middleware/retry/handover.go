@@ -79,15 +79,16 @@ func (t *tenure) outcome(now time.Time) outcome {
 	return outcome{held: t.refusal, here: t.lock, at: now}
 }
 
-// begin records that t begins. mu is held.
-func (qs *queues) begin(t *tenure) {
+// begin records that t begins with an acquire of name, or, if it is nil, that the one before is over:
+// the server granted the lock to somebody else. mu is held.
+func (qs *queues) begin(name string, t *tenure) {
 	if t == nil {
+		qs.end(name, qs.tenures[name])
 		return
 	}
 	if len(qs.tenures) >= qs.sweepAt {
 		qs.sweep(time.Now())
 	}
-	name := t.refusal.Name
 	qs.tenures[name] = t
 	if q := qs.byName[name]; q != nil {
 		q.tenure = t

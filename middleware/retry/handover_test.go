@@ -390,3 +390,28 @@ func TestAbandonedTenures(t *testing.T) {
 		}
 	})
 }
+
+// A hold that the server lost is not handed over once it has granted the lock to another request of
+// this process.
+func TestNoHandOverBesideAHolder(t *testing.T) {
+	t.Parallel()
+	for name, req := range map[string]locker.Request{
+		"shared": {Mode: locker.Shared, NoWait: true}, "owned": {Owner: "me", NoWait: true}, "exclusive": {NoWait: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCohort(t, func(t *testing.T, c cohort) {
+				lost := c.acquire(locker.Request{})
+				c.s.lose()
+				held := c.acquire(req)
+				waiter := c.wait(t.Context(), locker.Request{})
+				match(t, lost.Release(t.Context()), []error{locker.ErrLost}, nil)
+				synctest.Wait()
+				if waiter.done {
+					t.Error("two hold the lock")
+				}
+				c.release(held)
+				c.release(c.lock(waiter))
+			})
+		})
+	}
+}
