@@ -415,3 +415,27 @@ func TestNoHandOverBesideAHolder(t *testing.T) {
 		})
 	}
 }
+
+// A token that was raised beyond the block, as by a quorum, is followed by a higher one.
+func TestRaisedFenceOfAHandOver(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		held := c.acquire(locker.Request{Fenced: true})
+		for range 2 {
+			waiter := c.wait(t.Context(), locker.Request{Fenced: true})
+			c.release(held)
+			held = c.lock(waiter)
+		}
+		const raised = 50_000
+		held.Hold().Wrap(func(l lease.Lease) lease.Lease {
+			if _, err := l.Do(t.Context(), lease.Op{Kind: lease.OpRaiseFence, Fence: raised}); err != nil {
+				t.Errorf("raise fence: %v", err)
+			}
+			return l
+		})
+		waiter := c.wait(t.Context(), locker.Request{Fenced: true})
+		c.release(held)
+		if got := c.lock(waiter).Fence(); got <= raised {
+			t.Errorf("token %d after %d", got, raised)
+		}
+	})
+}

@@ -35,16 +35,24 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRelease && l.handOver() {
 		return lease.Term{}, nil
 	}
+	if op.Kind == lease.OpRaiseFence {
+		l.endTenure() // its next tokens may be lower
+	}
 	term, err := l.Lease.Do(ctx, op)
 	switch op.Kind {
 	case lease.OpRelease, lease.OpConvert:
 		l.queues.released(l.lock.Name(), l.tenure)
 	case lease.OpGiveBack:
-		l.queues.mu.Lock()
-		l.queues.end(l.lock.Name(), l.tenure)
-		l.queues.mu.Unlock()
+		l.endTenure()
 	}
 	return term, err
+}
+
+// endTenure keeps the lock from being handed over, and wakes nobody.
+func (l *wakingLease) endTenure() {
+	l.queues.mu.Lock()
+	defer l.queues.mu.Unlock()
+	l.queues.end(l.lock.Name(), l.tenure)
 }
 
 // Unwrap lets renewals be sent in batches: this wrapper leaves them alone.
