@@ -20,6 +20,7 @@ import (
 type store struct {
 	ttl     time.Duration
 	latency time.Duration
+	endless bool                     // grants name no Deadline
 	fail    func(lease.OpKind) error // comes before an operation is executed; nil: it is
 
 	mu    sync.Mutex
@@ -64,6 +65,9 @@ func (s *store) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, 
 	s.value, s.until = strconv.Itoa(s.made), now.Add(s.ttl)
 	h := &stored{s: s, value: s.value, owned: req.Owner != "", until: s.until}
 	g := lease.Grant{Name: req.Name, Token: s.value, Owner: req.Owner, TTL: s.ttl, Deadline: s.until, Mode: req.Mode}
+	if s.endless {
+		g.Deadline = time.Time{}
+	}
 	if req.Fenced {
 		s.fence++
 		g.Fence = s.fence
@@ -84,7 +88,11 @@ type stored struct {
 func (h *stored) Transfer() (lease.Grant, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return lease.Grant{Name: name, Token: h.value, TTL: h.s.ttl, Deadline: h.until}, !h.owned
+	g := lease.Grant{Name: name, Token: h.value, TTL: h.s.ttl, Deadline: h.until}
+	if h.s.endless {
+		g.Deadline = time.Time{}
+	}
+	return g, !h.owned
 }
 
 func (h *stored) Do(ctx context.Context, op lease.Op) (lease.Term, error) {

@@ -268,8 +268,12 @@ func (a *acquisition) reserve(i *inheritance) bool {
 	if !a.req.Fenced || t.fence < t.reserved {
 		return true
 	}
-	ctx, cancel := context.WithDeadline(a.ctx, i.grant.Deadline)
-	defer cancel()
+	ctx := a.ctx
+	if end := i.grant.Deadline; !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
 	last := t.fence + fenceBlock
 	term, err := t.lease.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
 	if err != nil || term.Fence != last { // else somebody else may have got one of them

@@ -439,3 +439,18 @@ func TestRaisedFenceOfAHandOver(t *testing.T) {
 		}
 	})
 }
+
+// A lock whose lease never ends is handed over with a token.
+func TestFenceOfAnEndlessLease(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		c.s.endless = true
+		held := c.acquire(locker.Request{Fenced: true})
+		waiter := c.wait(t.Context(), locker.Request{Fenced: true})
+		c.s.commands()
+		c.release(held)
+		if got := c.lock(waiter).Fence(); got <= held.Fence() {
+			t.Errorf("token %d after %d", got, held.Fence())
+		}
+		c.sent("raise fence")
+	})
+}
