@@ -174,8 +174,13 @@ func (qs *queues) released(name string, t *tenure) {
 	if q.known.here != nil {
 		q.known.here, q.known.at = nil, time.Now() // until now
 	}
+	now := time.Now()
 	if t != nil && t.overtime {
-		q.yield(time.Now())
+		q.yield(now)
+	}
+	q.stopLook()
+	if pause := q.notBefore.Sub(now); pause > 0 {
+		q.look(pause)
 		return
 	}
 	q.wakeLeaders(locktrace.ByRelease, nil)

@@ -124,7 +124,7 @@ func (qs *queues) sweep(now time.Time) {
 	qs.sweepAt = 2*len(qs.tenures) + 64
 }
 
-// end forgets t. mu is held.
+// end forgets t. The look that a leader relies on goes on. mu is held.
 func (qs *queues) end(name string, t *tenure) {
 	if t == nil || qs.tenures[name] != t {
 		return
@@ -132,7 +132,6 @@ func (qs *queues) end(name string, t *tenure) {
 	delete(qs.tenures, name)
 	if q := qs.byName[name]; q != nil {
 		q.tenure = nil
-		q.stopLook()
 	}
 }
 
@@ -318,15 +317,27 @@ func (q *queue) lookNow() {
 		return // it was stopped
 	}
 	q.looks = nil
-	if q.tenure == nil {
+	now := time.Now()
+	switch t := q.tenure; {
+	case now.Before(q.notBefore):
+		q.look(q.notBefore.Sub(now))
+	case t == nil:
 		q.wakeLeaders(locktrace.ByRelease, nil)
-		return
+	case now.Before(t.lookAt(t.latest)):
+		q.look(t.lookAt(t.latest).Sub(now))
+	default:
+		q.wakeLeaders(locktrace.ByBackoff, nil)
 	}
-	if busy := tenureLook - time.Since(q.tenure.latest); busy > 0 {
-		q.look(busy)
-		return
+}
+
+// lookAt returns when a leader asks the server about t if nothing happens from now on: in a while,
+// or at the end of the lease.
+func (t *tenure) lookAt(now time.Time) time.Time {
+	at := now.Add(tenureLook)
+	if end := t.lock.Deadline(); !end.IsZero() && end.Before(at) {
+		return end
 	}
-	q.wakeLeaders(locktrace.ByBackoff, nil)
+	return at
 }
 
 func (q *queue) stopLook() {
@@ -339,17 +350,20 @@ func (q *queue) stopLook() {
 // yield lets other processes go first after a tenure that ended in overtime: the leaders wait for
 // as long as a few attempts take. mu is held.
 func (q *queue) yield(now time.Time) {
-	pause := max(minYield, 4*q.timing.fastest)
-	q.notBefore = now.Add(pause)
-	q.look(pause)
+	q.notBefore = now.Add(max(minYield, 4*q.timing.fastest))
 }
 
 // pollAfter returns when a leader may poll next: not while it yields, and rarely during a tenure.
 func (w *waiter) pollAfter(now time.Time) time.Time {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	if w.queue.tenure != nil {
-		return now.Add(tenureLook)
+	q := w.queue
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	switch t := q.tenure; {
+	case t != nil && !t.lost(now):
+		return t.lookAt(now)
+	case now.Before(q.notBefore):
+		return q.notBefore
+	default:
+		return now
 	}
-	return w.queue.notBefore
 }

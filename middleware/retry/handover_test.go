@@ -454,3 +454,74 @@ func TestFenceOfAnEndlessLease(t *testing.T) {
 		c.sent("raise fence")
 	})
 }
+
+// A waiter that becomes the first during a tenure is woken, however the tenure ends.
+func TestWokenAfterATenure(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, c cohort, held *locker.Lock){
+		"forgotten after a loss": func(t *testing.T, c cohort, held *locker.Lock) {
+			t.Helper()
+			c.s.lose()
+			match(t, held.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
+			for i := range 100 {
+				_, err := c.l.Acquire(t.Context(), locker.Request{Name: strconv.Itoa(i)})
+				if err != nil {
+					t.Errorf("Acquire: %v", err)
+				}
+				c.s.lose()
+			}
+		},
+		"given back": func(t *testing.T, c cohort, held *locker.Lock) {
+			t.Helper()
+			held.Hold().Wrap(func(l lease.Lease) lease.Lease {
+				_, _ = l.Do(t.Context(), lease.Op{Kind: lease.OpGiveBack}) // the store does not know it
+				return l
+			})
+			c.s.lose()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCohort(t, func(t *testing.T, c cohort) {
+				held := c.acquire(locker.Request{})
+				ctx, cancel := context.WithCancel(t.Context())
+				c.wait(ctx, locker.Request{})
+				waiter := c.wait(t.Context(), locker.Request{MaxWait: time.Minute})
+				cancel()
+				synctest.Wait()
+				end(t, c, held)
+				elapse(1100 * ms)
+				c.release(c.lock(waiter))
+			})
+		})
+	}
+}
+
+// A release while the waiters let other processes go first wakes them afterwards.
+func TestReleaseWhileOthersGoFirst(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		c.l = wrap(t, c.s, retry.Config{HandOver: 2 * time.Second, Policy: constant(time.Hour)})
+		held := c.acquire(locker.Request{})
+		waiter := c.wait(t.Context(), locker.Request{})
+		elapse(2100 * ms)
+		c.release(held)
+		elapse(ms / 2)
+		quick := c.acquire(locker.Request{NoWait: true})
+		quick.Handle() // so that it is not handed over
+		c.release(quick)
+		elapse(ms)
+		c.release(c.lock(waiter))
+	})
+}
+
+// A waiter asks when the lease of a lock ends that nobody releases.
+func TestEndOfATenuresLease(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		c.s.ttl = 200 * ms
+		c.acquire(locker.Request{})
+		gone, behind := c.wait(t.Context(), locker.Request{MaxWait: 100 * ms}), c.wait(t.Context(), locker.Request{MaxWait: 300 * ms})
+		elapse(201 * ms)
+		synctest.Wait()
+		match(t, gone.err, []error{locker.ErrNotAcquired}, nil)
+		c.release(c.lock(behind))
+	})
+}

@@ -197,7 +197,8 @@ func (q *queue) advance(entering *waiter) {
 			switch {
 			case leader == nil, leader == entering:
 			case q.tenure != nil && !leader.shared: // a hand-over or a release wakes the leader
-				q.look(tenureLook)
+				now := time.Now()
+				q.look(q.tenure.lookAt(now).Sub(now))
 			default:
 				leader.notify(locktrace.ByTurn)
 			}
