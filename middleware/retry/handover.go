@@ -67,6 +67,9 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 		return nil, driver.Invalid("retry.Config.HandOver", fmt.Sprintf("%v around middleware that wraps leases (%T)", r.cfg.HandOver, inner),
 			"such middleware, as watchdog, around retry")
 	}
+	if _, ok = l.Transfer(); !ok { // as of an owner
+		return nil, nil
+	}
 	now, fence := time.Now(), lock.Fence()
 	return &tenure{
 		lease: l, terms: termsOf(req), until: now.Add(r.cfg.HandOver), lock: lock, latest: now, fence: fence, reserved: fence,
@@ -186,14 +189,14 @@ func (qs *queues) awaited(t *tenure) bool {
 // heir returns the waiter to hand the hold of t over to: the first one, unless its attempt is in
 // flight. nil: there is none, or the first one asked for something else.
 func (q *queue) heir(t *tenure) *waiter {
-	line := q.line(false)
-	if line.leader == nil { // shared requests are ahead
-		return nil
+	first := q.line(false).first
+	if shared := q.line(true).first; shared != nil && first != nil && shared.number < first.number {
+		return nil // whether the strategy orders the modes or not
 	}
-	for w := line.first; w != nil; w = w.behind {
+	for w := first; w != nil; w = w.behind {
 		switch {
 		case w.asking:
-		case w.owner == "" && t.terms.serve(w.terms):
+		case w.mayInherit() && t.terms.serve(w.terms):
 			return w
 		default:
 			return nil
@@ -202,12 +205,17 @@ func (q *queue) heir(t *tenure) *waiter {
 	return nil
 }
 
-// held reports whether w is the leader of a queue whose lock this process holds and may hand over.
+// held reports whether w is the leader of a queue whose lock this process holds and may hand over to
+// it.
 func (w *waiter) held() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
-	return w.queue.tenure != nil && w.leads() && !w.shared
+	return w.queue.tenure != nil && w.leads() && w.mayInherit()
 }
+
+// mayInherit reports whether w's request is one that a lock may be handed over to. An owner's is
+// not: it may hold the lock already.
+func (w *waiter) mayInherit() bool { return !w.shared && w.owner == "" }
 
 // take returns what was handed over to w, once.
 func (w *waiter) take() *inheritance {

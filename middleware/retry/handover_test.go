@@ -525,3 +525,39 @@ func TestEndOfATenuresLease(t *testing.T) {
 		c.release(c.lock(behind))
 	})
 }
+
+// A nested acquire tries at once, also where its own lock is what others wait for.
+func TestNestedDuringATenure(t *testing.T) {
+	t.Parallel()
+	for name, owner := range map[string]string{"its own": "me", "another's": ""} {
+		t.Run(name, func(t *testing.T) {
+			inCohort(t, func(t *testing.T, c cohort) {
+				held := c.acquire(locker.Request{Owner: owner})
+				c.s.commands()
+				nested := c.wait(t.Context(), locker.Request{Owner: "me"})
+				c.sent("acquire")
+				c.release(held)
+				c.release(c.lock(nested))
+			})
+		})
+	}
+}
+
+// A shared request that came first is not overtaken by a hand-over, also where the strategy orders
+// the modes.
+func TestNoHandOverBeforeAShared(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.transfer, s.ordered = true, true
+		l := wrap(t, s, retry.Config{HandOver: time.Hour})
+		held := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s.begin(ctx, l, locker.Request{Mode: locker.Shared})
+		s.begin(ctx, l, locker.Request{})
+		match(t, held.Release(t.Context()), nil, nil)
+		if s.released != 1 {
+			t.Error("the lock was handed over")
+		}
+		cancel()
+	})
+}

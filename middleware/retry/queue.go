@@ -196,7 +196,7 @@ func (q *queue) advance(entering *waiter) {
 			}
 			switch {
 			case leader == nil, leader == entering:
-			case q.tenure != nil && !leader.shared: // a hand-over or a release wakes the leader
+			case q.tenure != nil && leader.mayInherit(): // a hand-over or a release wakes the leader
 				now := time.Now()
 				q.look(q.tenure.lookAt(now).Sub(now))
 			default:
