@@ -88,11 +88,13 @@ func (w *waiter) cutOff() {
 	w.asking = false
 }
 
-// record stores the outcome of w's attempt, which took the time took, for all waiters.
-func (w *waiter) record(o outcome, took time.Duration) {
+// record stores the outcome of w's attempt, which took the time took, for all waiters. It returns
+// what is known of it now.
+func (w *waiter) record(o outcome, took time.Duration) outcome {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
+	o = q.nameHolder(o)
 	q.known = o
 	w.answered()
 	q.closed = q.closed || w.shared
@@ -117,6 +119,7 @@ func (w *waiter) record(o outcome, took time.Duration) {
 		}
 	}
 	q.advance(w)
+	return o
 }
 
 // acquired gives up w's place: it has the lock now.

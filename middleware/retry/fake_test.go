@@ -28,6 +28,7 @@ type server struct {
 	ordered  bool                                        // refusals say so
 	mute     bool                                        // releases are not published
 	transfer bool                                        // holds can be handed over
+	unnamed  bool                                        // refusals name no owner
 	lease    time.Duration                               // what a refusal says of RetryAfter
 	jitter   time.Duration                               // what a refusal says of Jitter
 	latency  time.Duration                               // of an attempt
@@ -119,6 +120,9 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 
 func (s *server) refusal(h *hold) error {
 	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
+	if s.unnamed {
+		held.Owner = ""
+	}
 	if !s.noPubSub {
 		held.Channel = driver.NewChannel(s, h.name+":wake")
 	}

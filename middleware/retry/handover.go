@@ -42,6 +42,7 @@ func (t terms) serve(w terms) bool {
 type tenure struct {
 	lease lease.Transferable
 	terms terms
+	note  string    // as the server knows it: of the first request
 	until time.Time // no hand-over after it
 
 	lock     *locker.Lock            // the one that holds, or held last
@@ -72,7 +73,7 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 	}
 	now, fence := time.Now(), lock.Fence()
 	return &tenure{
-		lease: l, terms: termsOf(req), until: now.Add(r.cfg.HandOver), lock: lock, latest: now, fence: fence, reserved: fence,
+		lease: l, terms: termsOf(req), note: req.Note, until: now.Add(r.cfg.HandOver), lock: lock, latest: now, fence: fence, reserved: fence,
 		refusal: &locker.ContentionError{Name: req.Name, Note: req.Note},
 	}, nil
 }
@@ -80,6 +81,18 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 // outcome is what those who wait know while t lasts.
 func (t *tenure) outcome(now time.Time) outcome {
 	return outcome{held: t.refusal, here: t.lock, at: now}
+}
+
+// nameHolder returns o with the holder of now where the server named the tenure's first one. mu is held.
+func (q *queue) nameHolder(o outcome) outcome {
+	t := q.tenure
+	if t == nil || o.held == nil || o.held.Owner != "" || o.held.Note != t.note || t.lost(o.at) {
+		return o
+	}
+	held := *o.held
+	held.Note = t.refusal.Note
+	o.held, o.here = &held, t.lock
+	return o
 }
 
 // begin records that t begins with an acquire of name, or, if it is nil, that the one before is over:

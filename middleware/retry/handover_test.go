@@ -561,3 +561,23 @@ func TestNoHandOverBeforeAShared(t *testing.T) {
 		cancel()
 	})
 }
+
+// The server's answer names the first holder of a tenure; an error names the one of now.
+func TestRefusedByTheServerDuringATenure(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.transfer, s.unnamed = true, true
+		l := wrap(t, s, retry.Config{HandOver: time.Hour})
+		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, Note: "first"}))
+		second := s.begin(t.Context(), l, locker.Request{Note: "second"})
+		match(t, first.Release(t.Context()), nil, nil)
+		synctest.Wait()
+		refused := s.begin(t.Context(), l, locker.Request{MaxWait: 1500 * ms})
+		elapse(1501 * ms)
+		refused.wantError(t, 1500*ms, locker.ErrNotAcquired)
+		held, _ := errors.AsType[*locker.ContentionError](refused.err)
+		if n := len(s.attempts); n != 2 || held.Note != "second" || held.Owner != second.lock.Owner() {
+			t.Errorf("%d attempts, %v", n, refused.err)
+		}
+		match(t, second.lock.Release(t.Context()), nil, nil)
+	})
+}

@@ -263,7 +263,7 @@ func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }
 func (a *acquisition) setOutcome(o outcome, took time.Duration) {
 	a.last = o
 	if a.place != nil {
-		a.place.record(o, took)
+		a.last = a.place.record(o, took)
 	}
 }
 
