@@ -575,7 +575,7 @@ func TestRefusedByTheServerDuringATenure(t *testing.T) {
 		elapse(1501 * ms)
 		refused.wantError(t, 1500*ms, locker.ErrNotAcquired)
 		held, _ := errors.AsType[*locker.ContentionError](refused.err)
-		if n := len(s.attempts); n != 2 || held.Note != "second" || held.Owner != second.lock.Owner() {
+		if n := len(s.attempts); n < 2 || held.Note != "second" || held.Owner != second.lock.Owner() {
 			t.Errorf("%d attempts, %v", n, refused.err)
 		}
 		match(t, second.lock.Release(t.Context()), nil, nil)
