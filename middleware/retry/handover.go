@@ -18,6 +18,9 @@ const (
 	// tenureLook is how often the first waiter asks the server while a request of this process holds
 	// the lock and no hand-over happens.
 	tenureLook = time.Second
+	// reservePause is how long, after fencing tokens could not be reserved, no hand-over needs them: its
+	// waiter would lose its place each time.
+	reservePause = time.Second
 	// minYield is for how long, at least, the waiters of this process let others go first after a
 	// tenure that HandOver ended.
 	minYield = time.Millisecond
@@ -177,6 +180,9 @@ func (l *wakingLease) handOver() bool {
 		return false
 	}
 	heir := q.heir(t)
+	if heir != nil && heir.terms.fenced && t.fence >= t.reserved && now.Before(qs.reserveAfter) {
+		heir = nil
+	}
 	if heir == nil || !now.Before(t.until) {
 		t.overtime = heir != nil
 		qs.mu.Unlock()
@@ -297,10 +303,17 @@ func (a *acquisition) reserve(i *inheritance) bool {
 	last := t.fence + fenceBlock
 	term, err := t.lease.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: last})
 	if err != nil || term.Fence != last { // else somebody else may have got one of them
+		a.queues.pauseReserving()
 		return false
 	}
 	t.reserved = last
 	return true
+}
+
+func (qs *queues) pauseReserving() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.reserveAfter = time.Now().Add(reservePause)
 }
 
 // inherited records that lock, whose holder has the note, continues t.

@@ -581,3 +581,23 @@ func TestRefusedByTheServerDuringATenure(t *testing.T) {
 		match(t, second.lock.Release(t.Context()), nil, nil)
 	})
 }
+
+// Where no fencing tokens can be reserved, waiters are served in their order after the first failure.
+func TestOrderWithoutAFenceBlock(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		c.s.fail = func(k lease.OpKind) error {
+			if k == lease.OpRaiseFence {
+				return errors.New("no permission")
+			}
+			return nil
+		}
+		held := c.acquire(locker.Request{Fenced: true})
+		unlucky, next := c.wait(t.Context(), locker.Request{Fenced: true}), c.wait(t.Context(), locker.Request{Fenced: true})
+		c.release(held)
+		held = c.lock(next)
+		behind := c.wait(t.Context(), locker.Request{Fenced: true})
+		c.release(held)
+		c.release(c.lock(unlucky))
+		c.release(c.lock(behind))
+	})
+}

@@ -32,6 +32,8 @@ type queues struct {
 	byName  map[string]*queue
 	tenures map[string]*tenure // of the names that this process holds and may hand over
 	sweepAt int                // how many tenures there are when those that are over are looked for
+
+	reserveAfter time.Time // no hand-over needs a new block of fencing tokens before
 }
 
 func newQueues() *queues {
