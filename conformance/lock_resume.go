@@ -197,14 +197,14 @@ func resumeIsUndone(t *caseT) {
 		resumed, err := locker.Resume(t.Ctx, b, old.Handle())
 		t.OK(err, "Resume")
 		resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpGiveBack})
+			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpUndo})
 			return inner
 		})
 		if errors.Is(err, errors.ErrUnsupported) {
 			t.OK(resumed.Release(t.Ctx), "Release")
 			continue
 		}
-		t.OK(err, "OpGiveBack of a resume")
+		t.OK(err, "OpUndo of a resume")
 		t.Is(resumed.Renew(t.Ctx, 0), locker.ErrLost, "Renew of the Lock whose resume was undone")
 		t.Is(resumed.Release(t.Ctx), locker.ErrLost, "Release of the Lock whose resume was undone")
 		t.contended(b, locker.Request{Name: old.Name()})

@@ -104,14 +104,14 @@ func undoIsQuiet(t *caseT) {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
 		var err error
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpGiveBack})
+			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpUndo})
 			return inner
 		})
 		if errors.Is(err, errors.ErrUnsupported) {
 			t.OK(lock.Release(t.Ctx), "Release after a give-back that is not supported")
 			continue
 		}
-		t.OK(err, "OpGiveBack")
+		t.OK(err, "OpUndo")
 		t.gone(name, "after it was undone")
 		if n := sub.count(); n != 0 {
 			t.Errorf("an undone hold was published %d times", n)

@@ -238,7 +238,7 @@ func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 			err = nil
 		}
 		return lease.Term{}, err
-	case lease.OpGiveBack:
+	case lease.OpUndo:
 		quiet := *h.mutable
 		if !h.alg.aloud {
 			quiet.alg.release = luaSilently

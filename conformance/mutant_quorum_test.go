@@ -81,7 +81,7 @@ type smallPart struct {
 
 func (p *smallPart) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRelease && p.quiet {
-		op.Kind = lease.OpGiveBack
+		op.Kind = lease.OpUndo
 	}
 	return p.Lease.Do(ctx, op)
 }

@@ -40,7 +40,7 @@ func (f flawedResumes) Acquire(ctx context.Context, req locker.Request) (*locker
 type releasingLease struct{ lease.Lease }
 
 func (l releasingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if op.Kind == lease.OpGiveBack {
+	if op.Kind == lease.OpUndo {
 		op.Kind = lease.OpRelease
 	}
 	return l.Lease.Do(ctx, op)

@@ -172,7 +172,7 @@ func (c *cycle) takeOver(req locker.Request) {
 		var inner lease.Lease
 		resumed.Hold().Wrap(func(l lease.Lease) lease.Lease { inner = l; return l })
 		if !last {
-			_, err = inner.Do(c.ctx, lease.Op{Kind: lease.OpGiveBack})
+			_, err = inner.Do(c.ctx, lease.Op{Kind: lease.OpUndo})
 			c.check(err, "undo")
 			continue
 		}

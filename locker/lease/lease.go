@@ -16,10 +16,10 @@ const (
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
 	OpRaiseFence                   // raise the tenure's fencing token to at least Fence, while the hold lasts
-	// OpGiveBack undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease
+	// OpUndo undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease
 	// does, and undoes a resume, so that the Lock and the Handle it was taken from work again. If a
 	// Lease does not support it, an acquired hold is released instead, and a resumed one expires.
-	OpGiveBack
+	OpUndo
 )
 
 // String returns the operation's name in errors.
@@ -33,7 +33,7 @@ func (k OpKind) String() string {
 		return "convert"
 	case OpRaiseFence:
 		return "raise fence"
-	case OpGiveBack:
+	case OpUndo:
 		return "undo"
 	default:
 		return "unknown operation"

@@ -19,7 +19,7 @@ func (f *faults) of(kind lease.OpKind) error {
 	switch kind {
 	case lease.OpRenew:
 		return next(&f.renew)
-	case lease.OpRelease, lease.OpGiveBack:
+	case lease.OpRelease, lease.OpUndo:
 		return next(&f.release)
 	default:
 		return nil

@@ -184,7 +184,7 @@ func panics(t *testing.T, f func()) {
 // giveBack undoes an attempt as a quorum does whose other nodes failed.
 func giveBack(lock *locker.Lock) (err error) {
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-		_, err = inner.Do(context.Background(), lease.Op{Kind: lease.OpGiveBack})
+		_, err = inner.Do(context.Background(), lease.Op{Kind: lease.OpUndo})
 		return inner
 	})
 	return err

@@ -58,7 +58,7 @@ func (h *hold) Source() locktrace.Source { return source }
 
 // Do implements lease.Lease.
 func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if err := locker.ContextErr(ctx); err != nil && op.Kind != lease.OpRelease && op.Kind != lease.OpGiveBack {
+	if err := locker.ContextErr(ctx); err != nil && op.Kind != lease.OpRelease && op.Kind != lease.OpUndo {
 		return lease.Term{}, err
 	}
 	h.locks.mu.Lock()
@@ -73,8 +73,8 @@ func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
-	case lease.OpRelease, lease.OpGiveBack:
-		if op.Kind == lease.OpGiveBack && h.over != nil {
+	case lease.OpRelease, lease.OpUndo:
+		if op.Kind == lease.OpUndo && h.over != nil {
 			h.over.extend(h.end)
 			h.tenures.holds[slices.Index(holds, h)] = h.over
 			break

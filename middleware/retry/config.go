@@ -35,8 +35,9 @@ type Config struct {
 	WakeJitter time.Duration
 	// HandOver is for how long, after an acquire at the server, a release passes the lock on to the
 	// next waiter of this process, without a command. After that the release is sent, and other
-	// processes have a turn: they wait for up to HandOver longer. See Hand-over in the package
-	// comment. Default: 0, every release is sent.
+	// processes have a turn. Chance decides which one, so with n processes that wait each waits for n
+	// times HandOver on average, and at times for much longer. See Hand-over in the package comment.
+	// Default: 0, every release is sent.
 	HandOver time.Duration
 }
 

@@ -474,7 +474,7 @@ func TestWokenAfterATenure(t *testing.T) {
 		"given back": func(t *testing.T, c cohort, held *locker.Lock) {
 			t.Helper()
 			held.Hold().Wrap(func(l lease.Lease) lease.Lease {
-				_, _ = l.Do(t.Context(), lease.Op{Kind: lease.OpGiveBack}) // the store does not know it
+				_, _ = l.Do(t.Context(), lease.Op{Kind: lease.OpUndo}) // the store does not know it
 				return l
 			})
 			c.s.lose()

@@ -42,7 +42,7 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRelease, lease.OpConvert:
 		l.queues.released(l.lock.Name(), l.tenure)
-	case lease.OpGiveBack:
+	case lease.OpUndo:
 		l.endTenure()
 	}
 	return term, err

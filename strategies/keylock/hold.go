@@ -48,7 +48,7 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case op.Kind == lease.OpRelease:
 		return lease.Term{}, h.end(ctx, h.release(h.channel()))
-	case op.Kind == lease.OpGiveBack:
+	case op.Kind == lease.OpUndo:
 		return lease.Term{}, h.end(ctx, h.abort(nowhere))
 	case op.Kind == lease.OpRaiseFence && h.fenced():
 		return h.raiseFence(ctx, op.Fence)

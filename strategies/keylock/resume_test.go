@@ -41,7 +41,7 @@ func TestGivenBackResume(t *testing.T) {
 		wantNone(t, err)
 		left := b.m.TTL(name)
 		resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
-			_, err = inner.Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
+			_, err = inner.Do(t.Context(), lease.Op{Kind: lease.OpUndo})
 			return inner
 		})
 		wantNone(t, err)

@@ -30,7 +30,7 @@ func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
 	return lock
 }
 
-// Do implements lease.Lease. OpRaiseFence and OpGiveBack are for the nodes of a quorum; a quorum is no
+// Do implements lease.Lease. OpRaiseFence and OpUndo are for the nodes of a quorum; a quorum is no
 // node.
 func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {

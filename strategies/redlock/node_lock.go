@@ -71,7 +71,7 @@ func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err er
 	p.slot.node.beginCall(ctx, p.of.timeout)
 	defer p.slot.node.endCall(ctx, &err, p.of.timeout)
 	if op.Kind == lease.OpRelease && p.quiet.Load() {
-		term, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpGiveBack})
+		term, err := p.Lease.Do(ctx, lease.Op{Kind: lease.OpUndo})
 		if p.resumed || !errors.Is(err, errors.ErrUnsupported) {
 			return term, err
 		}

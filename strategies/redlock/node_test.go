@@ -39,7 +39,7 @@ type node struct {
 	delay  time.Duration // of every call: it is executed and answered that much later
 	down   error         // every call fails with it, after delay; nothing is executed
 	thaw   chan struct{} // calls wait until it is closed, then are executed; nil: the node runs
-	plain  bool          // knows no OpGiveBack
+	plain  bool          // knows no OpUndo
 	early  bool          // leases count from the asking, as in a strategy over a server
 	silent bool          // Inspect answers nothing
 	calls  map[lease.OpKind]int
@@ -145,7 +145,7 @@ func (l *nodeLease) Source() locktrace.Source {
 }
 
 func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if op.Kind == lease.OpGiveBack && l.node.plain {
+	if op.Kind == lease.OpUndo && l.node.plain {
 		return lease.Term{}, errors.ErrUnsupported
 	}
 	l.node.set(func(n *node) { n.calls[op.Kind]++ })
@@ -158,7 +158,7 @@ func (l *nodeLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 			switch op.Kind {
 			case lease.OpRelease:
 				n.woken++
-			case lease.OpGiveBack:
+			case lease.OpUndo:
 				n.giving++
 			case lease.OpRaiseFence:
 				n.top = max(n.top, term.Fence)

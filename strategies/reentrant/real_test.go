@@ -120,7 +120,7 @@ func TestOutOfMemory(t *testing.T) {
 	if driver.CodeOf(err) != "OOM" {
 		t.Errorf("raised the counter: %v; want OOM", err)
 	}
-	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
 	match(t, err)
 	if _, err = l.Acquire(t.Context(), mine); err == nil {
 		t.Error("the server has memory for another hold")

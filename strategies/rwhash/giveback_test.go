@@ -14,7 +14,7 @@ func giveBack(t *testing.T, lock *locker.Lock) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := leaseOf(lock).Do(ctx, lease.Op{Kind: lease.OpGiveBack})
+	_, err := leaseOf(lock).Do(ctx, lease.Op{Kind: lease.OpUndo})
 	return err
 }
 

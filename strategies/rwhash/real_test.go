@@ -137,7 +137,7 @@ func TestOutOfMemory(t *testing.T) {
 	if driver.CodeOf(err) != "OOM" {
 		t.Errorf("raised the counter: %v; want OOM", err)
 	}
-	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
 	match(t, err)
 	match(t, lock.Renew(t.Context(), time.Hour))
 	match(t, lock.Downgrade(t.Context()))

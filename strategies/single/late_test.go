@@ -139,7 +139,7 @@ func TestResumeGivenBackIsUndone(t *testing.T) {
 				resumed.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					_, err = inner.Do(ctx, lease.Op{Kind: lease.OpGiveBack})
+					_, err = inner.Do(ctx, lease.Op{Kind: lease.OpUndo})
 					return inner
 				})
 				if when != "executed late" {

@@ -38,7 +38,7 @@ func TestOutOfMemory(t *testing.T) {
 	if driver.CodeOf(err) != "OOM" {
 		t.Errorf("raised the counter: %v; want OOM", err)
 	}
-	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpGiveBack})
+	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
 	match(t, err, nil, nil)
 	if left, ok := server.MustCommand(t, "PTTL", name).(int64); !ok || left < 30_000 || left > 60_000 {
 		t.Errorf("%d ms are left of the lease", left)

@@ -67,7 +67,7 @@ const notQueued = -1
 
 // Do implements lease.Lease. Before a release is sent, the renewals end.
 func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if op.Kind == lease.OpRelease || op.Kind == lease.OpGiveBack {
+	if op.Kind == lease.OpRelease || op.Kind == lease.OpUndo {
 		l.watcher.scheduler.remove(l)
 	}
 	return l.Lease.Do(ctx, op)
