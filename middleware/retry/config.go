@@ -13,13 +13,13 @@ import (
 // Config configures the waiting. The zero Config works.
 type Config struct {
 	// Policy makes the pauses between the attempts of one request; it is called once for each
-	// request that has to wait, so that nothing is shared. Attempts that a wake-up or the end of a
-	// lease brings about come on top: they neither ask the policy nor move the next pause's end.
-	// backoff.Stop (or any negative pause) gives up; so
-	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) is the classic "try so
-	// many times, this far apart". A Policy that returns nil is ErrInvalid at the acquire that
-	// asked it. Default: exponential from 5 ms, doubling to 250 ms, each pause drawn from half to
-	// one and a half of that, without end.
+	// request that has to wait, so that nothing is shared. Attempts after a wake-up or the end of a
+	// lease are extra: they neither ask the policy nor move the end of the next pause. backoff.Stop
+	// (or any negative pause) gives up, so
+	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) tries that often, that
+	// far apart. If Policy returns nil, the acquire that called it returns ErrInvalid. Default:
+	// exponential from 5 ms, doubling to 250 ms, each pause drawn from half to one and a half of
+	// that, without end.
 	Policy func() backoff.BackOff
 	// MaxAttempts is how many attempts one request sends at most. Default: 0, no limit.
 	MaxAttempts int
@@ -27,17 +27,16 @@ type Config struct {
 	// ...), at once. A lock that is held is still waited for. Default: false, they are retried as
 	// long as ctx, MaxWait, MaxAttempts and Policy allow.
 	FailFast bool
-	// WakeJitter puts a random delay of up to this before an attempt that a release or the end of a
-	// lease brings about, so that processes that hear of it at the same moment do not try at the
-	// same moment. It helps where attempts that meet spoil each other. Where a refusal asks for
-	// more (ContentionError.Jitter, as of strategies/redlock), that is taken. Default: 0, no delay
-	// but what refusals ask for.
+	// WakeJitter is the maximum random delay before an attempt that follows a release or the end of
+	// a lease. It keeps processes that are woken at the same time from colliding, which matters if
+	// concurrent attempts can all fail. If a refusal asks for more (ContentionError.Jitter, as of
+	// strategies/redlock), that applies. Default: 0, no delay but what refusals ask for.
 	WakeJitter time.Duration
-	// HandOver is for how long, after an acquire at the server, a release passes the lock on to the
-	// next waiter of this process, without a command. After that the release is sent, and other
-	// processes have a turn. Chance decides which one, so with n processes that wait each waits for n
-	// times HandOver on average, and at times for much longer. See Hand-over in the package comment.
-	// Default: 0, every release is sent.
+	// HandOver is how long after an acquire at the server a release passes the lock on to the next
+	// waiter of this process, without a command. The first release after that is sent, so that
+	// another process has a turn. Chance decides which one: with n waiting processes each waits for
+	// n times HandOver on average, and at times for much longer. See Hand-over in the package
+	// comment. Default: 0, every release is sent.
 	HandOver time.Duration
 }
 

@@ -12,7 +12,7 @@
 // # What is guaranteed
 //
 //   - An acquire returns soon after its ctx ends or Request.MaxWait has passed, wherever it waits,
-//     and leaves no timer or subscription behind it. Waiting takes no goroutine but the caller's; a
+//     and leaves no timer or subscription behind. Waiting takes no goroutine but the caller's; a
 //     queue has one while it asks for its subscription, which it gives up when its last waiter
 //     leaves.
 //   - The waiters of one process and name are served in order of arrival, with three exceptions.
@@ -34,11 +34,11 @@
 //     request of this process was ahead. The error names the holder if it is known. It is returned
 //     too if ctx or MaxWait ends during a further attempt; the caller holds nothing, and what that
 //     attempt may have left is cleaned up in the background. An outage is not reported as
-//     contention: an attempt that failed for another reason, or attempts in flight, one after the
-//     other, that got no answer for a second in all (or for twice the fastest attempt of the queue,
-//     if that is longer). An attempt cut off sooner than the fastest took does not count. A request
-//     that gives up behind them reports for how long which server has been silent, and the last
-//     answer before.
+//     contention. It is an attempt that failed for another reason, or consecutive attempts that got
+//     no answer for a second in all (or for twice the fastest attempt of the queue, if that is
+//     longer). An attempt cut off sooner than the fastest took does not count. A request that gives
+//     up in an outage reports which server has been silent, for how long, and the last answer
+//     before.
 //   - An error that matches [locker.ErrUnknownOutcome] says that an attempt of the request itself
 //     had an unknown outcome, and that no later one of its own was refused, whatever other requests
 //     found out since. One that matches [driver.ErrNotSent] says that the last attempt surely sent
@@ -52,32 +52,34 @@
 // # Hand-over
 //
 // With [Config.HandOver], a release passes the lock on to the first waiter of this process without
-// a command, as cohort locks do (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). The time from
-// an acquire at the server to the release that is sent is a tenure of this process. Once HandOver
-// has passed, the next release is sent, and the waiters of this process do not try for as long as
-// four attempts take, at least 1 ms, so that another process has a turn.
+// a command, as cohort locks do (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). The time
+// from an acquire at the server to the release that is sent there is a tenure of this process. Once
+// HandOver has passed, the next release is sent, and the waiters of this process do not try for as
+// long as four fast attempts take, at least 1 ms. Another process then has a turn, which may last
+// as long.
 //
-//   - The waiter gets a Lock of its own; the Lock that was released is over. The new Deadline is
-//     that of the lease as it stands. If less than half of the TTL is left, the lease is renewed
-//     before Acquire returns. If less than a quarter is left at the release, it is sent.
+//   - The waiter gets a Lock of its own; the Lock that was released has ended. The lease keeps its
+//     Deadline. If less than half of the TTL is left, it is renewed before Acquire returns. If less
+//     than a quarter is left at the release, the release is sent.
 //   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
 //     for each block. If a process dies, the rest of its block is never used.
 //   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
-//     exclusive requests without an owner) and both requests ask for the same TTL. A lock whose
-//     Handle was asked for is released instead: another process may have resumed it. Resumed locks
-//     are not handed over.
-//   - The server is not told, so Inspect and the refusals of other processes name the tenure's first
-//     Note, and a span that they link to is that of the first holder.
-//   - A waiter that gives up in the instant of a hand-over gets the lock, and no error.
+//     exclusive requests without an owner), and the waiter asks for the TTL of the request that
+//     began the tenure, and for a fencing token only if that did. A lock whose Handle was asked for
+//     is released instead: another process may have resumed it. Resumed locks are not handed over.
+//   - The server does not learn of it, so Inspect and the refusals of other processes name the
+//     first Note of the tenure, and waiters there link to the span of its first holder.
+//   - A waiter that gives up just when the lock is handed over to it gets the lock, and no error.
 //   - The release that hands over asks the server nothing. If the server has lost the key, its
 //     caller does not learn that; the next renewal, or the release that ends the tenure, does.
-//   - While a tenure lasts, the first waiter asks the server once a second.
+//   - If no hand-over happens for a second, or the lease ends, the first waiter asks the server, and
+//     then once a second.
 //   - Trace.Woken reports a hand-over as [locktrace.ByHandOver], with the owner before.
 //
-// Middleware that wraps leases, such as watchdog, must be around retry, as in holdfast.New; if it is
-// inside, a lock that could be handed over ends in ErrInvalid.
+// Middleware that wraps leases, such as watchdog, must be around retry, as in holdfast.New. If it
+// is inside, Acquire returns ErrInvalid for a lock that could be handed over.
 //
-// # What is not
+// # What is not guaranteed
 //
 // There is no order between processes: their first waiters compete, unless the strategy orders them
 // by [lease.WaitingFrom], as rwhash does. MaxAttempts and the Policy's end apply to a request's

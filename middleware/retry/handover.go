@@ -18,10 +18,10 @@ const (
 	// tenureLook is how often the first waiter asks the server while a request of this process holds
 	// the lock and no hand-over happens.
 	tenureLook = time.Second
-	// reservePause is how long, after fencing tokens could not be reserved, no hand-over needs them: its
-	// waiter would lose its place each time.
+	// reservePause is how long, after fencing tokens could not be reserved, no hand-over needs them:
+	// its waiter would lose its place each time.
 	reservePause = time.Second
-	// minYield is for how long, at least, the waiters of this process let others go first after a
+	// minYield is the minimum time for which the waiters of this process make no attempt after a
 	// tenure that HandOver ended.
 	minYield = time.Millisecond
 )
@@ -39,9 +39,9 @@ func (t terms) serve(w terms) bool {
 	return t.ttl == w.ttl && (t.fenced || !w.fenced)
 }
 
-// tenure is the time for which this process holds a name at the server: from an acquire, over
-// hand-overs, to the release that is sent. Its holder of the moment owns fence and reserved; the
-// mutex of queues guards the rest.
+// tenure is the time for which this process holds a name at the server: from an acquire, through
+// hand-overs, to the release that is sent. The current holder owns fence and reserved; the mutex of
+// queues guards the rest.
 type tenure struct {
 	lease lease.Transferable
 	terms terms
@@ -49,7 +49,7 @@ type tenure struct {
 	until time.Time // no hand-over after it
 
 	lock     *locker.Lock            // the one that holds, or held last
-	refusal  *locker.ContentionError // of those who wait
+	refusal  *locker.ContentionError // for waiters
 	latest   time.Time               // when lock was acquired or handed over
 	overtime bool                    // it ends because until has passed, though others of this process wait
 
@@ -81,7 +81,7 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 	}, nil
 }
 
-// outcome is what those who wait know while t lasts.
+// outcome returns what waiters know while t lasts.
 func (t *tenure) outcome(now time.Time) outcome {
 	return outcome{held: t.refusal, here: t.lock, at: now}
 }
@@ -114,7 +114,7 @@ func (qs *queues) begin(name string, t *tenure) {
 	}
 }
 
-// goOn lets a new queue know of the tenure that lasts. mu is held.
+// goOn gives a new queue the tenure of its name, if there is one. mu is held.
 func (qs *queues) goOn(q *queue) {
 	t, now := qs.tenures[q.name], time.Now()
 	switch {
@@ -126,14 +126,15 @@ func (qs *queues) goOn(q *queue) {
 	}
 }
 
-// lost reports whether the Lock was lost that holds, or held until a hand-over that is under way.
+// lost reports whether t's latest Lock was lost: the holder's or, during a hand-over, the one
+// before.
 func (t *tenure) lost(now time.Time) bool {
 	err, end := t.lock.Err(), t.lock.Deadline()
 	return err != nil && err != locker.ErrReleased || !end.IsZero() && !now.Before(end) //nolint:errorlint // set by Release itself
 }
 
-// sweep forgets the tenures whose lease ran out and whose Lock was never released. Each one costs
-// a constant time on average.
+// sweep forgets the tenures whose lease ran out and whose Lock was never released. The amortized
+// cost for each is constant.
 func (qs *queues) sweep(now time.Time) {
 	for name, t := range qs.tenures {
 		if t.lost(now) {
@@ -197,7 +198,7 @@ func (l *wakingLease) handOver() bool {
 	return true
 }
 
-// awaited reports whether somebody waits for the name of t, which lasts.
+// awaited reports whether t lasts and somebody waits for its name.
 func (qs *queues) awaited(t *tenure) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -205,8 +206,8 @@ func (qs *queues) awaited(t *tenure) bool {
 	return q != nil && q.tenure == t
 }
 
-// heir returns the waiter to hand the hold of t over to: the first one, unless its attempt is in
-// flight. nil: there is none, or the first one asked for something else.
+// heir returns the waiter to hand the hold of t over to: the first one without an attempt in
+// flight. It returns nil if there is none, or if that one asked for something else.
 func (q *queue) heir(t *tenure) *waiter {
 	first := q.line(false).first
 	if shared := q.line(true).first; shared != nil && first != nil && shared.number < first.number {
@@ -330,14 +331,14 @@ func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string) {
 	}
 }
 
-// abandon releases what was handed over to nobody.
+// abandon releases a hold that was handed over and that no Lock continues.
 func (qs *queues) abandon(ctx context.Context, i *inheritance) {
 	_, _ = i.tenure.lease.Do(ctx, lease.Op{Kind: lease.OpRelease})
 	qs.released(i.tenure.refusal.Name, i.tenure)
 }
 
-// look makes the leader ask the server, in a while, about a tenure in which nothing happens. mu is
-// held.
+// look starts the timer that wakes the leaders, unless it runs: to ask the server about a tenure
+// without hand-overs, or to try once they have yielded. mu is held.
 func (q *queue) look(after time.Duration) {
 	if q.looks == nil {
 		q.looks = time.AfterFunc(after, q.lookNow)
@@ -381,8 +382,8 @@ func (q *queue) stopLook() {
 	}
 }
 
-// yield lets other processes go first after a tenure that ended in overtime: the leaders wait for
-// as long as a few attempts take. mu is held.
+// yield lets other processes go first after a tenure that HandOver ended: the leaders wait for as
+// long as a few attempts take. mu is held.
 func (q *queue) yield(now time.Time) {
 	q.notBefore = now.Add(max(minYield, 4*q.timing.fastest))
 }

@@ -76,8 +76,8 @@ type acquisition struct {
 	pollAt   time.Time // the end of the policy's pause
 }
 
-// queue acquires in its turn, or takes what is handed over to it, even in the instant in which it
-// gives up.
+// queue acquires in its turn, or takes what is handed over to it, even if it gives up at that
+// moment.
 func (a *acquisition) queue() (*locker.Lock, error) {
 	defer func() {
 		if i := a.place.take(); i != nil { // something panicked
@@ -96,8 +96,8 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 	}
 }
 
-// turn acquires in its turn. Until then it tries early where its owner may hold the lock already.
-// Without a lock and an error it was handed over.
+// turn acquires in its turn. Until then it tries early if its owner may hold the lock already. If
+// it returns neither a lock nor an error, the lock was handed over.
 func (a *acquisition) turn() (lock *locker.Lock, err error) {
 	a.place = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
