@@ -28,9 +28,9 @@
 //
 // name is the name of the subtest, below the kind of server. contract is the number of the contract
 // that the case proves. why says what would go wrong for users; it is logged when the case fails.
-// on lists the kinds of servers, needs the features of the adapter, and can the capabilities of the
-// strategy that the case requires. With own, the case gets a server of its own. With quorum, it
-// runs on five independent servers.
+// on lists the kinds of servers, needs lists the features of the adapter, and can lists the
+// capabilities of the strategy that the case requires. With own, the case gets a server of its own.
+// With quorum, it runs on five independent servers.
 //
 // The function gets a caseT, which is a test with one server and the means to connect to it.
 // t.direct() makes the lock under test over a client of its own, t.behind() makes it behind a proxy

@@ -170,7 +170,7 @@ redis.call('HSET', KEYS[1], ARGV[3], string.format('%.0f', time[1] * 1000 + math
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 	luaOneFieldRelease = `return redis.call('HDEL', KEYS[1], ARGV[3])`
 
-	// An owner and how often he has entered.
+	// An owner and how often it has entered.
 	luaCounterAcquire = `
 local owner = redis.call('HGET', KEYS[1], 'owner')
 local me = ARGV[4]

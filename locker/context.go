@@ -38,8 +38,8 @@ func (l *Lock) dresser() func(context.Context) context.Context {
 
 // ContextErr returns ctx.Err() together with ctx's cause, or nil if ctx has not ended. It is for
 // strategies and middleware, as the error of an operation that the end of ctx stopped. The cause
-// matches too (errors.Is), unless it is about another lock or command, as a [*LostError] or the
-// error of another acquire: of that only the text is kept, so that it is not taken for the outcome
+// matches too (errors.Is), unless it is about another lock or command, such as a [*LostError] or
+// the error of another acquire. Then only its text is kept, so that it is not taken for the outcome
 // of this operation.
 func ContextErr(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

@@ -19,7 +19,7 @@
 // have left is cleaned up. [ErrNotReplicated] means that too few replicas acknowledged a write, if
 // the strategy was configured to ask them.
 //
-// # What is not
+// # What is not guaranteed
 //
 // Done is a signal, not a barrier. A process that is suspended for longer than its lease goes on
 // where it was, and may write after the next holder began. What must not be written late needs the

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Hold returns the lock as strategies and middleware act on it. Programs that take locks do not
+// Hold returns the lock as strategies and middleware act on it. Programs that acquire locks do not
 // need it.
 func (l *Lock) Hold() lease.Hold { return (*middlewareHold)(l) }
 

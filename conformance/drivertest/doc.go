@@ -14,9 +14,9 @@
 //		})
 //	}
 //
-// What is not in Lacks must work; what is must return errors.ErrUnsupported. Package conformance is
-// the suite for locks. Run it over the adapter too, with the same Dial and Lacks: it finds what an
-// adapter does to a whole lock.
+// A feature that is not in Lacks must work; one that is must return errors.ErrUnsupported. Package
+// conformance is the suite for locks. Run it over the adapter too, with the same Dial and Lacks: it
+// finds what an adapter does to a whole lock.
 //
 // # Servers
 //
@@ -46,9 +46,9 @@
 //		run: setTakesFreeKey,
 //	},
 //
-// why says what would go wrong for users. on lists the kinds of servers, and needs the features of
-// the adapter that the case requires. With own, the case gets a server of its own, since it
-// restarts, freezes or reconfigures it.
+// why says what would go wrong for users. on lists the kinds of servers, and needs lists the
+// features of the adapter that the case requires. With own, the case gets a server of its own,
+// since it restarts, freezes or reconfigures it.
 //
 // The function gets a caseT, which is a test with one server. Its methods are the steps of a case:
 // t.Driver() makes a driver, t.Key() returns a key that no other case uses, t.Do(...) sends a

@@ -1,5 +1,5 @@
-// Package lease is for the authors of strategies and of middleware. Programs that take locks do not
-// need it.
+// Package lease is for the authors of strategies and of middleware. Programs that acquire locks do
+// not need it.
 //
 // A strategy implements [Lease], its side of one lock that it acquired, and describes the lock by a
 // [Grant]. locker.NewLock makes the Lock from the two.

@@ -23,8 +23,8 @@ type Hold interface {
 	// Wrap puts wrap around the Lease. wrap gets nil from a Lock without one, such as that of a test
 	// double.
 	Wrap(wrap func(Lease) Lease)
-	// WrapContext makes Lock.Context pass its parent through wrap, which adds values to it. Of two
-	// values for one key the one that was added by the later WrapContext counts.
+	// WrapContext makes Lock.Context pass its parent through wrap, which adds values to it. If two
+	// wraps add a value for one key, that of the later WrapContext counts.
 	WrapContext(wrap func(context.Context) context.Context)
 	// Trace reports the later events of the lock (Renewed, Released, Lost) to t too, with the values
 	// of ctx. Unlike a Trace in the ctx of the acquire, t gets the events of this Lock alone, not of
@@ -47,9 +47,9 @@ type Hold interface {
 	// for no callback, and returns the error that Lock.Renew would return.
 	Renewed(r Renewal) error
 
-	// Disown is for a lock that has ended while another Lock continues its hold: from then on Handle
-	// returns the Handle of no hold. If the Handle was asked for before, Disown does nothing and
-	// returns false.
+	// Disown is for a lock that has ended while another Lock continues its hold: from then on
+	// Handle returns a Handle that names no hold. If Handle was called before, Disown does nothing
+	// and returns false.
 	Disown() bool
 
 	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before. It

@@ -17,9 +17,9 @@ type Waiting struct {
 
 type waitingKey struct{}
 
-// WithWaiting returns a copy of ctx for the further attempts of an acquire that waits since that
-// time. It is for middleware that repeats attempts. A strategy that orders waiters across processes
-// uses it.
+// WithWaiting returns a copy of ctx for the further attempts of an acquire that has waited since
+// that time. It is for middleware that repeats attempts. A strategy that orders waiters across
+// processes uses it.
 func WithWaiting(ctx context.Context, since time.Time) context.Context {
 	until, _ := ctx.Deadline()
 	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since, until})

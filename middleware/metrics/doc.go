@@ -12,7 +12,7 @@
 // return to zero when all locks have ended and all calls have returned. A hold ends when its
 // release was answered, or failed, or when the lock was lost, whichever comes first.
 //
-// # What is not
+// # What is not guaranteed
 //
 // A lock whose acquisition began before the SDK was installed is not measured. Time spent in
 // Acquire without waiting, that is in attempts, is part of the wait duration.

@@ -33,7 +33,7 @@
 //   - All subscriptions share one connection outside the pool. It is dialed for the first
 //     subscription, and again when it breaks; every listener is woken then.
 //
-// # What is not
+// # What is not guaranteed
 //
 //   - A command in flight when its context ends goes on in the background and occupies its
 //     connection until the reply, until one second after the deadline (ContextTimeoutEnabled), or

@@ -41,7 +41,7 @@
 //   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the
 //     driver is.
 //
-// # What is not
+// # What is not guaranteed
 //
 //   - For good speed the driver trusts the shared connections once 64 commands in a row were
 //     answered. If then a connection is lost that nobody was waiting on, and the server accepts a

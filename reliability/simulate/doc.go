@@ -35,7 +35,7 @@
 // instant: three of four seeds give the same number of operations again. For the others REPEAT=100
 // runs the schedule so often.
 //
-// # What is not
+// # What is not covered
 //
 // miniredis is not Redis: it has no replication, no cluster, no memory limit, and its scripts run
 // in another Lua. What depends on that is tested on real servers, see package torture. A client is

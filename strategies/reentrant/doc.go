@@ -24,7 +24,7 @@
 // first one after the hold with the longest lease was released, which reads all holds. Holds that
 // were never released and have expired are removed a few at a time by later acquires.
 //
-// # What is not
+// # What is not guaranteed
 //
 // The note is that of the acquire that began the tenure, or of a resume that has one. A TTL under 3
 // ms is refused. There is no shared mode (errors.ErrUnsupported). The lock neither waits nor

@@ -54,7 +54,7 @@
 // once per up to 64 holds, an operation that finds no live hold among the latest ones while earlier
 // ones may be live.
 //
-// # What is not
+// # What is not guaranteed
 //
 // There is no order among readers, nor among writers that retry without middleware/retry. A TTL
 // under 3 ms is refused. The lock neither waits nor renews: put middleware/retry and

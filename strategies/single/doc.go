@@ -22,7 +22,7 @@
 //     acquired the lock, less 1 % of the TTL and 2 ms. An acquire whose reply comes after it is
 //     released and returns ErrLost.
 //
-// # What is not
+// # What is not guaranteed
 //
 // A TTL under 3 ms is refused: the allowance for drift would use it up. What is in flight when the
 // driver is closed is not cleaned up; close it when its calls have returned.

@@ -26,7 +26,7 @@
 //     repetitions of failed renewals have the same limits again. There are that many only while a
 //     server is silent.
 //
-// # What is not
+// # What is not guaranteed
 //
 // A lock that is neither released nor lost is renewed for as long as the process lives, even if its
 // holder makes no progress or has forgotten it. Config.MaxHold and Config.MaxRenewals bound that.
