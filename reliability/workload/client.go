@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// Client makes turns, one after the other, in one goroutine.
+// Client runs turns, one after the other, in one goroutine.
 type Client struct {
 	Calls   *history.Client
 	Locker  locker.Locker
-	Lockers []locker.Locker // of the clients that steps name
+	Lockers []locker.Locker // of all clients; Step.Client is an index
 	Names   []Name
 	Accept  func(name string, fence int64) (bool, error) // as [history.Store.Accept]
 	Passes  Passes
@@ -21,7 +21,7 @@ type Client struct {
 	Until   time.Time // no step begins later
 }
 
-// Turn makes a turn, and returns the error of its acquire or resume. All errors are in the history.
+// Turn runs a turn, and returns the error of its acquire or resume. All errors are in the history.
 func (c *Client) Turn(ctx context.Context, t Turn) error {
 	hold, err := c.use(ctx, t)
 	if err == nil {
@@ -33,7 +33,7 @@ func (c *Client) Turn(ctx context.Context, t Turn) error {
 // looks is how often a holder checks that it holds, between two steps.
 const looks = 3
 
-// use makes a turn except for its end.
+// use runs a turn except for its end.
 func (c *Client) use(ctx context.Context, t Turn) (*history.Hold, error) {
 	hold, err := c.obtain(ctx, t)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Client) obtain(ctx context.Context, t Turn) (*history.Hold, error) {
 	return c.Calls.Acquire(ctx, c.Locker, req)
 }
 
-// step returns the hold to go on with.
+// step runs a step, and returns the hold to go on with.
 func (c *Client) step(ctx context.Context, hold *history.Hold, s Step) *history.Hold {
 	outer := ctx
 	if s.Timeout > 0 {
@@ -124,20 +124,19 @@ func (c *Client) nest(ctx context.Context, hold *history.Hold, s Step) *history.
 
 var errMovedOn = errors.New("it was taken over")
 
-// moveOn takes the client's own hold over by way of another client, and returns the hold to go on
-// with.
+// moveOn resumes the client's own hold through another client, and returns the hold to go on with.
 func (c *Client) moveOn(ctx context.Context, hold *history.Hold, s Step) *history.Hold {
 	next, err := c.Calls.Resume(ctx, c.Lockers[s.Client], hold.Pass())
 	if err != nil {
 		return hold
 	}
-	hold.Held() // it does not know of the resume yet
+	hold.Held() // the old Lock does not know of the resume yet
 	if s.Ask {
 		_ = hold.Renew(ctx, hold.TTL())
 		hold.Held()
 	}
 	hold.Abandon()
-	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog would renew what a late acquire may bring back
+	hold.Lock.Hold().MarkLost(errMovedOn) // else a watchdog would renew what a late acquire may restore
 	return next
 }
 
@@ -168,8 +167,8 @@ func (c *Client) overstay(hold *history.Hold) {
 	c.write(hold)
 }
 
-// write writes to the store, also if the lock is not held any more: the store must notice that. A
-// resumed hold may have no fencing token though others of its name have one.
+// write writes to the store, even if the lock is no longer held: the store must notice that. A
+// resumed hold may have no fencing token although others of its name have one.
 func (c *Client) write(hold *history.Hold) {
 	if hold.Fence() != 0 {
 		_ = hold.Write(c.Accept)

@@ -12,7 +12,7 @@ type Episode struct {
 	until time.Time
 }
 
-// Extend makes it last for d from now, unless it lasts longer already.
+// Extend makes e last for d from now, unless it lasts longer already.
 func (e *Episode) Extend(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -21,10 +21,10 @@ func (e *Episode) Extend(d time.Duration) {
 	}
 }
 
-// On reports whether it lasts.
+// On reports whether e lasts.
 func (e *Episode) On() bool { return e.left() > 0 }
 
-// Wait sleeps until it is over.
+// Wait sleeps until e is over.
 func (e *Episode) Wait(sleep func(time.Duration)) {
 	for d := e.left(); d > 0; d = e.left() {
 		sleep(d)

@@ -12,10 +12,10 @@ import (
 // Random draws random values.
 type Random struct{ *rand.Rand }
 
-// Chance is true once in n times.
+// Chance returns true with a probability of 1/n.
 func (r Random) Chance(n int) bool { return r.IntN(n) == 0 }
 
-// Between draws a duration from a range; it is rarely drawn twice.
+// Between draws a duration of at least from and less than to, by the nanosecond.
 func (r Random) Between(from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
@@ -53,7 +53,7 @@ func (s Source) Turn(owner string) Turn {
 	case 1:
 		t.NoWait = true
 	case 2:
-		t.Timeout = s.Between(0, ttl/20) // in the middle of it
+		t.Timeout = s.Between(0, ttl/20) // often ends in the middle of the acquire
 	}
 	for range s.IntN(6) {
 		t.Steps = append(t.Steps, s.step(t))
@@ -87,8 +87,8 @@ func (s Source) step(t Turn) Step {
 	return one
 }
 
-// HandOver adds steps to a turn in which its hold is passed on, or resumed by one of that many
-// clients.
+// HandOver adds steps to a turn that pass its hold on to other clients, or resume it by one of that
+// many clients.
 func (s Source) HandOver(t *Turn, clients int) {
 	t.Resume = s.Chance(3)
 	for range s.IntN(3) {
@@ -103,7 +103,7 @@ func (s Source) HandOver(t *Turn, clients int) {
 	}
 }
 
-// Hopeless bounds the deadlines of impatient clients.
+// Hopeless is the maximum deadline of impatient clients.
 const Hopeless = 50 * time.Millisecond
 
 // Hurry gives each call of a turn a deadline that it can rarely meet.

@@ -18,7 +18,7 @@ type Turn struct {
 	TTL     time.Duration
 	Timeout time.Duration // of the acquire's context
 	Cancel  bool          // the context is cancelled after Timeout; it has no deadline
-	MaxWait time.Duration // if not 0, the context has no end
+	MaxWait time.Duration // if not 0, the context does not end
 	NoWait  bool
 	Steps   []Step
 	End     End
@@ -36,7 +36,7 @@ const (
 	Upgrade   Action = "upgrade"
 	Nest      Action = "nest"   // acquire again, as the same owner
 	Pass      Action = "pass"   // offer the hold to others, and go on
-	Resume    Action = "resume" // resume the own hold by another client, and go on with that
+	Resume    Action = "resume" // resume one's own hold by another client, and go on with that
 )
 
 // Step is one Action.

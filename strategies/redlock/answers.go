@@ -13,7 +13,7 @@ import (
 // nodeAnswers is what the nodes answered to one operation so far.
 type nodeAnswers struct {
 	name   string        // of the lock
-	jitter time.Duration // for those who wait
+	jitter time.Duration // for waiters
 	nodes  int
 	quorum int
 
@@ -29,7 +29,7 @@ func (l *Locker) answersFor(name string) *nodeAnswers {
 	return &nodeAnswers{name: name, jitter: l.cfg.WakeJitter, nodes: len(l.nodes), quorum: l.quorum}
 }
 
-// add adds a node's answer; errUnanswered stands for none. refused says that err is an answer and
+// add adds a node's answer. errUnanswered stands for none. If refused is set, err is an answer and
 // no failure.
 func (t *nodeAnswers) add(n *quorumNode, err error, refused bool) {
 	switch {
@@ -48,8 +48,8 @@ func (t *nodeAnswers) add(n *quorumNode, err error, refused bool) {
 	}
 }
 
-// unsupported reports whether so many nodes do not support the operation that the quorum cannot do
-// without them, or all that answered.
+// unsupported reports whether too few nodes for a quorum may support the operation, or none did it
+// and all failures are that it is unsupported.
 func (t *nodeAnswers) unsupported() bool {
 	n := 0
 	for _, e := range t.failed {
@@ -78,7 +78,7 @@ func (t *nodeAnswers) quorumError() *QuorumError {
 			lasting = append(lasting, f)
 		}
 	}
-	others = append(others, unanswered...) // what says most comes first
+	others = append(others, unanswered...) // the most informative come first
 	e.decisive = others
 	if len(lasting) > t.nodes-t.quorum || len(others) == 0 {
 		e.decisive = lasting
@@ -144,15 +144,15 @@ func (t *nodeAnswers) acquireVerdict() (err error, mayChange bool) { //nolint:re
 	refused := len(t.refused)
 	outOfReach := t.done+t.pending < t.quorum
 	// Would the lock have been acquired without the other holders? If nothing has failed, only they
-	// stood in the way.
+	// prevented it.
 	if refused > 0 && (t.done+refused >= t.quorum || outOfReach && len(t.failed) == t.pending) {
 		return t.contention(), false
 	}
 	return t.quorumError(), refused > 0 && t.done+refused+t.pending >= t.quorum
 }
 
-// resumeVerdict is acquireVerdict for an attempt that resumes a hold. tookOver: a node has given its
-// lock.
+// resumeVerdict is acquireVerdict for an attempt that resumes a hold. tookOver reports whether a
+// node has granted its lock.
 func (t *nodeAnswers) resumeVerdict(tookOver bool) (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	refused, spare := len(t.refused), t.nodes-t.quorum
 	if refused > spare && !tookOver {

@@ -19,14 +19,14 @@ type quorumAttempt struct {
 	*heldLock
 	tokens  []string      // by which a hold is resumed, by node; nil: it is acquired
 	fresh   bool          // the owner is random, of this attempt alone
-	short   bool          // so many nodes have unanswered calls that there is no quorum of the others
+	short   bool          // too many nodes have unanswered calls for a quorum of the others
 	stop    func()        // ends the ctx of the calls
 	decided chan struct{} // closed at the end of gathering
 
 	// The mutex guards these.
 	err        error         // why the attempt failed
-	tooLate    error         // why the quorum that was reached is no lock
-	tookOver   bool          // a node gave its lock
+	tooLate    error         // why a quorum that was reached did not make a lock
+	tookOver   bool          // a node granted its lock
 	inFlight   int           // nodes that have not answered
 	spare      int           // nodes that the attempt may still leave out
 	grace      *time.Timer   // of a verdict that missing answers may change

@@ -120,8 +120,8 @@ func TestDeadlineIsTheQuorums(t *testing.T) {
 	})
 }
 
-// What answers after the quorum joins while the lock is held, and is released, and wakes waiters if
-// it was released, quietly where the attempt had lost.
+// A node that answers after the quorum joins the lock if that is held by then. Otherwise its node
+// lock is released at once.
 func TestLateNodes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -163,7 +163,7 @@ func TestLateNodes(t *testing.T) {
 	}
 }
 
-// A late reply does not outlast the TTL: then it gives up, as the strategy does that cannot know.
+// An acquire that a node does not answer ends with the TTL.
 func TestLateAcquireEndsWithTheTTL(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[0].freeze()
@@ -183,8 +183,8 @@ func TestLateAcquireEndsWithTheTTL(t *testing.T) {
 	})
 }
 
-// A caller that is cancelled returns soon, at any moment; what it had won, or wins later, is given
-// back.
+// A caller that is cancelled at any moment returns soon. Node locks that it has, or gets later, are
+// released.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, fenced := range []bool{false, true} {
@@ -254,7 +254,7 @@ func TestCancelledBefore(t *testing.T) {
 	})
 }
 
-// A node whose Lease knows no quiet end is released as any other.
+// A node whose Lease does not support OpUndo is released.
 func TestPlainNodesAreReleased(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[0].plain = true
@@ -270,8 +270,8 @@ func TestPlainNodesAreReleased(t *testing.T) {
 	})
 }
 
-// A losing attempt returns once what it won is undone, so that who ends the process then leaves
-// nothing; a node that hangs meanwhile does not keep it for ever.
+// A failed attempt returns once its node locks are undone, so that a process that exits then leaves
+// none. If a node hangs meanwhile, it returns after AttemptTimeout.
 func TestLosingAttemptWaitsForItsCleanUp(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 500 * ms}, func(t *testing.T, c *cluster) {
 		for i, n := range c.nodes {
@@ -318,8 +318,8 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// A refusal names the holder that most nodes name, says when enough nodes can be free, and where
-// its releases are heard of.
+// A refusal names the holder that most nodes name, when enough nodes can be free, and the channel
+// of its releases.
 func TestContentionNamesTheHolder(t *testing.T) {
 	inMemory(t, 5, redlock.Config{WakeJitter: time.Second}, func(t *testing.T, c *cluster) {
 		for i, n := range c.nodes {

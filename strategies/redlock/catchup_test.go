@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Node 2 answers what it was asked before a renewal once the other two have renewed for an hour. It
-// holds for as long then: the lock outlives the loss of a node, at any time.
+// Node 2 answers the acquire after the other two were renewed for an hour. It is renewed for as
+// long: the lock survives the loss of a node at any time.
 func TestLateNodeCatchesUp(t *testing.T) {
 	t.Parallel()
 	for what, late := range map[string]func(t *testing.T, c *hookedCluster, fenced bool) *locker.Lock{

@@ -83,8 +83,9 @@ func (c *closable) at() (where []int) {
 	return where
 }
 
-// A caller who leaves and closes the drivers at once leaves nothing behind: what was won is on its
-// way back by then, and what is open the nodes clean up, for which Close waits.
+// A caller who leaves and closes the drivers at once leaves nothing behind: the node locks are
+// being released by then, and the nodes clean up what has an unknown outcome, for which Close
+// waits.
 func TestNothingStaysWhereTheCallerLeavesAndCloses(t *testing.T) {
 	t.Parallel()
 	for what, fault := range map[string]faultdriver.Fault{

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Nodes that were too slow say ErrLost: nobody else holds anything.
+// Nodes that were too slow return ErrLost: nobody else holds anything.
 func TestNodesThatAreTooLateAreNoContention(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		for _, n := range c.n {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A conversion whose answers come late, past its ctx or AttemptTimeout, or that has no answer and
-// cannot be taken back, leaves every node lock where it is.
+// A conversion whose answers come after its ctx or AttemptTimeout has ended, or never and cannot be
+// undone, keeps every node lock.
 func TestConversionThatIsCutOffKeepsTheLock(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("cut: %w", locker.ErrUnknownOutcome)
@@ -74,8 +74,8 @@ func TestDeadlineHoldsAfterAFailedDowngrade(t *testing.T) {
 	})
 }
 
-// A node whose lease ends before the Deadline is renewed before it is upgraded: of the quorum that
-// was, it may be one.
+// A node whose lease ends before the Deadline is renewed before it is upgraded: the quorum may need
+// it.
 func TestUpgradeLastsUntilTheDeadline(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -115,7 +115,7 @@ func convertless(n ...*hooked) {
 	}
 }
 
-// Where the nodes have no conversions, a quorum of them has none either, and changes nothing.
+// If the nodes do not support conversions, neither does the quorum, and nothing changes.
 func TestConversionsThatNoNodeHas(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []locker.Mode{locker.Exclusive, locker.Shared} {
@@ -138,8 +138,8 @@ func TestConversionsThatNoNodeHas(t *testing.T) {
 	}
 }
 
-// A node that has not answered the acquire yet does not make of a downgrade that there is not one
-// of unknown outcome: the lock would be shared from then on, and could be restored nowhere.
+// A node that has not answered the acquire yet does not turn an unsupported downgrade into one of
+// unknown outcome: the lock would be shared from then on, and could be restored nowhere.
 func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		convertless(c.n...)
@@ -160,8 +160,8 @@ func TestDowngradeThatNoNodeHasBesideAHungOne(t *testing.T) {
 	})
 }
 
-// Of mixed nodes, so many convert nothing that a downgrade cannot be: the lock stays exclusive,
-// also where one was converted.
+// Too few of some mixed nodes support a downgrade: the lock stays exclusive, even at a node that
+// was converted.
 func TestDowngradeOfMixedNodes(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		convertless(c.n[:2]...)
@@ -179,7 +179,7 @@ func TestDowngradeOfMixedNodes(t *testing.T) {
 	})
 }
 
-// What is exclusive already is upgraded where nodes convert, and a hold that is gone is found out,
+// An upgrade of an exclusive lock succeeds if the nodes support conversions, and finds a lost hold,
 // as at one node.
 func TestUpgradeOfAnExclusiveLock(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
@@ -213,8 +213,7 @@ func (c *hookedCluster) modes() (all []locker.Mode) {
 	return all
 }
 
-// An upgrade that misses the quorum is taken back where it succeeded, at once or with the next
-// renewal.
+// An upgrade that misses the quorum is undone where it succeeded, at once or with the next renewal.
 func TestMissedUpgradeIsTakenBack(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -249,7 +248,7 @@ func TestMissedUpgradeIsTakenBack(t *testing.T) {
 	})
 }
 
-// A node that an upgrade missed counts no more until a renewal has upgraded it; one that a
+// A node that an upgrade missed does not count until a renewal has upgraded it; one that a
 // downgrade missed does.
 func TestRenewalConvertsWhatWasMissed(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {

@@ -19,8 +19,8 @@
 //   - Renew needs the quorum. In the background it restores the lock at nodes that do not hold it,
 //     even if it misses the quorum.
 //   - If nodes lose what they had, the Lock ends with the quorum of the others: ErrLost.
-//   - Release reaches all nodes, and waits for a quorum of them, for at most twice
-//     Config.AttemptTimeout, or once that if its ctx has ended. The rest goes on in the background.
+//   - Release reaches all nodes, and waits for a quorum of them, for at most two AttemptTimeouts,
+//     or one if its ctx has ended. The rest goes on in the background.
 //   - locker.ErrNotAcquired means that the lock would have been acquired without the other holders.
 //     An outage is a [*QuorumError], with a [*NodeError] for each node that failed. A node also
 //     fails if its Locker panics, or returns a lock that has ended or has another mode.
@@ -32,10 +32,10 @@
 // go around the quorum; inside they would wait and renew for one node alone.
 //
 // Lock.Upgrade and Lock.Downgrade need the quorum, and release nothing. A downgrade gives up
-// exclusivity from the call on, whatever its outcome: ErrUnknownOutcome if the quorum was missed.
-// An upgrade succeeds with a quorum of nodes that are known to be exclusive until the Deadline; if
-// it misses it, the upgraded nodes are made shared again. If so many nodes convert nothing that no
-// quorum can, both are errors.ErrUnsupported, and the lock stays as it is.
+// exclusivity from the call on, whatever its outcome; if it misses the quorum, the error is
+// ErrUnknownOutcome. An upgrade succeeds with a quorum of nodes that are known to be exclusive
+// until the Deadline; if it misses that, the upgraded nodes are made shared again. If too few nodes
+// for a quorum can convert, both return errors.ErrUnsupported, and the lock stays as it is.
 //
 // With Config.Quorum set to all nodes, a lock is held at all of them or not at all. That is how a
 // team moves from one deployment to another: those who lock at both exclude those who lock at
@@ -52,11 +52,11 @@
 //
 // Lock.Handle names the node locks that are held at that moment. Resume takes them over and needs
 // the quorum. If it is missed, what was taken over is undone, and the error matches
-// ErrUnknownOutcome; it is ErrNotHeld if so many nodes hold nothing of it that no quorum can. Once
-// a quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost: one
-// hold is never two Locks.
+// ErrUnknownOutcome; it is ErrNotHeld if too few nodes for a quorum may still hold it. Once a
+// quorum of the nodes that a Handle names says that they do not hold it, the Lock is lost: one hold
+// is never two Locks.
 //
-// # What is not
+// # What is not guaranteed
 //
 // It is assumed that a node keeps its keys over a restart (appendonly yes, appendfsync always), or
 // stays away for the longest TTL; that nodes share nothing, so that a replica is no node; and that

@@ -125,7 +125,7 @@ func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 // errUnanswered is the error of a node that has not answered so far.
 var errUnanswered error = &unansweredError{}
 
-// errEnded is the error of a node whose lock ended before the quorum was won.
+// errEnded is the error of a node whose lock ended before the quorum was reached.
 var errEnded = errors.New("what it gave ended before the quorum was there")
 
 // errOvertaken is the error of a node that had not begun a conversion when the next one began.

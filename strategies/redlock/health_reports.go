@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// healthReport is what a Trace is told of a node.
+// healthReport is a change of a node that is reported to a Trace.
 type healthReport struct {
 	ctx   context.Context //nolint:containedctx // what the callback gets
 	trace *locktrace.Trace
@@ -24,8 +24,8 @@ type healthReports struct {
 	running bool
 }
 
-// failing reports that a node fails, and returns what the node's recovery ends: r, or an earlier
-// failure whose end nobody was told of.
+// failing reports that a node fails, and returns the failure that the node's recovery will end: r,
+// or an earlier one whose recovery was not reported.
 func (q *healthReports) failing(r *healthReport) *healthReport {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *healthReports) failing(r *healthReport) *healthReport {
 	return r
 }
 
-// recovered reports to the Trace of failure that the node works again, if that was told of it.
+// recovered reports to the Trace of failure that the node works again, if the failure was reported.
 func (q *healthReports) recovered(failure *healthReport, info locktrace.NodeInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

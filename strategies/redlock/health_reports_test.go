@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// reported records what Traces are told of nodes, as a gauge per Trace would.
+// reported records what is reported to Traces, as a gauge per Trace would.
 type reported struct {
 	t       *testing.T
 	events  []string
@@ -38,8 +38,8 @@ func (r *reported) ctx(ctx context.Context, trace string) context.Context {
 	return locktrace.With(ctx, &locktrace.Trace{NodeFailing: record("failing", true), NodeRecovered: record("recovered", false)})
 }
 
-// Who is told that a node fails is told that it recovered, and nobody else is, whoever notices
-// either.
+// A Trace that was told of a failure is told of the recovery, and no other is, whichever call
+// notices either.
 func TestNodeReportsArePaired(t *testing.T) {
 	t.Parallel()
 	type call struct {
@@ -97,8 +97,8 @@ func TestNodeReportsArePaired(t *testing.T) {
 	}
 }
 
-// Behind a callback that blocks, whatever was noticed with or without a Trace, each Trace ends with
-// the truth.
+// After a callback that blocks, whatever was noticed with or without a Trace, the last report to
+// each Trace is true.
 func TestNodeReportsWaitingBehindACallback(t *testing.T) {
 	t.Parallel()
 	traces := []string{"a", "b", ""}

@@ -17,7 +17,7 @@ type heldLock struct {
 	*quorumState
 	attempt *quorumAttempt
 	turn    turn
-	renewed time.Time // when the last renewal began, if it succeeded; zero: it did not, or is in flight. The mutex guards it
+	renewed time.Time // when the last renewal began; zero: it failed or is in flight. The mutex guards it
 }
 
 // attach gives the heldLock its Lock, and returns it.
@@ -30,8 +30,8 @@ func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
 	return lock
 }
 
-// Do implements lease.Lease. OpRaiseFence and OpUndo are for the nodes of a quorum; a quorum is no
-// node.
+// Do implements lease.Lease. OpRaiseFence and OpUndo are for the nodes of a quorum, and a quorum is
+// no node.
 func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRenew:
@@ -65,7 +65,7 @@ func (h *heldLock) Token() string {
 	return encodeToken(tokens, h.req.Note)
 }
 
-// turn lets one operation at a time change what counts: renewals and conversions. Another would go by what changes meanwhile.
+// turn lets one renewal or conversion at a time change which node locks count.
 type turn chan struct{}
 
 // take waits for the turn. Errors: those of ctx.
@@ -84,9 +84,9 @@ func (t turn) take(ctx context.Context) error {
 // pass lets the next operation have the turn.
 func (t turn) pass() { <-t }
 
-// release ends the lock at all nodes. Node locks that come later are released then. It returns when
-// a quorum has released, or cannot any more; at twice the AttemptTimeout, or once that if ctx has
-// ended. The releases go on.
+// release ends the lock at all nodes. Node locks that join later are released then. It returns when
+// a quorum has released, or cannot any more; at the latest after two AttemptTimeouts, or after one
+// if ctx has ended. The releases go on.
 func (h *heldLock) release(ctx context.Context) error {
 	op, held := h.beginRelease()
 	op.start(func(i int) error {

@@ -95,7 +95,7 @@ func (w *walk) disturb(string) error {
 	return nil
 }
 
-// takes notes what a Lock is from now on, and demands that nobody is in the way of that.
+// takes records what a Lock is from now on, and demands that no other holder excludes that.
 func (w *walk) takes(h *holder, change func()) {
 	w.Helper()
 	w.mu.Lock()

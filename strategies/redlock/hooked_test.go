@@ -149,7 +149,7 @@ func (c *hookedCluster) at(owner string) (where []int) {
 	return where
 }
 
-// excludes demands that no other can have the lock while held says that it is held.
+// excludes demands that nobody else can acquire the lock while held says that it is held.
 func (c *hookedCluster) excludes(t *testing.T, held *locker.Lock, when string) {
 	t.Helper()
 	if held.Err() != nil {
@@ -165,7 +165,7 @@ func (c *hookedCluster) excludes(t *testing.T, held *locker.Lock, when string) {
 	}
 }
 
-// renewPast renews the Lease of a lock past its Lock, which does not hear of the outcome.
+// renewPast renews the Lease of a lock without its Lock, which does not learn the outcome.
 func renewPast(lock *locker.Lock) {
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		_, _ = inner.Do(bg, lease.Op{Kind: lease.OpRenew})

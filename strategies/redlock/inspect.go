@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Inspect implements locker.Inspector: it returns what a quorum of the nodes agrees on, that the
-// name is held and by whom. Nodes that name different shared holds agree that it is shared; Owner
-// and Note are empty then. Holds and Left are the least that a quorum says. Errors: a
-// [*QuorumError] if nodes that failed might make the difference; it matches errors.ErrUnsupported
-// if too many nodes are no Inspectors.
+// Inspect implements locker.Inspector: it returns that the name is held, and by whom, if a quorum
+// of the nodes agrees on that. Nodes that name different shared holds agree that it is shared;
+// Owner and Note are empty then. Holds and Left are the least that a quorum says. Errors: a
+// [*QuorumError] if nodes that failed might change the result; it matches errors.ErrUnsupported if
+// too many nodes are no Inspectors.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
 	if err != nil {

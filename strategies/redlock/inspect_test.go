@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Inspect tells what a quorum agrees on.
+// Inspect returns what a quorum agrees on.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	type hold = locker.Request
@@ -127,7 +127,7 @@ func TestInspectOverNoInspectors(t *testing.T) {
 	match(t, err, locker.ErrInvalid)
 }
 
-// A caller who leaves is told so, not that the nodes failed.
+// If the caller leaves, the error is that of its ctx, not a failure of the nodes.
 func TestInspectIsCancelled(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {

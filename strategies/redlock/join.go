@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// ask acquires at one node. What it gives joins the lock or, if that is not held by then, is
+// ask acquires at one node. The node lock joins the lock or, if that is not held by then, is
 // released. mayAsk reports whether the node may be asked now, and counts the call if so.
 func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) {
 	grantedUntil := time.Now().Add(req.TTL)
@@ -40,8 +40,8 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	return newNodeLock(h, s, req, lock, err)
 }
 
-// record records what a node gave, or err, why it gave nothing. joined reports whether the node
-// lock is one of the lock's now; otherwise it is to be released.
+// record records the lock that a node granted, or err, why it granted none. joined reports whether
+// the node lock belongs to the lock now; otherwise it is to be released.
 func (h *heldLock) record(s *slot, p *nodeLock, err error) (joined bool) {
 	h.mu.Lock()
 	defer h.unlock()

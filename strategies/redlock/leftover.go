@@ -89,7 +89,7 @@ func (s *quorumState) callEnded(at *slot) {
 	}
 }
 
-// releaseEnded records that the release of what a node gave has ended with err.
+// releaseEnded records that the release of a node lock has ended with err.
 func (s *quorumState) releaseEnded(at *slot, err error) {
 	s.mu.Lock()
 	defer s.unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A try is refused at node 0 while node 1 grants it late. The next one finds all free but for what
-// the first has at node 1.
+// An attempt is refused at node 0 while node 1 grants it late. The next one finds all nodes free
+// except for the first one's node lock at node 1.
 func TestEarlierTryRefusesNone(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
@@ -49,7 +49,8 @@ func TestEarlierTryRefusesNone(t *testing.T) {
 	}
 }
 
-// What another holds at a node refuses at once, whatever an earlier try has under way there.
+// If another holds a node, the acquire is refused at once, whatever an earlier attempt has in
+// flight there.
 func TestAnotherRefusesAtOnce(t *testing.T) {
 	inHooked(t, 2, redlock.Config{Quorum: 2}, func(t *testing.T, c *hookedCluster) {
 		first := c.n[0].Hold(locker.Request{Name: name, Owner: "other", TTL: time.Hour})
@@ -69,8 +70,8 @@ func TestAnotherRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// A lock is had again right after its release, though node 2 is slow to release it and node 0 is
-// down by then; and what is had again without node 2 gets it once its release is done.
+// A lock can be acquired right after its release, although node 2 is slow to release it and node 0
+// is down by then. If it is acquired without node 2, that joins once its release is done.
 func TestOwnReleaseRefusesNone(t *testing.T) {
 	t.Parallel()
 	for what, down := range map[string]bool{"one node is down": true, "all are up": false} {
@@ -94,8 +95,8 @@ func TestOwnReleaseRefusesNone(t *testing.T) {
 	}
 }
 
-// An attempt whose caller leaves while it waits for what an earlier one has under way ends at once,
-// and so does a lock that is released meanwhile.
+// An attempt that waits for calls of an earlier one ends at once if its caller leaves, and so does
+// the wait of a lock that is released meanwhile.
 func TestWaitForEarlierTryEnds(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T, c *hookedCluster) {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// A node where the lock is restored gets a lease until the Deadline, also where a shorter one is
-// asked for.
+// A node where the lock is restored gets a lease until the Deadline, even if a renewal asks for a
+// shorter one.
 func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -28,7 +28,7 @@ func TestRestoredNodesLastUntilTheDeadline(t *testing.T) {
 	})
 }
 
-// Renewals past a node that hangs leave no goroutines, and nothing is left once the lock is over.
+// Renewals beside a node that hangs leave no goroutines, and nothing is left after the release.
 func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
 	synctest.Test(t, func(t *testing.T) { // not beside other tests: it counts the goroutines of all
 		c := newCluster(t, 3, redlock.Config{})
@@ -54,8 +54,8 @@ func TestRenewalsDoNotPileUp(t *testing.T) { //nolint:paralleltest // see below
 	})
 }
 
-// A renewal that hangs for a node lock that is gone does not stand in the way of the node lock that
-// came in its place.
+// A renewal of a lost node lock that hangs does not block renewals of the node lock that replaced
+// it.
 func TestRestoredNodeLockIsRenewedByItself(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -97,8 +97,7 @@ func TestNodeLockThatEndsWhileGathering(t *testing.T) {
 	})
 }
 
-// Where nodes lose the lock, it ends when the others' leases do that make up the quorum, though
-// nobody asks.
+// If nodes lose the lock, it ends with the quorum of the others, even without a call.
 func TestLockEndsWithItsQuorum(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})
@@ -135,7 +134,7 @@ func TestRenewalKeepsALockWhoseQuorumEnds(t *testing.T) {
 	})
 }
 
-// A quorum that finds its lock lost closes Done at once, whoever's call found it.
+// A quorum that finds its lock lost closes Done at once, whichever call found it.
 func TestCertainLossIsReportedAtOnce(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Fenced: true})

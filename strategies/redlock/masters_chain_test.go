@@ -104,7 +104,7 @@ func TestReentryAtMasters(t *testing.T) {
 	m.nothingStays()
 }
 
-// The watchdog holds a lock over several TTLs though nodes come and go, and lets it go when no
+// The watchdog keeps a lock over several TTLs although nodes come and go. The lock ends when no
 // quorum is left.
 func TestWatchedAtMasters(t *testing.T) {
 	t.Parallel()
@@ -140,9 +140,9 @@ func TestWatchedAtMasters(t *testing.T) {
 	m.ends(lock)
 }
 
-// A waiter hears of releases at a quorum where one node is killed and one frozen, and gets the
-// lock. No lease ends before the test does; a backoff is for an attempt that a late answer makes an
-// outage.
+// A waiter is woken by releases at a quorum where one node is killed and one frozen, and gets the
+// lock. No lease ends before the test does; the backoff is for an attempt that a late answer makes
+// an outage.
 func TestWaitingAtMasters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)

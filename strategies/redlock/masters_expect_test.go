@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// acquire makes a test fail that gets no lock, or gets it late.
+// acquire fails the test if it gets no lock, or gets it late.
 func (m *masters) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	m.Helper()
 	start := time.Now()
@@ -52,8 +52,8 @@ func (m *masters) refused(l locker.Locker, req locker.Request) {
 	})
 }
 
-// contended reports whether err says that others hold; "": it does. Where it does not though a
-// quorum has answered, that fails the test.
+// contended returns "" if err says that others hold. If it does not although a quorum has answered,
+// the test fails.
 func (m *masters) contended(err error) (amiss string) {
 	m.Helper()
 	if errors.Is(err, locker.ErrNotAcquired) {
@@ -73,7 +73,7 @@ func (m *masters) release(lock *locker.Lock) {
 	}
 }
 
-// cycles demands that a lock can be had and released, again and again.
+// cycles demands that a lock can be acquired and released, again and again.
 func (m *masters) cycles(l locker.Locker, when string) {
 	m.Helper()
 	for i := range 10 {
@@ -144,7 +144,7 @@ func (m *masters) keys() []string {
 	return slices.Sorted(slices.Values(all))
 }
 
-// eventually polls until f returns "", which says what is amiss.
+// eventually polls until f, which says what is wrong, returns "".
 func (m *masters) eventually(f func() string) {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), 2*soon)
@@ -164,7 +164,7 @@ func (m *masters) eventually(f func() string) {
 	}
 }
 
-// heldAt tells what is amiss if a key is not at so many nodes.
+// heldAt says what is wrong if a key is not at so many nodes.
 func (m *masters) heldAt(key string, want int) func() string {
 	return func() string {
 		var n int

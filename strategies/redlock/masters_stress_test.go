@@ -27,8 +27,9 @@ const (
 )
 
 // resource is what the lock guards: a counter that loses updates of two at once, in a store that
-// refuses a fencing token below the highest that it has seen, be it of a reader. A holder whose
-// Deadline has passed may be beside the next: it is no violation, and the store is to refuse it.
+// refuses a fencing token below the highest that it has seen, even a reader's. A holder whose
+// Deadline has passed may overlap with the next: that is no violation, and the store is to refuse
+// it.
 type resource struct {
 	mu      sync.Mutex
 	inside  *locker.Lock

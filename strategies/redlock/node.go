@@ -31,8 +31,8 @@ type quorumNode struct {
 	reported        *healthReport // that the node fails; nil: it works, or no call was traced since it fails
 }
 
-// acquire asks the node for a lock, after beginAcquire. The stack below it is deep: the fewer
-// frames above it, the fewer stacks must grow.
+// acquire asks the node for a lock, after beginAcquire. Its callees need a deep stack: with few
+// frames above them, fewer stacks must grow.
 func (n *quorumNode) acquire(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
 	defer n.endAcquire()
 	defer n.endCall(ctx, &err, patience)

@@ -30,8 +30,8 @@ type nodeLock struct {
 	named      bool          // a Handle that was handed out names it
 }
 
-// newNodeLock makes the nodeLock of what the slot's node returned for req. What is no lock of the
-// mode that was asked for counts as the node's failure.
+// newNodeLock makes the nodeLock of what the slot's node returned for req. If that is not a lock in
+// the mode that was asked for, the node has failed.
 func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, err error) (*nodeLock, error) {
 	switch {
 	case err != nil:

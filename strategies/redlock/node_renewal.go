@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// claim marks a call of a kind as in flight at the node, once no other one of that kind is; it gives
-// up once left is closed. A call that hangs is not repeated: what waits for it is sent after it.
+// claim waits until no call of a kind is in flight at the node, and marks one as such. It gives up
+// once left is closed. A call that hangs is not repeated: the next one is sent after it.
 func (p *nodeLock) claim(inFlight *chan struct{}, left <-chan struct{}) error { //nolint:gocritic // it sets it
 	h := p.of
 	h.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// odd is a Locker that returns what make makes of a lock.
+// odd is a Locker that returns each lock as change returns it.
 type odd struct {
 	*lockertest.Locker
 	change func(*locker.Lock) *locker.Lock
@@ -30,7 +30,7 @@ func (o odd) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, err
 	return o.change(lock), nil
 }
 
-// A lock that is over, or of another mode, or the zero Lock, does not count for the quorum.
+// A lock that has ended or has another mode, or the zero Lock, does not count toward the quorum.
 func TestOddLocksDoNotCount(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*locker.Lock) *locker.Lock{
@@ -55,7 +55,7 @@ func TestOddLocksDoNotCount(t *testing.T) {
 	}
 }
 
-// oddLease is a Lease that can do all, or panics.
+// oddLease is a Lease that succeeds at every operation, or panics.
 type oddLease struct{ panics bool }
 
 func (l oddLease) Do(_ context.Context, op lease.Op) (lease.Term, error) {
@@ -65,8 +65,8 @@ func (l oddLease) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{Fence: op.Fence, Deadline: time.Now().Add(ttl)}, nil
 }
 
-// What a node's own code does wrong is a failure of that node. A panic in goroutines of redlock's
-// own nobody else could recover.
+// A fault of a node's own code is a failure of that node. Nobody else could recover a panic in a
+// goroutine of redlock.
 func TestFaultsOfNodesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -109,7 +109,7 @@ func TestFaultsOfNodesAreErrors(t *testing.T) {
 	}
 }
 
-// A node that answers nothing is not asked without end: who locks all the time would pile up calls.
+// A node that answers nothing is not asked without end: a busy caller would pile up calls.
 func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: 100 * ms}, func(t *testing.T, c *cluster) {
 		hung := c.nodes[1]
@@ -136,8 +136,8 @@ func TestHungNodeIsNotAskedWithoutEnd(t *testing.T) {
 	})
 }
 
-// All nodes were late once, as on a busy machine: what was asked meanwhile is still unanswered. Who
-// asks again gets the lock as soon as they answer.
+// All nodes were late once, as on a busy machine: their calls are still unanswered. The next
+// attempts get the locks as soon as the nodes answer.
 func TestNodesThatWereLateAreAsked(t *testing.T) {
 	inMemory(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {

@@ -82,8 +82,8 @@ func same(a, b locker.Locker) bool {
 // Request.Resume, to take over what a Handle names.
 //
 // Errors beside those of package locker: a [*QuorumError], with a [*NodeError] for each node that
-// failed, if failures keep it from reaching the quorum. ErrLost: less than Config.MinValidity was
-// left of the lease, and the lock was released; of a resume, which is undone, ErrUnknownOutcome.
+// failed, if failures keep it from reaching the quorum. ErrLost if less than Config.MinValidity was
+// left of the lease, and the lock was released; a resume is undone then, with ErrUnknownOutcome.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"
 	if !req.Resume.IsZero() {

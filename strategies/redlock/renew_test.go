@@ -188,8 +188,8 @@ func renewOnce(t *testing.T, c *cluster, all []state, quorum int, fenced bool) {
 	c.free("after the release")
 }
 
-// A node that was restored counts at the next renewal: with it there is a quorum when another falls
-// away.
+// A node that was restored counts at the next renewal: with it there is a quorum when another
+// fails.
 func TestRestoredNodesCount(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{Owner: "me"})
@@ -309,7 +309,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// A release whose outcome too many nodes keep to themselves is unknown, and no loss.
+// A release that too many nodes do not answer has an unknown outcome, and is no loss.
 func TestReleaseOfUnknownOutcome(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		lock := c.acquire(locker.Request{})
@@ -342,7 +342,7 @@ func TestRestoreAfterTheRelease(t *testing.T) {
 }
 
 // A renewal right after the acquire waits for the nodes that have not answered that yet: with them
-// there is a quorum, though one that was won has fallen away.
+// there is a quorum, although one of the first has failed.
 func TestRenewalWaitsForLateNodes(t *testing.T) {
 	inMemory(t, 3, redlock.Config{}, func(t *testing.T, c *cluster) {
 		c.nodes[2].delay = 100 * ms

@@ -54,8 +54,8 @@ func TestOneHoldIsNeverTwoLocks(t *testing.T) {
 	})
 }
 
-// A resume that is cut off says more than that ctx has ended, unless the hold is there as before,
-// and is undone: whom it took the node locks from believes in the Deadline.
+// A resume that is cut off returns more than the error of ctx, unless the hold is as before, and is
+// undone: the Lock that it took node locks from relies on its Deadline.
 func TestResumeThatIsCutOff(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		old := c.take(t, locker.Request{Owner: "me"})

@@ -67,7 +67,7 @@ func TestWaitingWritersGetIn(t *testing.T) {
 	})
 }
 
-// Who is upgraded has a token that no writer had before.
+// An upgraded lock has a token that no writer had before.
 func TestUpgradeMintsAToken(t *testing.T) {
 	overRWHash(t, func(t *testing.T, l *redlock.Locker) {
 		writer, err := l.Acquire(t.Context(), locker.Request{Name: name, Fenced: true})

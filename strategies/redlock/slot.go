@@ -10,7 +10,7 @@ import (
 // guards it.
 type slot struct {
 	node *quorumNode
-	held *nodeLock // nil: nothing is held there, as far as is known
+	held *nodeLock // nil: none, as far as is known
 	err  error     // why nothing is held, or why the counter of what is held was not raised
 
 	asking  bool          // an acquire is in flight

@@ -90,9 +90,9 @@ func TestRestoringKeepsNoLostLockUp(t *testing.T) {
 	})
 }
 
-// Node 0 is renewed at once, but is found out to have lost the lock before node 1 is, by the
-// mending behind; node 2 was not renewed. The quorum that is counted has what was there before: a
-// renewal that answers nil has extended the lease.
+// Node 0 is renewed at once, but restoring finds that it lost the lock before node 1 is renewed;
+// node 2 was not renewed. A quorum of old leases does not count: a renewal that returns nil has
+// extended the lease.
 func TestRenewalThatAnswersNilHasExtended(t *testing.T) {
 	inHooked(t, 3, redlock.Config{AttemptTimeout: time.Second}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me"})

@@ -82,8 +82,8 @@ func (w *slowWalker) resume() {
 	}()
 }
 
-// cut is a call whose ctx ends at some moment. What it did by then is open, but the lock is not
-// lost by it.
+// cut is a call whose ctx ends at some moment. Its outcome is unknown, but the lock is not lost by
+// it.
 func (w *slowWalker) cut() {
 	call := []func(context.Context) error{w.lock.Upgrade, w.lock.Downgrade,
 		func(ctx context.Context) error { return w.lock.Renew(ctx, time.Hour) }}[w.dice.upTo(3)]

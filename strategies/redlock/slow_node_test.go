@@ -37,8 +37,8 @@ func TestFencedUpgradeWaitsForANodeLockThatIsBeingUpgraded(t *testing.T) {
 	})
 }
 
-// Node 2 answers a renewal of old when it is asked to be upgraded: what it holds by that ends
-// before the Deadline.
+// Node 2 answers an old renewal when it is to be upgraded: with that its lease ends before the
+// Deadline.
 func TestUpgradeRenewsBehindAnOlderRenewal(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})
@@ -53,8 +53,7 @@ func TestUpgradeRenewsBehindAnOlderRenewal(t *testing.T) {
 	})
 }
 
-// A renewal while the hold is being upgraded promises what a shared hold has: an exclusive one has
-// it not.
+// A renewal during an upgrade promises what a shared hold has, which an exclusive one may not have.
 func TestRenewalDuringAnUpgradePromisesNoMore(t *testing.T) {
 	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
 		lock := c.take(t, locker.Request{Owner: "me", Mode: locker.Shared})

@@ -48,12 +48,12 @@ type quorumState struct {
 	deadline       time.Time    // of the quorum, as last promised
 	lock           *locker.Lock // nil until there is one
 	alarm          *time.Timer  // runs if the quorum ends before deadline
-	viewed         quorumView   // see view: it is used again, since a cycle takes twenty
+	viewed         quorumView   // what view returns; reused, since a cycle needs twenty
 	unreportedLoss error        // unlock ends the Lock with it
 }
 
-// unlock unlocks the mutex, and then ends the Lock if a loss was found that it does not know of:
-// that runs callbacks.
+// unlock unlocks the mutex, and then ends the Lock if there is an unreported loss: that runs
+// callbacks.
 func (s *quorumState) unlock() {
 	lock, loss := s.lock, s.unreportedLoss
 	if lock != nil {
@@ -79,8 +79,8 @@ func (s *quorumState) view() *quorumView {
 	return v
 }
 
-// accepts reports whether a node lock that was just granted joins the lock. Its mode may still be
-// changed. The mutex is held.
+// accepts reports whether a node lock that was just granted joins the lock. Its mode may still have
+// to be changed. The mutex is held.
 func (s *quorumState) accepts() bool {
 	switch s.phase {
 	case gathering:
@@ -97,8 +97,8 @@ func (s *quorumState) beforeDeadline() bool {
 	return s.deadline.IsZero() || time.Now().Before(s.deadline)
 }
 
-// wants reports whether node locks are to have mode: a node that is slow to begin a conversion may
-// find that the quorum did without it, and that the mode was changed again. The mutex is held.
+// wants reports whether node locks are to have mode. When a slow node begins a conversion, the
+// quorum may have succeeded without it, and the mode may have changed again. The mutex is held.
 func (s *quorumState) wants(mode locker.Mode) bool {
 	return (mode == locker.Exclusive) == (s.upgrading || s.mode == locker.Exclusive)
 }
@@ -121,7 +121,7 @@ func (s *quorumState) leaseToAsk(ttl time.Duration) time.Duration {
 	return leaseToAsk(ttl, s.deadline, time.Now())
 }
 
-// untilDeadline returns the ctx of a call to a node: past the Deadline its answer is of no use.
+// untilDeadline returns a ctx for a call to a node: after the Deadline its answer is useless.
 func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -231,7 +231,7 @@ func (s *quorumState) each(
 		p, err := s.awaitCall(i, op)
 		switch {
 		case p != held[i] && isClosed(op.left):
-			return errUnanswered // it came when nobody waited for it any more
+			return errUnanswered // it came after the caller left
 		case p != nil:
 			return do(p, op)
 		case err == nil:
@@ -249,9 +249,9 @@ func (s *quorumState) each(
 	return answers, err
 }
 
-// awaitCall waits until something is held at node i, or nothing is in flight there any more. It
-// returns what is held or, if nothing is, what came of the acquire, or of the release of what came
-// too late.
+// awaitCall waits until there is a node lock at node i, or no call is in flight there any more. It
+// returns the node lock or, if there is none, the error of the acquire, or of the release of a node
+// lock that came too late.
 func (s *quorumState) awaitCall(i int, op *operation) (*nodeLock, error) {
 	s.mu.Lock()
 	defer s.unlock()

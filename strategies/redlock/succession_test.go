@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 )
 
-// Each call comes before the slowest node has done the one before it: what that does late is not in
-// the way.
+// Each call comes before the slowest node has done the one before: late calls do not disturb it.
 func TestCallsInQuickSuccession(t *testing.T) {
 	t.Parallel()
 	unhurried := redlock.Config{AttemptTimeout: 20 * time.Second} // no node is down; the machine may be busy
@@ -46,7 +45,7 @@ func TestCallsInQuickSuccession(t *testing.T) {
 	}
 }
 
-// succession does to locks all that changes nothing of who holds them, and releases them.
+// succession calls everything on locks that does not change who holds them, and releases them.
 func succession(t *testing.T, l locker.Locker, holders, each int) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
-// Tokens strictly increase over quorums of any nodes, though the nodes' counters differ and each
-// time others of them are down, late, or held by another.
+// Tokens strictly increase over quorums of any nodes, although the nodes' counters differ and each
+// time other nodes are down, late, or held by another.
 func TestTokensIncrease(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ n, quorum int }{{3, 2}, {4, 3}, {5, 3}, {5, 4}, {5, 5}} {
