@@ -69,7 +69,10 @@
 //     is released instead: another process may have resumed it. Resumed locks are not handed over.
 //   - The server does not learn of it, so Inspect and the refusals of other processes name the
 //     first Note of the tenure, and waiters there link to the span of its first holder.
-//   - A waiter that gives up just when the lock is handed over to it gets the lock, and no error.
+//   - A waiter that gives up just when the lock is handed over to it gets the lock, and no error,
+//     unless tokens have to be reserved for it.
+//   - If the lease turns out to be lost, or no tokens can be reserved, the lock is released, and the
+//     waiter queues again, at the end.
 //   - The release that hands over asks the server nothing. If the server has lost the key, its
 //     caller does not learn that; the next renewal, or the release that ends the tenure, does.
 //   - If no hand-over happens for a second, or the lease ends, the first waiter asks the server, and

@@ -250,8 +250,8 @@ func (w *waiter) take() *inheritance {
 func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 	made := false
 	defer func() {
-		if !made { // also where a callback panics
-			a.queues.abandon(context.WithoutCancel(a.ctx), i)
+		if !made { // also where a callback panics; ctx does not bound the release
+			go a.queues.abandon(context.WithoutCancel(a.ctx), i)
 		}
 	}()
 	a.traceHandedOver(i.from)

@@ -601,3 +601,28 @@ func TestOrderWithoutAFenceBlock(t *testing.T) {
 		c.release(c.lock(behind))
 	})
 }
+
+// A server that does not answer does not keep a waiter that a lock was handed over to, and which has
+// to give it up, beyond its MaxWait.
+func TestSilenceAtAHandOver(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		held := c.acquire(locker.Request{Fenced: true})
+		waiter := c.wait(t.Context(), locker.Request{Fenced: true, MaxWait: 100 * ms})
+		c.s.fail = func(k lease.OpKind) error {
+			if k == lease.OpRelease {
+				elapse(5 * time.Second)
+				return nil
+			}
+			elapse(100 * ms)
+			return errors.New("timeout")
+		}
+		c.release(held)
+		elapse(101 * ms)
+		synctest.Wait()
+		if !waiter.done {
+			t.Error("the waiter has not returned")
+		}
+		elapse(5 * time.Second)
+		c.acquire(locker.Request{})
+	})
+}
