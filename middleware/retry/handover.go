@@ -68,8 +68,8 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 		return nil, nil
 	}
 	if lease.Lease(l) != inner {
-		return nil, driver.Invalid("retry.Config.HandOver", fmt.Sprintf("%v around middleware that wraps leases (%T)", r.cfg.HandOver, inner),
-			"such middleware, as watchdog, around retry")
+		return nil, driver.Invalid("retry.Config.HandOver", fmt.Sprintf("%v around a %T", r.cfg.HandOver, inner),
+			"0, or retry inside middleware that wraps leases, as in holdfast.New")
 	}
 	if _, ok = l.Transfer(); !ok { // as of an owner
 		return nil, nil

@@ -176,7 +176,7 @@ func (t *nodeAnswers) upgradeVerdict(missed error) error {
 	case refused > 0 && t.done+refused >= t.quorum:
 		return t.contention()
 	case t.done >= t.quorum:
-		return fmt.Errorf("they did not stay exclusive until the Deadline: %w", missed)
+		return fmt.Errorf("the upgraded nodes did not stay exclusive until the Deadline: %w", missed)
 	}
 	return missed
 }

@@ -126,13 +126,13 @@ func (e *unansweredError) Unwrap() error { return locker.ErrUnknownOutcome }
 var errUnanswered error = &unansweredError{}
 
 // errEnded is the error of a node whose lock ended before the quorum was reached.
-var errEnded = errors.New("what it gave ended before the quorum was there")
+var errEnded = errors.New("its lock ended before the quorum was reached")
 
 // errOvertaken is the error of a node that had not begun a conversion when the next one began.
-var errOvertaken = errors.New("another conversion came before it")
+var errOvertaken = errors.New("not converted: another conversion began first")
 
 // errShort is the error of a node that granted less than it was asked for.
-var errShort = errors.New("what it granted ends before the Deadline")
+var errShort = errors.New("its lease ends before the Deadline")
 
 // errStalled is the error of a node that is not asked, since it answers nothing.
-var errStalled = errors.New("not asked: too many calls are without an answer")
+var errStalled = errors.New("not asked: too many unanswered calls")
