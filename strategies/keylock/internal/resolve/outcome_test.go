@@ -118,6 +118,32 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// early is a context whose timer fires after its Deadline, as on a busy machine.
+type early struct {
+	context.Context
+	by time.Duration
+}
+
+func (e early) Deadline() (time.Time, bool) {
+	end, ok := e.Context.Deadline()
+	return end.Add(-e.by), ok
+}
+
+// A client that notices the Deadline before the context's timer does not hide why the context ends.
+func TestResolveAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const late = 20 * time.Millisecond
+		bounded, cancel := context.WithTimeoutCause(t.Context(), late, locker.ErrMaxWait)
+		defer cancel()
+		sends := resolve.Sends{Timeout: time.Second, Limit: time.Minute}
+		err := sends.Resolve(early{bounded, late}, &script{answers: []error{driver.NotSent(context.DeadlineExceeded)}})
+		if !errors.Is(err, locker.ErrMaxWait) || !errors.Is(err, driver.ErrNotSent) || errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Errorf("error %v, want one that was not sent because of MaxWait", err)
+		}
+	})
+}
+
 // Contract 4: AttemptTimeout bounds each send, also under a context that never ends.
 func TestResolveBoundsEachSend(t *testing.T) {
 	t.Parallel()

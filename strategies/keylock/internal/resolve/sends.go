@@ -80,7 +80,7 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 				return s.classify(err) // resent it would only be executed again
 			}
 		case s.Open == 0 && driver.CodeOf(err) != "TRYAGAIN", !driver.Transient(err):
-			if errors.Is(err, driver.ErrNotSent) && patience.Err() != nil && errors.Is(err, patience.Err()) {
+			if errors.Is(err, driver.ErrNotSent) && ended(patience) && errors.Is(err, patience.Err()) {
 				err = driver.NotSent(locker.ContextErr(patience))
 			}
 			return s.classify(err)
@@ -90,6 +90,18 @@ func (s *Sends) Resolve(ctx context.Context, cmd Command) error {
 			return s.giveUp(patience, err)
 		}
 	}
+}
+
+// lateTimer is for how long a context whose Deadline has passed may not have ended.
+const lateTimer = 100 * time.Millisecond
+
+// ended reports whether ctx has ended. A client may have noticed the Deadline before ctx's timer
+// did: then ended waits for that, so that the cause is known.
+func ended(ctx context.Context) bool {
+	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
+		wait(ctx, lateTimer)
+	}
+	return ctx.Err() != nil
 }
 
 // over reports whether no send may begin after delay.
