@@ -388,17 +388,16 @@ func (q *queue) yield(now time.Time) {
 	q.notBefore = now.Add(max(minYield, 4*q.timing.fastest))
 }
 
-// pollAfter returns when a leader may poll next: not while it yields, and rarely during a tenure.
-func (w *waiter) pollAfter(now time.Time) time.Time {
+// pollTimes returns the bounds of when a leader asks the server though nothing wakes it. It polls
+// at rarely at the earliest, which is later in a tenure. It sends nothing before notBefore, while
+// it yields, even if the lease ends.
+func (w *waiter) pollTimes(now time.Time) (rarely, notBefore time.Time) {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	switch t := q.tenure; {
-	case t != nil && !t.lost(now):
-		return t.lookAt(now)
-	case now.Before(q.notBefore):
-		return q.notBefore
-	default:
-		return now
+	rarely = now
+	if t := q.tenure; t != nil && !t.lost(now) {
+		rarely = t.lookAt(now)
 	}
+	return rarely, q.notBefore
 }

@@ -271,6 +271,30 @@ func TestRequestAfterALostTenure(t *testing.T) {
 	}
 }
 
+// A lease that ends while a waiter lets other processes go first does not make it spin.
+func TestLeaseEndsDuringAYield(t *testing.T) {
+	inCohort(t, func(t *testing.T, c cohort) {
+		c.s.latency, c.s.ttl = 100*ms, time.Second
+		c.l = wrap(t, c.s, retry.Config{HandOver: ms, Policy: constant(time.Minute)})
+		if _, err := c.s.Acquire(t.Context(), locker.Request{Name: name}); err != nil { // by another process
+			t.Fatalf("Acquire: %v", err)
+		}
+		waiter := c.wait(t.Context(), locker.Request{})
+		elapse(300 * ms) // it is refused, and knows that the lease ends after 1.1 s
+		c.s.lose()
+		c.s.ttl = time.Minute
+		held := c.acquire(locker.Request{NoWait: true})
+		elapse(350 * ms)
+		began := time.Now()
+		match(t, held.Release(t.Context()), nil, nil)
+		elapse(600 * ms)
+		c.release(c.lock(waiter))
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the waiter held and released the lock %v after the release", waited)
+		}
+	})
+}
+
 // A waiter that gives up while the lock is handed over to it gets the lock; nothing is left.
 func TestGivingUpAtAHandOver(t *testing.T) {
 	inCohort(t, func(t *testing.T, c cohort) {

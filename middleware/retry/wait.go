@@ -129,15 +129,20 @@ func (a *acquisition) sleep(d time.Duration) {
 
 // nextPoll is when a leader tries again though it was not told to: at the end of the policy's
 // pause, or of the lease.
-func (a *acquisition) nextPoll() (time.Time, locktrace.WakeReason) {
-	at := a.pollAt
-	if after := a.place.pollAfter(time.Now()); after.After(at) {
-		at = after
-	}
+func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
+	rarely, notBefore := a.place.pollTimes(time.Now())
+	at, by = latest(a.pollAt, rarely), locktrace.ByBackoff
 	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(at) {
-		return end, locktrace.ByLeaseEnd
+		at, by = end, locktrace.ByLeaseEnd
 	}
-	return at, locktrace.ByBackoff
+	return latest(at, notBefore), by
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // wakeJitter is the Config's, or what the refusal asks for where that is more.
