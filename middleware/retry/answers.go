@@ -181,9 +181,9 @@ func (qs *queues) released(name string, t *tenure) {
 	if t != nil && t.overtime {
 		q.yield(now)
 	}
-	q.stopLook()
+	q.stopTimer()
 	if pause := q.notBefore.Sub(now); pause > 0 {
-		q.look(pause)
+		q.startTimer(pause)
 		return
 	}
 	q.wakeLeaders(locktrace.ByRelease, nil)

@@ -74,7 +74,7 @@ type queue struct {
 	subscription subscription
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
-	looks     *time.Timer // wakes the leaders; nil: it does not run
+	timer     *time.Timer // wakes the leaders; nil: it does not run
 	notBefore time.Time   // the leaders make no attempt
 }
 
@@ -92,7 +92,7 @@ func (qs *queues) enter(name string, shared bool, owner string, terms terms) *wa
 	if q == nil {
 		q = &queue{all: qs, name: name}
 		qs.byName[name] = q
-		qs.goOn(q)
+		qs.joinTenure(q)
 	}
 	q.entered++
 	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner, terms: terms}
@@ -167,7 +167,7 @@ func (q *queue) remove(w *waiter) driver.Subscription {
 	w.cutOff()
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
-		q.stopLook()
+		q.stopTimer()
 		return q.subscription.stop()
 	}
 	if w.shared && line.first == nil {
@@ -200,7 +200,7 @@ func (q *queue) advance(entering *waiter) {
 			case leader == nil, leader == entering:
 			case q.tenure != nil && leader.mayInherit(): // a hand-over or a release wakes the leader
 				now := time.Now()
-				q.look(q.tenure.lookAt(now).Sub(now))
+				q.startTimer(q.tenure.lookAt(now).Sub(now))
 			default:
 				leader.notify(locktrace.ByTurn)
 			}
