@@ -90,3 +90,27 @@ type Subscription interface {
 	// Close ends the subscription. It does not wait for the server.
 	Close() error
 }
+
+// Delivery says how a message that a script publishes reaches the subscriptions of a driver.
+type Delivery uint8
+
+// The ways of delivery.
+const (
+	// DeliveryPlain is by PUBLISH. The number of receivers that PUBLISH returns means nothing, as in
+	// a cluster, where it counts the subscribers at one node.
+	DeliveryPlain Delivery = iota
+	// DeliveryCounted is by PUBLISH to the one server that also serves the subscriptions: the
+	// number of receivers that PUBLISH returns is 0 if nobody listens.
+	DeliveryCounted
+	// DeliverySharded is by SPUBLISH: the nodes of a cluster that have no part in the channel's slot
+	// get no message (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of
+	// receivers is 0 if nobody listens.
+	DeliverySharded
+)
+
+// Deliverer is implemented by drivers that know how their subscriptions get messages. A driver that
+// is no Deliverer has DeliveryPlain.
+type Deliverer interface {
+	// Delivery returns the way for a subscription to channel that is made now. It sends nothing.
+	Delivery(channel string) Delivery
+}
