@@ -26,6 +26,11 @@ var subscribeCases = []testCase{
 		run: wakesItsListenersOnly,
 	},
 	{
+		name: "counted receivers are right", on: suite.WithoutCluster, needs: subscribes,
+		why: "a release skips a waiter whose channel has no receiver: a wrong number loses a waiter its place, or a wake-up",
+		run: countedReceiversAreRight,
+	},
+	{
 		name: "unread messages block nobody", on: suite.WithoutSentinel, needs: subscribes,
 		why: "a subscription that is not read must not block the others or the connection",
 		run: unreadMessagesBlockNobody,
@@ -123,6 +128,34 @@ func wakesItsListenersOnly(t *caseT) {
 	}
 	t.Do(b, "PUBLISH", b, "")
 	t.Woken(other, "its own channel")
+}
+
+var publishScript = script(`return redis.call('PUBLISH', ARGV[1], '')`)
+
+func countedReceiversAreRight(t *caseT) {
+	drv := t.Driver()
+	d, ok := drv.(driver.Deliverer)
+	key, channel := t.Key(), t.Key()
+	if !ok || d.Delivery(channel) != driver.DeliveryCounted {
+		return
+	}
+	receivers := func() int64 {
+		reply, err := drv.Eval(t.Ctx, publishScript, []string{key}, []string{channel})
+		t.OK(err, "Eval")
+		n, _ := reply.Int(0)
+		return n
+	}
+	if n := receivers(); n != 0 {
+		t.Errorf("a message without a subscription has %d receivers, want 0", n)
+	}
+	sub := t.subscribe(drv, channel)
+	if n := receivers(); n != 1 {
+		t.Errorf("a message has %d receivers, want 1", n)
+	}
+	t.Woken(sub, "a script published")
+	if got := d.Delivery(channel); got != driver.DeliveryCounted {
+		t.Errorf("Delivery is %d with a subscription, want %d as before", got, driver.DeliveryCounted)
+	}
 }
 
 func unreadMessagesBlockNobody(t *caseT) {

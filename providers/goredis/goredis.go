@@ -29,6 +29,7 @@ var (
 	_ driver.Batcher      = (*goredisDriver)(nil)
 	_ driver.Acknowledger = (*goredisDriver)(nil)
 	_ driver.Backgrounder = (*goredisDriver)(nil)
+	_ driver.Deliverer    = (*goredisDriver)(nil)
 )
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
@@ -134,4 +135,16 @@ func (d *goredisDriver) Subscribe(ctx context.Context, channel string) (driver.S
 		return nil, errors.ErrUnsupported
 	}
 	return d.hub.Subscribe(ctx, channel)
+}
+
+// Delivery implements driver.Deliverer. The subscriptions of a client for one server are at the
+// server that runs its scripts.
+func (d *goredisDriver) Delivery(string) driver.Delivery {
+	if _, several := d.client.(masters); several {
+		return driver.DeliveryPlain
+	}
+	if _, single := d.client.(interface{ Options() *redis.Options }); single {
+		return driver.DeliveryCounted
+	}
+	return driver.DeliveryPlain
 }

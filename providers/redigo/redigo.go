@@ -47,6 +47,7 @@ var (
 	_ driver.Batcher      = (*redigoDriver)(nil)
 	_ driver.Acknowledger = (*redigoDriver)(nil)
 	_ driver.Backgrounder = (*redigoDriver)(nil)
+	_ driver.Deliverer    = (*redigoDriver)(nil)
 )
 
 // New makes a driver over pool, which stays the caller's: neither New nor the driver's Close closes
@@ -165,6 +166,15 @@ func (d *redigoDriver) Subscribe(ctx context.Context, channel string) (driver.Su
 		return nil, err
 	}
 	return d.hub.Subscribe(ctx, channel)
+}
+
+// Delivery implements [driver.Deliverer]. The functions of a *redis.Pool dial for the subscriptions
+// too, so that both are at the same server.
+func (d *redigoDriver) Delivery(string) driver.Delivery {
+	if _, single := d.pool.(*redis.Pool); single {
+		return driver.DeliveryCounted
+	}
+	return driver.DeliveryPlain
 }
 
 // Info implements [driver.Driver]. A Pool does not tell where it dials, so Address is empty.

@@ -33,6 +33,7 @@ var (
 	_ driver.Batcher      = (*rueidisDriver)(nil)
 	_ driver.Acknowledger = (*rueidisDriver)(nil)
 	_ driver.Backgrounder = (*rueidisDriver)(nil)
+	_ driver.Deliverer    = (*rueidisDriver)(nil)
 )
 
 // New makes a driver over client, which stays the caller's: Close does not close it, and it must
@@ -114,4 +115,13 @@ func (d *rueidisDriver) Subscribe(ctx context.Context, channel string) (driver.S
 		return nil, err
 	}
 	return d.hub.Subscribe(ctx, channel)
+}
+
+// Delivery implements driver.Deliverer. Of a client for one server, both the subscriptions and the
+// scripts are at the master.
+func (d *rueidisDriver) Delivery(string) driver.Delivery {
+	if d.node.cluster {
+		return driver.DeliveryPlain
+	}
+	return driver.DeliveryCounted
 }

@@ -45,6 +45,7 @@ var (
 	_ driver.Acknowledger = (*Driver)(nil)
 	_ driver.Backgrounder = (*Driver)(nil)
 	_ driver.Drainer      = (*Driver)(nil)
+	_ driver.Deliverer    = (*Driver)(nil)
 )
 
 // New returns a Driver. It connects when it is used.
@@ -120,6 +121,14 @@ func (d *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscrip
 		return nil, err
 	}
 	return d.hub.Subscribe(ctx, channel)
+}
+
+// Delivery implements driver.Deliverer.
+func (d *Driver) Delivery(string) driver.Delivery {
+	if d.cfg.Cluster {
+		return driver.DeliveryPlain
+	}
+	return driver.DeliveryCounted
 }
 
 // Info implements driver.Driver.

@@ -28,6 +28,7 @@ var Kinds = []Kind{Miniredis, Single, Cluster, Sentinel}
 var (
 	AllKinds        = Kinds
 	WithoutSentinel = []Kind{Miniredis, Single, Cluster}
+	WithoutCluster  = []Kind{Miniredis, Single, Sentinel}
 	OneAddress      = []Kind{Miniredis, Single} // a proxy can be put in front of these
 	OnlyMiniredis   = []Kind{Miniredis}
 	OnlySingle      = []Kind{Single}
