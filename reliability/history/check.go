@@ -29,6 +29,7 @@ type Result struct {
 	Checked    int    // those of which the model had to explain the answer; what proves nothing is not among them
 	Holds      int    // acquires that succeeded
 	Resumes    int    // that succeeded
+	HandOvers  int    // acquires that a holder of the same process handed its hold over to
 	Refusals   int    // acquires and upgrades that were refused
 	Losses     int    // holds that a server is known to have lost
 	Reason     string // of a violation
@@ -70,6 +71,9 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 		switch {
 		case e.Kind == Acquire && e.Outcome == OK:
 			res.Holds++
+			if e.From != "" {
+				res.HandOvers++
+			}
 		case e.Kind == Resume && e.Outcome == OK:
 			res.Resumes++
 		case e.Outcome == Refused && e.Kind != Write:
@@ -78,7 +82,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	model := r.model()
 	all := leases(events, r)
-	broken := cmp.Or(brokenPromise(events), outOfOrder(events, all, r), revived(events))
+	broken := cmp.Or(brokenPromise(events), brokenHandOver(all, r), outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	for _, o := range strict {
 		if !o.Input.(*op).ends {
@@ -145,7 +149,8 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 			o.unseen = r.Model == Reentrant && besideShaky(all, o, o.lease.owner)
 		}
 		if o.proves(events, all, left, r) {
-			add(o, row(e.Client), e.Call, e.Return)
+			s := o.span()
+			add(o, row(e.Client), s.from, s.to)
 		}
 	}
 	for _, l := range inOrder(all) {
@@ -189,7 +194,7 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	case Renew, Held:
 		return o.sound() && o.Outcome != Unsettled && !o.late()
 	case Release:
-		return o.sound() && (o.Outcome == OK || o.Outcome == Lost && !o.late())
+		return o.sound() && o.lease.heir == nil && (o.Outcome == OK || o.Outcome == Lost && !o.late())
 	case Upgrade:
 		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o, "")) {
 			return false
@@ -227,7 +232,7 @@ func (r Rules) keepsTurn(o *op, events []Event) bool {
 // bring back, was there.
 func besideShaky(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
-		if l.shaky() && (owner == "" || l.owner == owner) && (span{l.acquired.Call, l.until}).meets(o.Call, o.Return) {
+		if l.shaky() && (owner == "" || l.owner == owner) && (span{l.since, l.until}).meets(o.Call, o.Return) {
 			return true
 		}
 	}

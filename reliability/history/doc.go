@@ -17,6 +17,9 @@
 //   - A hold is resumed once, by the Handle of its Lock, while it is there, and keeps its mode. The
 //     Lock that it was taken from is lost: a renewal or a conversion of it fails, though until it
 //     asks it may believe in its Deadline. Loss is for good.
+//   - A hold that a holder hands over to a waiter of its own process continues without a gap: nobody
+//     else holds in between, and what a server loses of the one is lost of the other. The token is
+//     higher. The Deadline stays, unless a renewal moves it.
 //   - A write to the fenced [Store] by a holder is never rejected.
 //   - A lease is as long as was asked for, less the drift; a token that was asked for is there; a
 //     renewal neither shortens a lease nor brings one back.

@@ -75,7 +75,7 @@ type Event struct {
 	Fenced bool          `json:"fenced,omitempty"` // of Acquire: a fencing token was asked for
 	NoWait bool          `json:"noWait,omitempty"` // of Acquire: its client does not wait
 	Open   bool          `json:"open,omitempty"`   // of Acquire: the outcome of one of its attempts was unknown; of a quorum, not at one node alone
-	Handed bool          `json:"handed,omitempty"` // of Acquire: a holder of the same process handed the lock over
+	From   string        `json:"from,omitempty"`   // of Acquire: the Owner of the hold that was handed over to it
 	Resent bool          `json:"resent,omitempty"` // of Acquire: one of its attempts sent more than one command
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`

@@ -15,7 +15,7 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 			continue
 		}
 		for _, l := range all {
-			if (span{l.acquired.Call, l.until}).meets(e.Call, e.Return) {
+			if (span{l.since, l.until}).meets(e.Call, e.Return) {
 				l.doubt, found = min(l.doubt, e.Call), true
 			}
 		}

@@ -26,7 +26,7 @@ func brokenPromise(events []Event) string {
 func (e Event) broken() string {
 	switch e.Kind {
 	case Acquire, Renew:
-		if least := e.Call + int64(e.TTL-drift(e.TTL)); e.Deadline < least && !e.Handed {
+		if least := e.Call + int64(e.TTL-drift(e.TTL)); e.Deadline < least && e.From == "" {
 			return fmt.Sprintf("the lease of %v ends %v early", e.TTL, time.Duration(least-e.Deadline))
 		}
 		if e.Kind == Acquire && e.Fenced && e.Fence == 0 {

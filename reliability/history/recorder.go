@@ -110,18 +110,27 @@ func (c *Client) end(e Event, err error) {
 // Acquire acquires through l. Request.TTL must be set: the check needs it.
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
 	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Fenced: req.Fenced, NoWait: req.NoWait})
-	var open, resent, handed atomic.Bool
+	var open, resent atomic.Bool
+	var from atomic.Pointer[string]
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
-		handed.Store(info.By == locktrace.ByHandOver)
+		if info.By == locktrace.ByHandOver {
+			from.Store(&info.From)
+		} else if from.Swap(nil) != nil {
+			open.Store(true)
+		}
 	}, Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
-		if !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
+		// A hold that was handed over and came to nothing is released in the background.
+		if from.Swap(nil) != nil || !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}
 		if info.Sends > 1 {
 			resent.Store(true)
 		}
 	}}), req)
-	e.Open, e.Resent, e.Handed = open.Load(), resent.Load(), handed.Load()
+	if owner := from.Load(); owner != nil {
+		e.From = *owner
+	}
+	e.Open, e.Resent = open.Load() || err != nil && e.From != "", resent.Load()
 	if err != nil {
 		c.end(e, err)
 		return nil, err

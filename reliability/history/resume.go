@@ -8,7 +8,7 @@ import (
 
 // passed is what resumes made of a hold.
 type passed struct {
-	over   *lease // from which it was taken; nil: it was acquired
+	over   *lease // from which it was taken, or that was handed over; nil: it was acquired
 	taken  *Event // the resume that took it over; nil: none did
 	doubts []span // when resumes that came to nothing may have taken it over
 	lasts  int64  // the server has let go by then, as far as resumes go
@@ -66,6 +66,9 @@ func (l *lease) doubted(e Event) bool {
 // again reports whether the acquire was or may have been sent more than once: one that arrives
 // after a resume brings the hold back.
 func (l *lease) again() bool {
+	if l.inherited() && l.over.again() {
+		return true
+	}
 	a := l.acquired
 	return a.Kind == Acquire && (a.Resent || a.Return-a.Call >= attempt(a.TTL))
 }

@@ -29,6 +29,10 @@ type Rules struct {
 	// a lock keeps turns among those who wait: readers for a writer, writers for both. 0: there are no
 	// turns.
 	Intent time.Duration `json:"intent,omitempty"`
+	// HandOver says that a holder may hand the lock over to a waiter of its own process.
+	HandOver bool `json:"handOver,omitempty"`
+	// Watched says that holds are renewed without a call of their client.
+	Watched bool `json:"watched,omitempty"`
 }
 
 // attempt is how long one send of a command with this TTL may take: a call that took longer may
@@ -59,6 +63,8 @@ type lease struct {
 	released *Event // nil: it was not
 	unsure   bool   // a downgrade went without an answer: the server may have it as a writer's
 	doubt    int64  // from then on a server may have lost it, or bring it back; never: none may
+	since    int64  // it began at the earliest then
+	heir     *Event // the acquire that it was handed over to; nil: none
 	passed
 }
 
@@ -73,7 +79,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
 		if e.begins() {
-			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e, doubt: never}
+			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e, doubt: never, since: e.Call}
 		}
 	}
 	ttl := map[*lease]int64{}
@@ -93,6 +99,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 	for _, l := range all {
 		l.until = min(l.until+ttl[l]+int64(r.Linger), never)
 	}
+	inherit(events, all)
 	pass(events, all, r)
 	return all
 }
@@ -125,6 +132,9 @@ func (l *lease) ends() bool {
 	if l.taken != nil {
 		return l.doubtful(l.taken.Return)
 	}
+	if l.heir != nil {
+		return l.doubtful(l.heir.Return)
+	}
 	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return) || l.doubted(*l.released)
 }
 
@@ -136,7 +146,7 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	for _, e := range events {
 		switch {
 		case e.Kind == Acquire && (e.Outcome == Unsettled || e.Outcome == Lost || e.Open || r.resent(e)):
-			found[e.ID] = span{e.Call, e.Return + int64(e.TTL) + int64(r.Linger)}
+			found[e.ID] = span{e.Call, max(e.Return+int64(e.TTL)+int64(r.Linger), r.handedTo(e, all))}
 		case (e.Kind == Downgrade || e.Kind == Upgrade) && (e.Outcome == Unsettled || e.Outcome == Lost) && all[e.Hold] != nil:
 			found[e.ID] = span{e.Call, all[e.Hold].until}
 		case e.doubts(r) && all[e.Over] != nil:

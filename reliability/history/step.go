@@ -64,6 +64,12 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return !r.admits(s, o), s
 	}
+	if o.lease.inherited() {
+		if !s.has(o.lease.over.number) {
+			return false, s
+		}
+		s = s.without(o.lease.over.number)
+	}
 	if !r.admits(s, o) || o.Fence != 0 && !r.follows(s, o) {
 		return false, s
 	}
@@ -152,6 +158,9 @@ func (o *op) String() string {
 	}
 	if o.Fence != 0 {
 		text += fmt.Sprintf(" fence %d", o.Fence)
+	}
+	if o.lease.inherited() && o.Kind == Acquire {
+		text += fmt.Sprintf(" handed over by #%d", o.lease.over.number)
 	}
 	text += ": " + string(o.Outcome)
 	if o.Error != "" {

@@ -19,6 +19,7 @@ import (
 type Outcome struct {
 	Plan       *Plan
 	Operations int // calls, looks and writes that were recorded
+	HandOvers  int // within a client
 	Faults     int // whose time came; whether a command then met one is not known
 	Losses     int // holds that a server lost that may
 	Names      []history.Result
@@ -54,6 +55,7 @@ func Run(t *testing.T, p *Plan, strategy workload.Opener) *Outcome {
 		res := history.Check(byName[name], rules, checkTime)
 		o.Operations += res.Operations
 		o.Losses += res.Losses
+		o.HandOvers += res.HandOvers
 		o.Names = append(o.Names, res)
 	}
 	return o
@@ -112,8 +114,9 @@ const resend = 5 * time.Millisecond
 func (w *world) rules() history.Rules {
 	r := history.Rules{
 		Model: workload.Strategies[w.plan.Strategy].Model, Crowd: w.plan.Quorum,
-		Linger: w.slowest() + dialTimeout + time.Second,
-		Resend: resend,
+		Linger:   w.slowest() + dialTimeout + time.Second,
+		Resend:   resend,
+		HandOver: w.plan.HandOver > 0, Watched: w.plan.Watchdog,
 	}
 	if w.plan.Strategy == "rwhash" {
 		r.Intent = time.Second + w.slowest()

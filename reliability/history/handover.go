@@ -1,0 +1,99 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// inherit finds which holds were handed over. Their order is that in which the acquires returned: a
+// waiter may have called before its predecessor.
+func inherit(events []Event, all map[string]*lease) {
+	byOwner := map[string]*lease{}
+	for _, l := range all {
+		byOwner[l.owner] = l
+	}
+	var handed []*Event
+	for i, e := range events {
+		if e.Kind == Acquire && e.Outcome == OK && e.From != "" {
+			handed = append(handed, &events[i])
+		}
+	}
+	slices.SortStableFunc(handed, func(a, b *Event) int { return int(a.Return - b.Return) })
+	for _, e := range handed {
+		from, heir := byOwner[e.From], all[e.Hold]
+		if from == nil || from == heir {
+			continue
+		}
+		from.heir = e
+		heir.over = from
+		heir.since = max(heir.since, from.since)
+		if from.released != nil {
+			heir.since = max(heir.since, from.released.Call)
+		}
+		// The server may still have what the holds before asked for.
+		heir.until, heir.lasts = max(heir.until, from.until), max(heir.lasts, from.until)
+	}
+}
+
+// inherited reports whether the hold was handed over.
+func (l *lease) inherited() bool { return l != nil && l.over != nil && l.acquired.From != "" }
+
+// span returns when o may have taken effect. A hold is handed over while the one before is
+// released.
+func (o *op) span() span {
+	s := span{o.Call, o.Return}
+	if o.Kind == Acquire && o.lease.inherited() {
+		if e := o.lease.over.released; e != nil {
+			s = span{max(s.from, e.Call), min(s.to, e.Return)}
+		}
+	}
+	return s
+}
+
+// handedTo returns until when the server may have a hold that was handed over to an acquire and
+// came to nothing: the process died, or the hold is released in the background.
+func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
+	if !r.HandOver || e.NoWait {
+		return 0
+	}
+	for _, l := range all {
+		if l.released != nil && l.heir == nil && (span{l.released.Call, l.released.Return}).meets(e.Call, e.Return) {
+			until = max(until, l.until)
+		}
+	}
+	return until
+}
+
+// brokenHandOver looks for a hold that does not continue the one before as it was: "" if there is
+// none.
+func brokenHandOver(all map[string]*lease, r Rules) string {
+	for _, l := range inOrder(all) {
+		if l.acquired.From == "" {
+			continue
+		}
+		if text := l.brokenHandOver(r); text != "" {
+			return fmt.Sprintf("hand-over to %s: %s", l.acquired.ID, text)
+		}
+	}
+	return ""
+}
+
+func (l *lease) brokenHandOver(r Rules) string {
+	a, from := l.acquired, l.over
+	switch {
+	case from == nil:
+		return "nobody had the hold"
+	case from.heir.ID != a.ID:
+		return fmt.Sprintf("%s was handed over to %s too", from.acquired.ID, from.heir.ID)
+	case from.released == nil || from.released.Call > a.Return || from.released.Outcome == Lost:
+		return fmt.Sprintf("%s was not released", from.acquired.ID)
+	case a.Fence != 0 && a.Fence <= from.acquired.Fence:
+		return fmt.Sprintf("fencing token %d, after %d of %s", a.Fence, from.acquired.Fence, from.acquired.ID)
+	case a.Deadline < from.deadline:
+		return fmt.Sprintf("it took %v off the lease", time.Duration(from.deadline-a.Deadline))
+	case a.Deadline > from.deadline && !r.Watched && from.deadline-a.Return >= int64(a.TTL)/2:
+		return fmt.Sprintf("the lease grew by %v, without need of a renewal", time.Duration(a.Deadline-from.deadline))
+	}
+	return ""
+}
