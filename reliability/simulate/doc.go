@@ -17,7 +17,8 @@
 // # What is checked
 //
 //   - What package history says, for each name. In every other plan workers pass holds on, and
-//     others resume them.
+//     others resume them. In every other plan for single with retry, the workers of a client hand
+//     locks over to each other.
 //   - In every other plan a client's log blocks for seconds, in callbacks of the workers that log,
 //     and one worker's deadlines are hopeless. A quarter of these plans is contained: nothing else
 //     goes wrong, every lock is watched, and a worker that neither logs nor is impatient must lose

@@ -142,10 +142,23 @@ func (p *planner) cohorts() {
 	if !p.Retry || p.Quorum || p.Strategy != "single" || p.Chance(2) {
 		return
 	}
-	p.HandOver = p.Between(10*time.Millisecond, 2*p.TTLs[0])
+	p.shareChains()
+}
+
+// ShareChains lets the workers of each client hand locks over to each other. Most of their turns
+// are such that they can.
+func (p *Plan) ShareChains() { p.planner(4).shareChains() }
+
+func (p *planner) shareChains() {
+	p.Retry, p.HandOver = true, p.Between(10*time.Millisecond, 2*p.TTLs[0])
 	for _, w := range p.Workers {
 		for i := range w.Turns {
-			w.Turns[i].Owner = ""
+			t := &w.Turns[i]
+			t.Owner = ""
+			t.Pause /= 8
+			if !p.Chance(4) {
+				t.TTL, t.NoWait, t.Timeout = p.TTLs[0], false, max(t.Timeout, p.TTLs[0])
+			}
 		}
 	}
 }

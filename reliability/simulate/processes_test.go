@@ -18,7 +18,7 @@ import (
 type sum struct {
 	mu                                                sync.Mutex
 	schedules, operations, faults, losses, violations int
-	undecided, stuck                                  int
+	handOvers, undecided, stuck                       int
 }
 
 // line returns the last line of a run.
@@ -29,7 +29,8 @@ func (s *sum) line() string {
 func (s *sum) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%d schedules, %d operations, %d faults, %d losses, %d violations, %d stuck", s.schedules, s.operations, s.faults, s.losses, s.violations, s.stuck)
+	return fmt.Sprintf("%d schedules, %d operations, %d hand-overs, %d faults, %d losses, %d violations, %d stuck",
+		s.schedules, s.operations, s.handOvers, s.faults, s.losses, s.violations, s.stuck)
 }
 
 // rate returns the number of operations per second.
@@ -48,14 +49,15 @@ func (s *sum) add(line string) (violations int, report bool) {
 	if !ours {
 		return 0, false
 	}
-	var operations, faults, losses, undecided int
-	if _, err := fmt.Sscan(text, &operations, &faults, &losses, &violations, &undecided); err != nil {
+	var operations, handOvers, faults, losses, undecided int
+	if _, err := fmt.Sscan(text, &operations, &handOvers, &faults, &losses, &violations, &undecided); err != nil {
 		return 0, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.schedules++
 	s.operations += operations
+	s.handOvers += handOvers
 	s.faults += faults
 	s.losses += losses
 	s.violations += violations

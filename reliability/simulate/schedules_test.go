@@ -97,9 +97,10 @@ func one(t *testing.T, p *simulate.Plan) {
 		if !isSingle(p) {
 			return
 		}
-		for i := range p.Names { // a flawed lock has no tokens, and is to be found out by what else is wrong with it
-			p.Names[i].Fenced = false
+		for i := range p.Names { // other flawed locks have no tokens, and are found out by what else is wrong with them
+			p.Names[i].Fenced = *flawed == sameFence
 		}
+		shareChains(p, *flawed)
 	}
 	if *flawed != "" && *flawed != sharing {
 		p.AcquireOnly() // they know no resumes
@@ -119,7 +120,7 @@ func one(t *testing.T, p *simulate.Plan) {
 		fmt.Printf("%s\n", replay(p.Seed))
 	}
 	if *stride > 0 {
-		fmt.Printf("%s%d %d %d %d %d\n", mark, o.Operations, o.Faults, o.Losses, violations, undecided)
+		fmt.Printf("%s%d %d %d %d %d %d\n", mark, o.Operations, o.HandOvers, o.Faults, o.Losses, violations, undecided)
 	}
 }
 
