@@ -113,7 +113,7 @@ func NewPlan(seed uint64) *Plan {
 	p.disturb()
 	p.trouble()
 	if !p.Contained {
-		p.handOver()
+		p.passOn()
 	}
 	return p.Plan
 }
@@ -163,16 +163,16 @@ func (p *planner) shareChains() {
 	}
 }
 
-// handOver lets holds be passed on and resumed, in every other plan. What it draws is apart from
+// passOn lets holds be passed on and resumed, in every other plan. What it draws is apart from
 // all else that a seed gives.
-func (p *planner) handOver() {
+func (p *planner) passOn() {
 	p = p.planner(2)
 	if p.Chance(2) {
 		return
 	}
 	for _, w := range p.Workers {
 		for i := range w.Turns {
-			p.source().HandOver(&w.Turns[i], len(p.Clients))
+			p.source().PassOn(&w.Turns[i], len(p.Clients))
 		}
 	}
 }

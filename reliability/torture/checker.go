@@ -33,6 +33,8 @@ type checker struct {
 	holds      int
 	tried      map[string]*tried // by strategy
 	resumes    int               // that succeeded
+	cohorts    int               // histories of clients that hand locks over
+	handOvers  int
 	violations int
 	losses     int
 	lossy      int // histories with losses
@@ -72,12 +74,12 @@ func (j *checker) take(r *round, events []history.Event) {
 		j.pending.Go(func() {
 			j.slots <- struct{}{}
 			defer func() { <-j.slots }()
-			j.add(r, g.Strategy, history.Check(history.Settle(part, r.rec.Now()), g.Rules, checkLimit))
+			j.add(r, g, history.Check(history.Settle(part, r.rec.Now()), g.Rules, checkLimit))
 		})
 	}
 }
 
-func (j *checker) add(r *round, strategy string, res history.Result) {
+func (j *checker) add(r *round, g group, res history.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.operations += res.Operations
@@ -86,10 +88,14 @@ func (j *checker) add(r *round, strategy string, res history.Result) {
 	j.losses += res.Losses
 	j.holds += res.Holds
 	j.resumes += res.Resumes
-	if j.tried[strategy] == nil {
-		j.tried[strategy] = &tried{}
+	j.handOvers += res.HandOvers
+	if g.Cohort != nil {
+		j.cohorts++
 	}
-	t := j.tried[strategy]
+	if j.tried[g.Strategy] == nil {
+		j.tried[g.Strategy] = &tried{}
+	}
+	t := j.tried[g.Strategy]
 	t.histories++
 	t.holds += res.Holds
 	t.refusals += res.Refusals
@@ -229,6 +235,9 @@ func (j *checker) proof() error {
 			errs = append(errs, fmt.Errorf("%s: %d holds and %d refusals in %d histories: that proves nothing", strategy, t.holds, t.refusals, t.histories))
 		}
 	}
+	if j.cohorts >= enough && j.handOvers == 0 {
+		errs = append(errs, fmt.Errorf("no lock was handed over in %d histories: that proves nothing", j.cohorts))
+	}
 	return errors.Join(errs...)
 }
 
@@ -244,7 +253,8 @@ func (j *checker) sum(seed uint64) {
 		t := j.tried[strategy]
 		fmt.Fprintf(j.out, "%s: histories=%d holds=%d refusals=%d\n", strategy, t.histories, t.holds, t.refusals)
 	}
-	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d resumed=%d checked=%d\n", j.rounds, j.failed, j.histories, j.holds, j.resumes, j.checked)
+	fmt.Fprintf(j.out, "rounds=%d failed=%d histories=%d holds=%d resumed=%d handed-over=%d checked=%d\n",
+		j.rounds, j.failed, j.histories, j.holds, j.resumes, j.handOvers, j.checked)
 	fmt.Fprintf(j.out, "bystanders: rounds=%d, rates not judged in %d of them, since the machine was too busy\n", j.beside, j.busy)
 	fmt.Fprintf(j.out, "losses=%d holds in %d histories, where a server may lose its state\n", j.losses, j.lossy)
 	fmt.Fprintf(j.out, "timeouts=%d histories whose check ran out of time\n", j.timeouts)

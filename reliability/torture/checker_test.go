@@ -24,12 +24,18 @@ func TestProof(t *testing.T) {
 		{"hardly tried", 1, []history.Result{{Verdict: history.Kept}}, ""},
 		{"never held", 1, slices.Repeat([]history.Result{{Verdict: history.Kept, Refusals: 2}}, enough), "single: 0 holds"},
 		{"never refused", 1, slices.Repeat([]history.Result{{Verdict: history.Kept, Holds: 3}}, enough), "0 refusals"},
+		{"never handed over", 1, slices.Repeat([]history.Result{good}, enough), "no lock was handed over"},
+		{"handed over once", 1, append(slices.Repeat([]history.Result{good}, enough), history.Result{HandOvers: 1}), ""},
 		{"out of time", 1, []history.Result{good, {Verdict: history.Unknown}}, "1 histories ran out of time"},
 	} {
 		j := newChecker(io.Discard, t.TempDir())
 		j.rounds = c.rounds
 		for _, res := range c.res {
-			j.add(&round{deployment: &deployment{}}, "single", res)
+			g := group{Strategy: handsOver}
+			if strings.Contains(c.name, "handed over") {
+				g.Cohort = &cohort{}
+			}
+			j.add(&round{deployment: &deployment{}}, g, res)
 		}
 		err := j.proof()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -57,11 +57,15 @@ func (c *client) open(drivers [][]driver.Driver) error {
 		c.l = c.shared()
 		c.talks = c.Role == talker
 	case contender, impatient:
-		if c.source.Chance(2) {
-			c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
-		}
-		if c.source.Watched = c.source.Chance(3); c.source.Watched {
-			c.l = c.watch(c.l)
+		if c.Cohort != nil {
+			c.joinCohort()
+		} else {
+			if c.source.Chance(2) {
+				c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
+			}
+			if c.source.Watched = c.source.Chance(3); c.source.Watched {
+				c.l = c.watch(c.l)
+			}
 		}
 		c.talks = c.source.Chance(3)
 	}
@@ -78,6 +82,19 @@ func (c *client) shared() locker.Locker {
 		c.bystanders[key] = c.watch(c.l)
 	}
 	return c.bystanders[key]
+}
+
+// joinCohort lets the client use the chain of its group in this process.
+func (c *client) joinCohort() {
+	c.source.TTLs, c.source.Watched = c.Cohort.TTLs, c.Rules.Watched
+	if c.cohorts[c.Name] == nil {
+		l := locker.Chain(c.l, locker.Must(retry.New(retry.Config{HandOver: c.Cohort.HandOver})))
+		if c.source.Watched {
+			l = c.watch(l)
+		}
+		c.cohorts[c.Name] = l
+	}
+	c.l = c.cohorts[c.Name]
 }
 
 func (c *client) run(ctx context.Context) (err error) {
@@ -132,7 +149,7 @@ func (c *client) cycle(ctx context.Context, name string) {
 	s.Names = []workload.Name{{Name: name, Fenced: !c.flawed && !s.Chance(5)}} // flawed locks have no tokens
 	t := s.Turn("")
 	if !c.flawed && s.Chance(3) {
-		s.HandOver(&t, 1)
+		s.PassOn(&t, 1)
 	}
 	for i := range t.Steps {
 		one := &t.Steps[i]

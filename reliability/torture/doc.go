@@ -8,6 +8,9 @@
 // The seed fixes the rounds and the faults of each, not the timing, on which it depends how far
 // clients get.
 //
+// In most rounds with single locks one group of clients shares a chain in each process, and they
+// hand locks over to each other.
+//
 // Every fourth round has one trouble that must not spread, and bystanders in the process that it
 // happens in: a server frozen for seconds, callers with hopeless deadlines, a log that blocks in
 // the callbacks of other locks. Bystanders keep watched locks and acquire others over a network

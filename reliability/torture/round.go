@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ const (
 	partTime      = 2 * time.Second
 	groupsEach    = 2                // of each strategy
 	clientsEach   = 2                // of each process in each group
+	cohortOf      = 4                // of each process in a group that hands locks over
 	workerLimit   = 60 * time.Second // for a worker to end after its time
 	beginIn       = 300 * time.Millisecond
 	rest          = time.Second // for clean-up that repeats up to once in this time, and for a slow machine
@@ -72,6 +74,9 @@ func (r *round) plan(left time.Duration) {
 		kind := kinds[r.random.IntN(len(kinds))]
 		r.groups = append(r.groups, r.group(kind, string(impatient), impatient, providers))
 	}
+	if r.trouble == nil && r.random.IntN(3) > 0 && slices.Contains(kinds, handsOver) {
+		r.groups = append(r.groups, r.cohort())
+	}
 }
 
 // planSequences lets several faults happen at once, one after the other in each lane.
@@ -105,6 +110,15 @@ func (r *round) group(kind, id string, as role, n int) group {
 	}
 	name := fmt.Sprintf("%s-%s-%d-%s", kind, strings.ReplaceAll(r.deployment.topology, " ", "-"), r.number, id)
 	return group{Name: name, Strategy: kind, Rules: rules, Role: as, Clients: n}
+}
+
+// cohort is a group whose clients hand locks over to each other.
+func (r *round) cohort() group {
+	g := r.group(handsOver, "cohort", contender, cohortOf)
+	g.Rules.HandOver, g.Rules.Watched = true, r.random.IntN(3) == 0
+	ttl := r.random.IntN(len(leases) - 1)
+	g.Cohort = &cohort{HandOver: minTTL/10 + time.Duration(r.random.Int64N(int64(longest))), TTLs: leases[ttl : ttl+1+r.random.IntN(2)]}
+	return g
 }
 
 // possible are the faults that the deployment can have. Each lane keeps at least those that lose

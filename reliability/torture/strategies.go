@@ -21,6 +21,9 @@ var strategies = map[string]strategy{
 	"redlock-rwhash": {Strategy: workload.Strategies["rwhash"], quorum: true},
 }
 
+// handsOver is the strategy whose locks can be handed over.
+const handsOver = "single"
+
 // open makes the Locker over a driver for each server.
 func (s strategy) open(drivers []driver.Driver) (locker.Locker, error) {
 	if s.quorum {

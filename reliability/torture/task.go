@@ -29,6 +29,14 @@ type group struct {
 	Rules    history.Rules `json:"rules"`
 	Role     role          `json:"role"`
 	Clients  int           `json:"clients"` // in each process
+	Cohort   *cohort       `json:"cohort"`  // nil: each client has a chain of its own
+}
+
+// cohort lets the clients of a group share one chain in each process, in which they hand locks over
+// to each other.
+type cohort struct {
+	HandOver time.Duration   `json:"handOver"`
+	TTLs     []time.Duration `json:"ttls"` // few: a lock is handed over to those who asked for the same
 }
 
 // clientsOf is how many clients all groups have in each process.

@@ -48,7 +48,7 @@ func worker(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := &work{task: t, tell: teller(out), bystanders: map[string]locker.Locker{}}
+	w := &work{task: t, tell: teller(out), bystanders: map[string]locker.Locker{}, cohorts: map[string]locker.Locker{}}
 	w.rec = history.NewRecorder(epoch, w.tell)
 	go w.obey(lines)
 	return w.run()
@@ -64,6 +64,7 @@ type work struct {
 	watch, logged locker.Middleware
 	lines         *slog.Logger
 	bystanders    map[string]locker.Locker // by strategy and provider: the renewals of each travel together
+	cohorts       map[string]locker.Locker // by group
 }
 
 // The troubles that a worker process makes when it is told to.

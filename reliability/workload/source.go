@@ -87,9 +87,9 @@ func (s Source) step(t Turn) Step {
 	return one
 }
 
-// HandOver adds steps to a turn that pass its hold on to other clients, or resume it by one of that
+// PassOn adds steps to a turn that pass its hold on to other clients, or resume it by one of that
 // many clients.
-func (s Source) HandOver(t *Turn, clients int) {
+func (s Source) PassOn(t *Turn, clients int) {
 	t.Resume = s.Chance(3)
 	for range s.IntN(3) {
 		one := Step{Pause: s.Between(0, t.TTL/3), Do: Pass}
