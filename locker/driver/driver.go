@@ -104,13 +104,14 @@ const (
 	DeliveryCounted
 	// DeliverySharded is by SPUBLISH: the nodes of a cluster that have no part in the channel's slot
 	// get no message (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of
-	// receivers is 0 if nobody listens.
+	// receivers is 0 if nobody listens. PUBLISH reaches such a subscription as well.
 	DeliverySharded
 )
 
 // Deliverer is implemented by drivers that know how their subscriptions get messages. A driver that
 // is no Deliverer has DeliveryPlain.
 type Deliverer interface {
-	// Delivery returns the way for a subscription to channel that is made now. It sends nothing.
+	// Delivery returns the way for the subscriptions to channel as they are now, or for one that is
+	// made now. It may change, as when a slot of a cluster moves. It sends nothing.
 	Delivery(channel string) Delivery
 }

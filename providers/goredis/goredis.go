@@ -47,7 +47,11 @@ func New(client redis.UniversalClient) (driver.Driver, error) {
 		servers:       newServers(client),
 		info:          driver.Info{Client: "go-redis", Address: address(client)},
 	}
-	d.hub = adapter.NewHub(d.open)
+	if cluster, ok := client.(masters); ok {
+		d.hub = adapter.NewShardedHub(d.open, shards(cluster))
+	} else {
+		d.hub = adapter.NewHub(d.open)
+	}
 	return d, nil
 }
 
@@ -139,12 +143,10 @@ func (d *goredisDriver) Subscribe(ctx context.Context, channel string) (driver.S
 
 // Delivery implements driver.Deliverer. The subscriptions of a client for one server are at the
 // server that runs its scripts.
-func (d *goredisDriver) Delivery(string) driver.Delivery {
-	if _, several := d.client.(masters); several {
-		return driver.DeliveryPlain
-	}
-	if _, single := d.client.(interface{ Options() *redis.Options }); single {
+func (d *goredisDriver) Delivery(channel string) driver.Delivery {
+	_, several := d.client.(masters)
+	if _, single := d.client.(interface{ Options() *redis.Options }); single && !several {
 		return driver.DeliveryCounted
 	}
-	return driver.DeliveryPlain
+	return d.hub.Delivery(channel)
 }

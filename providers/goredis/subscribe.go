@@ -3,7 +3,9 @@ package goredis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,16 +25,58 @@ var ended = func() context.Context {
 // dials, over TLS even if the context has ended; Await makes its Close end the other calls all the
 // same.
 type feed struct {
-	pubsub *redis.PubSub
-	ctx    context.Context // ends at Close
-	stop   context.CancelFunc
+	pubsub  *redis.PubSub
+	sharded bool
+	ctx     context.Context // ends at Close
+	stop    context.CancelFunc
 }
 
-// open implements what adapter.NewHub wants. UNSUBSCRIBE from nothing makes the client dial now,
-// under ctx, and in a cluster to any node, since messages reach them all; its answer proves the
-// connection. Valkey 8.0 answers with the error NOSUB.
+// open implements what adapter.NewHub wants. In a cluster the client dials any node, since messages
+// reach them all.
 func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
-	pubsub := d.client.Subscribe(ctx)
+	f, err := dialFeed(ctx, d.client.Subscribe(ctx))
+	if err != nil {
+		return nil, d.unanswered(err)
+	}
+	return f, nil
+}
+
+// shards lets a hub subscribe at the masters of a cluster.
+func shards(cluster masters) adapter.Shards {
+	reloaded := time.Now()
+	return adapter.Shards{
+		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
+			if c, ok := cluster.(interface{ ReloadState(ctx context.Context) }); ok && reloaded.Before(fresh) {
+				c.ReloadState(ctx) // in the background; what it changes shows at the next try
+				reloaded = time.Now()
+			}
+			client, err := cluster.MasterForKey(ctx, channel)
+			if err != nil {
+				return "", err
+			}
+			return client.Options().Addr, nil
+		},
+		Open: func(ctx context.Context, master, channel string) (adapter.Feed, error) {
+			client, err := cluster.MasterForKey(ctx, channel)
+			if err != nil {
+				return nil, err
+			}
+			if addr := client.Options().Addr; addr != master {
+				return nil, fmt.Errorf("goredis: %s has the slot of %q no longer, %s has", master, channel, addr)
+			}
+			f, err := dialFeed(ctx, client.Subscribe(ctx))
+			if err != nil {
+				return nil, err
+			}
+			f.sharded = true
+			return f, nil
+		},
+	}
+}
+
+// dialFeed makes a feed of pubsub. UNSUBSCRIBE from nothing makes the client dial now, under ctx;
+// its answer proves the connection. Valkey 8.0 answers with the error NOSUB.
+func dialFeed(ctx context.Context, pubsub *redis.PubSub) (*feed, error) {
 	var over atomic.Bool // for the dialing, or for the one who waited for it: who comes second cleans up
 	finish := func() {
 		if over.Swap(true) {
@@ -52,7 +96,7 @@ func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
 	})
 	if err != nil {
 		finish()
-		return nil, d.unanswered(classify(ctx, err, false))
+		return nil, classify(ctx, err, false)
 	}
 	f := &feed{pubsub: pubsub}
 	f.ctx, f.stop = context.WithCancel(context.Background())
@@ -60,10 +104,20 @@ func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
 }
 
 // Subscribe implements adapter.Feed.
-func (f *feed) Subscribe(channel string) error { return f.send(f.pubsub.Subscribe, channel) }
+func (f *feed) Subscribe(channel string) error {
+	if f.sharded {
+		return f.send(f.pubsub.SSubscribe, channel)
+	}
+	return f.send(f.pubsub.Subscribe, channel)
+}
 
 // Unsubscribe implements adapter.Feed.
-func (f *feed) Unsubscribe(channel string) error { return f.send(f.pubsub.Unsubscribe, channel) }
+func (f *feed) Unsubscribe(channel string) error {
+	if f.sharded {
+		return f.send(f.pubsub.SUnsubscribe, channel)
+	}
+	return f.send(f.pubsub.Unsubscribe, channel)
+}
 
 // send writes a command. Where a PubSub has no connection any more and would dial, Next has found
 // it broken and says why.
@@ -97,9 +151,9 @@ func (f *feed) Next() (adapter.Event, error) {
 			return adapter.Event{Kind: adapter.Message, Channel: got.Channel}, nil
 		case *redis.Subscription:
 			switch got.Kind {
-			case "subscribe":
+			case "subscribe", "ssubscribe":
 				return adapter.Event{Kind: adapter.Subscribed, Channel: got.Channel}, nil
-			case "unsubscribe":
+			case "unsubscribe", "sunsubscribe":
 				return adapter.Event{Kind: adapter.Unsubscribed, Channel: got.Channel}, nil
 			}
 		}

@@ -30,7 +30,8 @@
 //     never ends waits at the pool alone.
 //   - A deadline of ctx takes the place of redis.DialReadTimeout.
 //   - The driver has one connection of its own, for all subscriptions, dialed by the pool's
-//     functions and not counted in MaxActive.
+//     functions and not counted in MaxActive; over a cluster one more for each master that has a
+//     channel, see below.
 //
 // Not guaranteed: Info has no address, since a Pool does not report it. Connections must be
 // redigo's own, or wrappers that implement redis.ConnWithTimeout; if they do not implement
@@ -67,6 +68,11 @@
 // with an error that matches driver.ErrNotSent. redisc knows no contexts, so every call takes a
 // goroutine; set redis.DialConnectTimeout and redis.DialWriteTimeout, and PoolWaitTime if the pools
 // wait. EvalMany sends each script by itself, a few at once.
+//
+// With Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE at the master that
+// has the slot of its channel, and follows the slot to another master. For that the driver sends
+// CLUSTER SLOTS every five seconds while there are subscriptions, and CLUSTER MYID on each new
+// connection.
 //
 // # Sentinel
 //

@@ -12,17 +12,25 @@ import (
 
 // feed is a connection of its own, not one of the pool: only such a connection can be closed while
 // it receives.
-type feed struct{ conn redis.PubSubConn }
+type feed struct {
+	conn    redis.Conn
+	sharded bool
+}
 
-// open dials a feed, and closes one that comes too late for ctx.
+// open implements what adapter.NewHub wants.
 func (d *redigoDriver) open(ctx context.Context) (adapter.Feed, error) {
+	return dialFeed(ctx, false, func() (redis.Conn, error) { return d.dial(ctx) })
+}
+
+// dialFeed dials a feed, and closes one that comes too late for ctx.
+func dialFeed(ctx context.Context, sharded bool, dial func() (redis.Conn, error)) (adapter.Feed, error) {
 	type dialed struct {
 		conn redis.Conn
 		err  error
 	}
 	ready := make(chan dialed)
 	go func() {
-		conn, err := d.dial(ctx)
+		conn, err := dial()
 		select {
 		case ready <- dialed{conn, err}:
 		case <-ctx.Done():
@@ -36,7 +44,7 @@ func (d *redigoDriver) open(ctx context.Context) (adapter.Feed, error) {
 		if got.err != nil {
 			return nil, explain(ctx, got.err)
 		}
-		return feed{redis.PubSubConn{Conn: got.conn}}, nil
+		return feed{got.conn, sharded}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -64,31 +72,46 @@ func (d *redigoDriver) dial(ctx context.Context) (redis.Conn, error) {
 }
 
 // Subscribe implements [adapter.Feed].
-func (f feed) Subscribe(channel string) error { return f.conn.Subscribe(channel) }
+func (f feed) Subscribe(channel string) error { return f.send("SUBSCRIBE", channel) }
 
 // Unsubscribe implements [adapter.Feed].
-func (f feed) Unsubscribe(channel string) error { return f.conn.Unsubscribe(channel) }
+func (f feed) Unsubscribe(channel string) error { return f.send("UNSUBSCRIBE", channel) }
+
+func (f feed) send(command, channel string) error {
+	if f.sharded {
+		command = "S" + command
+	}
+	if err := f.conn.Send(command, channel); err != nil {
+		return err
+	}
+	return f.conn.Flush()
+}
 
 // Next implements [adapter.Feed]. No read timeout applies. redigo keeps a connection on which an
 // error reply came.
 func (f feed) Next() (adapter.Event, error) {
 	for {
-		switch v := f.conn.ReceiveWithTimeout(0).(type) {
-		case redis.Message:
-			return adapter.Event{Kind: adapter.Message, Channel: v.Channel}, nil
-		case redis.Subscription:
-			switch v.Kind {
-			case "subscribe":
-				return adapter.Event{Kind: adapter.Subscribed, Channel: v.Channel}, nil
-			case "unsubscribe":
-				return adapter.Event{Kind: adapter.Unsubscribed, Channel: v.Channel}, nil
-			}
-		case error:
-			err := explain(context.Background(), v)
+		reply, err := redis.ReceiveWithTimeout(f.conn, 0)
+		if err != nil {
+			err = explain(context.Background(), err)
 			if driver.CodeOf(err) != "" {
 				return adapter.Event{Kind: adapter.Refused, Err: err}, nil
 			}
 			return adapter.Event{}, err
+		}
+		push, _ := reply.([]any)
+		if len(push) < 2 {
+			continue
+		}
+		kind, _ := redis.String(push[0], nil)
+		channel, _ := redis.String(push[1], nil)
+		switch kind {
+		case "message", "smessage":
+			return adapter.Event{Kind: adapter.Message, Channel: channel}, nil
+		case "subscribe", "ssubscribe":
+			return adapter.Event{Kind: adapter.Subscribed, Channel: channel}, nil
+		case "unsubscribe", "sunsubscribe":
+			return adapter.Event{Kind: adapter.Unsubscribed, Channel: channel}, nil
 		}
 	}
 }

@@ -60,9 +60,11 @@ func New(pool Pool) (driver.Driver, error) {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
 	d := &redigoDriver{pool: pool, gate: adapter.NewGate(places(pool))}
-	d.hub = adapter.NewHub(d.open)
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
 		d.gates = adapter.NewSlotGates(partPlaces)
+		d.hub = adapter.NewShardedHub(d.open, d.shards())
+	} else {
+		d.hub = adapter.NewHub(d.open)
 	}
 	if p, ok := pool.(*redis.Pool); ok {
 		if p.Dial == nil && p.DialContext == nil {
@@ -170,11 +172,11 @@ func (d *redigoDriver) Subscribe(ctx context.Context, channel string) (driver.Su
 
 // Delivery implements [driver.Deliverer]. The functions of a *redis.Pool dial for the subscriptions
 // too, so that both are at the same server.
-func (d *redigoDriver) Delivery(string) driver.Delivery {
+func (d *redigoDriver) Delivery(channel string) driver.Delivery {
 	if _, single := d.pool.(*redis.Pool); single {
 		return driver.DeliveryCounted
 	}
-	return driver.DeliveryPlain
+	return d.hub.Delivery(channel)
 }
 
 // Info implements [driver.Driver]. A Pool does not tell where it dials, so Address is empty.

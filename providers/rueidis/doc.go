@@ -40,6 +40,9 @@
 //     since on a shared one it would delay all other commands. A node has up to 64 of them at once.
 //   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the
 //     driver is.
+//   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE, over
+//     one more such connection to each master that has a channel. It follows its slot to another
+//     master.
 //
 // # What is not guaranteed
 //

@@ -1,9 +1,10 @@
 package rueidis
 
 import (
-	"fmt"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 func TestChoose(t *testing.T) {
@@ -66,22 +67,11 @@ func TestOverdue(t *testing.T) {
 func TestTopology(t *testing.T) {
 	t.Parallel()
 	master := func(id string) []any { return []any{"127.0.0.1", int64(7000), id} }
-	reply := []any{
+	top := newTopology(nil, adapter.ParseSlots([]any{
 		[]any{int64(100), int64(199), master("b"), master("replica")},
 		[]any{int64(0), int64(99), master("a")},
 		[]any{int64(300), int64(300), master("a")},
-		[]any{int64(16383), int64(16384), master("past the end")},
-		[]any{int64(5), int64(4), master("backwards")},
-		[]any{int64(400), int64(401)},
-		[]any{int64(402), int64(403), []any{}},
-		[]any{"404", int64(405), master("text")},
-		"nonsense",
-	}
-	ranges := parseSlots(reply)
-	if len(ranges) != 3 {
-		t.Fatalf("%d ranges, want 3: %v", len(ranges), ranges)
-	}
-	top := newTopology(nil, ranges, true)
+	}), true)
 	a, b := top.find(0), top.find(100)
 	if a == nil || b == nil || a == b {
 		t.Fatalf("nodes %p and %p, want two", a, b)
@@ -92,16 +82,11 @@ func TestTopology(t *testing.T) {
 		}
 	}
 	// What is known of a node stays known, also when its slots change.
-	next := newTopology(top, parseSlots([]any{[]any{int64(0), int64(199), master("a")}, []any{int64(200), int64(200), master("c")}}), true)
+	next := newTopology(top, adapter.ParseSlots([]any{[]any{int64(0), int64(199), master("a")}, []any{int64(200), int64(200), master("c")}}), true)
 	if got := next.find(150); got != a {
 		t.Errorf("a slot that moved is at %p, want %p", got, a)
 	}
 	if c := next.find(200); c == nil || c == a || c == b {
 		t.Errorf("a new node is %p, want another than %p and %p", c, a, b)
-	}
-	for _, reply := range []any{nil, "", int64(1), []any{}} {
-		if got := parseSlots(reply); got != nil {
-			t.Errorf("%s: %v, want nothing", fmt.Sprint(reply), got)
-		}
 	}
 }

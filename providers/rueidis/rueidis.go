@@ -50,9 +50,11 @@ func New(client rueidis.Client) (driver.Driver, error) {
 			"one without, since a connection that expires makes rueidis send again what may have been executed")
 	}
 	d := &rueidisDriver{client: client, node: newNode(client.Mode() == rueidis.ClientModeCluster, asks(client))}
-	d.hub = adapter.NewHub(d.open)
 	if d.node.cluster {
+		d.hub = adapter.NewShardedHub(d.open, d.shards())
 		d.learnTopology()
+	} else {
+		d.hub = adapter.NewHub(d.open)
 	}
 	return d, nil
 }
@@ -119,9 +121,9 @@ func (d *rueidisDriver) Subscribe(ctx context.Context, channel string) (driver.S
 
 // Delivery implements driver.Deliverer. Of a client for one server, both the subscriptions and the
 // scripts are at the master.
-func (d *rueidisDriver) Delivery(string) driver.Delivery {
+func (d *rueidisDriver) Delivery(channel string) driver.Delivery {
 	if d.node.cluster {
-		return driver.DeliveryPlain
+		return d.hub.Delivery(channel)
 	}
 	return driver.DeliveryCounted
 }

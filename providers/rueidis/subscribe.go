@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -14,12 +16,13 @@ import (
 // feed is one dedicated connection in subscriber state. Only run sends on it, so that nobody else
 // waits for the server.
 type feed struct {
-	client rueidis.Client
-	ctx    context.Context // ends at Close
-	stop   context.CancelFunc
-	events chan adapter.Event
-	gone   <-chan error // from the client: the connection is
-	failed chan error   // from run: a command did
+	client  rueidis.Client
+	sharded bool
+	ctx     context.Context // ends at Close
+	stop    context.CancelFunc
+	events  chan adapter.Event
+	gone    <-chan error // from the client: the connection is
+	failed  chan error   // from run: a command did
 
 	mu      sync.Mutex
 	orders  []order // not yet sent
@@ -34,7 +37,42 @@ type order struct {
 
 // open implements what adapter.NewHub wants.
 func (d *rueidisDriver) open(ctx context.Context) (adapter.Feed, error) {
-	f := &feed{client: d.client, events: make(chan adapter.Event), failed: make(chan error, 1), ordered: make(chan struct{}, 1)}
+	return dialFeed(ctx, d.client, false)
+}
+
+// shards lets a hub subscribe at the masters of a cluster.
+func (d *rueidisDriver) shards() adapter.Shards {
+	return adapter.Shards{
+		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
+			t := d.topology.Load()
+			if t == nil || t.asked.Before(fresh) {
+				d.askTopology(ctx)
+				if t = d.topology.Load(); t == nil {
+					return "", errNoTopology
+				}
+			}
+			r, found := t.slots.Of(channel)
+			switch {
+			case !found:
+				return "", errNoMaster
+			case r.Addr == "":
+				return "", errors.ErrUnsupported
+			}
+			return r.Addr, nil
+		},
+		Open: func(ctx context.Context, master, _ string) (adapter.Feed, error) {
+			client := d.client.Nodes()[master]
+			if client == nil {
+				return nil, fmt.Errorf("rueidis: the client has no connection to %s", master)
+			}
+			return dialFeed(ctx, client, true)
+		},
+	}
+}
+
+// dialFeed makes a feed over a connection of client.
+func dialFeed(ctx context.Context, client rueidis.Client, sharded bool) (adapter.Feed, error) {
+	f := &feed{client: client, sharded: sharded, events: make(chan adapter.Event), failed: make(chan error, 1), ordered: make(chan struct{}, 1)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	connected := make(chan error, 1)
 	go f.run(connected)
@@ -59,8 +97,11 @@ func (f *feed) run(connected chan<- error) {
 	f.gone = conn.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) { f.tell(adapter.Event{Kind: adapter.Message, Channel: m.Channel}) },
 		OnSubscription: func(s rueidis.PubSubSubscription) {
-			if s.Kind == "subscribe" {
+			switch s.Kind {
+			case "subscribe", "ssubscribe":
 				f.tell(adapter.Event{Kind: adapter.Subscribed, Channel: s.Channel})
+			case "sunsubscribe":
+				f.tell(adapter.Event{Kind: adapter.Unsubscribed, Channel: s.Channel})
 			}
 		},
 	})
@@ -121,12 +162,20 @@ func (f *feed) order(cmd rueidis.Completed, answer adapter.EventKind, channel st
 
 // Subscribe implements adapter.Feed.
 func (f *feed) Subscribe(channel string) error {
-	return f.order(f.client.B().Subscribe().Channel(channel).Build(), adapter.Subscribed, channel)
+	cmd := f.client.B().Subscribe().Channel(channel).Build()
+	if f.sharded {
+		cmd = f.client.B().Ssubscribe().Channel(channel).Build()
+	}
+	return f.order(cmd, adapter.Subscribed, channel)
 }
 
 // Unsubscribe implements adapter.Feed.
 func (f *feed) Unsubscribe(channel string) error {
-	return f.order(f.client.B().Unsubscribe().Channel(channel).Build(), adapter.Unsubscribed, channel)
+	cmd := f.client.B().Unsubscribe().Channel(channel).Build()
+	if f.sharded {
+		cmd = f.client.B().Sunsubscribe().Channel(channel).Build()
+	}
+	return f.order(cmd, adapter.Unsubscribed, channel)
 }
 
 // Next implements adapter.Feed.
@@ -159,4 +208,8 @@ func subscriberError(err error) error {
 	return cmp.Or(err, errGone)
 }
 
-var errGone = errors.New("rueidis: the subscriber connection is gone")
+var (
+	errGone       = errors.New("rueidis: the subscriber connection is gone")
+	errNoTopology = errors.New("rueidis: no node reported the cluster's slots")
+	errNoMaster   = errors.New("rueidis: the slot has no master")
+)

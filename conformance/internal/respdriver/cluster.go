@@ -1,12 +1,16 @@
 package respdriver
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // node is where commands are sent.
@@ -60,4 +64,27 @@ func (d *Driver) forget(addr string) {
 	if d.cfg.Cluster && addr == d.cfg.Addrs[d.next%len(d.cfg.Addrs)] {
 		d.next++
 	}
+}
+
+// masterOf returns the address of the node that has the slot of channel. It asks for the slots of
+// the cluster where it does not know, or where what it knows may be older than fresh.
+func (d *Driver) masterOf(ctx context.Context, channel string, fresh time.Time) (string, error) {
+	if now := time.Now(); d.masters == nil || d.asked.Before(fresh) {
+		reply, err := d.do(ctx, nil, "CLUSTER", "SLOTS")
+		if err != nil {
+			return "", err
+		}
+		d.masters, d.asked = adapter.ParseSlots(reply), now
+	}
+	r, found := d.masters.Of(channel)
+	if !found {
+		return "", errors.New("the slot of " + channel + " has no master")
+	}
+	return r.Addr, nil
+}
+
+// openShard connects a feed for SSUBSCRIBE to the master at addr.
+func (d *Driver) openShard(ctx context.Context, addr, _ string) (adapter.Feed, error) {
+	c, err := d.dial(ctx, addr)
+	return feed{c, "S"}, err
 }

@@ -11,20 +11,23 @@ import (
 func (d *Driver) open(ctx context.Context) (adapter.Feed, error) {
 	if d.cfg.MasterName != "" {
 		c, err := d.dialMaster(ctx)
-		return feed{c}, err
+		return feed{Conn: c}, err
 	}
 	c, err := d.dial(ctx, d.cfg.Addrs[0])
-	return feed{c}, err
+	return feed{Conn: c}, err
 }
 
 // feed implements adapter.Feed. Close is that of the connection.
-type feed struct{ *resp.Conn }
+type feed struct {
+	*resp.Conn
+	shard string // "S" on a connection for SSUBSCRIBE
+}
 
 // Subscribe implements adapter.Feed.
-func (f feed) Subscribe(channel string) error { return f.Send("SUBSCRIBE", channel) }
+func (f feed) Subscribe(channel string) error { return f.Send(f.shard+"SUBSCRIBE", channel) }
 
 // Unsubscribe implements adapter.Feed.
-func (f feed) Unsubscribe(channel string) error { return f.Send("UNSUBSCRIBE", channel) }
+func (f feed) Unsubscribe(channel string) error { return f.Send(f.shard+"UNSUBSCRIBE", channel) }
 
 // Next implements adapter.Feed.
 func (f feed) Next() (adapter.Event, error) {
@@ -42,11 +45,11 @@ func (f feed) Next() (adapter.Event, error) {
 			continue
 		}
 		switch words[0] {
-		case "subscribe":
+		case "subscribe", "ssubscribe":
 			return adapter.Event{Kind: adapter.Subscribed, Channel: words[1]}, nil
-		case "unsubscribe":
+		case "unsubscribe", "sunsubscribe":
 			return adapter.Event{Kind: adapter.Unsubscribed, Channel: words[1]}, nil
-		case "message":
+		case "message", "smessage":
 			return adapter.Event{Kind: adapter.Message, Channel: words[1]}, nil
 		}
 	}

@@ -37,6 +37,9 @@ type Driver struct {
 	idle  map[string][]*resp.Conn // by address
 	slots map[int]string          // addresses of nodes, from MOVED replies
 	next  int                     // index in cfg.Addrs of the node to ask about unknown slots
+
+	masters adapter.Slots // as of asked; masterOf's alone
+	asked   time.Time
 }
 
 var (
@@ -52,6 +55,9 @@ var (
 func New(cfg Config) *Driver {
 	d := &Driver{cfg: cfg, idle: map[string][]*resp.Conn{}, slots: map[int]string{}}
 	d.hub = adapter.NewHub(d.open)
+	if cfg.Cluster {
+		d.hub = adapter.NewShardedHub(d.open, adapter.Shards{Master: d.masterOf, Open: d.openShard})
+	}
 	return d
 }
 
@@ -124,9 +130,9 @@ func (d *Driver) Subscribe(ctx context.Context, channel string) (driver.Subscrip
 }
 
 // Delivery implements driver.Deliverer.
-func (d *Driver) Delivery(string) driver.Delivery {
+func (d *Driver) Delivery(channel string) driver.Delivery {
 	if d.cfg.Cluster {
-		return driver.DeliveryPlain
+		return d.hub.Delivery(channel)
 	}
 	return driver.DeliveryCounted
 }

@@ -14,7 +14,8 @@
 //  3. Eval, with [ScriptCache.Eval]: it runs a script by digest, and by source only after NOSCRIPT.
 //     driver.NewReply converts what the client decoded.
 //  4. Subscribe, with a [Feed] over one connection of the client and a [Hub] that shares it among
-//     all subscriptions and reopens it when it breaks.
+//     all subscriptions and reopens it when it breaks. In a cluster [NewShardedHub] also listens to
+//     SPUBLISH. Delivery (driver.Deliverer) says which messages reach a subscription.
 //  5. Info.
 //  6. If the client allows it, driver.Batcher (many scripts in one round trip) and
 //     driver.Acknowledger (a script and WAIT on one connection, with [ScriptCache.EvalAcked] and

@@ -30,10 +30,12 @@ const (
 // While a connection is half open, wake-ups can be lost without notice, so a listener needs a timer
 // of its own.
 type Hub struct {
-	open func(ctx context.Context) (Feed, error)
-	ctx  context.Context // ends at Close
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	open   func(ctx context.Context) (Feed, error)
+	shards *shards         // nil: PUBLISH reaches all subscriptions
+	owner  observer        // of a hub for one master, whose channels have no listeners; nil for others
+	ctx    context.Context // ends at Close
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
 
 	mu      sync.Mutex
 	running bool
@@ -78,9 +80,14 @@ type topic struct {
 // NewHub returns a Hub that opens its connections with open. The ctx of open bounds the dialing,
 // not the connection.
 func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
+	return newHub(open, nil)
+}
+
+func newHub(open func(ctx context.Context) (Feed, error), owner observer) *Hub {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Hub{
-		open: open, ctx: ctx, stop: stop, topics: map[string]*topic{}, pending: map[string]int{}, refused: map[string]refusedChannel{},
+		open: open, owner: owner, ctx: ctx, stop: stop,
+		topics: map[string]*topic{}, pending: map[string]int{}, refused: map[string]refusedChannel{},
 	}
 	h.wrote.L = &h.mu
 	return h
@@ -90,6 +97,15 @@ func NewHub(open func(ctx context.Context) (Feed, error)) *Hub {
 // if the server refuses the channel. A subscription that was confirmed is restored on every later
 // connection.
 func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	wake := make(chan struct{}, 1)
+	if h.shards == nil {
+		return h.subscribe(ctx, channel, wake)
+	}
+	return h.shards.subscribe(ctx, h, channel, wake)
+}
+
+// subscribe is Subscribe on the hub's own connection.
+func (h *Hub) subscribe(ctx context.Context, channel string, wake chan struct{}) (driver.Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, driver.NotSent(err)
 	}
@@ -108,12 +124,9 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscriptio
 		h.topics[channel] = t
 		h.send(order{channel: channel})
 	}
-	l := &listener{hub: h, channel: channel, topic: t, wake: make(chan struct{}, 1)}
+	l := &listener{hub: h, channel: channel, topic: t, wake: wake}
 	t.listeners[l] = struct{}{}
-	if !h.running {
-		h.running = true
-		h.wg.Go(h.run)
-	}
+	h.start()
 	h.mu.Unlock()
 
 	select {
@@ -130,11 +143,22 @@ func (h *Hub) Subscribe(ctx context.Context, channel string) (driver.Subscriptio
 	return l, nil
 }
 
-// Close ends all subscriptions, closes the connection, and waits for the hub's goroutines.
+// start begins to open a connection, unless there is one. The mutex is held.
+func (h *Hub) start() {
+	if !h.running {
+		h.running = true
+		h.wg.Go(h.run)
+	}
+}
+
+// Close ends all subscriptions, closes the connections, and waits for the hub's goroutines.
 func (h *Hub) Close() error {
+	if h.shards != nil {
+		h.shards.close()
+	}
 	h.mu.Lock()
 	h.stop()
-	h.fail(func(string, *topic) bool { return true }, driver.ErrClosed)
+	h.fail(all, driver.ErrClosed)
 	h.orders = nil
 	feed := h.feed
 	h.mu.Unlock()
@@ -153,6 +177,9 @@ func (h *Hub) fail(match func(string, *topic) bool, err error) {
 			t.err = err
 			delete(h.topics, channel)
 			t.settle()
+			if h.owner != nil {
+				h.owner.lost(h, channel, err)
+			}
 		}
 	}
 }
@@ -166,6 +193,8 @@ func (t *topic) settle() {
 }
 
 func unsettled(_ string, t *topic) bool { return !t.isSettled }
+
+func all(string, *topic) bool { return true }
 
 // listener is a driver.Subscription to a topic.
 type listener struct {

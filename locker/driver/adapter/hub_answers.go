@@ -24,6 +24,12 @@ func (h *Hub) handle(ev Event) error {
 	case Subscribed:
 		return h.answered(order{channel: ev.Channel}, ev.Err)
 	case Unsubscribed:
+		if o := (order{channel: ev.Channel, stop: true}); h.owner != nil && ev.Err == nil && !slices.Contains(h.asked, o) {
+			if h.pending[ev.Channel] == 0 { // else the answer to SSUBSCRIBE says more
+				h.fail(only(ev.Channel), errSlotMoved)
+			}
+			return nil
+		}
 		return h.answered(order{channel: ev.Channel, stop: true}, ev.Err)
 	case Refused:
 		if len(h.asked) == 0 {
@@ -33,6 +39,9 @@ func (h *Hub) handle(ev Event) error {
 	default:
 		if t := h.topics[ev.Channel]; t != nil {
 			t.wakeAll()
+			if h.owner != nil {
+				h.owner.woken(h, ev.Channel)
+			}
 		}
 		return nil
 	}
@@ -42,7 +51,7 @@ func (h *Hub) handle(ev Event) error {
 func (h *Hub) answered(o order, err error) error {
 	h.strike(o)
 	if o.stop {
-		if err == nil {
+		if err == nil || h.owner != nil && driver.CodeOf(err) == "MOVED" { // then nothing is left
 			return nil
 		}
 		if h.leftover++; h.leftover < maxLeftover {
@@ -57,6 +66,15 @@ func (h *Hub) answered(o order, err error) error {
 	}
 	h.await()
 	if waiting { // the answer was for an earlier SUBSCRIBE, cancelled since: it proves nothing
+		return nil
+	}
+	if h.owner != nil {
+		if err != nil {
+			h.fail(only(o.channel), err)
+		} else if t := h.topics[o.channel]; t != nil {
+			t.settle()
+			h.owner.confirmed(h, o.channel)
+		}
 		return nil
 	}
 	final := err != nil && !driver.Transient(err)

@@ -28,7 +28,10 @@ func (h *Hub) run() {
 		}
 		h.mu.Lock()
 		err = h.drop(err)
-		if !refused {
+		switch {
+		case h.owner != nil:
+			h.fail(all, err) // another master may have their slots now
+		case !refused:
 			h.fail(unsettled, err)
 		}
 		h.asked, h.leftover = nil, 0
