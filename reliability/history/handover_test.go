@@ -61,6 +61,8 @@ func TestHandOversOfLostHolds(t *testing.T) {
 		{"and it is told", handed().renew("b", 44, 45, lost), loss},
 		{"and so is the next", handed().acquire("c", 44, 53, from("b"), deadline(100)).release("b", 50, 52).renew("c", 60, 61, lost), loss},
 		{"and another held before", begin().acquire("a", 0, 2).acquire("c", 10, 11).lose(20, 21).acquire("b", 30, 43, from("a"), deadline(100)).release("a", 40, 42), broken},
+		{"and its token was reserved before the next", begin().acquire("a", 0, 2, fence(5)).lose(20, 21).acquire("c", 22, 23, fence(9)).acquire("b", 30, 43, from("a"), deadline(100), fence(6)).release("a", 40, 42).write("c", 44, 9).write("b", 45, 6, refused), loss},
+		{"and the next gets its token", begin().acquire("a", 0, 2, fence(5)).acquire("b", 30, 43, from("a"), deadline(100), fence(6)).release("a", 40, 42).lose(50, 51).acquire("c", 52, 53, fence(6)), broken},
 		{"but not the holds behind them", handed().release("b", 44, 45, lost).acquire("c", 300, 301).acquire("d", 302, 303), broken},
 		{"lost after it, but wrong before", begin().acquire("a", 0, 2).acquire("b", 10, 43, from("a"), deadline(100)).release("a", 40, 42).acquire("c", 50, 51).lose(70, 71), broken},
 	})

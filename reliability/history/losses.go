@@ -81,7 +81,8 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 // It is about tokens that are minted. Of two masters, of which one does not know yet that it is
 // none any more, each hands out the token that it knows to those who enter its tenure again, and to
 // readers after its last writer. That token is behind the other master's, as it is to be: the store
-// rejects it. An acquire whose command is sent to one master, and again to the other, may begin a
+// rejects it. So is a token that was reserved before the loss, of a hold that is handed over after
+// it. An acquire whose command is sent to one master, and again to the other, may begin a
 // tenure at both.
 func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
@@ -97,7 +98,7 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 				continue // of nested holds only the outermost has the lowest
 			}
 			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of what is a writer's already
-			if a.Return < b.Call && b.Fence <= a.Fence && !again {
+			if a.Return < b.Call && b.Fence <= a.Fence && !again && b.From == "" {
 				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
 			}
 		}
