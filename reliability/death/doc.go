@@ -1,4 +1,6 @@
 // Package death tests what becomes of a lock whose process dies, freezes or forgets it: the waiters
-// in another process get it within its TTL. The holder is an executable of its own, over each
-// provider and strategy.
+// in another process get it within its TTL. It also tests what becomes of a queue of waiters when
+// one of them dies or freezes, when the server loses the queue, and when its slot moves: the next
+// one gets the lock within seconds, and nothing of the queue stays. Holders and waiters are
+// processes of their own.
 package death

@@ -22,8 +22,11 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// holderVariable in the environment makes this executable a holder.
-const holderVariable = "HOLDFAST_DEATH_HOLDER"
+// childVariable in the environment makes this executable a holder or a waiter, as its value says.
+const childVariable = "HOLDFAST_DEATH_CHILD"
+
+// children are what a process of this executable can be.
+var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"holder": hold, "waiter": wait}
 
 // slack is for a busy machine: what waits for longer hangs.
 const slack = 10 * time.Second
@@ -51,12 +54,7 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c := clients.All[slices.IndexFunc(clients.All, func(c clients.Client) bool { return c.Name == provider })]
-	drv, err := c.Dial(scope{}, drivertest.Target{Kind: drivertest.Single, Addrs: []string{addr}})
-	if err != nil {
-		return err
-	}
-	l, err := workload.Strategies[strategy].Open(drv)
+	l, err := open(provider, strategy, drivertest.Target{Kind: drivertest.Single, Addrs: []string{addr}})
 	if err != nil {
 		return err
 	}
@@ -77,6 +75,22 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "held", lock.Fence())
+	obey(ctx, lock, renewed, in, out)
+	return nil
+}
+
+// open opens a Locker in a child.
+func open(provider, strategy string, target drivertest.Target) (locker.Locker, error) {
+	c := clients.All[slices.IndexFunc(clients.All, func(c clients.Client) bool { return c.Name == provider })]
+	drv, err := c.Dial(scope{}, target)
+	if err != nil {
+		return nil, err
+	}
+	return workload.Strategies[strategy].Open(drv)
+}
+
+// obey does what each line of in says with a lock.
+func obey(ctx context.Context, lock *locker.Lock, renewed <-chan struct{}, in io.Reader, out io.Writer) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		switch lines.Text() {
 		case "renewed":
@@ -99,10 +113,9 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 			fmt.Fprintln(out, "released", errors.Is(lock.Release(ctx), locker.ErrLost))
 		}
 	}
-	return nil
 }
 
-// holder is a holder's process as a test sees it.
+// holder is a child process as a test sees it.
 type holder struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -114,12 +127,31 @@ type holder struct {
 // start starts a holder, which holds when start returns.
 func start(t *testing.T, args ...string) *holder {
 	t.Helper()
+	h := spawn(t, "holder", args...)
+	if err := h.isHeld(h.hear()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// isHeld reads the fencing token from what a child says when it has the lock.
+func (h *holder) isHeld(line string) (err error) {
+	word, fence, _ := strings.Cut(line, " ")
+	if h.fence, err = strconv.ParseInt(fence, 10, 64); word != "held" || err != nil {
+		return fmt.Errorf("the child says %q, want that it holds", line)
+	}
+	return nil
+}
+
+// spawn starts a child.
+func spawn(t *testing.T, child string, args ...string) *holder {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &holder{t: t, cmd: exec.Command(self, args...)}
-	h.cmd.Env = append(os.Environ(), holderVariable+"=1")
+	h.cmd.Env = append(os.Environ(), childVariable+"="+child)
 	h.cmd.Stderr = os.Stderr
 	in, err := h.cmd.StdinPipe()
 	if err != nil {
@@ -138,23 +170,19 @@ func start(t *testing.T, args ...string) *holder {
 		_ = h.cmd.Wait()
 	})
 	h.lines = bufio.NewScanner(out)
-	word, fence, _ := strings.Cut(h.hear(), " ")
-	if h.fence, err = strconv.ParseInt(fence, 10, 64); word != "held" || err != nil {
-		t.Fatalf("the holder says %q %q", word, fence)
-	}
 	return h
 }
 
-// hear returns the next line of the holder.
+// hear returns the next line of the child.
 func (h *holder) hear() string {
 	h.t.Helper()
 	if !h.lines.Scan() {
-		h.t.Fatalf("the holder ended: %v", h.lines.Err())
+		h.t.Fatalf("the child ended: %v", h.lines.Err())
 	}
 	return h.lines.Text()
 }
 
-// tell tells the holder something, and returns what it says to that.
+// tell tells the child something, and returns what it says to that.
 func (h *holder) tell(line string) string {
 	h.t.Helper()
 	if _, err := fmt.Fprintln(h.in, line); err != nil {

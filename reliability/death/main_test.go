@@ -15,13 +15,14 @@ var server = redistest.Share(func(ctx context.Context) (*redistest.Server, error
 	return redistest.Launch(ctx, redistest.Options{})
 })
 
-// TestMain makes this executable the holder where a test starts it as one.
+// TestMain makes this executable a holder or a waiter where a test starts it as one.
 func TestMain(m *testing.M) {
-	if os.Getenv(holderVariable) == "" {
+	child := children[os.Getenv(childVariable)]
+	if child == nil {
 		goleak.VerifyTestMain(redistest.CloseAfter(m, server))
 		return
 	}
-	if err := hold(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+	if err := child(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
