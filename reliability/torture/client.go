@@ -102,6 +102,7 @@ func (c *client) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer c.store.conn.Close()
+	ctx = locktrace.With(ctx, &locktrace.Trace{Woken: c.woken})
 	if c.talks {
 		ctx = locktrace.With(ctx, &locktrace.Trace{Renewed: func(ctx context.Context, info locktrace.RenewedInfo) {
 			c.lines.InfoContext(ctx, "renewed", slog.String("lock", info.Name))

@@ -20,6 +20,20 @@ var processFaults = []fault{
 		pause(ctx, lasting)
 		return nil
 	}},
+	{kind: "waiter killed at its wake-up", brief: true, at: anywhere, do: func(ctx context.Context, d *disturber) error {
+		i := d.random.IntN(processes)
+		if !d.process(i).doom(ctx, minTTL) {
+			return errNothing
+		}
+		return d.replace(i)
+	}},
+	{kind: "waiter frozen at its wake-up", brief: true, at: anywhere, do: func(ctx context.Context, d *disturber) error {
+		p := d.process(d.random.IntN(processes))
+		p.trouble(halting, minTTL)
+		pause(ctx, minTTL)
+		d.wait(ctx)
+		return p.thaw()
+	}},
 	impatientCallers,
 	blockedLog,
 }

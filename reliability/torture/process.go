@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,6 +110,24 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	p.mu.Unlock()
 	<-p.told
+}
+
+// doom lets the process kill itself at the next wake-up of one of its waiters, within a time, and
+// reports whether it did.
+func (p *process) doom(ctx context.Context, within time.Duration) bool {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	p.trouble(dying, within)
+	limit := time.NewTimer(2 * within)
+	defer limit.Stop()
+	select {
+	case <-p.told:
+		return true
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // freeze stops the process until thaw.

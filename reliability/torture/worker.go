@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/logging"
 	"github.com/holdfast-go/holdfast/reliability/history"
 	"github.com/holdfast-go/holdfast/reliability/workload"
@@ -59,6 +61,8 @@ type work struct {
 	rec   *history.Recorder
 	tell  func(history.Event)
 	hurry workload.Episode // in which impatient clients work
+	dies  workload.Episode // in which a wake-up kills
+	halts workload.Episode // or stops, once
 	log   pipe
 	// The clients of a process share them.
 	watch, logged locker.Middleware
@@ -72,6 +76,8 @@ const (
 	starving = "starve" // all processors are busy
 	hurrying = "hurry"  // impatient clients work
 	clogging = "clog"   // the log blocks
+	dying    = "die"    // the process kills itself when a release wakes one of its waiters
+	halting  = "halt"   // the process stops itself then, and waits for SIGCONT
 )
 
 // obey makes the trouble that each line names.
@@ -93,7 +99,23 @@ func (w *work) obey(lines *bufio.Reader) {
 			w.hurry.Extend(d)
 		case clogging:
 			w.log.full.Extend(d)
+		case dying:
+			w.dies.Extend(d)
+		case halting:
+			w.halts.Extend(d)
 		}
+	}
+}
+
+// woken reports the wake-ups of all waiters, before they try.
+func (w *work) woken(_ context.Context, info locktrace.WokenInfo) {
+	switch {
+	case info.By != locktrace.ByRelease:
+	case w.dies.On():
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case w.halts.End():
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 

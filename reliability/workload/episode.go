@@ -24,6 +24,15 @@ func (e *Episode) Extend(d time.Duration) {
 // On reports whether e lasts.
 func (e *Episode) On() bool { return e.left() > 0 }
 
+// End ends e, and reports whether it lasted until now.
+func (e *Episode) End() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lasted := time.Now().Before(e.until)
+	e.until = time.Time{}
+	return lasted
+}
+
 // Wait sleeps until e is over.
 func (e *Episode) Wait(sleep func(time.Duration)) {
 	for d := e.left(); d > 0; d = e.left() {
