@@ -20,7 +20,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 	if l.valid() {
 		ctx = lease.WithOwner(ctx, l.Name(), l.Owner())
 	}
-	stop := l.afterDone(&afterDone{func(err error) { cancel(err) }, true})
+	stop := l.afterDone(&afterDone{f: func(err error) { cancel(err) }, signal: true})
 	return ctx, func() {
 		stop()
 		cancel(context.Canceled)

@@ -44,14 +44,15 @@ func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 func (l *Lock) alone(ctx context.Context) (done func(), err error) {
 	for {
 		l.mu.Lock()
-		before := l.converts
+		extra := l.extras()
+		before := extra.converts
 		if before == nil {
 			mine := make(chan struct{})
-			l.converts = mine
+			extra.converts = mine
 			l.mu.Unlock()
 			return func() {
 				l.mu.Lock()
-				l.converts = nil
+				extra.converts = nil
 				l.mu.Unlock()
 				close(mine)
 			}, nil

@@ -84,15 +84,15 @@ func detail(err error) string {
 
 // lost returns the error of a lock that ended because of cause, which may be nil.
 func (l *Lock) lost(reason string, cause error) error {
-	return &LostError{Name: l.grant.Name, Reason: reason, Err: cause}
+	return &LostError{Name: l.name, Reason: reason, Err: cause}
 }
 
 // expired returns the error of a lock whose Deadline has passed. The mutex is held.
 func (l *Lock) expired() error {
-	if l.cause == nil {
+	if l.extra == nil || l.extra.cause == nil {
 		return l.lost("its Deadline passed before it was renewed", nil)
 	}
-	return l.lost("its Deadline passed", l.cause)
+	return l.lost("its Deadline passed", l.extra.cause)
 }
 
 // gone returns the error of a lock that an operation found no longer held; err is its error.

@@ -167,5 +167,7 @@ func (h *middlewareHold) ExplainExpiry(cause error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cause = cause
+	if cause != nil || l.extra != nil {
+		l.extras().cause = cause
+	}
 }

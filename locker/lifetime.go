@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +66,7 @@ func (l *Lock) peek() error {
 type afterDone struct {
 	f      func(error)
 	signal bool // f cannot block; it is called before the others, where the end is noticed
+	next   *afterDone
 }
 
 // AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
@@ -92,7 +92,11 @@ func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
 	ended := l.expire()
 	err := l.err
 	if err == nil {
-		l.after = append(l.after, entry)
+		at := &l.after
+		for *at != nil {
+			at = &(*at).next
+		}
+		*at = entry
 		l.watch()
 	}
 	l.mu.Unlock()
@@ -107,12 +111,13 @@ func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
 func (l *Lock) forget(entry *afterDone) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.after, entry)
-	if i < 0 {
-		return false
+	for at := &l.after; *at != nil; at = &(*at).next {
+		if *at == entry {
+			*at = entry.next
+			return true
+		}
 	}
-	l.after = slices.Delete(l.after, i, i+1) // which lets go of it
-	return true
+	return false
 }
 
 // ending is the callbacks to run, without the mutex, after a lock has ended. nil: there are none.
@@ -191,7 +196,7 @@ func (l *Lock) end(err error) *ending {
 		return nil
 	}
 	e := &ending{lock: l, tracing: l.tracing, err: err}
-	for _, a := range l.after {
+	for a := l.after; a != nil; a = a.next {
 		if a.signal {
 			e.signals = append(e.signals, a)
 		} else {
@@ -238,7 +243,7 @@ func (l *Lock) watch() {
 	l.timer = time.AfterFunc(l.tick(), l.ticked)
 }
 
-func (l *Lock) tick() time.Duration { return min(l.left(), min(max(minTick, l.grant.TTL/8), maxTick)) }
+func (l *Lock) tick() time.Duration { return min(l.left(), min(max(minTick, l.ttl/8), maxTick)) }
 
 func (l *Lock) ticked() {
 	l.mu.Lock()

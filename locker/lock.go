@@ -18,22 +18,40 @@ type Lock struct {
 	// hidden is nil in the zero Lock.
 	hidden atomic.Pointer[hidden]
 
-	mu       sync.Mutex
-	grant    lease.Grant // without the token
+	name  string
+	ttl   time.Duration
+	mu    sync.Mutex // guards what follows
+	owner string     // empty until somebody asks, if the strategy chose none
+	fence int64
+
 	deadline time.Time
 	err      error       // why it is no longer held; set once
-	cause    error       // why nothing renews the lease any more; nil: not known
 	handed   atomic.Bool // Handle was called
-	disowned bool        // another Lock continues the hold
-	released bool        // Release was called
-	answered bool        // the outcome of the release is known
+	mode     Mode
+	disowned bool // another Lock continues the hold
+	released bool // Release was called
+	answered bool // the outcome of the release is known
 	done     chan struct{}
-	timer    *time.Timer   // for the end; nil until something waits for it
-	converts chan struct{} // closed when the conversion in flight is over; nil: there is none
-	after    []*afterDone
+	timer    *time.Timer                           // for the end; nil until something waits for it
+	after    *afterDone                            // the first one to call
 	tracing  *tracing                              // nil if there is no Trace
 	reports  *reports                              // events to report; nil: none
 	dress    func(context.Context) context.Context // what Context adds to its parent; nil: nothing
+	extra    *extra                                // nil: each is nil
+}
+
+// extra is what few locks need. It is apart because programs may hold many locks.
+type extra struct {
+	cause    error         // why nothing renews the lease any more; nil: not known
+	converts chan struct{} // closed when the conversion in flight is over; nil: there is none
+}
+
+// extras returns what l.extra points to, to change it. The mutex is held.
+func (l *Lock) extras() *extra {
+	if l.extra == nil {
+		l.extra = new(extra)
+	}
+	return l.extra
 }
 
 // hidden is what must not be printed. It is behind an atomic.Pointer because printers that show
@@ -54,12 +72,12 @@ func (l *Lock) facts() lease.Grant {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.grant.Owner == "" {
-		l.grant.Owner = lease.NewToken()
+	if l.owner == "" {
+		l.owner = lease.NewToken()
 	}
-	g := l.grant
-	g.Token, g.Deadline = l.hidden.Load().token, l.deadline
-	return g
+	return lease.Grant{
+		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline, Fence: l.fence,
+	}
 }
 
 // Name returns the lock's name.
@@ -67,7 +85,7 @@ func (l *Lock) Name() string {
 	if l == nil {
 		return ""
 	}
-	return l.grant.Name
+	return l.name
 }
 
 // Mode returns how the lock is held. Downgrade and Upgrade change it.
@@ -77,7 +95,7 @@ func (l *Lock) Mode() Mode {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.grant.Mode
+	return l.mode
 }
 
 // Owner returns who holds the lock: the owner of the Request or of its ctx, or a random one.
@@ -88,7 +106,7 @@ func (l *Lock) TTL() time.Duration {
 	if l == nil {
 		return 0
 	}
-	return l.grant.TTL
+	return l.ttl
 }
 
 // Handle returns what another process needs to take the hold over ([Resume]). Whoever has the
@@ -130,7 +148,7 @@ func (l *Lock) Fence() int64 {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.grant.Fence
+	return l.fence
 }
 
 // Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
@@ -153,7 +171,7 @@ func (l *Lock) Deadline() time.Time {
 func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
 	op := lease.Op{Kind: lease.OpRenew, TTL: ttl}
 	if ttl == 0 && l != nil {
-		op.TTL = l.grant.TTL
+		op.TTL = l.ttl
 	}
 	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
 	l.renewed(op.TTL, err)
@@ -230,13 +248,13 @@ func (l *Lock) apply(op lease.Op, term lease.Term, err error) (ended *ending, _ 
 func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
 	if err != nil {
 		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
-			l.grant.Mode = Shared // it may be: nobody may rely on more
+			l.mode = Shared // it may be: nobody may rely on more
 		}
 		return err
 	}
 	switch op.Kind {
 	case lease.OpConvert:
-		l.grant.Mode = op.Mode
+		l.mode = op.Mode
 	case lease.OpRenew:
 		if term.Deadline.IsZero() {
 			l.deadline = time.Time{}
@@ -245,7 +263,7 @@ func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
 	if !l.deadline.IsZero() && term.Deadline.After(l.deadline) {
 		l.deadline = term.Deadline
 	}
-	l.grant.Fence = max(l.grant.Fence, term.Fence)
+	l.fence = max(l.fence, term.Fence)
 	return nil
 }
 

@@ -14,9 +14,8 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 		lock   Lock
 		hidden hidden
 	}{hidden: hidden{g.Token, l, l}}
-	g.Token = ""
 	lock := &made.lock
-	lock.grant, lock.deadline = g, g.Deadline
+	lock.name, lock.owner, lock.mode, lock.ttl, lock.fence, lock.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
 	lock.hidden.Store(&made.hidden)
 	if t := locktrace.From(ctx); t != nil {
 		lock.traced(ctx, t)

@@ -48,7 +48,7 @@ func (s *scheduler) remove(l *watchedLease) {
 	defer s.mu.Unlock()
 	l.released = true
 	if l.index != notQueued {
-		heap.Remove(&s.queue, l.index)
+		heap.Remove(&s.queue, int(l.index))
 		if len(s.queue) == 0 { // else the timer would keep all this until it fires
 			s.timer.Stop()
 			s.alarm = never
@@ -182,13 +182,13 @@ func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].due < q[j].due }
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
+	q[i].index, q[j].index = int32(i), int32(j) //nolint:gosec // memory ends long before
 }
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
-	l := x.(*watchedLease) //nolint:errcheck // there is nothing else in it
-	l.index = len(*q)
+	l := x.(*watchedLease)   //nolint:errcheck // there is nothing else in it
+	l.index = int32(len(*q)) //nolint:gosec // memory ends long before
 	*q = append(*q, l)
 }
 

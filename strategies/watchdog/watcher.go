@@ -57,7 +57,7 @@ type watchedLease struct {
 	began    instant // for MaxHold
 	due      instant // when the next renewal begins
 	renewals int
-	index    int   // in the scheduler's heap; notQueued while a renewal is in flight, and after the end
+	index    int32 // in the scheduler's heap; notQueued while a renewal is in flight, and after the end
 	fails    uint8 // renewals that failed since the last that did not
 	released bool
 }
