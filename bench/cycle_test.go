@@ -16,11 +16,13 @@ import (
 func BenchmarkChain(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	for _, c := range clients {
-		b.Run(c.name, func(b *testing.B) {
-			drv, bare := c.open(b, server.Addr())
-			defer drv.Close()
-			compare(context.Background(), b, locker.Must(holdfast.New(drv, holdfast.Config{})), bare, 1, false)
-		})
+		for _, goroutines := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", c.name, goroutines), func(b *testing.B) {
+				drv, bare := c.open(b, server.Addr())
+				defer drv.Close()
+				compare(context.Background(), b, locker.Must(holdfast.New(drv, holdfast.Config{})), bare, goroutines, false)
+			})
+		}
 	}
 }
 
