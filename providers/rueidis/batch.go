@@ -103,9 +103,9 @@ func (d *rueidisDriver) sendPart(
 	}
 	r := n.route(ctx)
 	if r == direct {
-		n.direct.Add(1)
+		within := n.pipelined(ctx, n.direct.Add(1))
 		sent := n.now()
-		all := d.client.DoMulti(pipelined(ctx), p.cmds...)
+		all := d.client.DoMulti(within, p.cmds...)
 		n.direct.Add(-1)
 		d.observeDirect(ctx, n, sent, all[len(all)-1])
 		return readAll(all)

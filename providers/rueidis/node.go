@@ -29,10 +29,11 @@ type node struct {
 	asks    bool      // the client asks for a context's Err before it sends
 	start   time.Time // all times below are since then
 
-	direct atomic.Int32  // direct commands under way
-	shared *adapter.Gate // of detached commands
-	pool   *adapter.Gate // of pooled commands
-	acked  *adapter.Gate // of scripts with a WAIT behind them
+	direct atomic.Int32           // direct commands under way
+	expiry atomic.Pointer[expiry] // of the latest of them
+	shared *adapter.Gate          // of detached commands
+	pool   *adapter.Gate          // of pooled commands
+	acked  *adapter.Gate          // of scripts with a WAIT behind them
 
 	replies         atomic.Int32 // in a row on shared connections, no more than warm
 	replied, newest atomic.Int64 // see overdue
@@ -68,6 +69,33 @@ func (n *node) route(ctx context.Context) route {
 		c.overdue = overdue(n.now(), time.Duration(oldest), time.Duration(n.replied.Load()), time.Duration(n.newest.Load()))
 	}
 	return choose(c)
+}
+
+const (
+	// crowd is how many direct commands under way are many.
+	crowd = 16
+	// grain is how much later than its deadline a direct command may end among others. The deadline
+	// is at least hurry away.
+	grain = 10 * time.Millisecond
+)
+
+// expiry is the moment at which direct commands end that have almost the same deadline.
+type expiry struct {
+	at     time.Time
+	passed chan struct{}
+}
+
+// expiryOf returns the expiry for a deadline: it, or up to grain later.
+func (n *node) expiryOf(deadline time.Time) *expiry {
+	if e := n.expiry.Load(); e != nil {
+		if later := e.at.Sub(deadline); later >= 0 && later <= grain {
+			return e
+		}
+	}
+	e := &expiry{deadline.Add(grain), make(chan struct{})}
+	time.AfterFunc(time.Until(e.at), func() { close(e.passed) })
+	n.expiry.Store(e)
+	return e
 }
 
 // gates returns those of a route that is not direct, for detach.
