@@ -158,6 +158,9 @@ func (s *shards) subscribe(ctx context.Context, plain *Hub, channel string, wake
 		_ = both.Close()
 		return nil, ctx.Err()
 	}
+	if s.ctx.Err() != nil {
+		return nil, driver.ErrClosed
+	}
 	return both, nil
 }
 

@@ -1,0 +1,364 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+)
+
+// shardedCluster is a cluster with masters "a" and "b". Each channel is at "a" unless moved.
+type shardedCluster struct {
+	plain   *server
+	masters map[string]*server
+	hub     *adapter.Hub
+
+	mu    sync.Mutex
+	owner map[string]string // of a channel
+	known map[string]string // as the client knows it
+	fails error             // of Master
+	asked []time.Time       // how new Master was to know it
+}
+
+// newShardedCluster returns a cluster and a Hub on it. The client's knowledge is that of the cluster
+// unless learn changes it.
+func newShardedCluster(t *testing.T) *shardedCluster {
+	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, owner: map[string]string{}, known: map[string]string{}}
+	for _, name := range []string{"a", "b"} {
+		c.masters[name] = newServer(t)
+		c.masters[name].client = knowsOrder
+	}
+	c.hub = adapter.NewShardedHub(c.plain.open, adapter.Shards{
+		Master: func(_ context.Context, channel string, fresh time.Time) (string, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.asked = append(c.asked, fresh)
+			if name := c.known[channel]; name != "" {
+				return name, c.fails
+			}
+			return "a", c.fails
+		},
+		Open: func(ctx context.Context, master, _ string) (adapter.Feed, error) { return c.masters[master].open(ctx) },
+	})
+	t.Cleanup(func() {
+		if err := c.hub.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		for _, s := range append([]*server{c.plain}, c.masters["a"], c.masters["b"]) {
+			for _, f := range s.feeds {
+				if !f.isClosed() {
+					t.Error("Close leaves a connection open")
+				}
+			}
+		}
+	})
+	return c
+}
+
+// learn lets the client know that a channel is at "b".
+func (c *shardedCluster) learn(channel string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[channel] = "b"
+}
+
+// connections is how many are open.
+func (s *server) connections() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		if !f.isClosed() {
+			n++
+		}
+	}
+	return n
+}
+
+// want demands that channel is subscribed at a master, "" for none, and that messages there wake sub.
+func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, master string) {
+	t.Helper()
+	synctest.Wait()
+	delivery := driver.DeliverySharded
+	if master == "" {
+		delivery = driver.DeliveryPlain
+	}
+	if got := c.hub.Delivery(channel); got != delivery {
+		t.Errorf("Delivery is %d, want %d", got, delivery)
+	}
+	wakeUps(sub)
+	for name, s := range c.masters {
+		if s.connections() == 0 {
+			continue
+		}
+		s.newest().publish(channel)
+		synctest.Wait()
+		if n := wakeUps(sub); (n == 1) != (name == master) {
+			t.Errorf("a message at master %s woke %d times; subscribed at %q", name, n, master)
+		}
+	}
+	c.plain.newest().publish(channel)
+	synctest.Wait()
+	if n := wakeUps(sub); n != 1 {
+		t.Errorf("a plain message woke %d times", n)
+	}
+}
+
+func TestShardedSubscription(t *testing.T) {
+	t.Parallel()
+	moved := serverError("MOVED 42 10.0.0.1:7000")
+	for _, tt := range []struct {
+		name string
+		run  func(t *testing.T, c *shardedCluster)
+	}{
+		{"messages of both kinds wake", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			if c.hub.Delivery("x") != driver.DeliveryPlain {
+				t.Error("before the first answer the servers need not know SSUBSCRIBE")
+			}
+			c.learn("y")
+			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
+			c.want(t, x, "x", "a")
+			c.want(t, y, "y", "b")
+			if c.hub.Delivery("z") != driver.DeliverySharded {
+				t.Error("the servers know SSUBSCRIBE")
+			}
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x", "-x"}) {
+				t.Errorf("master a got %q", sent)
+			}
+		}},
+		{"listeners share a subscription", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			first, second := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "x")
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+			c.want(t, second, "x", "a")
+			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x"}) {
+				t.Errorf("master a got %q", sent)
+			}
+		}},
+		{"a slot that moves", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
+			advance(2 * time.Second)
+			c.masters["a"].set(func() { c.masters["a"].forbid["x"] = moved })
+			begin := time.Now()
+			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
+			c.want(t, x, "x", "")
+			advance(100 * time.Millisecond) // the client does not know yet, and is told MOVED
+			c.want(t, x, "x", "")
+			c.learn("x")
+			c.mu.Lock()
+			if fresh := c.asked[len(c.asked)-1]; fresh.Before(begin) {
+				t.Error("Master may answer with what it knew before")
+			}
+			c.mu.Unlock()
+			wakeUps(x)
+			advance(time.Second)
+			if wakeUps(x) != 1 {
+				t.Error("the new subscription did not wake")
+			}
+			c.want(t, x, "x", "b")
+			c.want(t, y, "y", "a")
+			if n := len(c.masters["a"].feeds); n != 1 {
+				t.Errorf("%d connections to master a, want one that lasts", n)
+			}
+		}},
+		{"a master that became a replica", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			x := subscribe(t, c.hub, "x")
+			c.learn("x")
+			advance(time.Second)
+			c.want(t, x, "x", "b")
+			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x", "-x"}) {
+				t.Errorf("the old master got %q", sent)
+			}
+		}},
+		{"a master that dies", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			x, y := subscribe(t, c.hub, "x"), subscribe(t, c.hub, "y")
+			c.masters["a"].set(func() { c.masters["a"].refuse = errors.New("connection refused") })
+			c.masters["a"].newest().hangUp()
+			advance(10 * time.Second)
+			c.want(t, x, "x", "")
+			if n := len(c.masters["a"].dials()); n < 10 || n > 40 {
+				t.Errorf("dialed %d times in 10 s", n)
+			}
+			c.learn("x")
+			c.learn("y")
+			advance(time.Second)
+			c.want(t, x, "x", "b")
+			c.want(t, y, "y", "b")
+		}},
+		{"a channel that is closed while its slot moves", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			x := subscribe(t, c.hub, "x")
+			c.masters["a"].newest().events <- event{Event: adapter.Event{Kind: adapter.Unsubscribed, Channel: "x"}}
+			synctest.Wait()
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+			advance(2 * time.Second)
+			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x"}) {
+				t.Errorf("master a got %q", sent)
+			}
+		}},
+		{"a closed channel leaves the connection, for a while", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			x := subscribe(t, c.hub, "x")
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+			advance(20 * time.Second)
+			if c.masters["a"].connections() != 1 {
+				t.Error("the connection is closed already")
+			}
+			advance(20 * time.Second)
+			if c.masters["a"].connections() != 0 {
+				t.Error("the connection is still open")
+			}
+			c.want(t, subscribe(t, c.hub, "x"), "x", "a")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { tt.run(t, newShardedCluster(t)) })
+		})
+	}
+}
+
+// Where SSUBSCRIBE is refused, PUBLISH still wakes.
+func TestShardedSubscriptionIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		err  error
+		all  bool // it concerns all channels
+	}{
+		{"an old server", serverError("ERR unknown command 'SSUBSCRIBE'"), true},
+		{"the ACL, the command", serverError("NOPERM User u has no permissions to run the 'ssubscribe' command"), true},
+		{"the ACL, the channel", serverError("NOPERM No permissions to access a channel"), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newShardedCluster(t)
+				a := c.masters["a"]
+				a.set(func() { a.forbid["x"] = tt.err })
+				begin := time.Now()
+				x := subscribe(t, c.hub, "x")
+				if d := time.Since(begin); d > 0 {
+					t.Errorf("Subscribe took %v", d)
+				}
+				c.want(t, x, "x", "")
+				y := subscribe(t, c.hub, "y")
+				if tt.all {
+					c.want(t, y, "y", "")
+				} else {
+					c.want(t, y, "y", "a")
+				}
+				advance(50 * time.Second)
+				if n := slices.Index(a.newest().sent(), "+x"); n != 0 || slices.Contains(a.newest().sent()[1:], "+x") {
+					t.Errorf("the master got %q within a minute", a.newest().sent())
+				}
+				a.set(func() { delete(a.forbid, "x") })
+				advance(15 * time.Second)
+				c.want(t, x, "x", "a")
+				c.want(t, y, "y", "a")
+			})
+		})
+	}
+}
+
+// A master that does not answer delays Subscribe for a second.
+func TestShardedSubscriptionIsLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newShardedCluster(t)
+		c.masters["a"].set(func() { c.masters["a"].silent = true })
+		begin := time.Now()
+		x := subscribe(t, c.hub, "x")
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("Subscribe took %v", d)
+		}
+		if c.hub.Delivery("x") != driver.DeliveryPlain {
+			t.Error("SSUBSCRIBE is not answered yet")
+		}
+		c.masters["a"].newest().confirm("x")
+		c.want(t, x, "x", "a")
+
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if sub, err := c.hub.Subscribe(ctx, "y"); sub != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Subscribe: %v, %v", sub, err)
+		}
+		advance(time.Second)
+		if sent := c.masters["a"].newest().sent(); !slices.Contains(sent, "-y") {
+			t.Errorf("a subscription that was given up is left: %q", sent)
+		}
+	})
+}
+
+// A client that cannot tell the masters apart, or does not know them now.
+func TestShardedSubscriptionWithoutMaster(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		err   error
+		takes time.Duration
+	}{
+		{"never", errors.ErrUnsupported, 0},
+		{"now", errors.New("no node answers"), time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newShardedCluster(t)
+				c.fails = tt.err
+				begin := time.Now()
+				x := subscribe(t, c.hub, "x")
+				if d := time.Since(begin); d != tt.takes {
+					t.Errorf("Subscribe took %v, want %v", d, tt.takes)
+				}
+				c.want(t, x, "x", "")
+				c.mu.Lock()
+				c.fails = nil
+				c.mu.Unlock()
+				advance(time.Minute)
+				c.want(t, x, "x", "a")
+			})
+		})
+	}
+}
+
+// Close leaves nothing, whatever is going on; that is what goleak and the bubble see to.
+func TestShardedHubClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newShardedCluster(t)
+		x := subscribe(t, c.hub, "x")
+		c.masters["b"].set(func() { c.masters["b"].silent = true })
+		c.learn("y")
+		answer := ask(t.Context(), c.hub, "y")
+		if err := c.hub.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := <-answer; !errors.Is(got.err, driver.ErrClosed) {
+			t.Errorf("a Subscribe under way: %v, want ErrClosed", got.err)
+		}
+		if _, err := c.hub.Subscribe(t.Context(), "z"); !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("a later Subscribe: %v, want ErrClosed", err)
+		}
+		_ = x.Close()
+	})
+}
