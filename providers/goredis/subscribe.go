@@ -41,12 +41,16 @@ func (d *goredisDriver) open(ctx context.Context) (adapter.Feed, error) {
 	return f, nil
 }
 
+// stateAge is after how long a client is asked to reload its state while there are subscriptions.
+const stateAge = 5 * time.Second
+
 // shards lets a hub subscribe at the masters of a cluster.
 func shards(cluster masters) adapter.Shards {
 	reloaded := time.Now()
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
-			if c, ok := cluster.(interface{ ReloadState(ctx context.Context) }); ok && reloaded.Before(fresh) {
+			stale := reloaded.Before(fresh) || time.Since(reloaded) > stateAge
+			if c, ok := cluster.(interface{ ReloadState(ctx context.Context) }); ok && stale {
 				c.ReloadState(ctx) // in the background; what it changes shows at the next try
 				reloaded = time.Now()
 			}

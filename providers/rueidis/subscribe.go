@@ -44,6 +44,7 @@ func (d *rueidisDriver) open(ctx context.Context) (adapter.Feed, error) {
 func (d *rueidisDriver) shards() adapter.Shards {
 	return adapter.Shards{
 		Master: func(ctx context.Context, channel string, fresh time.Time) (string, error) {
+			d.learnTopology()
 			t := d.topology.Load()
 			if t == nil || t.asked.Before(fresh) {
 				d.askTopology(ctx)

@@ -67,9 +67,9 @@ func (d *Driver) forget(addr string) {
 }
 
 // masterOf returns the address of the node that has the slot of channel. It asks for the slots of
-// the cluster where it does not know, or where what it knows may be older than fresh.
+// the cluster where what it knows is older than fresh, or than five seconds.
 func (d *Driver) masterOf(ctx context.Context, channel string, fresh time.Time) (string, error) {
-	if now := time.Now(); d.masters == nil || d.asked.Before(fresh) {
+	if now := time.Now(); d.asked.Before(fresh) || now.Sub(d.asked) > 5*time.Second {
 		reply, err := d.do(ctx, nil, "CLUSTER", "SLOTS")
 		if err != nil {
 			return "", err

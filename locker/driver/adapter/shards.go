@@ -17,8 +17,6 @@ const (
 	// recheckEvery is how often the masters of all channels are compared with where they are
 	// subscribed. A master that becomes a replica keeps its subscriptions.
 	recheckEvery = time.Second
-	// recheckAge is how old the knowledge of the masters may be then.
-	recheckAge = 5 * time.Second
 	// idleTimeout is how long a connection stays open without a channel.
 	idleTimeout = 30 * time.Second
 )
@@ -29,8 +27,9 @@ var errSlotMoved = errors.New("driver: the node has given the channel's slot awa
 type Shards struct {
 	// Master returns a name for the master that has the slot of channel, such as its address. The Hub
 	// calls it from one goroutine at a time, about once a second for each channel. It answers from
-	// memory, and asks the cluster, or has it asked, only if what it knows is older than fresh. If the
-	// client cannot tell masters apart, the error matches errors.ErrUnsupported.
+	// memory, which it refreshes every few seconds in the background. Only if what it knows is older
+	// than fresh it asks the cluster at once, or has it asked. If the client cannot tell masters
+	// apart, the error matches errors.ErrUnsupported.
 	Master func(ctx context.Context, channel string, fresh time.Time) (string, error)
 	// Open opens a connection to the master of that name, which has the slot of channel. The Feed
 	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every Unsubscribed.
@@ -475,9 +474,9 @@ func (s *shards) open(ctx context.Context, name string) (Feed, error) {
 // recheck removes the channels from masters that do not have their slots any more.
 func (s *shards) recheck() {
 	for _, channel := range s.names(s.listAdded) {
-		name, err := s.masterOf(channel, time.Now().Add(-recheckAge))
+		name, err := s.masterOf(channel, time.Time{})
 		if err != nil {
-			return
+			return // the others would wait for the same
 		}
 		s.mu.Lock()
 		c := s.channels[channel]
