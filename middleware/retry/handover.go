@@ -53,7 +53,8 @@ func (l *wakingLease) handOver() bool {
 		return false
 	}
 	t.latest = now
-	heir.inheritance = &inheritance{t, grant, l.lock}
+	t.inheritance = inheritance{t, grant, l.lock}
+	heir.inheritance = &t.inheritance
 	sub := q.remove(heir)
 	heir.notify(locktrace.ByHandOver)
 	qs.mu.Unlock()
@@ -118,10 +119,10 @@ func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 		}
 	}()
 	a.traceHandedOver(i.from)
-	if !a.renew(i) || !a.reserve(i) {
+	t, now := i.tenure, time.Now()
+	if !a.renew(i, now) || !a.reserve(i) {
 		return nil, true
 	}
-	t := i.tenure
 	if a.req.Fenced {
 		t.fence++
 		i.grant.Fence = t.fence
@@ -132,13 +133,13 @@ func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 		return nil, true
 	}
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t} })
-	a.queues.inherited(t, lock, a.req.Note)
+	a.queues.inherited(t, lock, a.req.Note, now)
 	return lock, false
 }
 
 // renew renews a lease of which less than half is left. It returns false if the hold is lost.
-func (a *acquisition) renew(i *inheritance) bool {
-	left := time.Until(i.grant.Deadline)
+func (a *acquisition) renew(i *inheritance, now time.Time) bool {
+	left := i.grant.Deadline.Sub(now)
 	if i.grant.Deadline.IsZero() || left >= i.grant.TTL/2 {
 		return true
 	}
@@ -181,7 +182,7 @@ func (qs *queues) pauseReserving() {
 }
 
 // inherited records that lock, whose holder has the note, continues t.
-func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string) {
+func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string, now time.Time) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	t.lock = lock
@@ -189,7 +190,6 @@ func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string) {
 		t.refusal = &locker.ContentionError{Name: t.refusal.Name, Note: note}
 	}
 	if q := qs.byName[t.refusal.Name]; q != nil && q.tenure == t {
-		now := time.Now()
 		q.known, q.silence = t.outcome(now), q.silence.answer(now)
 	}
 }

@@ -199,8 +199,7 @@ func (q *queue) advance(entering *waiter) {
 			switch {
 			case leader == nil, leader == entering:
 			case q.tenure != nil && leader.mayInherit(): // a hand-over or a release wakes the leader
-				now := time.Now()
-				q.startTimer(q.tenure.lookAt(now).Sub(now))
+				q.startLook()
 			default:
 				leader.notify(locktrace.ByTurn)
 			}

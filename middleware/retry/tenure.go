@@ -48,6 +48,8 @@ type tenure struct {
 
 	fence    int64 // the latest token
 	reserved int64 // the last token of the block
+
+	inheritance inheritance // its latest hand-over
 }
 
 // newTenure returns the tenure that begins with lock, or nil if it cannot be handed over. Errors:
@@ -145,6 +147,15 @@ func (qs *queues) end(name string, t *tenure) {
 	delete(qs.tenures, name)
 	if q := qs.byName[name]; q != nil {
 		q.tenure = nil
+	}
+}
+
+// startLook starts the timer after which a leader asks the server about the tenure, unless it runs.
+// mu is held.
+func (q *queue) startLook() {
+	if q.timer == nil {
+		now := time.Now()
+		q.startTimer(q.tenure.lookAt(now).Sub(now))
 	}
 }
 
