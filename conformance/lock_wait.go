@@ -95,13 +95,14 @@ func releaseIsPublished(t *caseT) {
 	}
 }
 
-// undoIsQuiet undoes one hold, which publishes nothing, and releases the next one. A strategy
-// may lack the undo; then it returns errors.ErrUnsupported and leaves the hold alone.
+// undoIsQuiet undoes one hold, which publishes nothing though somebody waits, and releases the next
+// one. A strategy may lack the undo; then it returns errors.ErrUnsupported and leaves the hold alone.
 func undoIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
 	sub := t.listenAt(t.Server.Target.Addrs[0], name)
 	for _, fenced := range []bool{false, true} {
 		lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+		t.contended(l, locker.Request{Name: name})
 		var err error
 		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 			_, err = inner.Do(t.Ctx, lease.Op{Kind: lease.OpUndo})
@@ -117,8 +118,11 @@ func undoIsQuiet(t *caseT) {
 			t.Errorf("an undone hold was published %d times", n)
 		}
 		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of an undone hold")
+		sub.count() // it may wake who waits, since the lock is free
 	}
-	t.free(l, name)
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long})
+	t.contended(l, locker.Request{Name: name})
+	t.OK(lock.Release(t.Ctx), "Release")
 	if n := sub.count(); n == 0 {
 		t.Errorf("a release was not published")
 	}

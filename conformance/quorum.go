@@ -295,6 +295,7 @@ func losingLeavesNothing(t *caseT) {
 	others := t.heldByOthers(name, 0, 1, 2)
 	listeners := []*listener{t.listen(3, name), t.listen(4, name)}
 	for _, fenced := range []bool{false, true} {
+		t.waitAt(name, 3, 4)
 		var won []<-chan struct{}
 		for _, p := range proxies[3:] {
 			won = append(won, p.Add(faultproxy.Rule{Match: faultproxy.Contains(name)}).Executed())
@@ -313,6 +314,9 @@ func losingLeavesNothing(t *caseT) {
 	t.releaseAll(others)
 	lock := t.acquireSoon(l, locker.Request{Name: name, TTL: long})
 	t.onAllNodes(lock)
+	for _, i := range []int{3, 4} {
+		t.contended(t.node(i), locker.Request{Name: name})
+	}
 	t.OK(lock.Release(t.Ctx), "Release")
 	for _, sub := range listeners {
 		t.Eventually("a release is published at every node", func() bool { return sub.count() > 0 })

@@ -145,6 +145,17 @@ func (t *caseT) heldByOthers(name string, nodes ...int) (locks []*locker.Lock) {
 	return locks
 }
 
+// waitAt has an attempt wait at nodes where the lock is free: one was held there, and is gone without
+// a release.
+func (t *caseT) waitAt(name string, nodes ...int) {
+	t.Helper()
+	t.heldByOthers(name, nodes...)
+	for _, i := range nodes {
+		t.contended(t.node(i), locker.Request{Name: name})
+		t.at(i, "DEL", name)
+	}
+}
+
 // releaseAll releases locks.
 func (t *caseT) releaseAll(locks []*locker.Lock) {
 	t.Helper()

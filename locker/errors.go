@@ -155,6 +155,12 @@ type ContentionError struct {
 	RetryAfter time.Duration
 	// Channel is where releases are published. Zero: unknown; poll.
 	Channel driver.Channel
+	// Queue says that waiters with an ID (lease.Waiting) have places in a queue at the server, and
+	// that a release wakes the first one alone, on Channel.For(ID). One that listens there need not
+	// try before RetryAfter, unless the holder is Foreign.
+	Queue bool
+	// Foreign says that the holder is another library's. Its release is not published.
+	Foreign bool
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
 	// colliding, as in a quorum. Zero: none.
 	Jitter time.Duration

@@ -24,8 +24,8 @@ type Request struct {
 	_ struct{} // keyed literals only
 
 	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis the key is the strategy's
-	// prefix and the name. Names that end in ":fence" or ":wake" are refused, and so are the few for
-	// which no other key has the same cluster slot ("a}b", "{}x").
+	// prefix and the name. Names that end in ":fence", ":wake" or ":waiters" are refused, and so are the
+	// few for which no other key has the same cluster slot ("a}b", "{}x").
 	//
 	// "a" and "{a}" are two locks that share a wake-up channel and a fence counter. A release of
 	// one costs the waiters of the other an attempt; the fencing tokens of each still increase.
@@ -98,7 +98,7 @@ func validateName(name string) error {
 	case len(name) > MaxNameLen:
 		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)), "1 to 1024 bytes")
 	}
-	for _, suffix := range [...]string{driver.FenceSuffix, driver.WakeSuffix} {
+	for _, suffix := range [...]string{driver.FenceSuffix, driver.WaitersSuffix, driver.WakeSuffix} {
 		if strings.HasSuffix(name, suffix) {
 			return driver.Invalid("Request.Name", text.Quote(name), "a name that does not end in "+suffix+", which is kept for the lock's own keys")
 		}

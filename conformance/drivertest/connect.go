@@ -119,7 +119,7 @@ func (t *caseT) lockAs(target suite.Target) {
 func userWithFewRights(t *caseT) {
 	t.lockAs(t.User("locks", "~conformance.*", "~{conformance.*", "&{conformance.*",
 		"-@all", "+@connection", "+@scripting", "+set", "+get", "+pttl", "+pexpire", "+del", "+time", "+publish", "+subscribe", "+unsubscribe",
-		"+hset", "+hget", "+hgetall", "+hdel", "+hlen", "+hmget", "+hexists", "+exists", "+type"))
+		"+hset", "+hget", "+hgetall", "+hdel", "+hlen", "+hmget", "+hexists", "+exists", "+type", "+zadd", "+zrange", "+zrank", "+zrem", "+zscore"))
 }
 
 func failoverIsFollowed(t *caseT) {

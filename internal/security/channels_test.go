@@ -81,8 +81,8 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 			for range refusals {
 				refused()
 			}
-			if n := subscribes(t, server) - before; n != 1 {
-				t.Errorf("%d attempts to hear of the tagged name: %d SUBSCRIBEs, want one", 2*refusals+1, n)
+			if n := subscribes(t, server) - before; n != 2 {
+				t.Errorf("%d attempts to hear of the tagged name: %d SUBSCRIBEs, want one for each of two channels", 2*refusals+1, n)
 			}
 			if now := subscriber(t, server); now != conn {
 				t.Errorf("the subscriber connections were %s, and are %s now", conn, now)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // recorder is a driver that notes what is sent.
@@ -138,7 +140,10 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 	}
 	poll(t, "nothing is left but fence counters", func() bool { // a quorum's last node is released behind, through r
 		counters := r.counters()
-		return !slices.ContainsFunc(m.Keys(), func(left string) bool { return !counters[left] && left != "canary" })
+		return !slices.ContainsFunc(m.Keys(), func(left string) bool {
+			queue := strings.HasSuffix(left, driver.WaitersSuffix) && m.TTL(left) > 0 && m.TTL(left) <= 5*time.Second
+			return !counters[left] && !queue && left != "canary"
+		})
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,12 +153,20 @@ func record(t *testing.T, s strategy, name, owner, note string) (scripts map[str
 		keys[k[0]] = true
 		wake, _ := driver.Sibling(k[0], driver.WakeSuffix)
 		channels[wake] = true
-		if counter, _ := driver.Sibling(k[0], driver.FenceSuffix); len(k) > 2 || len(k) == 2 && k[1] != counter {
+		counter, _ := driver.Sibling(k[0], driver.FenceSuffix)
+		waiters, _ := driver.WaitersKey(k[0])
+		if rest := fmt.Sprintf("%q", k[1:]); !slices.Contains([]string{
+			"[]", fmt.Sprintf("[%q]", counter), fmt.Sprintf("[%q]", waiters), fmt.Sprintf("[%q %q]", counter, waiters),
+		}, rest) {
 			t.Errorf("keys %q", k)
 		}
 	}
 	for _, channel := range r.channels {
-		if !channels[channel] {
+		base, id := channel, ""
+		if at := len(channel) - lease.TokenLen - 1; at > 0 && channel[at] == ':' {
+			base, id = channel[:at], channel[at+1:]
+		}
+		if !channels[base] || id != "" && !lease.IsToken(id) {
 			t.Errorf("channel %q", channel)
 		}
 	}
@@ -179,6 +192,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 			"an empty tag":     {Name: "{}x"},
 			"a fence counter":  {Name: "x:fence"},
 			"a channel":        {Name: "x:wake"},
+			"a queue":          {Name: "x:waiters"},
 			"a long owner":     {Name: "x", Owner: strings.Repeat("x", locker.MaxNameLen+1)},
 			"a long note":      {Name: "x", Note: strings.Repeat("x", locker.MaxNameLen+1)},
 			"a counter's name": {Name: "{x}:fence"},

@@ -21,6 +21,15 @@ func (c Channel) Name() string { return c.name }
 // IsZero reports whether c is the zero Channel.
 func (c Channel) IsZero() bool { return c.d == nil }
 
+// For returns the channel of one waiter: releases that wake it alone are published there. id is its
+// lease.Waiting.ID. The zero Channel has none.
+func (c Channel) For(id string) Channel {
+	if c.d == nil {
+		return c
+	}
+	return Channel{c.d, c.name + ":" + id}
+}
+
 // Info returns the Info of c's driver, or the zero Info if c is the zero Channel.
 func (c Channel) Info() Info {
 	if c.d == nil {

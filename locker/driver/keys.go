@@ -17,6 +17,15 @@ func Sibling(key, suffix string) (sibling string, ok bool) {
 	}
 }
 
+// WaitersKey returns the key of the queue of waiters of a lock, a [Sibling] of its key. Unlike other
+// siblings it is not shared by "a" and "{a}": a wake-up for the other would be lost.
+func WaitersKey(key string) (waiters string, ok bool) {
+	if tag, _ := hashTag(key); tag != "" {
+		return Sibling(key, ":tag"+WaitersSuffix)
+	}
+	return Sibling(key, WaitersSuffix)
+}
+
 // HasSibling reports whether key has a [Sibling].
 func HasSibling(key string) bool {
 	tag, tagged := hashTag(key)
@@ -39,6 +48,7 @@ func hashTag(key string) (tag string, ok bool) {
 // Suffixes of the keys and channels that belong to a lock's key ([Sibling]). The name of a lock may
 // not end in one of them.
 const (
-	FenceSuffix = ":fence" // the key that counts fencing tokens
-	WakeSuffix  = ":wake"  // the channel on which releases are published
+	FenceSuffix   = ":fence"   // the key that counts fencing tokens
+	WaitersSuffix = ":waiters" // the key of the queue of waiters
+	WakeSuffix    = ":wake"    // the channel on which releases are published
 )

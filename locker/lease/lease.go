@@ -46,6 +46,10 @@ type Op struct {
 	TTL   time.Duration // OpRenew
 	Mode  Mode          // OpConvert
 	Fence int64         // OpRaiseFence
+	// Waiter, of OpRelease, is the Waiting.ID of waiters of this process, the first of which tries at
+	// once. The strategy need not wake anybody else. Empty: there are none, or they have had their
+	// turn.
+	Waiter string
 }
 
 // Term is the result of an operation. After OpRenew a zero Deadline means that the lease never

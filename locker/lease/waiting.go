@@ -5,24 +5,28 @@ import (
 	"time"
 )
 
-// Waiting describes an acquire that waits. It is the same for all of its attempts.
+// Waiting describes an acquire that waits, for a strategy that orders waiters across processes.
 type Waiting struct {
-	// ID identifies the acquire. It is random.
+	// ID identifies the waiters of a process, of which this acquire is the first: they have one place
+	// at the server for each name. It is random, as NewToken's. Empty: there is none.
 	ID string
 	// Since is when the acquire began to wait.
 	Since time.Time
-	// Until is ctx's deadline. Zero: there is none.
+	// Until is when it stops at the latest. Zero: it is not known.
 	Until time.Time
+	// Subscribed says that the process listens on the channel of ID (driver.Channel.For).
+	Subscribed bool
+	// Quorum says that this is an attempt at one node of several: it takes no place of its own, and
+	// listens on the channel of all waiters.
+	Quorum bool
 }
 
 type waitingKey struct{}
 
-// WithWaiting returns a copy of ctx for the further attempts of an acquire that has waited since
-// that time. It is for middleware that repeats attempts. A strategy that orders waiters across
-// processes uses it.
-func WithWaiting(ctx context.Context, since time.Time) context.Context {
-	until, _ := ctx.Deadline()
-	return context.WithValue(ctx, waitingKey{}, Waiting{NewToken(), since, until})
+// WithWaiting returns a copy of ctx for a further attempt of an acquire that waits. It is for
+// middleware that repeats attempts.
+func WithWaiting(ctx context.Context, w Waiting) context.Context {
+	return context.WithValue(ctx, waitingKey{}, w)
 }
 
 // WithoutWaiting returns a copy of ctx without a [Waiting], for an attempt that must not take a

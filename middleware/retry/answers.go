@@ -103,6 +103,7 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	} else {
 		q.timing = q.timing.add(took)
 		q.ordered = q.ordered || o.held.Ordered
+		q.atServer = q.atServer || o.held.Queue
 		q.early.notBefore = time.Time{} // the server answers
 		if w.owner != "" && w.owner == o.held.Owner {
 			q.refusedItself[lineOf(w.shared)] = true
@@ -135,9 +136,12 @@ func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
 		q.reentry = q.reentry.add(w.owner)
 		q.wakeOwner(w.owner)
 	}
-	sub := q.remove(w)
+	if !w.shared {
+		q.beginTurn(time.Now())
+	}
+	subs := q.remove(w)
 	q.all.mu.Unlock()
-	closeSub(sub)
+	closeSubs(subs)
 }
 
 // acquiredOutsideQueue is for a lock that was acquired without queueing.
@@ -164,10 +168,8 @@ func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
 }
 
 // released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the
-// lock may be free.
+// lock may be free. mu is held.
 func (qs *queues) released(name string, t *tenure) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
 	qs.end(name, t)
 	q := qs.byName[name]
 	if q == nil {

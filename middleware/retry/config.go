@@ -38,6 +38,8 @@ type Config struct {
 	// n times HandOver on average, and at times for much longer. See Hand-over in the package
 	// comment. Default: 0, every release is sent.
 	HandOver time.Duration
+
+	pollsByDefault bool // there is no Policy
 }
 
 // The default policy.
@@ -68,7 +70,7 @@ func New(cfg Config) (locker.Middleware, error) {
 		return nil, driver.Invalid("retry.Config.HandOver", cfg.HandOver.String(), "a positive duration, or 0 to send every release")
 	}
 	if cfg.Policy == nil {
-		cfg.Policy = defaultPolicy
+		cfg.Policy, cfg.pollsByDefault = defaultPolicy, true
 	}
 	return func(inner locker.Locker) locker.Locker {
 		return &retrier{inner: inner, cfg: cfg, queues: newQueues()}

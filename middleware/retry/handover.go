@@ -55,10 +55,10 @@ func (l *wakingLease) handOver() bool {
 	t.latest = now
 	t.inheritance = inheritance{t, grant, l.lock}
 	heir.inheritance = &t.inheritance
-	sub := q.remove(heir)
+	subs := q.remove(heir)
 	heir.notify(locktrace.ByHandOver)
 	qs.mu.Unlock()
-	closeSub(sub)
+	closeSubs(subs)
 	return true
 }
 
@@ -197,5 +197,7 @@ func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string, now time.
 // abandon releases a hold that was handed over and that no Lock continues.
 func (qs *queues) abandon(ctx context.Context, i *inheritance) {
 	_, _ = i.tenure.lease.Do(ctx, lease.Op{Kind: lease.OpRelease})
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
 	qs.released(i.tenure.refusal.Name, i.tenure)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -30,6 +31,7 @@ import (
 type queues struct {
 	mu      sync.Mutex
 	byName  map[string]*queue
+	id      string             // of the places at the server, one for each name
 	tenures map[string]*tenure // of the names that this process holds and may hand over
 	sweepAt int                // how many tenures there are when those that are over are looked for
 
@@ -37,7 +39,7 @@ type queues struct {
 }
 
 func newQueues() *queues {
-	return &queues{byName: map[string]*queue{}, tenures: map[string]*tenure{}, sweepAt: 64}
+	return &queues{id: lease.NewToken(), byName: map[string]*queue{}, tenures: map[string]*tenure{}, sweepAt: 64}
 }
 
 // queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
@@ -71,7 +73,12 @@ type queue struct {
 	silence silence // since the last answer or grant
 	timing  timing  // of attempts
 
-	subscription subscription
+	subscriptions [2]subscription // of the leaders; the second one is of shared requests if the strategy orders the modes
+
+	atServer bool         // there is a queue of waiters at the server
+	turn     time.Time    // until when releases leave the lock to waiters of this process
+	left     bool         // the latest release did
+	unwoken  *wakingLease // the lock of that release, until somebody tries
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
 	timer     *time.Timer // wakes the leaders; nil: it does not run
@@ -130,16 +137,15 @@ func lineOf(shared bool) int {
 func (w *waiter) leave() {
 	q := w.queue
 	q.all.mu.Lock()
-	sub := q.remove(w)
+	subs := q.remove(w)
 	q.all.mu.Unlock()
-	closeSub(sub)
+	closeSubs(subs)
 }
 
-// remove takes w out. Where it was the last one, it returns the subscription, to be closed without
-// mu.
-func (q *queue) remove(w *waiter) driver.Subscription {
+// remove takes w out. If it was the last one, it returns the subscriptions, to be closed without mu.
+func (q *queue) remove(w *waiter) (subs [2]driver.Subscription) {
 	if w.left {
-		return nil
+		return subs
 	}
 	w.left = true
 	line := q.line(w.shared)
@@ -168,13 +174,16 @@ func (q *queue) remove(w *waiter) driver.Subscription {
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
 		q.stopTimer()
-		return q.subscription.stop()
+		if q.unwoken != nil {
+			go q.unwoken.wakeOthers()
+		}
+		return [2]driver.Subscription{q.subscriptions[0].stop(), q.subscriptions[1].stop()}
 	}
 	if w.shared && line.first == nil {
 		q.closed = false
 	}
 	q.advance(nil)
-	return nil
+	return subs
 }
 
 // advance determines the leaders and the other waiters that may send, and wakes those that could
@@ -201,7 +210,11 @@ func (q *queue) advance(entering *waiter) {
 			case q.tenure != nil && leader.mayInherit(): // a hand-over or a release wakes the leader
 				q.startLook()
 			default:
-				leader.notify(locktrace.ByTurn)
+				if now := time.Now(); q.inTurn(leader, now) { // so does the release of the holder
+					q.startTimer(q.turn.Sub(now))
+				} else {
+					leader.notify(locktrace.ByTurn)
+				}
 			}
 		}
 	}

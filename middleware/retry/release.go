@@ -38,14 +38,28 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRaiseFence {
 		l.endTenure() // its next tokens may be lower
 	}
+	if op.Kind == lease.OpRelease {
+		op.Waiter = l.nextHere()
+	}
 	term, err := l.Lease.Do(ctx, op)
 	switch op.Kind {
 	case lease.OpRelease, lease.OpConvert:
-		l.queues.released(l.lock.Name(), l.tenure)
+		l.released(op.Waiter != "" && err == nil)
 	case lease.OpUndo:
 		l.endTenure()
 	}
 	return term, err
+}
+
+// released wakes the leaders of the lock's queue. kept says that the release woke no other process.
+func (l *wakingLease) released(kept bool) {
+	qs := l.queues
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if kept {
+		qs.kept(l)
+	}
+	qs.released(l.lock.Name(), l.tenure)
 }
 
 // endTenure keeps the lock from being handed over, and wakes nobody.

@@ -65,7 +65,7 @@ type acquisition struct {
 	start  time.Time
 	place  *waiter // in the queue; nil for what does not queue
 
-	waiting bool      // ctx says so
+	waiting bool      // the strategy is told so
 	began   time.Time // of the wait that is traced; zero: there is none
 
 	attempts int
@@ -152,10 +152,8 @@ func (a *acquisition) owner() string {
 // try makes one attempt. Where it is not final, again is true. An early one is for an owner that
 // may hold the lock already: where it does not, it must not keep those ahead from the lock.
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
-	ctx, req, sent := a.ctx, a.req, time.Now()
-	if early {
-		ctx, req.NoWait = lease.WithoutWaiting(ctx), true
-	}
+	ctx, req, sent := a.attemptContext(early), a.req, time.Now()
+	req.NoWait = early || req.NoWait
 	a.attempts++
 	lock, failed := a.send(ctx, req)
 	if failed == nil {
@@ -202,7 +200,7 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 		return wrap(a.req, a.history.report(outcome{err: err}, now))
 	case held != nil:
 		a.setOutcome(outcome{held: held, at: now}, took)
-		a.markWaiting()
+		a.waiting = true
 	case over:
 		return a.cutOff(err, now)
 	default:
@@ -250,11 +248,17 @@ func (a *acquisition) lasting(err error, refused bool) bool {
 	return !refused && !notHeld && !driver.Transient(err)
 }
 
-// markWaiting lets the strategy know, from the next attempt on, that this acquisition waits.
-func (a *acquisition) markWaiting() {
-	if !a.waiting {
-		a.waiting, a.ctx = true, lease.WithWaiting(a.ctx, a.start)
+// attemptContext returns the ctx of an attempt. The strategy learns from it that the acquisition
+// has waited.
+func (a *acquisition) attemptContext(early bool) context.Context {
+	switch {
+	case early:
+		return lease.WithoutWaiting(a.ctx)
+	case !a.waiting || a.place == nil:
+		return a.ctx
 	}
+	until, _ := a.ctx.Deadline()
+	return lease.WithWaiting(a.ctx, a.place.waiting(a.start, until))
 }
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
@@ -29,18 +30,23 @@ type subscription struct {
 // answer keeps nobody from polling. The leaders try again once it is there.
 //
 // Whatever the attempts say, it does not ask more often than once in askPause.
-func (w *waiter) subscribe(ctx context.Context, channel driver.Channel) {
-	if !channel.IsZero() {
-		closeSub(w.queue.beginSubscribing(ctx, channel))
+func (w *waiter) subscribe(ctx context.Context, held *locker.ContentionError) {
+	if !held.Channel.IsZero() {
+		closeSub(w.beginSubscribing(ctx, held))
 	}
 }
 
-// beginSubscribing begins to ask for a subscription to channel where it is time to, and returns the
-// one that it replaces.
-func (q *queue) beginSubscribing(ctx context.Context, channel driver.Channel) (old driver.Subscription) {
+// beginSubscribing begins to ask for a subscription if it is time to, and returns the one that it
+// replaces.
+func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionError) (old driver.Subscription) {
+	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	h, now := &q.subscription, time.Now()
+	channel := held.Channel
+	if held.Queue {
+		channel = channel.For(q.all.id)
+	}
+	h, now := w.subscription(), time.Now()
 	there := h.sub != nil && h.channel == channel
 	if there || h.cancel != nil || h.refused == channel || now.Before(h.askAfter) {
 		return nil
@@ -49,18 +55,17 @@ func (q *queue) beginSubscribing(ctx context.Context, channel driver.Channel) (o
 	h.channel, h.askAfter = channel, now.Add(askPause)
 	// It is asked for all who wait here: the ctx of one of them does not end it.
 	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-	go q.subscribe(ctx, channel)
+	go q.subscribe(ctx, h, channel)
 	return old
 }
 
 // subscribe asks for a subscription and puts it into place, unless the queue has emptied meanwhile.
-func (q *queue) subscribe(ctx context.Context, channel driver.Channel) {
+func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.Channel) {
 	sub, err := channel.Subscribe(ctx)
 	var wake <-chan struct{}
 	if err == nil {
 		wake = sub.Wake()
 	}
-	h := &q.subscription
 	q.all.mu.Lock()
 	if q.size == 0 {
 		q.all.mu.Unlock()
@@ -86,6 +91,11 @@ func (h *subscription) stop() driver.Subscription {
 		h.cancel()
 	}
 	return h.sub
+}
+
+func closeSubs(subs [2]driver.Subscription) {
+	closeSub(subs[0])
+	closeSub(subs[1])
 }
 
 // closeSub ends a subscription that nobody uses any more. Its error means nothing.

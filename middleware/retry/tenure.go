@@ -178,6 +178,8 @@ func (q *queue) onTimer() {
 	switch t := q.tenure; {
 	case now.Before(q.notBefore):
 		q.startTimer(q.notBefore.Sub(now))
+	case t == nil && q.known.here != nil:
+		q.endTurn()
 	case t == nil:
 		q.wakeLeaders(locktrace.ByRelease, nil)
 	case now.Before(t.lookAt(t.latest)):
@@ -218,6 +220,9 @@ func (w *waiter) pollTimes(now time.Time) (rarely, notBefore time.Time) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	rarely = now
+	if q.inTurn(w, now) {
+		rarely = q.turn
+	}
 	if t := q.tenure; t != nil && !t.lost(now) {
 		rarely = t.lookAt(now)
 	}

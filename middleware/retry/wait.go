@@ -25,7 +25,7 @@ func (a *acquisition) await(entered bool) (step, error) {
 			return inherit, nil
 		default:
 			if a.traceWoken(by, "") && next == send {
-				a.markWaiting()
+				a.waiting = true
 			}
 			if !a.place.begin(next) {
 				return inherit, nil
@@ -63,7 +63,7 @@ func (a *acquisition) expect(until, end time.Time) expected {
 	}
 	e.until, e.by = a.nextPoll()
 	if a.last.held != nil {
-		a.place.subscribe(a.ctx, a.last.held.Channel)
+		a.place.subscribe(a.ctx, a.last.held)
 		e.wake, e.released, _ = a.place.listen()
 		e.tooLate = a.place.howLong().tooLate(e.until, end, 2)
 	}
@@ -93,7 +93,6 @@ func (a *acquisition) wakeUp(e expected) (by locktrace.WakeReason) {
 	case by = <-e.wake:
 	case <-e.released:
 		by = locktrace.ByRelease
-		a.place.pass(by)
 	case <-tick:
 		by = e.by
 	case <-a.ctx.Done():
@@ -132,10 +131,19 @@ func (a *acquisition) sleep(d time.Duration) {
 func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	rarely, notBefore := a.place.pollTimes(time.Now())
 	at, by = latest(a.pollAt, rarely), locktrace.ByBackoff
-	if end := a.last.leaseEnd(); !end.IsZero() && end.Before(at) {
-		at, by = end, locktrace.ByLeaseEnd
+	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.isToldOnly()) {
+		at = end
+		if a.last.held.RetryAfter >= a.last.held.Left {
+			by = locktrace.ByLeaseEnd
+		}
 	}
 	return latest(at, notBefore), by
+}
+
+// isToldOnly reports whether a leader does not poll: it has a place at the server, and listens.
+func (a *acquisition) isToldOnly() bool {
+	held := a.last.held
+	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.place.listens()
 }
 
 func latest(a, b time.Time) time.Time {

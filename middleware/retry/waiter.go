@@ -83,10 +83,10 @@ func (w *waiter) begin(s step) bool {
 	default:
 	}
 	select {
-	case <-q.subscription.wake:
-		q.wakeLeaders(locktrace.ByRelease, w)
+	case <-w.subscription().wake:
 	default:
 	}
+	q.unwoken = nil
 	return true
 }
 
@@ -141,14 +141,15 @@ func (w *waiter) listen() (wake <-chan locktrace.WakeReason, released <-chan str
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if leads = w.leads(); leads {
-		released = q.subscription.wake
+		released = w.subscription().wake
 	}
 	return w.channel(), released, leads
 }
 
-// pass wakes the other leader with what w received from the subscription.
-func (w *waiter) pass(by locktrace.WakeReason) {
-	w.queue.all.mu.Lock()
-	defer w.queue.all.mu.Unlock()
-	w.queue.wakeLeaders(by, w)
+// subscription is the one that w has as a leader. mu is held.
+func (w *waiter) subscription() *subscription {
+	if w.queue.ordered && w.shared {
+		return &w.queue.subscriptions[1]
+	}
+	return &w.queue.subscriptions[0]
 }

@@ -53,7 +53,8 @@ func (m *machine) acquire(t *rapid.T) {
 	var lock *locker.Lock
 	s := m.perform(t, what, func(ctx context.Context) (err error) {
 		if waited > 0 {
-			ctx = lease.WithWaiting(ctx, time.Now().Add(-waited))
+			until, _ := ctx.Deadline()
+			ctx = lease.WithWaiting(ctx, lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-waited), Until: until})
 		}
 		lock, err = m.l.Acquire(ctx, req)
 		return err

@@ -16,12 +16,11 @@ import (
 // keyAttempt is one acquire or resume, with all its sends. The hold that it makes outlives it.
 type keyAttempt struct {
 	*keyHold
-	sends   resolve.Sends
-	note    string
-	mode    locker.Mode
-	noWait  bool
-	waiting lease.Waiting
-	waits   bool // the caller goes on waiting after a refusal
+	sends  resolve.Sends
+	note   string
+	mode   locker.Mode
+	noWait bool
+	waiter waiter
 
 	sent     int         // how many commands were sent
 	last     time.Time   // when the last one was sent
@@ -50,24 +49,14 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 	if req.Fenced || req.Resume.Fence() != 0 {
 		a.counter = counterKey(key)
 	}
-	if l.spec.Shared {
-		a.waiting, a.waits = waitingOf(ctx, req)
+	if l.spec.Shared || l.spec.Queue {
+		a.waiter = waiterOf(ctx, req)
 	}
 	a.sends.Timeout, a.sends.Limit, a.sends.Urgent = a.timeout, resolve.OpenFor(a.ttl), a.resumes()
 	if _, bounded := ctx.Deadline(); req.NoWait && !bounded {
 		a.sends.Limit = a.timeout
 	}
 	return a
-}
-
-// waitingOf returns who waits, and whether anybody does. A quorum asks its nodes without waiting,
-// on behalf of a caller that may wait.
-func waitingOf(ctx context.Context, req locker.Request) (w lease.Waiting, waits bool) {
-	w, waits = lease.WaitingFrom(ctx)
-	if !waits {
-		w.Until, _ = ctx.Deadline()
-	}
-	return w, waits || !req.NoWait
 }
 
 // run makes the attempt. Unless it acquires the lock, it leaves nothing behind, or cleans up in the
@@ -114,9 +103,15 @@ func (a *keyAttempt) Send(ctx context.Context) error {
 }
 
 // beginsWithSetNX reports whether the next command is SET NX. Resends need the script, which finds
-// what an earlier send did.
+// what an earlier send did, and so do waiters, which have a place in the queue.
 func (a *keyAttempt) beginsWithSetNX() bool {
-	return a.l.spec.SetNX && a.l.cfg.MinReplicas == 0 && !a.resumes() && !a.fenced() && a.sends.N == 1
+	return a.l.spec.SetNX && a.l.cfg.MinReplicas == 0 && !a.resumes() && !a.fenced() && a.sends.N == 1 &&
+		a.waiter.ID == "" && !a.l.cfg.Fair
+}
+
+// queues reports whether the attempt needs the queue of waiters.
+func (a *keyAttempt) queues() bool {
+	return a.l.spec.Queue && (a.waiter.waits || a.l.cfg.Fair) && !a.resumes()
 }
 
 func (a *keyAttempt) mark() {
@@ -175,6 +170,9 @@ func (a *keyAttempt) read(reply driver.Reply) error {
 // for that.
 func (a *keyAttempt) refused(reply driver.Reply) error {
 	err := a.refusal(reply)
+	if held, ok := err.(*locker.ContentionError); ok { //nolint:errorlint // refusal made it
+		held.Queue = a.l.spec.Queue && a.mode == locker.Exclusive && !a.waiter.Quorum
+	}
 	if a.noWait || !errors.Is(err, locker.ErrNotAcquired) {
 		return err
 	}
@@ -229,24 +227,4 @@ func (a *keyAttempt) grant() lease.Grant {
 	return lease.Grant{
 		Name: a.name, Owner: a.owner, Token: a.value, Mode: a.mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
 	}
-}
-
-// waited returns for how long the caller has waited, in ms; "-1" if it does not wait.
-func (a *keyAttempt) waited() string {
-	switch {
-	case !a.waits:
-		return "-1"
-	case a.waiting.ID == "":
-		return "0"
-	default:
-		return millis(time.Since(a.waiting.Since))
-	}
-}
-
-// patience returns for how much longer the caller may wait, in ms, at least "1"; "" without end.
-func (a *keyAttempt) patience() string {
-	if a.waiting.Until.IsZero() {
-		return ""
-	}
-	return millis(max(time.Until(a.waiting.Until), time.Millisecond))
 }

@@ -19,13 +19,14 @@ type scriptCall struct {
 	keys   []string
 	args   []string
 	reply  driver.Reply
+	queue  bool // the last key is that of the queue, which the script can do without
 
 	replicas int           // how many must acknowledge it; 0: none
 	within   time.Duration // the time that they have; less if ctx ends sooner
 	acked    int           // how many did, in the last send
 
-	key [2]string
-	arg [5]string
+	key [3]string
+	arg [9]string
 }
 
 // Send implements resolve.Command.
@@ -34,6 +35,10 @@ func (c *scriptCall) Send(ctx context.Context) (err error) {
 		return c.sendAcked(ctx)
 	}
 	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
+	if c.queue && driver.CodeOf(err) == "TRYAGAIN" { // the slot is on the move, and its keys are on two nodes
+		c.keys, c.queue = c.keys[:len(c.keys)-1], false
+		c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
+	}
 	return err
 }
 
@@ -49,10 +54,17 @@ func (h *keyHold) call(script *driver.Script, args ...string) *scriptCall {
 // lockCall prepares a call with the key of the lock alone.
 func (h *keyHold) lockCall(script *driver.Script, args ...string) *scriptCall {
 	c := &scriptCall{
-		Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.l.drv, script: script, key: [2]string{h.key, h.counter},
+		Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.l.drv, script: script, key: [3]string{h.key, h.counter},
 	}
 	c.keys = c.key[:1]
 	c.args = append(c.arg[:0], args...)
+	return c
+}
+
+// queued adds the key of the queue of waiters.
+func (c *scriptCall) queued(key string) *scriptCall {
+	c.keys = append(c.keys, key)
+	c.queue = true
 	return c
 }
 
@@ -63,6 +75,9 @@ func (h *keyHold) lockCall(script *driver.Script, args ...string) *scriptCall {
 func (a *keyAttempt) acquireCall() *scriptCall {
 	spec := a.l.spec
 	c := a.replicated(a.call(spec.Acquire, a.value, millis(a.ttl), a.counterTTL(a.ttl)))
+	if a.queues() {
+		c.queued(queueKey(a.key))
+	}
 	if a.resumes() {
 		c.script, c.args = spec.Resume, append(c.args, a.replaced)
 	}
@@ -70,7 +85,15 @@ func (a *keyAttempt) acquireCall() *scriptCall {
 		c.args = append(c.args, a.owner, a.note)
 	}
 	if spec.Shared {
-		c.args = append(c.args, a.mode.String(), a.waited(), a.waiting.ID, a.patience())
+		c.args = append(c.args, a.mode.String(), a.waiter.ID)
+	}
+	if spec.Shared || spec.Queue {
+		c.args = append(c.args, a.waiter.waited(), a.waiter.patience())
+	}
+	if spec.Queue {
+		channel, place := a.channel(), a.waiter.place(a.mode)
+		delivery := a.waiter.delivery(a.l.drv, channel, place)
+		c.args = append(c.args, place, strconv.Itoa(int(delivery)), channel, a.l.cfg.fair())
 	}
 	c.args = append(c.args, spec.ExtraArgs...)
 	return c
@@ -83,6 +106,9 @@ func (h *keyHold) renewCall(ttl time.Duration) *scriptCall {
 func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
 	c := h.call(h.l.spec.Convert, h.value, mode.String(), strconv.FormatInt(h.nextConversion(), 10), h.channel(), h.counterTTL(h.ttl))
 	c.args = append(c.args, h.l.spec.ExtraArgs...)
+	if h.l.spec.Queue {
+		c.queued(queueKey(h.key))
+	}
 	if mode == locker.Exclusive {
 		return h.replicated(c)
 	}
@@ -97,23 +123,31 @@ func (h *keyHold) raiseFenceCall(fence int64) *scriptCall {
 type endScript struct {
 	script *driver.Script
 	args   [2]string // an array saves an allocation
+	queue  bool      // it wakes waiters in the queue
+	own    string    // the place of a waiter that its own process wakes; "": none
 	extra  []string
 }
 
-// release removes the hold and publishes that on channel.
-func (h *keyHold) release(channel string) endScript {
-	return endScript{h.l.spec.Release, [2]string{h.value, channel}, h.l.spec.ExtraArgs}
+// release removes the hold and publishes that on channel. own is the place of a waiter of this
+// process, which tries at once.
+func (h *keyHold) release(channel, own string) endScript {
+	spec := h.l.spec
+	return endScript{spec.Release, [2]string{h.value, channel}, spec.Queue, own, spec.ExtraArgs}
 }
 
 // undo puts the value back that a resume replaced: the Lock and the Handle that it was taken from
 // work again.
 func (h *keyHold) undo() endScript {
-	return endScript{h.l.spec.UndoResume, [2]string{h.value, h.replaced}, nil}
+	return endScript{script: h.l.spec.UndoResume, args: [2]string{h.value, h.replaced}}
 }
 
 // endCall prepares the call of an endScript.
 func (h *keyHold) endCall(e endScript) *scriptCall {
 	c := h.lockCall(e.script, e.args[:]...)
+	if e.queue {
+		c.queued(queueKey(h.key))
+		c.args = append(c.args, e.own, h.l.cfg.fair())
+	}
 	c.args = append(c.args, e.extra...)
 	return c
 }

@@ -26,6 +26,10 @@ type Config struct {
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
+	// Fair makes the order of waiters strict: the lock goes to the one that has waited longest, and
+	// to nobody else while one waits. It needs a Spec with Queue. Default: newcomers may take a free
+	// lock.
+	Fair bool
 }
 
 const (
@@ -71,6 +75,14 @@ func (l *Locker) checkTTL(ttl time.Duration) error {
 // ttl returns the lease of a request that asks for asked, in whole milliseconds.
 func (c Config) ttl(asked time.Duration) time.Duration {
 	return cmp.Or(asked, c.TTL, locker.DefaultTTL).Truncate(time.Millisecond)
+}
+
+// fair returns Fair as an argument of scripts.
+func (c Config) fair() string {
+	if c.Fair {
+		return "1"
+	}
+	return ""
 }
 
 func (c Config) attemptTimeout(ttl time.Duration) time.Duration {

@@ -47,7 +47,7 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case op.Kind == lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case op.Kind == lease.OpRelease:
-		return lease.Term{}, h.end(ctx, h.release(h.channel()))
+		return lease.Term{}, h.end(ctx, h.release(h.channel(), op.Waiter))
 	case op.Kind == lease.OpUndo:
 		return lease.Term{}, h.end(ctx, h.abort(nowhere))
 	case op.Kind == lease.OpRaiseFence && h.fenced():
@@ -189,6 +189,7 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 	}
 	held := &locker.ContentionError{
 		Name: h.name, Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()), Ordered: spec.Shared,
+		Foreign: holder.foreign,
 	}
 	if holder.left >= 0 {
 		held.Left = fromMillis(max(holder.left, 1))

@@ -38,6 +38,9 @@ func New(drv driver.Driver, cfg Config, spec Spec) (*Locker, error) {
 	if err := cfg.check(spec.Name); err != nil {
 		return nil, err
 	}
+	if cfg.Fair && !spec.Queue {
+		return nil, driver.Invalid(spec.Name+".Config.Fair", "true", "false: the strategy keeps no queue of waiters")
+	}
 	if _, ok := drv.(driver.Acknowledger); cfg.MinReplicas > 0 && !ok {
 		return nil, fmt.Errorf("%s.Config.MinReplicas is %d, but the driver (%s) cannot wait for replicas: %w",
 			spec.Name, cfg.MinReplicas, cmp.Or(drv.Info().Client, fmt.Sprintf("%T", drv)), errors.ErrUnsupported)

@@ -19,7 +19,7 @@ func (h *keyHold) abort(channel string) endScript {
 	if h.resumes() {
 		return h.undo()
 	}
-	return h.release(channel)
+	return h.release(channel, "")
 }
 
 // end ends the hold. The end of ctx stops the resending. It stops neither the first send nor the

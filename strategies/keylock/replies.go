@@ -96,13 +96,15 @@ func readConversions(reply driver.Reply) (int64, error) {
 type holderReply struct {
 	owner, note string
 	left        int64 // ms; negative: unknown
-	next        int   // the index of the item behind the holder
+	foreign     bool
+	next        int // the index of the item behind the holder
 }
 
 // readHolder reads a holder, which is behind the status.
 func (s *Spec) readHolder(reply driver.Reply) (h holderReply, err error) {
 	var errNote error
 	if h.owner, err = reply.Text(1); s.ParseValue != nil {
+		h.foreign = s.foreign(h.owner)
 		h.owner, h.note = s.ParseValue(h.owner)
 		h.next = 2
 	} else {

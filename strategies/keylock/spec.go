@@ -12,7 +12,8 @@ import (
 // get the owner and the note as arguments.
 //
 // All scripts get the key of the lock as KEYS[1]. Acquire, Resume, Renew, Convert and RaiseFence
-// also get that of the fence counter as KEYS[2] if the hold is fenced. Times are in milliseconds. A
+// also get that of the fence counter as KEYS[2] if the hold is fenced. With Queue, Acquire, Release
+// and Convert may get that of the queue of waiters, as the last key. Times are in milliseconds. A
 // script checks everything before its first write, so that an error leaves nothing half written; it
 // returns the error of a key of another type (WRONGTYPE) as redis.pcall gives it.
 //
@@ -46,6 +47,10 @@ type Spec struct {
 	// Shared says that there is a shared mode, and that the scripts order those who wait. Default:
 	// exclusive only; a shared request ends in errors.ErrUnsupported.
 	Shared bool
+	// Queue says that the scripts keep a queue of waiters, by the functions of QueueLua, and that a
+	// release wakes the first one. With NewValue a value begins with lease.NewToken(). Default:
+	// Release publishes on one channel for all.
+	Queue bool
 	// ExtraArgs are put behind the arguments of Acquire, Resume, Release and Convert.
 	ExtraArgs []string
 
@@ -53,9 +58,13 @@ type Spec struct {
 	//
 	//	ARGV   value, TTL, TTL of the fence counter ('0' if there is none);
 	//	       owner, note, unless there is a ParseValue;
-	//	       with Shared: the mode ('exclusive' or 'shared'); how long the caller has waited, '-1' if
-	//	       it does not wait; who waits, a random ID, '' before the first refusal; how long it will
-	//	       wait at most, '' without end
+	//	       with Shared: the mode ('exclusive' or 'shared'); who waits, a random ID, '' before the
+	//	       first refusal;
+	//	       with Shared or Queue: how long the caller has waited, '-1' if it does not wait; how long
+	//	       it will wait at most, '' without end;
+	//	       with Queue: its place in the queue, a random ID, 'all' for one that is woken with all of
+	//	       these, '' for one that does not wait; its delivery (see QueueLua); the channel to wake waiters on; '1' if
+	//	       the order is strict (Config.Fair), else ''
 	//	reply  {1, fence}, {2, fence}, {0, holder} or {0, holder, again}, {-1, text}, {-2, text}
 	//
 	// again is the time by which to try again, if that is not left. With Convert, the number of the
@@ -69,7 +78,9 @@ type Spec struct {
 	Renew *driver.Script
 	// Release removes the hold, and publishes an empty message if that frees the lock.
 	//
-	//	ARGV   value, the channel to publish on ('': do not publish)
+	//	ARGV   value, the channel to publish on ('': do not publish);
+	//	       with Queue: the place of a waiter that its own process wakes ('': none); '1' if the order
+	//	       is strict, else ''
 	//	reply  1, 0
 	Release *driver.Script
 

@@ -74,7 +74,7 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
 	h := &heldLock{turn: make(turn, 1), quorumState: &quorumState{
-		Locker: l, ctx: context.WithoutCancel(attemptsOnly(ctx)), req: req, owner: cmp.Or(req.Owner, given.Owner),
+		Locker: l, ctx: context.WithoutCancel(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
 		timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, slots: make([]slot, len(l.nodes)),
 	}}
 	for i, n := range l.nodes {
@@ -85,6 +85,17 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	}
 	h.attempt = &quorumAttempt{heldLock: h, tokens: tokens, fresh: fresh, decided: make(chan struct{})}
 	return h.attempt
+}
+
+// asQuorum returns ctx in which a caller that waits takes no place of its own at the nodes: their
+// queues have no order in common.
+func asQuorum(ctx context.Context) context.Context {
+	w, waits := lease.WaitingFrom(ctx)
+	if !waits {
+		return ctx
+	}
+	w.Quorum, w.Subscribed = true, false
+	return lease.WithWaiting(ctx, w)
 }
 
 // attemptsOnly returns ctx with the part of its Trace that the nodes report to: their attempts,

@@ -19,14 +19,14 @@ import (
 
 // allowed lists the commands that the package documentation names, and those of single.
 const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsha " +
-	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
+	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat +zadd +zrange +zrank +zrem +zscore"
 
 // On a real server, as a user with only the documented permissions: many holds, of which many
 // expire, and contenders.
 func TestManyHoldsOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	server.MustCommand(t, append([]any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "&{lock:*}:wake", "+@connection"},
+	server.MustCommand(t, append([]any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters", "&{lock:*}:wake*", "+@connection"},
 		fields(allowed)...)...)
 	for what, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(what, func(t *testing.T) {

@@ -42,11 +42,12 @@ var common = form + hashholds.Lua + lockLua
 
 var spec = keylock.Spec{
 	Name:       "reentrant",
-	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + acquireLua),
+	Queue:      true,
+	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),
-	Release:    driver.NewScript(releaseOnlyLua + common + releaseLua),
+	Release:    driver.NewScript(releaseOnlyLua + common + keylock.QueueLua + releaseLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
 	Inspect:    driver.NewScript(common + inspectLua),
 }

@@ -15,6 +15,7 @@ const (
 	name    = "job"
 	counter = "{job}:fence"
 	wake    = "{job}:wake"
+	waiters = "{job}:waiters"
 )
 
 func run(t *testing.T, f func(t *testing.T, b bench)) {

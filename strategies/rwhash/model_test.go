@@ -222,7 +222,7 @@ func (m *model) judge(what string, args []string, got int64, reply driver.Reply)
 }
 
 func (m *model) acquire(args []string, h *modelHold, ttl, got int64, reply driver.Reply) (why string, may []int64) {
-	token, mode, waits := args[0], args[5], args[6] != "-1"
+	token, mode, waits := args[0], args[5], args[7] != "-1"
 	n, exclusive := m.others(token)
 	free := n == 0 || mode == "shared" && exclusive == 0
 	if got == 0 {

@@ -55,7 +55,9 @@ func (w *walk) step() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(w.rand.IntN(4000)+100)*time.Millisecond)
 	defer cancel()
 	if w.rand.IntN(2) == 0 {
-		ctx = lease.WithWaiting(ctx, time.Now().Add(-time.Duration(w.rand.IntN(5000))*time.Millisecond))
+		until, _ := ctx.Deadline()
+		since := time.Now().Add(-time.Duration(w.rand.IntN(5000)) * time.Millisecond)
+		ctx = lease.WithWaiting(ctx, lease.Waiting{ID: lease.NewToken(), Since: since, Until: until})
 	}
 	if len(w.locks) == 0 {
 		w.acquire(ctx)

@@ -19,14 +19,14 @@ import (
 
 // allowed lists the commands that the package documentation names, and those of single.
 const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsha " +
-	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat"
+	"+exists +hdel +hget +hgetall +hlen +hmget +hrandfield +hset +pexpireat +zadd +zrange +zrank +zrem +zscore"
 
 // On a real server, as a user with only the documented permissions: every script, in all its
 // branches.
 func TestOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	args := []any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "&{lock:*}:wake", "+@connection"}
+	args := []any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters", "&{lock:*}:wake*", "+@connection"}
 	for f := range strings.FieldsSeq(allowed) {
 		args = append(args, f)
 	}

@@ -49,12 +49,13 @@ var common = form + hashholds.Lua + lockLua
 var spec = keylock.Spec{
 	Name:       "rwhash",
 	Shared:     true,
-	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + acquireLua),
+	Queue:      true,
+	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),
-	Release:    driver.NewScript(releaseOnlyLua + common + turnsLua + releaseLua),
-	Convert:    driver.NewScript(common + keylock.MintFenceLua + turnsLua + convertLua),
+	Release:    driver.NewScript(releaseOnlyLua + common + turnsLua + keylock.QueueLua + releaseLua),
+	Convert:    driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + convertLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
 	Inspect:    driver.NewScript(common + inspectLua),
 }

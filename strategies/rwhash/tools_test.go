@@ -19,6 +19,7 @@ const (
 	name    = "job"
 	counter = "{job}:fence"
 	wake    = "{job}:wake"
+	waiters = "{job}:waiters"
 
 	bound = 5 * time.Second        // Config.WriterTurn's default
 	life  = time.Second            // of an intent
@@ -171,9 +172,12 @@ func convert(t *testing.T, lock *locker.Lock, to locker.Mode) error {
 	return err
 }
 
-// told returns a function that counts the published releases.
+// told returns a function that counts the published releases, for which somebody waits.
 func (b bench) told(t *testing.T) func() int {
 	t.Helper()
+	_, err := b.m.ZAdd(waiters, 4e15+4*float64(time.Now().Add(time.Hour).UnixMilli()), "~all0")
+	match(t, err)
+	b.m.SetTTL(waiters, time.Hour)
 	sub := b.m.NewSubscriber()
 	t.Cleanup(sub.Close)
 	sub.Subscribe(wake)

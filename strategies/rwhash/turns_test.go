@@ -203,7 +203,7 @@ func TestIntentsLeaveHoldsAlone(t *testing.T) {
 func TestLongestWaitingWriterIsNext(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		waits := func(d time.Duration) func(owner string) error {
-			ctx := lease.WithWaiting(t.Context(), time.Now().Add(-d))
+			ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-d)})
 			return func(owner string) error {
 				lock, err := b.Acquire(ctx, asWriter(locker.Request{Owner: owner}))
 				if err == nil {
@@ -260,7 +260,7 @@ func TestLongestWaitingWriterIsNext(t *testing.T) {
 func TestPatientWriterKeepsItsPlace(t *testing.T) {
 	run(t, func(t *testing.T, b bench) {
 		first := b.write(t, locker.Request{TTL: 20 * time.Second})
-		old := lease.WithWaiting(t.Context(), time.Now().Add(-5*time.Second))
+		old := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-5 * time.Second)})
 		for range 5 {
 			_, err := b.Acquire(old, writer)
 			held, ok := errors.AsType[*locker.ContentionError](err)
@@ -291,7 +291,7 @@ func TestRetryTellsWhoWaits(t *testing.T) {
 		start := time.Now()
 		lock, err := l.Acquire(t.Context(), writer)
 		match(t, err)
-		if len(seen) < 3 || seen[0] != (lease.Waiting{}) || !seen[1].Since.Equal(start) || seen[1].ID == "" || seen[len(seen)-1] != seen[1] {
+		if len(seen) < 3 || seen[0] != (lease.Waiting{}) || !seen[1].Since.Equal(start) || seen[1].ID == "" || seen[len(seen)-1].ID != seen[1].ID {
 			t.Errorf("the attempts were of %+v", seen)
 		}
 		release(t, lock)

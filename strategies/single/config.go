@@ -19,4 +19,8 @@ type Config struct {
 	// ReplicaTimeout is how long the replicas have for it; at least 1 ms, and less than an attempt.
 	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
+	// Fair makes the order of waiters strict: the lock goes to the one that has waited longest, in
+	// any process, and to nobody else while one waits. See "Waiters" in package single. All Lockers
+	// of a name should have the same. Default: newcomers may take a free lock.
+	Fair bool
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
+//go:embed lua/reserved.lua
+var reservedLua string
+
 //go:embed lua/acquire.lua
 var acquireLua string
 
@@ -34,14 +37,15 @@ var common = fmt.Sprintf("local most = %d\n", maxValue) + keylock.ReadLua
 
 var spec = keylock.Spec{
 	Name:       "single",
+	Queue:      true,
 	NewValue:   newValue,
 	ParseValue: parseValue,
 	SetNX:      true,
-	Acquire:    driver.NewScript(common + keylock.MintFenceLua + acquireLua),
+	Acquire:    driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),
-	Release:    driver.NewScript(common + releaseLua),
+	Release:    driver.NewScript(common + reservedLua + keylock.QueueLua + releaseLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
-	Inspect:    driver.NewScript(common + inspectLua),
+	Inspect:    driver.NewScript(common + reservedLua + inspectLua),
 }

@@ -1,22 +1,43 @@
 -- Acquires, acquires again for the same owner, or finds that an earlier send of the same acquire
--- did. Needs next_fence, store_fence, holds, open.
+-- did. Needs next_fence, store_fence, holds, open, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter, if the hold is fenced
+-- KEYS[n]  the last one: the queue of waiters, if the caller has a place in it or the order is
+--          strict
 -- ARGV[1]  the hold's token
 -- ARGV[2]  TTL of the hold, ms
--- ARGV[3]  TTL of the counter, ms
+-- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
 -- ARGV[4]  owner
 -- ARGV[5]  note; may be empty
+-- ARGV[6]  how long the caller has waited, ms; -1: it does not wait
+-- ARGV[7]  how much longer it waits at most, ms; empty: without end
+-- ARGV[8]  its place in the queue; 'all': it is woken with all of these; empty: it does not
+--          wait
+-- ARGV[9]  its delivery (see the queue)
+-- ARGV[10] the channel to wake waiters on
+-- ARGV[11] '1' if the order is strict
 -- reply    {1, fence}             acquired by this call
 --          {2, fence}             acquired by an earlier send of this call
---          {0, owner, note, ms}   held: by whom, and until its last hold ends
+--          {0, owner, note, ms, again}
+--                                 held: by whom, until its last hold ends, and the latest next
+--                                 attempt; '', '', -1 if it is free, but kept for another waiter
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced
+local counter = ARGV[3] ~= '0' and KEYS[2] or nil
+local queue = KEYS[counter and 3 or 2]
+local id, fair = ARGV[8], ARGV[11] == '1'
+local own = queue and id ~= '' and id ~= 'all' -- the caller has a place of its own
 local lock, other = open(KEYS[1])
 if other then
   return other
 end
+
+-- refuse(owner, note, left) returns the refusal, and leaves the caller in the queue if it waits.
+local function refuse(owner, note, left)
+  return {0, owner, note, left, enqueue(queue, id, ARGV[9], ARGV[6], ARGV[7], left)}
+end
+
 local found
 if lock then
   local theirs = lock.owner ~= ARGV[4]
@@ -25,27 +46,37 @@ if lock then
     return unknown
   end
   if theirs and found.token then
-    store_found(lock, found)
-    return {0, shown(lock.owner), shown(lock.note), found.till - lock.now}
+    local refusal = refuse(shown(lock.owner), shown(lock.note), found.till - lock.now)
+    store_found(lock, found) -- last: it may end the key if the hold has expired meanwhile
+    return refusal
   end
 end
+if queue and (own or fair) and not (found and found.token) and kept_for(queue, id, fair) then
+  if fair then
+    wake_first(queue, ARGV[10], id)
+  end
+  return refuse('', '', -1)
+end
 local tenure = found and found.token -- the owner holds already
+if own then
+  remove_waiter(queue, id)
+end
 if tenure and hold_end(lock, ARGV[1]) then
-  return {2, KEYS[2] and lock.fence or '0'}
+  return {2, counter and lock.fence or '0'}
 end
 local fence, last = '0', nil
-if KEYS[2] then
-  fence, last = next_fence(KEYS[2])
+if counter then
+  fence, last = next_fence(counter)
   if not fence then
     return {-1, last}
   end
   fence = tenure and lock.fence or fence
-  store_fence(KEYS[2], fence, last, ARGV[3])
+  store_fence(counter, fence, last, ARGV[3])
 end
 
 if tenure then
   write_hold(lock, ARGV[1], lock.now + tonumber(ARGV[2]))
-  if KEYS[2] and not lock.fence then
+  if counter and not lock.fence then
     redis.call('HSET', KEYS[1], 'fence', fence)
   end
   sweep(lock)
@@ -58,7 +89,7 @@ if ARGV[5] ~= '' then
   fields[#fields + 1] = 'note'
   fields[#fields + 1] = ARGV[5]
 end
-if KEYS[2] then
+if counter then
   fields[#fields + 1] = 'fence'
   fields[#fields + 1] = fence
 end

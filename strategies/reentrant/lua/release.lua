@@ -1,14 +1,28 @@
--- Releases a hold. With the last live one the lock is free, and that is published; a PUBLISH that
--- is refused changes nothing. Needs holds, open.
+-- Releases a hold. With the last live one the lock is free, and the first waiter is woken. Needs
+-- holds, open, the queue.
 -- KEYS[1]  the lock
+-- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's token
--- ARGV[2]  the channel to publish on; empty: none
+-- ARGV[2]  the channel to wake waiters on; empty: wake nobody
+-- ARGV[3]  the place of a waiter that the caller wakes; no other is woken, unless the order is
+--          strict; empty: none
+-- ARGV[4]  '1' if the order is strict
 -- reply    1 released, 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or 0
 end
+
+local function wake_next()
+  if KEYS[2] and (ARGV[4] == '1' or ARGV[3] == '') then
+    wake(KEYS[2], ARGV[2], ARGV[3])
+  end
+end
+
 local till = lock and hold_end(lock, ARGV[1])
+if not lock then
+  wake_next()
+end
 if not till then
   return 0
 end
@@ -21,8 +35,6 @@ if found.token then
   store_found(lock, found)
 else
   redis.call('DEL', KEYS[1])
-  if ARGV[2] ~= '' then
-    redis.pcall('PUBLISH', ARGV[2], '')
-  end
+  wake_next()
 end
 return till > lock.now and 1 or 0

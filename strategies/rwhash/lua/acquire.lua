@@ -1,17 +1,23 @@
 -- Acquires, or finds that an earlier send of the same acquire did. Needs next_fence, store_fence,
--- holds, lock, turns.
+-- holds, lock, turns, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter, if the hold is fenced
+-- KEYS[n]  the last one: the queue of waiters, if the caller has a place in it
 -- ARGV[1]  the hold's token
 -- ARGV[2]  TTL of the hold, ms
--- ARGV[3]  TTL of the counter, ms
+-- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
 -- ARGV[4]  owner
 -- ARGV[5]  note; may be empty
 -- ARGV[6]  'exclusive' or 'shared'
--- ARGV[7]  how long the caller has waited, ms; -1: it does not wait
--- ARGV[8]  the ID of the waiter; empty before its first refusal
+-- ARGV[7]  the ID of the waiter; empty before its first refusal
+-- ARGV[8]  how long the caller has waited, ms; -1: it does not wait
 -- ARGV[9]  how much longer it waits at most, ms; empty: without end
--- ARGV[10] how long at a time waiting writers keep new readers out, ms
+-- ARGV[10] its place in the queue; 'all': it is woken with all of these; empty: it does not
+--          wait
+-- ARGV[11] its delivery (see the queue)
+-- ARGV[12] the channel to wake waiters on; not used
+-- ARGV[13] '1' if the order is strict; not used: the order of writers always is
+-- ARGV[14] how long at a time waiting writers keep new readers out, ms
 -- reply    {1, fence, 0}          acquired by this call
 --          {2, fence, 0}          acquired by an earlier send of this call
 --          {0, owner, note, left, again}
@@ -21,14 +27,16 @@
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced
+local counter = ARGV[3] ~= '0' and KEYS[2] or nil
+local queue = KEYS[counter and 3 or 2]
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other
 end
 if lock and parse_end(lock.own) and not broken then
-  return {2, current_fence(KEYS[2]), 0}
+  return {2, current_fence(counter), 0}
 end
-local shared, waits, bound = ARGV[6] == 'shared', ARGV[7] ~= '-1', tonumber(ARGV[10])
+local shared, waits, bound = ARGV[6] == 'shared', ARGV[8] ~= '-1', tonumber(ARGV[14])
 
 -- time_left(till) returns how long to wait for something that ends at till.
 local function time_left(till)
@@ -44,7 +52,7 @@ end
 local refusal, found, since, passed_over
 if lock then
   lock.life = math.min(life, tonumber(ARGV[9]) or life)
-  since = lock.now - math.max(tonumber(ARGV[7]), 0)
+  since = lock.now - math.max(tonumber(ARGV[8]), 0)
   if lock.over and lock.rwant > lock.now and lock.over + bound > lock.now then
     lock.turn = lock.over + bound -- a writer expired, which begins the readers' turn
   end
@@ -61,12 +69,12 @@ if lock then
     if found.token then
       refusal = refuse_by(lock, 0, found)
       refusal[5] = refusal[4]
-      if not lock.writer or ARGV[8] ~= '' then -- else it leaves no intent, which would lapse
+      if not lock.writer or ARGV[7] ~= '' then -- else it leaves no intent, which would lapse
         refusal[5] = time_left(found.till)
       end
     elseif readers_turn(lock) then
       refusal = refuse_by_intent('r', math.min(lock.turn, lock.rwant))
-    elseif lock.hwant > lock.now and lock.heir ~= ARGV[8] and since >= lock.hsince then
+    elseif lock.hwant > lock.now and lock.heir ~= ARGV[7] and since >= lock.hsince then
       refusal, passed_over = refuse_by_intent('h', lock.hwant), true
     end
   end
@@ -84,8 +92,11 @@ if refusal then
   if waits and (shared or not lock.writer and not passed_over) then
     store_intent(lock, shared, ARGV[4], ARGV[5], bound)
   end
-  if waits and not shared and ARGV[8] ~= '' then
-    claim_next(lock, ARGV[8], since, ARGV[4], ARGV[5])
+  if waits and not shared and ARGV[7] ~= '' then
+    claim_next(lock, ARGV[7], since, ARGV[4], ARGV[5])
+  end
+  if waits then
+    enqueue(queue, ARGV[10], ARGV[11], ARGV[8], ARGV[9], refusal[5])
   end
   if found and found.token then
     store_found(lock, found) -- last: it may end the key if the hold has expired meanwhile
@@ -94,17 +105,20 @@ if refusal then
 end
 
 local fence, last = '0', nil
-if KEYS[2] then
-  fence, last = next_fence(KEYS[2])
+if counter then
+  fence, last = next_fence(counter)
   if not fence then
     return {-1, last}
   end
   if shared and last and tonumber(last) > 0 then
     fence = last
   end
-  store_fence(KEYS[2], fence, last, ARGV[3])
+  store_fence(counter, fence, last, ARGV[3])
 end
 
+if queue and ARGV[10] ~= 'all' then
+  remove_waiter(queue, ARGV[10])
+end
 local hold = format_value('0', ARGV[4], ARGV[5])
 if lock and shared then
   if lock.gone then
@@ -142,7 +156,7 @@ if lock then
   if lock.ample > 0 then
     carry_over(0, 'ample')
   end
-  if lock.hwant > lock.now and lock.heir ~= ARGV[8] then
+  if lock.hwant > lock.now and lock.heir ~= ARGV[7] then
     carry_over(lock.hwant, 'heir', 'hsince', 'hwant', 'howner', 'hnote')
   end
 end

@@ -1,12 +1,14 @@
--- Converts a hold to the other mode. To shared always, which is published; to exclusive only if
--- nobody else holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock, turns.
+-- Converts a hold to the other mode. To shared always, which wakes the readers; to exclusive only
+-- if nobody else holds. The lease stays as it is. Needs next_fence, store_fence, holds, lock,
+-- turns, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter, if the hold is fenced
+-- KEYS[n]  the last one: the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's token
 -- ARGV[2]  'exclusive' or 'shared'
 -- ARGV[3]  the conversion's number, counted by the holder
--- ARGV[4]  the channel to publish on
--- ARGV[5]  TTL of the counter, ms
+-- ARGV[4]  the channel to wake waiters on
+-- ARGV[5]  TTL of the counter, ms; '0' if the hold is not fenced
 -- ARGV[6]  how long the readers have their turn after a writer, ms
 -- reply    {1, fence}             done by this call, or nothing to do; to exclusive and fenced: the
 --                                 writer's fencing token, a new one if a reader became the writer;
@@ -18,6 +20,8 @@
 --          {4}                    a conversion with a higher number came before
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key also holds something else: text
+local counter = ARGV[5] ~= '0' and KEYS[2] or nil
+local queue = KEYS[counter and 3 or 2]
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or {0}
@@ -35,17 +39,17 @@ end
 -- writer_fence(minted) returns the writer's fencing token: a new one with minted, or if the counter
 -- is gone. It returns nil and a text if the key holds no counter.
 local function writer_fence(minted)
-  if not KEYS[2] then
+  if not counter then
     return '0'
   end
-  local fence, last = next_fence(KEYS[2])
+  local fence, last = next_fence(counter)
   if not fence then
     return nil, last
   end
   if last and not minted then
     return last
   end
-  store_fence(KEYS[2], fence, last, ARGV[5])
+  store_fence(counter, fence, last, ARGV[5])
   return fence
 end
 
@@ -82,7 +86,9 @@ if refusal then
 end
 if shared and mine then
   start_readers_turn(lock, lock.now, tonumber(ARGV[6]))
-  redis.pcall('PUBLISH', ARGV[4], '')
+  if has_waiters(queue) then
+    wake_all(queue, ARGV[4])
+  end
 elseif not shared and not mine then
   redis.call('HDEL', KEYS[1], 'rough', 'wwant', 'wowner', 'wnote', 'bar', 'turn', 'long')
   redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'last', ARGV[1])

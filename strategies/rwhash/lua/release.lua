@@ -1,16 +1,23 @@
--- Releases a hold. With the last live one the lock is free, and that is published; a PUBLISH that
--- is refused changes nothing. The intents of those who go on waiting stay, if they matter to
--- others. Needs holds, lock, turns.
+-- Releases a hold. With the last live one the lock is free, and the readers and the first writer
+-- are woken. The intents of those who go on waiting
+-- stay, if they matter to others. Needs holds, lock, turns, the queue.
 -- KEYS[1]  the lock
+-- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's token
--- ARGV[2]  the channel to publish on; empty: none
--- ARGV[3]  how long the readers have their turn after a writer, ms
+-- ARGV[2]  the channel to wake waiters on; empty: wake nobody
+-- ARGV[3]  the place of a waiter that the caller wakes; not used
+-- ARGV[4]  '1' if the order is strict; not used
+-- ARGV[5]  how long the readers have their turn after a writer, ms
 -- reply    1 released, 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or 0
 end
+
 local till = lock and parse_end(lock.own)
+if not lock then
+  wake(KEYS[2], ARGV[2])
+end
 if not till then
   return 0
 end
@@ -27,7 +34,7 @@ if not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[1]) == 3)
 end
 if lock.needed > lock.now then
   if wrote then
-    start_readers_turn(lock, math.min(till, lock.now), tonumber(ARGV[3]))
+    start_readers_turn(lock, math.min(till, lock.now), tonumber(ARGV[5]))
   end
   if lock.wwant > lock.now or lock.hwant > lock.now or readers_turn(lock) then
     redis.call('HDEL', KEYS[1], 'last', 'rough', ARGV[1])
@@ -39,7 +46,5 @@ if lock.needed > lock.now then
 else
   redis.call('DEL', KEYS[1])
 end
-if ARGV[2] ~= '' then
-  redis.pcall('PUBLISH', ARGV[2], '')
-end
+wake(KEYS[2], ARGV[2])
 return till > lock.now and 1 or 0

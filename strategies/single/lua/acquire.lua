@@ -1,35 +1,70 @@
--- Acquires, or finds that an earlier send of the same acquire did. Needs read, most, next_fence.
+-- Acquires, or finds that an earlier send of the same acquire did. Needs read, most, reserved,
+-- next_fence, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter, if the hold is fenced
+-- KEYS[n]  the last one: the queue of waiters, if the caller has a place in it or the order is
+--          strict
 -- ARGV[1]  our value
 -- ARGV[2]  TTL of the lock, ms
--- ARGV[3]  TTL of the counter, ms
--- reply    {1, fence}        acquired by this call
---          {2, fence}        acquired by an earlier send of this call
---          {0, value, ms}    held: what is stored, '' if it is too long to be ours, and its PTTL
---          {-1, text}        the counter holds something else: text
+-- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
+-- ARGV[4]  how long the caller has waited, ms; -1: it does not wait
+-- ARGV[5]  how much longer it waits at most, ms; empty: without end
+-- ARGV[6]  its place in the queue; 'all': it is woken with all of these; empty: it does not
+--          wait
+-- ARGV[7]  its delivery (see the queue)
+-- ARGV[8]  the channel to wake waiters on
+-- ARGV[9]  '1' if the order is strict
+-- reply    {1, fence}               acquired by this call
+--          {2, fence}               acquired by an earlier send of this call
+--          {0, value, ms, again}    held: what is stored, '' if it is too long to be ours; its PTTL,
+--                                   and the latest next attempt
+--          {0, '~', -1, again}      free, but kept for another waiter
+--          {-1, text}               the counter holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced
+local counter = ARGV[3] ~= '0' and KEYS[2] or nil
+local queue = KEYS[counter and 3 or 2]
+local id, fair = ARGV[6], ARGV[9] == '1'
+local own = queue and id ~= '' and id ~= 'all' -- the caller has a place of its own
 local found = read(KEYS[1], most)
 if type(found) == 'table' then
   return found
 end
+
+-- refuse(value, left) returns the refusal, and leaves the caller in the queue if it waits.
+local function refuse(value, left)
+  return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], left)}
+end
+
 local held = found == ARGV[1]
 local left = held or redis.call('PTTL', KEYS[1])
-if not held and left ~= -2 then
-  return {0, #found > most and '' or found, left}
+local mine = own and found == reserved(id)
+if not held and not mine then
+  if left ~= -2 then
+    return refuse(#found > most and '' or found, left)
+  end
+  local first = queue and (own or fair) and kept_for(queue, id, fair)
+  if first then
+    if fair then
+      wake_first(queue, ARGV[8], id)
+    end
+    return refuse('~', -1)
+  end
 end
 local fence, last = '0', nil
-if KEYS[2] then
-  fence, last = next_fence(KEYS[2])
+if counter then
+  fence, last = next_fence(counter)
   if not fence then
     return {-1, last}
   end
 end
-if held and (last or not KEYS[2]) then
+if own then
+  remove_waiter(queue, id)
+end
+if held and (last or not counter) then
   return {2, last or '0'}
 end
-if KEYS[2] then
-  redis.call('SET', KEYS[2], fence, 'PX', ARGV[3])
+if counter then
+  redis.call('SET', counter, fence, 'PX', ARGV[3])
 end
 if held then
   return {2, fence}

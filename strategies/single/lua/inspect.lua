@@ -1,14 +1,14 @@
--- Reads who holds. Needs read, most.
+-- Reads who holds. Needs read, most, reserved.
 -- KEYS[1]  the lock
 -- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL; one
 --                                 hold, exclusive
---          {0}                    free
+--          {0}                    free, or kept for a waiter
 local held = read(KEYS[1], most)
 if type(held) == 'table' then
   return held
 end
 local left = redis.call('PTTL', KEYS[1])
-if left == -2 then
+if left == -2 or held == reserved(string.sub(held, 2, -2)) and #held == 24 then
   return {0}
 end
 return {1, #held > most and '' or held, left, 1, 0}

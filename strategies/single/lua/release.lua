@@ -1,18 +1,26 @@
--- Releases a hold: compares, deletes and publishes. A PUBLISH that is refused changes nothing.
--- Needs read.
+-- Releases a hold: compares, deletes, and wakes the first waiter. Needs read, reserved, the queue.
 -- KEYS[1]  the lock
+-- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  our value
--- ARGV[2]  the channel to publish on; empty: none
+-- ARGV[2]  the channel to wake waiters on; empty: wake nobody
+-- ARGV[3]  the place of a waiter that the caller wakes; no other is woken, unless the order is
+--          strict; empty: none
+-- ARGV[4]  '1' if the order is strict: the lock is kept for the first waiter
 -- reply    1 released, 0 not ours
 local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
 end
-if held ~= ARGV[1] then
+local ours, fair = held == ARGV[1], ARGV[4] == '1'
+if ours then
+  redis.call('DEL', KEYS[1])
+elseif held ~= '' or redis.call('PTTL', KEYS[1]) ~= -2 then
   return 0
 end
-redis.call('DEL', KEYS[1])
-if ARGV[2] ~= '' then
-  redis.pcall('PUBLISH', ARGV[2], '')
+if KEYS[2] and (fair or ARGV[3] == '') then
+  local first = wake(KEYS[2], ARGV[2], ARGV[3])
+  if first and fair then
+    redis.call('SET', KEYS[1], reserved(first), 'PX', time_to_try)
+  end
 end
-return 1
+return ours and 1 or 0

@@ -1,0 +1,146 @@
+-- The queue of waiters of a lock: a sorted set in its slot. For each waiter, which is named by an
+-- ID, it has two members:
+--   ID    the score is since when it waits, us; once it was woken: minus the time of that
+--   ~ID   the score is presence + 4 * (until when the waiter counts, ms) + its delivery: 0 by
+--         PUBLISH, 1 by PUBLISH and the number of receivers is right, 2 by SPUBLISH
+-- Waiters that are woken all together have ~all0 or ~all2 instead, by their delivery.
+--
+-- A waiter counts for a while after its last attempt. Once woken, it has a moment to try. Where it
+-- listens on a server that knows nobody who listens, it is gone. A queue that the user may not use,
+-- or that is no sorted set, is empty.
+
+local presence = 4e15
+local counts_for = 5000 -- ms that a waiter counts after an attempt
+local retry_within = 2000 -- ms after which a waiter tries again at the latest
+local time_to_try = 500 -- ms that a waiter that was woken has to try
+local most_dropped = 100 -- waiters that a call drops at most
+
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+local function now_us()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+-- deliver(channel, delivery) publishes a message, and reports whether somebody may have heard it.
+local function deliver(channel, delivery)
+  local heard = redis.pcall(delivery == 2 and 'SPUBLISH' or 'PUBLISH', channel, '')
+  return delivery == 0 or heard ~= 0
+end
+
+-- read_presence(queue, member, now) returns the delivery of a waiter; nil if it does not count any
+-- more.
+local function read_presence(queue, member, now)
+  local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
+  if score and math.floor((score - presence) / 4) * 1000 > now then
+    return (score - presence) % 4
+  end
+end
+
+local function remove_waiter(queue, id)
+  redis.pcall('ZREM', queue, id, '~' .. id)
+end
+
+-- first_waiter(queue, now) returns the ID of the waiter that has waited longest, its score and its
+-- delivery; nil if there is none. It drops those that do not count.
+local function first_waiter(queue, now)
+  for _ = 1, most_dropped do
+    local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    local id, score = first[1], tonumber(first[2] or nil)
+    if not id or score >= presence then
+      return nil
+    end
+    local delivery = read_presence(queue, '~' .. id, now)
+    if delivery and (score > 0 or now + score <= time_to_try * 1000) then
+      return id, score, delivery
+    end
+    remove_waiter(queue, id)
+  end
+end
+
+-- wake_first(queue, channel, own) wakes the first waiter, unless it is own, which its process
+-- wakes. It returns the ID of the one that was woken, now or a moment ago; nil if there is none.
+local function wake_first(queue, channel, own)
+  local now = now_us()
+  for _ = 1, most_dropped do
+    local id, score, delivery = first_waiter(queue, now)
+    if not id or score < 0 then
+      return id
+    end
+    if id == own or deliver(channel .. ':' .. id, delivery) then
+      redis.call('ZADD', queue, digits(-now), id)
+      return id
+    end
+    remove_waiter(queue, id)
+  end
+end
+
+-- wake_all(queue, channel) wakes the waiters that are woken together.
+local function wake_all(queue, channel)
+  for delivery = 0, 2, 2 do
+    local member = '~all' .. delivery
+    if read_presence(queue, member, 0) then
+      redis.call('ZREM', queue, member)
+      deliver(channel, delivery)
+    end
+  end
+end
+
+-- has_waiters(queue) reports whether there is a queue.
+local function has_waiters(queue)
+  return queue and redis.pcall('ZRANGE', queue, 0, 0)[1] ~= nil
+end
+
+-- wake(queue, channel, own) wakes who is to try next, now that the lock is free. It returns what
+-- wake_first does.
+local function wake(queue, channel, own)
+  if channel == '' or not has_waiters(queue) then
+    return nil
+  end
+  wake_all(queue, channel)
+  return wake_first(queue, channel, own)
+end
+
+-- enqueue(queue, id, delivery, waited, patience, left) puts a waiter that was refused into the
+-- queue: it has waited for so long, and waits for at most patience ('' without end). left is what is
+-- left of the holder's lease, ms, negative if unknown. It returns the time after which the waiter
+-- tries again, ms; left if it is not in the queue.
+local function enqueue(queue, id, delivery, waited, patience, left)
+  if not queue or id == '' then
+    return left
+  end
+  local now = now_us()
+  local kept = math.min(counts_for, math.ceil(tonumber(patience) or counts_for))
+  local till = digits(presence + 4 * (math.floor(now / 1000) + kept) + delivery)
+  local added
+  if id == 'all' then
+    added = redis.pcall('ZADD', queue, till, '~all' .. (delivery == '2' and '2' or '0'))
+  else
+    added = redis.pcall('ZADD', queue, till, '~' .. id, digits(now - math.max(tonumber(waited), 0) * 1000), id)
+  end
+  if type(added) ~= 'number' then
+    return left
+  end
+  if redis.call('PTTL', queue) < kept then
+    redis.call('PEXPIRE', queue, kept)
+  end
+  if id == 'all' then
+    return left
+  end
+  return math.min(retry_within, left < 0 and retry_within or left + redis.call('ZRANK', queue, id))
+end
+
+-- kept_for(queue, id, fair) returns the ID of the waiter that a free lock is kept for; nil if id may
+-- have it: no other one was woken a moment ago or, with fair, is ahead.
+local function kept_for(queue, id, fair)
+  if not has_waiters(queue) then
+    return nil
+  end
+  local first, score = first_waiter(queue, now_us())
+  if first ~= id and first and (fair or score < 0) then
+    return first
+  end
+end
+
