@@ -32,6 +32,11 @@ var shardedCases = []testCase{
 		why: "a replica that has taken over knows no subscriptions; a master that became a replica keeps them, and counts no receivers elsewhere",
 		run: newMasterGetsSubscriptions,
 	},
+	{
+		name: "a cluster without sharded messages", on: suite.OnlyCluster, needs: subscribes,
+		why: "servers before Redis 7.0 do not know SSUBSCRIBE; waiters must be woken there too",
+		run: clusterWithoutShardedMessages,
+	},
 }
 
 // shardedSubscription is a subscription to channel, in the slot of a key.
@@ -212,4 +217,20 @@ func newMasterGetsSubscriptions(t *caseT) {
 	s.arrives("at the first master")
 	t.OK(heir.Restart(t.Ctx), "start the other one")
 	t.OK(cluster.WaitMasters(t.Ctx), "end the failover")
+}
+
+func clusterWithoutShardedMessages(t *caseT) {
+	old := redistest.StartCluster(t.TB, suite.ClusterSize, redistest.Options{Args: []string{"--rename-command", "SSUBSCRIBE", ""}})
+	t.Server = &suite.Server{Cluster: old, Target: suite.Target{Kind: Cluster, Addrs: old.Addrs()}}
+	drv := t.Driver()
+	for range 3 {
+		key := t.Key()
+		if s := t.subscribeSharded(drv, key); s != nil {
+			t.Fatalf("Delivery is %d where the server does not know SSUBSCRIBE", driver.DeliverySharded)
+		}
+		channel := t.Key()
+		sub := t.subscribe(drv, channel)
+		t.Do(channel, "PUBLISH", channel, "")
+		t.Woken(sub, "PUBLISH")
+	}
 }
