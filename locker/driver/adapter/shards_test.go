@@ -3,6 +3,7 @@ package adapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -211,6 +212,45 @@ func TestShardedSubscription(t *testing.T) {
 			advance(2 * time.Second)
 			if sent := c.masters["a"].newest().sent(); !slices.Equal(sent, []string{"+x"}) {
 				t.Errorf("master a got %q", sent)
+			}
+		}},
+		{"channels that are closed where their slots were", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			x := subscribe(t, c.hub, "x")
+			c.masters["a"].set(func() { c.masters["a"].forbidUn = moved })
+			for i := range 1100 {
+				if err := subscribe(t, c.hub, fmt.Sprint("gone", i)).Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			c.want(t, x, "x", "a")
+			if n := len(c.masters["a"].feeds); n != 1 {
+				t.Errorf("%d connections to master a, want one that lasts", n)
+			}
+		}},
+		{"a cluster that does not answer", func(t *testing.T, c *shardedCluster) {
+			t.Helper()
+			const channels = 100
+			for i := range channels {
+				subscribe(t, c.hub, fmt.Sprint(i))
+			}
+			advance(10 * time.Second)
+			c.mu.Lock()
+			c.fails, c.asked = errors.New("no node answers"), nil
+			c.mu.Unlock()
+			c.masters["a"].newest().hangUp()
+			advance(10 * time.Second)
+			c.mu.Lock()
+			if n := len(c.asked); n > 2*channels {
+				t.Errorf("asked %d times in 10 s for the masters of %d channels", n, channels)
+			}
+			c.fails = nil
+			c.mu.Unlock()
+			advance(2 * time.Second)
+			for i := range channels {
+				if c.hub.Delivery(fmt.Sprint(i)) != driver.DeliverySharded {
+					t.Errorf("channel %d is not subscribed again", i)
+				}
 			}
 		}},
 		{"a closed channel leaves the connection, for a while", func(t *testing.T, c *shardedCluster) {
