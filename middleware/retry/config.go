@@ -17,7 +17,8 @@ type Config struct {
 	// lease are extra: they neither ask the policy nor move the end of the next pause. backoff.Stop
 	// (or any negative pause) gives up, so
 	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) tries that often, that
-	// far apart. If Policy returns nil, the acquire that called it returns ErrInvalid. Default:
+	// far apart. Without a Policy, a waiter that is woken by the server's queue polls more rarely (see
+	// the package comment). If Policy returns nil, the acquire that called it returns ErrInvalid. Default:
 	// exponential from 5 ms, doubling to 250 ms, each pause drawn from half to one and a half of
 	// that, without end.
 	Policy func() backoff.BackOff
@@ -34,8 +35,8 @@ type Config struct {
 	WakeJitter time.Duration
 	// HandOver is how long after an acquire at the server a release passes the lock on to the next
 	// waiter of this process, without a command. The first release after that is sent, so that
-	// another process has a turn. Chance decides which one: with n waiting processes each waits for
-	// n times HandOver on average, and at times for much longer. See Hand-over in the package
+	// another process has a turn: the one that has waited longest, if the strategy keeps a queue. With
+	// n waiting processes each waits for about n times HandOver. See Hand-over in the package
 	// comment. Default: 0, every release is sent.
 	HandOver time.Duration
 

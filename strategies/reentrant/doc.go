@@ -36,6 +36,9 @@
 // Leases count in whole milliseconds of the server's clock. One may end up to 1 ms before its TTL;
 // that uses up some of the drift for which a Deadline allows.
 //
+// Waiters queue at the server, and Config.Fair makes their order strict, as in package single. An
+// owner that holds the lock enters again whoever waits.
+//
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow, beside what package
 // single needs, the commands exists, hdel, hget, hgetall, hlen, hmget, hrandfield, hset and
 // pexpireat.

@@ -28,9 +28,21 @@
 // driver is closed is not cleaned up; close it when its calls have returned.
 //
 // The lock is not reentrant, whoever the owner is, and it has no shared mode
-// (errors.ErrUnsupported). It does not wait; put middleware/retry around it. It does not renew; put
+// (errors.ErrUnsupported). It does not wait by itself; put middleware/retry around it. It does not renew; put
 // strategies/watchdog around it. A failover to a replica that does not have the key yet lets a
 // second holder in. If that matters, use fencing tokens, Config.MinReplicas or strategies/redlock.
+//
+// # Waiters
+//
+// Waiters of any process have places in a queue at the server, the sorted set {key}:waiters, and a
+// release wakes the one that has waited longest. By default newcomers may take a free lock before
+// it, which is fast; other waiters may not. With Config.Fair nobody passes a waiter: an acquire is
+// always a script, and a release leaves a reservation at the key, for at most 500 ms, that only the
+// first waiter can take. Other libraries then get the lock only if no waiter has a place.
+//
+// A place counts for 5 s after the waiter's last attempt. A waiter that was woken has 500 ms to try.
+// One that is frozen delays the next one by up to 2.5 s, until that polls. The key of the queue lives
+// no longer than the places in it. docs/contracts.md, contract 12, has the rules.
 //
 // # Replicas
 //
