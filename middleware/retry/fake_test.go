@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,17 +24,20 @@ const name = "job"
 // server is a Locker in memory, the driver of its channels, and a record of the requests. Its lease
 // ends only as a refusal says.
 type server struct {
-	start    time.Time
-	noPubSub bool                                        // refusals name no channel
-	ordered  bool                                        // refusals say so
-	mute     bool                                        // releases are not published
-	transfer bool                                        // holds can be handed over
-	unnamed  bool                                        // refusals name no owner
-	lease    time.Duration                               // what a refusal says of RetryAfter
-	jitter   time.Duration                               // what a refusal says of Jitter
-	latency  time.Duration                               // of an attempt
-	answer   func(attempt int, req locker.Request) error // comes before the lock is looked at; nil: it decides
-	ask      func(ctx context.Context, asking int) error // is called by Subscribe
+	start     time.Time
+	noPubSub  bool                                        // refusals name no channel
+	ordered   bool                                        // refusals say so
+	mute      bool                                        // releases are not published
+	transfer  bool                                        // holds can be handed over
+	unnamed   bool                                        // refusals name no owner
+	queue     bool                                        // refusals say so; a release wakes nobody whom its process wakes
+	foreign   bool                                        // refusals say so
+	lease     time.Duration                               // what a refusal says of RetryAfter
+	jitter    time.Duration                               // what a refusal says of Jitter
+	latency   time.Duration                               // of an attempt
+	answer    func(attempt int, req locker.Request) error // comes before the lock is looked at; nil: it decides
+	releasing func()                                      // is called by a release
+	ask       func(ctx context.Context, asking int) error // is called by Subscribe
 
 	mu       sync.Mutex
 	held     map[string]map[*hold]bool
@@ -43,6 +47,8 @@ type server struct {
 	asked    []time.Duration
 	subs     map[*subscription]bool
 	released int
+	waiters  []string        // Op.Waiter of the releases
+	waiting  []lease.Waiting // of the attempts
 }
 
 // attempt is one acquire that reached the server.
@@ -83,6 +89,8 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	s.mu.Lock()
 	n := len(s.attempts)
 	s.attempts = append(s.attempts, attempt{time.Since(s.start), req.Name, req.Note, req.MaxWait})
+	waiting, _ := lease.WaitingFrom(ctx)
+	s.waiting = append(s.waiting, waiting)
 	s.inFlight[req.Name]++
 	s.most[req.Name] = max(s.most[req.Name], s.inFlight[req.Name])
 	s.mu.Unlock()
@@ -120,6 +128,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 
 func (s *server) refusal(h *hold) error {
 	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
+	held.Queue, held.Foreign = s.queue, s.foreign
 	if s.unnamed {
 		held.Owner = ""
 	}
@@ -133,6 +142,12 @@ func (s *server) refusal(h *hold) error {
 func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 	switch op.Kind {
 	case lease.OpRelease:
+		if h.s.releasing != nil {
+			h.s.releasing()
+		}
+		h.s.mu.Lock()
+		h.s.waiters = append(h.s.waiters, op.Waiter)
+		h.s.mu.Unlock()
 		h.s.free(h)
 		return lease.Term{}, nil
 	case lease.OpRenew:
@@ -173,7 +188,7 @@ func (s *server) publish(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sub := range s.subs {
-		if sub.channel == channel {
+		if sub.channel == channel || strings.HasPrefix(sub.channel, channel+":") {
 			select {
 			case sub.wake <- struct{}{}:
 			default:
