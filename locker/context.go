@@ -33,7 +33,10 @@ func (l *Lock) dresser() func(context.Context) context.Context {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.dress
+	if l.extra == nil {
+		return nil
+	}
+	return l.extra.dress
 }
 
 // ContextErr returns ctx.Err() together with ctx's cause, or nil if ctx has not ended. It is for

@@ -62,12 +62,13 @@ func (h *middlewareHold) WrapContext(wrap func(context.Context) context.Context)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inner := l.dress
+	extra := l.extras()
+	inner := extra.dress
 	if inner == nil {
-		l.dress = wrap
+		extra.dress = wrap
 		return
 	}
-	l.dress = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
+	extra.dress = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
 }
 
 // Trace implements lease.Hold.

@@ -32,18 +32,18 @@ type Lock struct {
 	released bool // Release was called
 	answered bool // the outcome of the release is known
 	done     chan struct{}
-	timer    *time.Timer                           // for the end; nil until something waits for it
-	after    *afterDone                            // the first one to call
-	tracing  *tracing                              // nil if there is no Trace
-	reports  *reports                              // events to report; nil: none
-	dress    func(context.Context) context.Context // what Context adds to its parent; nil: nothing
-	extra    *extra                                // nil: each is nil
+	timer    *time.Timer // for the end; nil until something waits for it
+	after    *afterDone  // the first one to call
+	tracing  *tracing    // nil if there is no Trace
+	reports  *reports    // events to report; nil: none
+	extra    *extra      // nil: each is nil
 }
 
 // extra is what few locks need. It is apart because programs may hold many locks.
 type extra struct {
-	cause    error         // why nothing renews the lease any more; nil: not known
-	converts chan struct{} // closed when the conversion in flight is over; nil: there is none
+	cause    error                                 // why nothing renews the lease any more; nil: not known
+	converts chan struct{}                         // closed when the conversion in flight is over; nil: there is none
+	dress    func(context.Context) context.Context // what Context adds to its parent; nil: nothing
 }
 
 // extras returns what l.extra points to, to change it. The mutex is held.
