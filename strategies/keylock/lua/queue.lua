@@ -31,10 +31,11 @@ local function deliver(channel, delivery)
 end
 
 -- read_presence(queue, member, now) returns the delivery of a waiter; nil if it does not count any
--- more.
+-- more, or the clock was set back since.
 local function read_presence(queue, member, now)
   local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
-  if score and math.floor((score - presence) / 4) * 1000 > now then
+  local left = score and math.floor((score - presence) / 4) - now / 1000
+  if left and left > 0 and left <= counts_for + 1 then
     return (score - presence) % 4
   end
 end
@@ -53,7 +54,8 @@ local function first_waiter(queue, now)
       return nil
     end
     local delivery = read_presence(queue, '~' .. id, now)
-    if delivery and (score > 0 or now + score <= time_to_try * 1000) then
+    local since_woken = now + score
+    if delivery and (score > 0 or since_woken >= 0 and since_woken <= time_to_try * 1000) then
       return id, score, delivery
     end
     remove_waiter(queue, id)
@@ -81,8 +83,7 @@ end
 local function wake_all(queue, channel)
   for delivery = 0, 2, 2 do
     local member = '~all' .. delivery
-    if read_presence(queue, member, 0) then
-      redis.call('ZREM', queue, member)
+    if redis.call('ZREM', queue, member) == 1 then
       deliver(channel, delivery)
     end
   end
