@@ -23,12 +23,12 @@ func TestQueueWhenTheClockIsSetBack(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, single.Config{})
-				waits := func() context.Context {
-					return lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now()})
+				waits := func(d time.Duration) context.Context {
+					return lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-d)})
 				}
 				req := locker.Request{Name: "job", TTL: time.Minute}
 				held := locker.Must(b.Acquire(t.Context(), req))
-				first, second := waits(), waits()
+				first, second := waits(2*time.Second), waits(time.Second)
 				for _, ctx := range []context.Context{first, second} {
 					if _, err := b.Acquire(ctx, req); !errors.Is(err, locker.ErrNotAcquired) {
 						t.Fatal(err)
