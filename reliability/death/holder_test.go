@@ -86,7 +86,18 @@ func open(provider, strategy string, target drivertest.Target) (locker.Locker, e
 	if err != nil {
 		return nil, err
 	}
-	return workload.Strategies[strategy].Open(drv)
+	return opener(strategy)(drv)
+}
+
+// fair ends the names of strategies with a strict order of waiters.
+const fair = "-fair"
+
+// opener returns what makes the Locker of a strategy.
+func opener(strategy string) workload.Opener {
+	if of, ok := strings.CutSuffix(strategy, fair); ok {
+		return workload.Fair[of].Open
+	}
+	return workload.Strategies[strategy].Open
 }
 
 // obey does what each line of in says with a lock.

@@ -27,8 +27,12 @@ import (
 func TestNextWaiterGetsItsTurn(t *testing.T) {
 	t.Parallel()
 	s := server.Get(t)
+	strategies := slices.Sorted(maps.Keys(workload.Strategies))
+	for of := range workload.Fair {
+		strategies = append(strategies, of+fair)
+	}
 	for i, client := range clients.All {
-		for _, strategy := range slices.Sorted(maps.Keys(workload.Strategies)) {
+		for _, strategy := range strategies {
 			for _, frozen := range []bool{false, true} {
 				end := "killed"
 				if frozen {
@@ -156,7 +160,7 @@ func hereHeld(t *testing.T, client clients.Client, strategy string, target drive
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = drv.Close() })
-	bare, err := workload.Strategies[strategy].Open(drv)
+	bare, err := opener(strategy)(drv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -222,9 +222,13 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 
 // keepsTurn reports whether an acquire may have been refused for the sake of one who waited.
 func (r Rules) keepsTurn(o *op, events []Event) bool {
-	return r.Intent > 0 && slices.ContainsFunc(events, func(e Event) bool {
+	kept := r.Intent
+	if r.Fair || !o.NoWait {
+		kept = max(kept, r.Woken)
+	}
+	return kept > 0 && slices.ContainsFunc(events, func(e Event) bool {
 		return e.Kind == Acquire && !e.NoWait && e.ID != o.ID && (!e.Shared || !o.Shared) &&
-			(span{e.Call, e.Return + int64(r.Intent)}).meets(o.Call, o.Return)
+			(span{e.Call, e.Return + int64(kept)}).meets(o.Call, o.Return)
 	})
 }
 

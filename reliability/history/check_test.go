@@ -148,6 +148,25 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
+// A free lock may be kept for a waiter that a release has woken.
+func TestKeptForAWaiter(t *testing.T) {
+	t.Parallel()
+	freed := func() *script { return begin().acquire("a", 0, 2).refuse("c", 1, 30).release("a", 10, 12) }
+	r := history.Rules{Model: history.Exclusive, Woken: 20}
+	check(t, r, []example{
+		{"while one waits", freed().refuse("b", 20, 21), kept},
+		{"a moment after one waited", freed().refuse("b", 49, 51), kept},
+		{"long after one waited", freed().refuse("b", 55, 56), broken},
+		{"one that does not wait", freed().refuse("b", 20, 21, noWait), broken},
+		{"while one asks that does not wait", begin().acquire("a", 0, 2).release("a", 10, 12).refuse("c", 11, 40, noWait).refuse("b", 30, 31), broken},
+	})
+	r.Fair = true
+	check(t, r, []example{
+		{"one that does not wait, in a strict order", freed().refuse("b", 20, 21, noWait), kept},
+		{"long after one waited, in a strict order", freed().refuse("b", 55, 56, noWait), broken},
+	})
+}
+
 // Some answers are wrong whatever else happened.
 func TestWords(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,11 @@ type Rules struct {
 	// a lock keeps turns among those who wait: readers for a writer, writers for both. 0: there are no
 	// turns.
 	Intent time.Duration `json:"intent,omitempty"`
+	// Woken is for how long after somebody waited a free lock may be kept for the waiter that a release
+	// has woken: attempts of others that wait are refused meanwhile, and with Fair those of all. 0: it
+	// is not kept.
+	Woken time.Duration `json:"woken,omitempty"`
+	Fair  bool          `json:"fair,omitempty"`
 	// HandOver says that a holder may hand the lock over to a waiter of its own process.
 	HandOver bool `json:"handOver,omitempty"`
 	// Watched says that holds are renewed without a call of their client.

@@ -19,6 +19,7 @@ type Plan struct {
 	Watchdog bool          // holds are renewed
 	Retry    bool          // acquires wait
 	HandOver time.Duration // of retry's Config
+	Fair     bool          // the order of waiters is strict
 	Clients  []string      // the provider of each client
 	Names    []workload.Name
 	TTLs     []time.Duration
@@ -56,7 +57,7 @@ func (p *Plan) String() string {
 	for _, with := range []struct {
 		on   bool
 		name string
-	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.HandOver > 0, "hand-over"}, {p.Contained, "contained"}} {
+	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.HandOver > 0, "hand-over"}, {p.Fair, "fair"}, {p.Contained, "contained"}} {
 		if with.on {
 			s += ", " + with.name
 		}
@@ -110,6 +111,8 @@ func NewPlan(seed uint64) *Plan {
 		}
 	}
 	p.cohorts()
+	_, ordered := workload.Fair[p.Strategy]
+	p.Fair = ordered && !p.Quorum && p.planner(5).Chance(3)
 	p.disturb()
 	p.trouble()
 	if !p.Contained {

@@ -71,6 +71,9 @@ func (o *Outcome) happen(strategy workload.Opener) ([]history.Event, history.Rul
 	p := o.Plan
 	if strategy == nil {
 		strategy = workload.Strategies[p.Strategy].Open
+		if p.Fair {
+			strategy = workload.Fair[p.Strategy].Open
+		}
 	}
 	w, err := build(p, strategy)
 	if err != nil {
@@ -118,8 +121,13 @@ func (w *world) rules() history.Rules {
 		Resend:   resend,
 		HandOver: w.plan.HandOver > 0, Watched: w.plan.Watchdog,
 	}
-	if w.plan.Strategy == "rwhash" {
+	switch {
+	case w.plan.Strategy == "rwhash":
 		r.Intent = time.Second + w.slowest()
+	case w.plan.Fair:
+		r.Fair, r.Woken = true, workload.KeptForFirst+w.slowest()
+	default:
+		r.Woken = workload.KeptForWoken + w.slowest()
 	}
 	return r
 }

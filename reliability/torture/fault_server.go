@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 var serverFaults = []fault{
@@ -166,10 +167,8 @@ func moveSlot(ctx context.Context, d *disturber) error {
 	if err != nil {
 		return err
 	}
-	keys := []string{name, "{" + name + "}" + fenceSuffix}
-	if d.random.IntN(2) == 0 {
-		keys[0], keys[1] = keys[1], keys[0]
-	}
+	keys := []string{name, "{" + name + "}" + fenceSuffix, "{" + name + "}" + driver.WaitersSuffix}
+	d.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	for _, key := range keys {
 		pause(ctx, d.lasting()/4)
 		if err := m.Migrate(behind, key); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/reliability/history"
+	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
 const (
@@ -67,7 +68,7 @@ func (r *round) plan(left time.Duration) {
 	kinds := r.suiting(r.deployment)
 	for _, kind := range kinds {
 		for n := range groupsEach {
-			r.groups = append(r.groups, r.group(kind, strconv.Itoa(n), contender, clientsEach))
+			r.groups = append(r.groups, r.group(r.ordered(kind), strconv.Itoa(n), contender, clientsEach))
 		}
 	}
 	if r.trouble == nil {
@@ -105,16 +106,29 @@ func (r *round) planOne() {
 func (r *round) group(kind, id string, as role, n int) group {
 	st := strategies[kind]
 	rules := history.Rules{Model: st.Model, Linger: r.linger, Crowd: st.quorum}
-	if st.Model == history.ReadWrite {
+	switch {
+	case st.Model == history.ReadWrite:
 		rules.Intent = rest + rest
+	case st.fair:
+		rules.Fair, rules.Woken = true, workload.KeptForFirst+rest
+	case !st.flawed:
+		rules.Woken = workload.KeptForWoken + rest
 	}
 	name := fmt.Sprintf("%s-%s-%d-%s", kind, strings.ReplaceAll(r.deployment.topology, " ", "-"), r.number, id)
 	return group{Name: name, Strategy: kind, Rules: rules, Role: as, Clients: n}
 }
 
+// ordered returns a strategy or, now and then, the one that is the same with a strict order.
+func (r *round) ordered(kind string) string {
+	if _, ok := strategies[kind+fair]; ok && r.random.IntN(3) == 0 {
+		return kind + fair
+	}
+	return kind
+}
+
 // cohort is a group whose clients hand locks over to each other.
 func (r *round) cohort() group {
-	g := r.group(handsOver, "cohort", contender, cohortOf)
+	g := r.group(r.ordered(handsOver), "cohort", contender, cohortOf)
 	g.Rules.HandOver, g.Rules.Watched = true, r.random.IntN(3) == 0
 	ttl := r.random.IntN(len(leases) - 1)
 	g.Cohort = &cohort{HandOver: minTTL/10 + time.Duration(r.random.Int64N(int64(longest))), TTLs: leases[ttl : ttl+1+r.random.IntN(2)]}

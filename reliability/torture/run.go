@@ -90,7 +90,7 @@ func (r *run) suiting(s *deployment) []string {
 		if st.quorum != (len(s.targets(0)) > 1) {
 			continue
 		}
-		if slices.Contains(r.kinds, kind) || len(r.kinds) == 0 && !st.flawed {
+		if slices.Contains(r.kinds, kind) || len(r.kinds) == 0 && !st.flawed && !st.fair {
 			kinds = append(kinds, kind)
 		}
 	}

@@ -10,19 +10,25 @@ import (
 type strategy struct {
 	workload.Strategy
 	quorum bool // over several servers
+	fair   bool // the order of waiters is strict; groups of the same without it have it now and then
 	flawed bool // tried only where it is asked for
 }
 
 var strategies = map[string]strategy{
-	"single":         {Strategy: workload.Strategies["single"]},
-	"reentrant":      {Strategy: workload.Strategies["reentrant"]},
-	"rwhash":         {Strategy: workload.Strategies["rwhash"]},
-	"redlock-single": {Strategy: workload.Strategies["single"], quorum: true},
-	"redlock-rwhash": {Strategy: workload.Strategies["rwhash"], quorum: true},
+	"single":           {Strategy: workload.Strategies["single"]},
+	"reentrant":        {Strategy: workload.Strategies["reentrant"]},
+	"rwhash":           {Strategy: workload.Strategies["rwhash"]},
+	"single" + fair:    {Strategy: workload.Fair["single"], fair: true},
+	"reentrant" + fair: {Strategy: workload.Fair["reentrant"], fair: true},
+	"redlock-single":   {Strategy: workload.Strategies["single"], quorum: true},
+	"redlock-rwhash":   {Strategy: workload.Strategies["rwhash"], quorum: true},
 }
 
 // handsOver is the strategy whose locks can be handed over.
 const handsOver = "single"
+
+// fair ends the names of strategies with a strict order of waiters.
+const fair = "-fair"
 
 // open makes the Locker over a driver for each server.
 func (s strategy) open(drivers []driver.Driver) (locker.Locker, error) {

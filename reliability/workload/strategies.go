@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/reliability/history"
@@ -25,6 +27,22 @@ var Strategies = map[string]Strategy{
 	"reentrant": {history.Reentrant, open(reentrant.New)},
 	"rwhash":    {history.ReadWrite, open(rwhash.New)},
 }
+
+// Fair are those of them whose waiters can have a strict order, with that.
+var Fair = map[string]Strategy{
+	"single": {history.Exclusive, func(drv driver.Driver) (locker.Locker, error) {
+		return single.New(drv, single.Config{Fair: true})
+	}},
+	"reentrant": {history.Reentrant, func(drv driver.Driver) (locker.Locker, error) {
+		return reentrant.New(drv, reentrant.Config{Fair: true})
+	}},
+}
+
+// How long after a waiter's last attempt the queue at the server may keep a free lock for it.
+const (
+	KeptForWoken = 500 * time.Millisecond
+	KeptForFirst = 5 * time.Second // with a strict order
+)
 
 // open returns the Opener of a constructor, with the zero Config.
 func open[L locker.Locker, C any](of func(driver.Driver, C) (L, error)) Opener {
