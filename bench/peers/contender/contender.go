@@ -69,6 +69,7 @@ var All = []Contender{
 	{"redislock-1ms/goredis", Goredis, Waits, redislockEach(time.Millisecond)},
 	{"holdfast/goredis", Goredis, Free | Waits | Keeps | Quorum, holdfastOver(goredisDrivers)},
 	{"holdfast-handover/goredis", Goredis, Waits, holdfastOver(goredisDrivers, handOver)},
+	{"holdfast-fair/goredis", Goredis, Waits, holdfastOver(goredisDrivers, fair)},
 
 	{"bare/rueidis", Rueidis, Free, bareRueidis},
 	{"redsync/rueidis", Rueidis, Free | Waits | Quorum, redsyncOver(rueidisPools)},

@@ -17,6 +17,9 @@ import (
 // handOver lets a process keep a lock for its own waiters for 10 ms.
 func handOver(cfg *holdfast.Config) { cfg.Retry.HandOver = 10 * time.Millisecond }
 
+// fair makes the order of waiters strict.
+func fair(cfg *holdfast.Config) { cfg.Single.Fair = true }
+
 // holdfastOver returns the constructor of Holdfast over a client's drivers: holdfast.New over one
 // server, the same chain around a quorum over several. change, if any, edits the Config.
 func holdfastOver(

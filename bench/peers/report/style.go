@@ -20,6 +20,7 @@ var (
 		"rueidislock":       color.RGBA{R: 204, G: 121, B: 167, A: 255}, // reddish purple
 		"bare":              color.Gray{Y: 128},
 		"holdfast-handover": color.Black,
+		"holdfast-fair":     color.RGBA{R: 240, G: 228, B: 66, A: 255}, // yellow
 		"redsync-failfast":  color.Gray{Y: 64},
 	}
 	glyphs = map[string]draw.GlyphDrawer{
