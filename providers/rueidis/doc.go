@@ -42,7 +42,7 @@
 //     driver is.
 //   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE, over
 //     one more such connection to each master that has a channel. It follows its slot to another
-//     master.
+//     master; to a node that is new to the client, once a command was sent there by MOVED.
 //
 // # What is not guaranteed
 //
