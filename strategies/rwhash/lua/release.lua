@@ -46,5 +46,9 @@ if lock.needed > lock.now then
 else
   redis.call('DEL', KEYS[1])
 end
-wake(KEYS[2], ARGV[2])
+local first = wake(KEYS[2], ARGV[2])
+if first and lock.heir ~= first and lock.hwant > lock.now then
+  -- The next writer has gone, or began to wait in the same instant.
+  redis.call('HSET', KEYS[1], 'heir', first, 'howner', '', 'hnote', '')
+end
 return till > lock.now and 1 or 0
