@@ -36,7 +36,7 @@ type caseT struct {
 var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, handOverCases, modeCases, convertCases, quorumCases, successionCases,
+	waitCases, placeCases, handOverCases, modeCases, convertCases, quorumCases, successionCases,
 )
 
 // applies reports whether the strategy of h must pass c.

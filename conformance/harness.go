@@ -22,6 +22,9 @@ type Capabilities struct {
 	// Hash: the lock's key is not a plain string (a hash, a sorted set). A string there is an
 	// error, and not a foreign holder.
 	Hash bool
+	// Fair: a lock goes to the one that has waited longest, in any process, and to nobody else while
+	// one waits. Waiters have places at the server (locker.ContentionError.Queue).
+	Fair bool
 	// Renews: locks are renewed until they are released, for the first time before half of their
 	// TTL is over. A case that waits for the end of a lease then closes the holder's driver, or
 	// cuts it off.

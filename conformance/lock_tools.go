@@ -217,6 +217,7 @@ func notReentrant(c Capabilities) bool { return !c.Reentrant }
 func stringKey(c Capabilities) bool    { return !c.Hash }
 func renews(c Capabilities) bool       { return c.Renews }
 func lapses(c Capabilities) bool       { return !c.Renews }
+func fair(c Capabilities) bool         { return c.Fair }
 
 // fenceKey returns the key of the fence counter of a name, as docs/contracts.md defines it.
 func fenceKey(name string) string {

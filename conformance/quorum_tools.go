@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"errors"
-	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/localport"
-	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -266,46 +264,8 @@ func (t *caseT) outage(l locker.Locker, req locker.Request, what string) {
 	})
 }
 
-// listener counts the messages on a channel of one server.
-type listener struct {
-	t       *caseT
-	addr    string
-	channel string
-	conn    *resp.Conn
-}
-
-// listen subscribes to name's wake-ups on a node, around the drivers.
+// listen counts the wake-ups of name on a node.
 func (t *caseT) listen(i int, name string) *listener {
 	t.Helper()
-	return t.listenAt(t.Server.Nodes[i].Target.Addrs[0], name)
-}
-
-// listenAt subscribes to name's wake-ups on a server without TLS.
-func (t *caseT) listenAt(addr, name string) *listener {
-	t.Helper()
-	var d net.Dialer
-	tcp, err := d.DialContext(t.Ctx, "tcp", addr)
-	t.OK(err, "dial %s", addr)
-	channel, _ := driver.Sibling(name, driver.WakeSuffix)
-	l := &listener{t, addr, channel, resp.NewConn(tcp)}
-	t.Cleanup(func() { _ = l.conn.Close() })
-	t.OK(l.conn.SetDeadline(time.Now().Add(suite.CaseLimit)), "SetDeadline")
-	_, err = l.conn.Do("SUBSCRIBE", channel)
-	t.OK(err, "SUBSCRIBE")
-	return l
-}
-
-// count returns the number of messages so far.
-func (l *listener) count() (n int) {
-	l.t.Helper()
-	const mark = "conformance"
-	_, err := suite.DoAt(l.t.Ctx, l.addr, "PUBLISH", l.channel, mark)
-	l.t.OK(err, "PUBLISH")
-	for ; ; n++ {
-		v, err := l.conn.Receive()
-		l.t.OK(err, "Receive")
-		if words := v.Args(); slices.Contains(words, mark) {
-			return n
-		}
-	}
+	return t.listenAt(t.Server.Nodes[i].Target.Addrs[0], wakeChannel(name))
 }

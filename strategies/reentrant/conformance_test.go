@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -24,6 +25,25 @@ func TestConformance(t *testing.T) {
 				},
 				Can: conformance.Capabilities{Reentrant: true, Hash: true},
 				On:  client.On,
+			})
+		})
+	}
+}
+
+func TestFairConformance(t *testing.T) {
+	t.Parallel()
+	on := map[string]drivertest.Kind{"goredis": drivertest.Single, "rueidis": drivertest.Cluster, "redigo": drivertest.Miniredis}
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, conformance.Harness{
+				Name: "fair reentrant over " + client.Name,
+				Dial: client.Dial,
+				New: func(drv driver.Driver) (locker.Locker, error) {
+					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond, Fair: true})
+				},
+				Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true},
+				On:  []drivertest.Kind{on[client.Name]},
 			})
 		})
 	}

@@ -1,0 +1,88 @@
+package conformance
+
+import (
+	"net"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// listener counts the messages on channels of one server, around the drivers.
+type listener struct {
+	t    *caseT
+	addr string
+	mark string // the channel of a mark behind the messages so far
+	conn *resp.Conn
+}
+
+// wakeChannel returns the channel of name's releases, as docs/contracts.md defines it.
+func wakeChannel(name string) string {
+	channel, _ := driver.Sibling(name, driver.WakeSuffix)
+	return channel
+}
+
+// listenAt subscribes to channels on a server without TLS.
+func (t *caseT) listenAt(addr string, channels ...string) *listener {
+	t.Helper()
+	var d net.Dialer
+	tcp, err := d.DialContext(t.Ctx, "tcp", addr)
+	t.OK(err, "dial %s", addr)
+	l := &listener{t, addr, "mark of " + tcp.LocalAddr().String(), resp.NewConn(tcp)}
+	t.Cleanup(func() { _ = l.conn.Close() })
+	t.OK(l.conn.SetDeadline(time.Now().Add(suite.CaseLimit)), "SetDeadline")
+	l.do("SUBSCRIBE", l.mark)
+	for _, channel := range channels {
+		l.do("SUBSCRIBE", channel)
+	}
+	return l
+}
+
+// listenFor subscribes to channels of a lock on the node that has it, also to what SPUBLISH sends.
+func (t *caseT) listenFor(name string, channels ...string) *listener {
+	t.Helper()
+	addr := t.Server.Target.Addrs[0]
+	switch {
+	case t.Server.Cluster != nil:
+		addr = t.Server.Cluster.NodeForKey(name).Addr()
+	case t.Server.Real != nil:
+		addr = t.Server.Real.Addr()
+	}
+	l := t.listenAt(addr, channels...)
+	if t.Server.Cluster != nil {
+		for _, channel := range channels {
+			_, _ = l.conn.Do("SSUBSCRIBE", channel) // an error: the server is too old, and knows no SPUBLISH
+		}
+	}
+	return l
+}
+
+func (l *listener) do(args ...any) {
+	l.t.Helper()
+	_, err := l.conn.Do(args...)
+	l.t.OK(err, "%v", args[0])
+}
+
+// messages returns the channels of the messages since the last call.
+func (l *listener) messages() (channels []string) {
+	l.t.Helper()
+	_, err := suite.DoAt(l.t.Ctx, l.addr, "PUBLISH", l.mark, "")
+	l.t.OK(err, "PUBLISH")
+	for {
+		v, err := l.conn.Receive()
+		l.t.OK(err, "Receive")
+		words := v.Args() // the channel and the message are the last ones
+		if slices.Contains(words, l.mark) {
+			return channels
+		}
+		channels = append(channels, words[len(words)-2])
+	}
+}
+
+// count returns the number of messages since the last call.
+func (l *listener) count() int {
+	l.t.Helper()
+	return len(l.messages())
+}

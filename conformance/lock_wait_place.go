@@ -1,0 +1,469 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// placeCases are about the places of waiters at the server. A strategy without them passes most of
+// these cases by doing nothing: its refusals say so (ContentionError.Queue).
+var placeCases = []testCase{
+	{
+		name: "a release wakes the first waiter alone", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		why: "if every process were woken, all but one would try in vain, and the load of a release would grow with their number",
+		run: releaseWakesFirstAlone,
+	},
+	{
+		name: "nobody waits and nobody is told", contract: 12, on: suite.WithoutSentinel,
+		why: "a message that nobody waits for costs each release, and each node of a cluster, for nothing",
+		run: nobodyIsTold,
+	},
+	{
+		name: "a dead waiter passes the wake-up on", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		why: "a wake-up that is sent to a process that has died would leave the lock free, and all others waiting",
+		run: deadWaiterPassesOn,
+	},
+	{
+		name: "a frozen waiter delays the next one only", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		why: "a process that listens but does not try would keep a free lock from all others",
+		run: frozenWaiterPassesOn,
+	},
+	{
+		name: "a woken waiter goes before other waiters", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		why: "a waiter that polls at the wrong moment would take the lock from the one that has waited longest, time and again",
+		run: wokenGoesFirst,
+	},
+	{
+		name: "a fair lock is first come, first served", contract: 12, on: suite.WithoutSentinel, needs: subscribes, can: fair,
+		why: "a process would starve behind others that came later",
+		run: fairIsInOrder,
+	},
+	{
+		name: "nobody passes the waiters of a fair lock", contract: 12, on: suite.WithoutSentinel, needs: subscribes, can: fair,
+		why: "a newcomer, or another library that finds the key free, would take the lock from the one that was woken",
+		run: nobodyPassesFairWaiters,
+	},
+	{
+		name: "foreign libraries contend beside the queue", contract: 2, on: suite.WithoutSentinel, can: stringKey,
+		why: "redsync, redislock and redis-py know nothing of the queue, and must neither hold the lock beside a waiter nor stop it",
+		run: foreignersContend,
+	},
+	{
+		name: "waiters outlive the move of a slot", contract: 12, on: suite.OnlyCluster, own: true,
+		why: "while the keys of the lock and of its queue are on two nodes, a script with both is refused, and the lock must still be released",
+		run: slotMovesAmongWaiters,
+	},
+}
+
+// timeToTry is how long a free lock is kept for a waiter that was woken, as docs/contracts.md
+// defines it.
+const timeToTry = 500 * time.Millisecond
+
+// place is a waiter that makes no attempt unless it is told to.
+type place struct {
+	t       *caseT
+	drv     driver.Driver
+	l       locker.Locker
+	name    string
+	waiting lease.Waiting
+	channel driver.Channel
+	sub     driver.Subscription
+}
+
+// hasPlaces reports whether waiters for a lock that is held have places at the server.
+func (t *caseT) hasPlaces(name string) bool {
+	t.Helper()
+	return t.contended(t.direct(), locker.Request{Name: name, NoWait: true}).Queue
+}
+
+// places puts n waiters with subscriptions in front of a lock that is held: the first has waited
+// longest, and came last.
+func (t *caseT) places(name string, n int) []*place {
+	t.Helper()
+	list := make([]*place, n)
+	for i := n - 1; i >= 0; i-- {
+		drv := t.Driver()
+		p := &place{t: t, drv: drv, l: t.locker(drv), name: name}
+		p.waiting = lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(time.Duration(i-n) * time.Minute)}
+		p.channel = p.refused().Channel.For(p.waiting.ID)
+		var err error
+		p.sub, err = p.channel.Subscribe(t.Ctx)
+		t.OK(err, "subscribe to the channel of a waiter")
+		t.Cleanup(func() { _ = p.sub.Close() })
+		p.waiting.Subscribed = true
+		p.refused()
+		suite.Drain(p.sub)
+		list[i] = p
+	}
+	return list
+}
+
+// try makes an attempt. It returns the lock or the refusal.
+func (p *place) try() (*locker.Lock, *locker.ContentionError) {
+	p.t.Helper()
+	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting), locker.Request{Name: p.name, TTL: long})
+	var ce *locker.ContentionError
+	if err != nil && !errors.As(err, &ce) {
+		p.t.Fatalf("an attempt of a waiter: %v", err)
+	}
+	if err == nil {
+		p.t.releaseLater(lock)
+	}
+	return lock, ce
+}
+
+// refused makes an attempt that is to be refused: the waiter counts from now on.
+func (p *place) refused() *locker.ContentionError {
+	p.t.Helper()
+	lock, ce := p.try()
+	if lock != nil {
+		p.t.Fatalf("a waiter acquired a lock that another holds")
+	}
+	return ce
+}
+
+// acquired makes an attempt that is to succeed.
+func (p *place) acquired() *locker.Lock {
+	p.t.Helper()
+	lock, ce := p.try()
+	if lock == nil {
+		p.t.Fatalf("a waiter whose turn it is was refused: %v", ce)
+	}
+	return lock
+}
+
+// isDroppedWhenDead reports whether a release learns that nobody listens any more.
+func (p *place) isDroppedWhenDead() bool {
+	d, ok := p.drv.(driver.Deliverer)
+	return ok && d.Delivery(p.channel.Name()) != driver.DeliveryPlain
+}
+
+func releaseWakesFirstAlone(t *caseT) {
+	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
+	if !t.hasPlaces(held.Name()) {
+		return
+	}
+	waiters := t.places(held.Name(), 3)
+	var channels []string
+	for _, p := range waiters {
+		channels = append(channels, p.channel.Name())
+	}
+	heard := t.listenFor(held.Name(), append(channels, wakeChannel(held.Name()))...)
+	for i, p := range waiters {
+		for _, p := range slices.Backward(waiters[i:]) {
+			p.refused()
+		}
+		t.OK(held.Release(t.Ctx), "Release")
+		t.Woken(p.sub, "the first waiter")
+		if got := heard.messages(); len(got) != 1 || got[0] != channels[i] {
+			t.Errorf("release %d published on %q, want %q, of the one that has waited longest", i, got, channels[i])
+		}
+		held = p.acquired()
+	}
+	t.OK(held.Release(t.Ctx), "Release")
+	if got := heard.messages(); len(got) != 0 {
+		t.Errorf("the release behind the last waiter published on %q", got)
+	}
+}
+
+func nobodyIsTold(t *caseT) {
+	l, name := t.direct(), t.Key()
+	held := t.acquire(l, locker.Request{Name: name, TTL: long})
+	places := t.hasPlaces(name)
+	t.OK(held.Release(t.Ctx), "Release")
+	if !places {
+		return
+	}
+	heard := t.listenFor(name, wakeChannel(name))
+	for range 3 {
+		for _, fenced := range []bool{false, true} {
+			lock := t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: fenced})
+			t.contended(t.direct(), locker.Request{Name: name, NoWait: true})
+			t.OK(lock.Renew(t.Ctx, 0), "Renew")
+			t.OK(lock.Release(t.Ctx), "Release")
+		}
+	}
+	if got := heard.messages(); len(got) != 0 {
+		t.Errorf("for nobody messages were published on %q", got)
+	}
+}
+
+func deadWaiterPassesOn(t *caseT) {
+	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
+	if !t.hasPlaces(held.Name()) {
+		return
+	}
+	waiters := t.places(held.Name(), 3)
+	if !waiters[0].isDroppedWhenDead() {
+		return // it delays the next one, as a frozen one does
+	}
+	last := waiters[2]
+	for _, p := range waiters[:2] {
+		t.OK(p.sub.Close(), "close the subscription")
+	}
+	t.Eventually("nobody listens for the first waiters", func() bool {
+		return t.listenersOf(waiters[0].channel)+t.listenersOf(waiters[1].channel) == 0
+	})
+	last.refused()
+	suite.Drain(last.sub)
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Woken(last.sub, "behind two waiters that are dead")
+	t.OK(last.acquired().Release(t.Ctx), "Release")
+}
+
+// listenersOf returns how many connections are subscribed to a channel, by SSUBSCRIBE too.
+func (t *caseT) listenersOf(c driver.Channel) int64 {
+	t.Helper()
+	n := t.Listeners(c.Name())
+	if t.Server.Cluster != nil {
+		pair, _ := t.Do(c.Name(), "PUBSUB", "SHARDNUMSUB", c.Name()).([]any)
+		sharded, _ := pair[len(pair)-1].(int64)
+		n += sharded
+	}
+	return n
+}
+
+// frozenWaiterPassesOn takes as long as a waiter that was not woken takes to try again.
+func frozenWaiterPassesOn(t *caseT) {
+	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
+	if !t.hasPlaces(held.Name()) {
+		return
+	}
+	frozen := t.places(held.Name(), 1)[0]
+	got := t.waitAs(t.waiting(t.direct(), retry.Config{}), locker.Request{Name: held.Name(), TTL: long}, subscribed)
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Woken(frozen.sub, "the first waiter")
+	next := t.got(got, "behind a waiter that is frozen")
+	frozen.refused() // it wakes up, too late
+	t.OK(next.Release(t.Ctx), "Release")
+	t.Woken(frozen.sub, "the first waiter, again")
+	t.OK(frozen.acquired().Release(t.Ctx), "Release")
+}
+
+// wokenGoesFirst is about the time that a waiter that was woken has. It begins again if that has
+// passed on a busy machine.
+func wokenGoesFirst(t *caseT) {
+	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
+	if !t.hasPlaces(held.Name()) {
+		return
+	}
+	waiters := t.places(held.Name(), 2)
+	t.inTime(func() bool {
+		for _, p := range waiters {
+			p.refused()
+		}
+		start := time.Now()
+		t.OK(held.Release(t.Ctx), "Release")
+		t.Woken(waiters[0].sub, "the first waiter")
+		taken, _ := waiters[1].try()
+		inTime := time.Since(start) < timeToTry
+		if taken != nil {
+			held = taken
+			if inTime {
+				t.Fatalf("a waiter took the lock from the one that was woken before it")
+			}
+			return false
+		}
+		newcomer, err := t.direct().Acquire(t.Ctx, locker.Request{Name: held.Name(), NoWait: true})
+		switch {
+		case err == nil && t.h.Can.Fair:
+			t.Errorf("a newcomer took a fair lock from the one that was woken")
+		case err == nil:
+			t.OK(newcomer.Release(t.Ctx), "Release")
+		default:
+			t.Is(err, locker.ErrNotAcquired, "the attempt of a newcomer")
+		}
+		held = waiters[0].acquired()
+		return true
+	})
+	waiters[1].refused()
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Woken(waiters[1].sub, "the other waiter")
+	t.OK(waiters[1].acquired().Release(t.Ctx), "Release")
+}
+
+// inTime repeats f until it returns true: on a busy machine a time that is none of the case's choice
+// may pass.
+func (t *caseT) inTime(f func() bool) {
+	t.Helper()
+	for range 10 {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("10 times in a row %v passed before an answer", timeToTry)
+}
+
+func fairIsInOrder(t *caseT) {
+	const processes = 4
+	t.inTime(func() bool {
+		held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
+		type turn struct {
+			process      int
+			began, ended time.Time // the ending begins then
+		}
+		turns := make(chan turn, processes)
+		var waiters []<-chan *locker.Lock
+		for i := range processes {
+			l := t.waiting(t.direct(), retry.Config{})
+			waiters = append(waiters, t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				lock, err := l.Acquire(ctx, req)
+				if err == nil {
+					now := turn{process: i, began: time.Now()}
+					if _, err := t.direct().Acquire(ctx, locker.Request{Name: req.Name, NoWait: true}); !errors.Is(err, locker.ErrNotAcquired) {
+						t.Errorf("a newcomer beside process %d: %v", i, err)
+					}
+					now.ended = time.Now()
+					turns <- now
+					err = lock.Release(ctx)
+				}
+				return lock, err
+			}), locker.Request{Name: held.Name(), TTL: long}, subscribed))
+		}
+		ended := time.Now()
+		t.OK(held.Release(t.Ctx), "Release")
+		for _, ch := range waiters {
+			t.got(ch, "of a fair lock")
+		}
+		for i := range processes {
+			next := <-turns
+			if next.began.Sub(ended) >= timeToTry {
+				return false // the next one was too late, and lost its turn
+			}
+			if next.process != i {
+				t.Errorf("turn %d is that of process %d, which came in another place", i, next.process)
+			}
+			ended = next.ended
+		}
+		return true
+	})
+}
+
+func nobodyPassesFairWaiters(t *caseT) {
+	name := t.Key()
+	held := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+	waiters := t.places(name, 2)
+	newcomer := t.direct()
+	t.inTime(func() bool {
+		for _, p := range waiters {
+			p.refused()
+		}
+		start := time.Now()
+		t.OK(held.Release(t.Ctx), "Release")
+		set := t.h.Can.Hash
+		if !set {
+			set = t.Do(name, "SET", name, "theirs", "PX", long.Milliseconds(), "NX") == nil
+		}
+		_, err := newcomer.Acquire(t.Ctx, locker.Request{Name: name, NoWait: true})
+		if time.Since(start) >= timeToTry { // the first waiter may have lost its turn
+			if !set {
+				t.Do(name, "DEL", name)
+			}
+			held = t.acquireAs(waiters)
+			return false
+		}
+		if !set {
+			t.Fatalf("SET NX took a fair lock from the one that was woken")
+		}
+		t.Is(err, locker.ErrNotAcquired, "the attempt of a newcomer")
+		held = waiters[0].acquired()
+		return true
+	})
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Woken(waiters[1].sub, "the second waiter")
+	t.OK(waiters[1].acquired().Release(t.Ctx), "Release")
+}
+
+// acquireAs acquires for any of the waiters.
+func (t *caseT) acquireAs(waiters []*place) (lock *locker.Lock) {
+	t.Helper()
+	t.Eventually("a waiter acquires the lock", func() bool {
+		for _, p := range waiters {
+			if lock, _ = p.try(); lock != nil {
+				return true
+			}
+		}
+		return false
+	})
+	return lock
+}
+
+// redislockValue is what bsm/redislock makes: the base64 of 16 bytes.
+const redislockValue = "MDEyMzQ1Njc4OWFiY2RlZg"
+
+const luaCompareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+
+// foreignersContend has processes of ours and others lock the same key.
+func foreignersContend(t *caseT) {
+	const rounds = 4
+	name := t.Key()
+	var wg sync.WaitGroup
+	var inside atomic.Int32
+	work := func() {
+		if n := inside.Add(1); n != 1 {
+			t.Errorf("%d are inside at once", n)
+		}
+		inside.Add(-1)
+	}
+	for range 2 {
+		l := t.waiting(t.direct(), retry.Config{})
+		for range 2 {
+			wg.Go(func() {
+				for range rounds {
+					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
+						work()
+						return nil
+					})
+					if err != nil {
+						t.Errorf("Do: %v", err)
+					}
+				}
+			})
+		}
+	}
+	wg.Go(func() {
+		for range rounds {
+			t.Eventually("SET NX takes the key", func() bool {
+				return t.Do(name, "SET", name, redislockValue, "PX", long.Milliseconds(), "NX") != nil
+			})
+			work()
+			if n := t.Do(name, "EVAL", luaCompareAndDelete, 1, name, redislockValue); n != int64(1) {
+				t.Errorf("compare-and-delete of a key that was taken by SET NX deleted %v keys", n)
+			}
+		}
+	})
+	wg.Wait()
+	t.gone(name, "after the last release")
+}
+
+func slotMovesAmongWaiters(t *caseT) {
+	name := t.Key()
+	held := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
+	l := t.waiting(t.direct(), retry.Config{})
+	got := t.wait(l, locker.Request{Name: name, TTL: long})
+	cluster := t.Server.Cluster
+	home := cluster.NodeForKey(name)
+	to := cluster.Nodes()[0]
+	if to == home {
+		to = cluster.Nodes()[1]
+	}
+	move, err := cluster.BeginMove(t.Ctx, redistest.Slot(name), to)
+	t.OK(err, "begin to move the slot")
+	t.OK(move.Migrate(t.Ctx, name), "move the key of the lock")
+	t.OK(held.Release(t.Ctx), "Release with the keys on two nodes")
+	next := t.got(got, "while the slot moves")
+	t.OK(move.Finish(t.Ctx), "move the rest of the slot")
+	t.OK(next.Release(t.Ctx), "Release after the slot has moved")
+	t.free(l, name)
+}

@@ -1,0 +1,33 @@
+package single_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance"
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// The tests of the providers run the suite without Config.Fair.
+func TestFairConformance(t *testing.T) {
+	t.Parallel()
+	on := map[string]drivertest.Kind{"goredis": drivertest.Cluster, "rueidis": drivertest.Miniredis, "redigo": drivertest.Single}
+	for _, client := range clients.All {
+		t.Run(client.Name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, conformance.Harness{
+				Name: "fair single over " + client.Name,
+				Dial: client.Dial,
+				New: func(drv driver.Driver) (locker.Locker, error) {
+					return single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, Fair: true})
+				},
+				Can: conformance.Capabilities{Fair: true},
+				On:  []drivertest.Kind{on[client.Name]},
+			})
+		})
+	}
+}
