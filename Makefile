@@ -20,6 +20,9 @@ PEERSFLAGS ?=
 # "context deadline exceeded", with which go test may end a timed run that found nothing.
 FUZZTIME ?= 5000x
 
+# What `make scale` simulates, such as SCALEFLAGS='-waiters 20000 -fair -frozen 0.001'.
+SCALEFLAGS ?= -waiters 100000 -handovers 20000
+
 # How long these run, and from which seed; 0: a random one, which they print.
 torture: SECONDS ?= 600
 simulate: SECONDS ?= 60
@@ -35,7 +38,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all test-matrix bench bench-peers torture simulate redis fmt tidy vet lint short race fuzz
+.PHONY: help check test test-all test-matrix bench bench-peers torture simulate scale redis fmt tidy vet lint short race fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
@@ -107,3 +110,7 @@ torture: redis ## Torture locks on real servers for SECONDS=600 [SEED=n], and ch
 simulate: ## Run locks through schedules of faults in fake time (SECONDS=60, SEED=n, SCHEDULES=n, REPEAT=n)
 	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && cd reliability && go test -c -o "$$bin" ./simulate && \
 	"$$bin" -seconds $(if $(SCHEDULES),0,$(SECONDS)) -seed $(SEED) -schedules $(or $(SCHEDULES),0) -repeat $(or $(REPEAT),1)
+
+scale: ## Let 100,000 processes wait for one lock in fake time (SCALEFLAGS=...; 2 minutes)
+	@bin=$$(mktemp) && trap 'rm -f "$$bin"' EXIT && cd reliability && go test -c -o "$$bin" ./scale && \
+	"$$bin" -test.run '^TestScale$$' $(SCALEFLAGS)

@@ -1,0 +1,295 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+var waiters = flag.Int("waiters", 0, "run so many processes that wait, see make scale; 0: the tests")
+
+// plan is what happens in a run.
+type plan struct {
+	waiters     int
+	fair        bool
+	hold        time.Duration // how long each holds the lock
+	delay       time.Duration // of the network, one way
+	service     time.Duration // of a command at the server
+	arrivals    time.Duration // how long it takes until all wait
+	killed      float64       // the part of the waiters that are killed before the first release
+	frozen      float64       // the part of them that freeze then, with their connections open
+	killedFirst int           // so many of those that came first are killed too
+	deadFor     time.Duration // before the first release; 0: a second
+	handOvers   int           // how many are waited for; 0: until nobody waits
+}
+
+var shown = plan{delay: 250 * time.Microsecond, service: 20 * time.Microsecond}
+
+func init() {
+	flag.BoolVar(&shown.fair, "fair", false, "the order is strict")
+	flag.DurationVar(&shown.hold, "hold", 0, "how long each holds the lock")
+	flag.DurationVar(&shown.delay, "delay", shown.delay, "delay of the network, one way")
+	flag.DurationVar(&shown.service, "service", shown.service, "what the server needs for a command")
+	flag.DurationVar(&shown.arrivals, "arrivals", 0, "in what time they arrive; 0: 10,000 a second")
+	flag.Float64Var(&shown.killed, "killed", 0, "the part of the waiters that are killed")
+	flag.Float64Var(&shown.frozen, "frozen", 0, "the part of the waiters that freeze")
+	flag.IntVar(&shown.killedFirst, "killedfirst", 0, "so many of those that came first are killed")
+	flag.IntVar(&shown.handOvers, "handovers", 0, "end after so many; 0: when nobody waits")
+}
+
+// acquired is one hold.
+type acquired struct {
+	waiter       int
+	at, released time.Time // when its Acquire returned, and its Release was called
+}
+
+// result is what a run found.
+type result struct {
+	plan
+	holds     []acquired
+	latencies []time.Duration // from a Release to the next Acquire that returns, sorted
+	overtakes int             // acquires while one that had come earlier still waited
+	alive     int
+	took      time.Duration  // from the first release on
+	sent      map[string]int // what the clients sent meanwhile
+	executed  int            // commands, those in scripts included
+}
+
+// run must be called in a bubble.
+func run(t *testing.T, p plan) result {
+	t.Helper()
+	s := newServer(p.delay, p.service, p.waiters)
+	go s.serve()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	open := func(c *client) locker.Locker {
+		return locker.Chain(locker.Must(single.New(c, single.Config{Fair: p.fair})), locker.Must(retry.New(retry.Config{})))
+	}
+	req := locker.Request{Name: "job", TTL: time.Hour}
+	first, err := open(&client{server: s}).Acquire(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	acquires := make(chan acquired, p.waiters) // never full: each acquires once
+	ended := make(chan struct{}, p.waiters)
+	clients, cancels := make([]*client, p.waiters), make([]context.CancelFunc, p.waiters)
+	for i := range p.waiters {
+		c := &client{server: s}
+		own, stop := context.WithCancel(ctx)
+		clients[i], cancels[i] = c, stop
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			lock, err := open(c).Acquire(own, req)
+			if err != nil {
+				return
+			}
+			h := acquired{waiter: i, at: time.Now()}
+			time.Sleep(p.hold)
+			h.released = time.Now()
+			acquires <- h
+			_ = lock.Release(context.Background())
+		}()
+		time.Sleep(p.arrivals / time.Duration(p.waiters))
+	}
+	time.Sleep(3 * time.Second) // all are subscribed and have told the server so
+	r := result{plan: p, alive: p.waiters}
+	dead := func(i int, part float64) bool { return int(float64(i+1)*part) > int(float64(i)*part) }
+	waits := make([]bool, p.waiters)
+	for i, c := range clients {
+		switch {
+		case i < p.killedFirst || dead(i, p.killed):
+			c.killed.Store(true)
+		case dead(i, p.frozen):
+			c.frozen.Store(true)
+		default:
+			waits[i] = true
+			continue
+		}
+		cancels[i]()
+		r.alive--
+	}
+	time.Sleep(max(p.deadFor, time.Second)) // the server sees the connections closed
+
+	s.counts(ctx)
+	released := time.Now()
+	if err := first.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	began := released
+	if p.fair {
+		_, err := open(&client{server: s}).Acquire(ctx, locker.Request{Name: req.Name, NoWait: true})
+		if !errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("a newcomer got %v though others wait, want ErrNotAcquired", err)
+		}
+	}
+	want := r.alive
+	if p.handOvers > 0 {
+		want = min(want, p.handOvers)
+	}
+	earliest := 0
+	for range want {
+		select {
+		case h := <-acquires:
+			r.holds = append(r.holds, h)
+			r.latencies = append(r.latencies, h.at.Sub(released))
+			released = h.released
+			for !waits[earliest] {
+				earliest++
+			}
+			if h.waiter != earliest {
+				r.overtakes++
+			}
+			waits[h.waiter] = false
+			continue
+		case <-time.After(time.Minute):
+			t.Errorf("after %d hand-overs none for a minute, and %d wait", len(r.holds), r.alive-len(r.holds))
+		}
+		break
+	}
+	r.took = time.Since(began)
+	r.sent, r.executed = s.counts(ctx)
+	cancel()
+	for range p.waiters {
+		<-ended
+	}
+	time.Sleep(2 * req.TTL) // the clean-up of what was on its way
+	synctest.Wait()
+	close(s.requests)
+	slices.Sort(r.latencies)
+	return r
+}
+
+func (r result) quantile(q float64) time.Duration {
+	return r.latencies[int(q*float64(len(r.latencies)-1))]
+}
+
+// busy is the part of the time that the server is at work.
+func (r result) busy() float64 {
+	total := 0
+	for _, n := range r.sent {
+		total += n
+	}
+	return float64(total) * r.service.Seconds() / r.took.Seconds()
+}
+
+func (r result) String() string {
+	n := max(1, float64(len(r.holds)))
+	text := fmt.Sprintf("%d waiters, %d of them alive; fair: %v; held for %v; network %v one way; %v a command\n",
+		r.waiters, r.alive, r.fair, r.hold, r.delay, r.service)
+	if len(r.holds) > 0 {
+		text += fmt.Sprintf("hand-overs: %d in %v; p50 %v, p99 %v, max %v; %d overtook one that had come earlier\n",
+			len(r.holds), r.took.Round(time.Millisecond), r.quantile(0.5), r.quantile(0.99), r.quantile(1), r.overtakes)
+	}
+	text += fmt.Sprintf("server: %.1f %% busy, %.0f polls a second; sent for each hand-over:", 100*r.busy(), r.polls())
+	for _, kind := range slices.Sorted(maps.Keys(r.sent)) {
+		text += fmt.Sprintf(" %.2f %s", float64(r.sent[kind])/n, kind)
+	}
+	return text + fmt.Sprintf("; executed: %.1f", float64(r.executed)/n)
+}
+
+// polls is how many attempts are refused in a second.
+func (r result) polls() float64 { return float64(r.sent["refusals"]) / r.took.Seconds() }
+
+// TestScale runs what the flags say.
+func TestScale(t *testing.T) {
+	if *waiters == 0 {
+		t.Skip("needs -waiters, see make scale")
+	}
+	debug.SetGCPercent(400)
+	p := shown
+	p.waiters = *waiters
+	if p.arrivals == 0 {
+		p.arrivals = time.Duration(p.waiters) * 100 * time.Microsecond
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, _ = fmt.Fprintln(os.Stdout, run(t, p))
+	})
+}
+
+// Tests of what package keylock promises, with a few hundred processes.
+func TestOrderAndDelay(t *testing.T) {
+	t.Parallel()
+	const (
+		roundTrips = 4 * time.Millisecond               // for a release, a message, an acquire
+		poll       = 2500*time.Millisecond + roundTrips // until a waiter tries again, and what a woken one has
+	)
+	for name, test := range map[string]struct {
+		plan
+		most time.Duration // that a hand-over takes
+	}{
+		"all live":        {plan{}, roundTrips},
+		"strict order":    {plan{fair: true}, roundTrips},
+		"killed":          {plan{fair: true, killed: 0.5}, roundTrips},
+		"long dead":       {plan{fair: true, killedFirst: 280, deadFor: 10 * time.Second}, 2 * poll},
+		"frozen":          {plan{fair: true, frozen: 0.02}, poll},
+		"frozen, default": {plan{frozen: 0.02}, poll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := test.plan
+			p.waiters, p.delay, p.service, p.arrivals = 300, shown.delay, shown.service, 100*time.Millisecond
+			synctest.Test(t, func(t *testing.T) {
+				r := run(t, p)
+				if len(r.holds) != r.alive {
+					t.Fatalf("%d of %d acquired the lock", len(r.holds), r.alive)
+				}
+				if most := r.quantile(1); most > test.most {
+					t.Errorf("a hand-over took %v, want at most %v", most, test.most)
+				}
+				if p.fair && r.overtakes > 0 {
+					t.Errorf("%d overtook one that had come earlier", r.overtakes)
+				}
+				if perHandOver := float64(r.sent["acquires"]+r.sent["releases"]) / float64(len(r.holds)); perHandOver > 2.1 {
+					t.Errorf("%.2f acquires and releases were sent for each hand-over, want 2", perHandOver)
+				}
+				t.Log(r)
+			})
+		})
+	}
+}
+
+// The more waiters are ahead, the more rarely one polls: the polls of a long queue do not fill the
+// server. Its place counts for 3 s more.
+func TestPollsOfALongQueue(t *testing.T) {
+	t.Parallel()
+	for ahead, again := range map[int]time.Duration{0: 2 * time.Second, 50_000: 12 * time.Second, 400_000: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(0, 0, 1)
+			go s.serve()
+			defer close(s.requests)
+			queue := &sortedSet{}
+			for i := range ahead {
+				queue.add(entry{float64(i + 1), strconv.Itoa(i)})
+			}
+			s.keys["job"] = &value{text: lease.NewToken(), expires: time.Now().Add(time.Hour)}
+			s.keys["{job}:waiters"] = &value{set: queue}
+			w := lease.Waiting{ID: lease.NewToken(), Since: time.Now(), Subscribed: true}
+			l := locker.Must(single.New(&client{server: s}, single.Config{}))
+			_, err := l.Acquire(lease.WithWaiting(t.Context(), w), locker.Request{Name: "job"})
+			held, ok := errors.AsType[*locker.ContentionError](err)
+			if !ok || held.RetryAfter != again {
+				t.Errorf("behind %d: %+v, want to try again after %v", ahead, err, again)
+			}
+			const presence, millis = 4e15, 4 // see strategies/keylock/lua/queue.lua
+			counts := time.Duration((queue.scores["~"+w.ID]-presence)/millis)*time.Millisecond - time.Duration(time.Now().UnixMilli())*time.Millisecond
+			if counts != again+3*time.Second {
+				t.Errorf("behind %d: the place counts for %v, want 3 s more than %v", ahead, counts, again)
+			}
+		})
+	}
+}
