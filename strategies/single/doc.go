@@ -40,7 +40,8 @@
 // always a script, and a release leaves a reservation at the key, for at most 500 ms, that only the
 // first waiter can take. Other libraries then get the lock only if no waiter has a place.
 //
-// A place counts for 5 s after the waiter's last attempt. A waiter that was woken has 500 ms to try.
+// A place counts for 5 s after the waiter's last attempt, for longer where thousands are ahead and
+// it polls more rarely. A waiter that was woken has 500 ms to try.
 // One that is frozen delays the next one by up to 2.5 s, until that polls. The key of the queue lives
 // no longer than the places in it. docs/contracts.md, contract 12, has the rules.
 //

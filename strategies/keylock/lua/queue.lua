@@ -10,10 +10,12 @@
 -- or that is no sorted set, is empty.
 
 local presence = 4e15
-local counts_for = 5000 -- ms that a waiter counts after an attempt
-local retry_within = 2000 -- ms after which a waiter tries again at the latest
+local retry_first = 2000 -- ms after which the first waiter tries again at the latest
+local retry_spread = 5 -- waiters ahead for each ms more, so that long queues poll hardly more often
+local retry_last = 60000 -- ms after which any waiter tries again at the latest
+local counts_for = 3000 -- ms that a waiter counts after its next attempt is due
 local time_to_try = 500 -- ms that a waiter that was woken has to try
-local most_dropped = 100 -- waiters that a call drops at most
+local most_dropped = 100 -- waiters that a call drops at most; the next one counts
 
 local function digits(number)
   return string.format('%.0f', number)
@@ -35,7 +37,7 @@ end
 local function read_presence(queue, member, now)
   local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
   local left = score and math.floor((score - presence) / 4) - now / 1000
-  if left and left > 0 and left <= counts_for + 1 then
+  if left and left > 0 and left <= retry_last + counts_for + 1 then
     return (score - presence) % 4
   end
 end
@@ -45,9 +47,10 @@ local function remove_waiter(queue, id)
 end
 
 -- first_waiter(queue, now) returns the ID of the waiter that has waited longest, its score and its
--- delivery; nil if there is none. It drops those that do not count.
+-- delivery; nil if there is none. It drops those that do not count, up to a number: the next
+-- one counts, so that nobody passes those behind it.
 local function first_waiter(queue, now)
-  for _ = 1, most_dropped do
+  for looked = 0, most_dropped do
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local id, score = first[1], tonumber(first[2] or nil)
     if not id or score >= presence then
@@ -55,8 +58,9 @@ local function first_waiter(queue, now)
     end
     local delivery = read_presence(queue, '~' .. id, now)
     local since_woken = now + score
-    if delivery and (score > 0 or since_woken >= 0 and since_woken <= time_to_try * 1000) then
-      return id, score, delivery
+    local counts = delivery and (score > 0 or since_woken >= 0 and since_woken <= time_to_try * 1000)
+    if counts or looked == most_dropped then
+      return id, score, delivery or 0
     end
     remove_waiter(queue, id)
   end
@@ -66,12 +70,12 @@ end
 -- wakes. It returns the ID of the one that was woken, now or a moment ago; nil if there is none.
 local function wake_first(queue, channel, own)
   local now = now_us()
-  for _ = 1, most_dropped do
+  for looked = 0, most_dropped do
     local id, score, delivery = first_waiter(queue, now)
     if not id or score < 0 then
       return id
     end
-    if id == own or deliver(channel .. ':' .. id, delivery) then
+    if id == own or deliver(channel .. ':' .. id, delivery) or looked == most_dropped then
       redis.call('ZADD', queue, digits(-now), id)
       return id
     end
@@ -112,25 +116,28 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   if not queue or id == '' then
     return left
   end
-  local now = now_us()
-  local kept = math.min(counts_for, math.ceil(tonumber(patience) or counts_for))
-  local till = digits(presence + 4 * (math.floor(now / 1000) + kept) + delivery)
-  local added
-  if id == 'all' then
-    added = redis.pcall('ZADD', queue, till, '~all' .. (delivery == '2' and '2' or '0'))
-  else
-    added = redis.pcall('ZADD', queue, till, '~' .. id, digits(now - math.max(tonumber(waited), 0) * 1000), id)
+  local now, all, ahead = now_us(), id == 'all', 0
+  if not all then
+    local added = redis.pcall('ZADD', queue, digits(now - math.max(tonumber(waited), 0) * 1000), id)
+    if type(added) ~= 'number' then
+      return left
+    end
+    ahead = redis.call('ZRANK', queue, id)
   end
+  local again = math.min(retry_last, retry_first + math.floor(ahead / retry_spread))
+  local kept = math.min(again + counts_for, math.ceil(tonumber(patience) or math.huge))
+  local till = digits(presence + 4 * (math.floor(now / 1000) + kept) + delivery)
+  local added = redis.pcall('ZADD', queue, till, '~' .. (all and (delivery == '2' and 'all2' or 'all0') or id))
   if type(added) ~= 'number' then
     return left
   end
   if redis.call('PTTL', queue) < kept then
     redis.call('PEXPIRE', queue, kept)
   end
-  if id == 'all' then
+  if all then
     return left
   end
-  return math.min(retry_within, left < 0 and retry_within or left + redis.call('ZRANK', queue, id))
+  return math.min(again, left < 0 and again or left + ahead)
 end
 
 -- kept_for(queue, id, fair) returns the ID of the waiter that a free lock is kept for; nil if id may
