@@ -7,7 +7,7 @@
 //
 // `make scale` runs it with the flags in SCALEFLAGS and prints how long hand-overs take, in which
 // order waiters are served, what the server executes for each, and how busy it is. Without flags
-// the tests check a few hundred waiters: strict order with Fair, and that waiters that died or were
+// the tests check a two hundred waiters: strict order with Fair, and that waiters that died or were
 // frozen delay the others by no more than package keylock allows.
 //
 // docs/scale.md has the results of runs.

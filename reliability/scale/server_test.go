@@ -49,11 +49,14 @@ func newServer(delay, service time.Duration, clients int) *server {
 	return s
 }
 
+// elapse waits for d in fake time.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // serve executes requests until there are no more.
 func (s *server) serve() {
 	defer s.lua.Close()
 	for r := range s.requests {
-		time.Sleep(s.service)
+		elapse(s.service)
 		r.done <- r.run()
 	}
 }
@@ -61,11 +64,11 @@ func (s *server) serve() {
 // send has the server run a command, and returns its reply. It is called by the clients.
 func (s *server) send(ctx context.Context, run func() any) (any, error) {
 	done := make(chan any, 1)
-	time.Sleep(s.delay)
+	elapse(s.delay)
 	s.requests <- request{run, done}
 	select {
 	case reply := <-done:
-		time.Sleep(s.delay)
+		elapse(s.delay)
 		return reply, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
