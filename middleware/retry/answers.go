@@ -139,7 +139,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
 	if !w.shared {
 		q.beginTurn(time.Now())
 	}
-	subs := q.remove(w)
+	subs := q.remove(w, true)
 	q.all.mu.Unlock()
 	closeSubs(subs)
 }
@@ -188,7 +188,7 @@ func (qs *queues) released(name string, t *tenure) {
 		q.startTimer(pause)
 		return
 	}
-	q.wakeLeaders(locktrace.ByRelease, nil)
+	q.wakeLeaders(locktrace.ByRelease)
 }
 
 // howLong returns how long attempts take.

@@ -18,10 +18,11 @@
 //
 // # What is guaranteed
 //
-//   - An acquire returns soon after its ctx ends or Request.MaxWait has passed, wherever it waits,
-//     and leaves no timer or subscription behind. Waiting takes no goroutine but the caller's; a
-//     queue has one while it asks for its subscription, which it gives up when its last waiter
-//     leaves.
+//   - An acquire returns soon after its ctx ends or Request.MaxWait has passed, wherever it waits.
+//     Waiting takes no goroutine but the caller's; a queue has one while it asks for its
+//     subscription. A queue gives its subscription up when its last waiter leaves. If that acquired
+//     the lock, the subscription is kept for a second, for at most 1,000 names: a process that
+//     acquires a contended lock again then has a place with its first attempt.
 //   - The waiters of one process and name are served in order of arrival, with three exceptions.
 //     NoWait and Resume do not queue. A request whose owner may hold the lock tries before its turn
 //     (see below). If the strategy itself orders readers and writers (ContentionError.Ordered, as
@@ -69,7 +70,8 @@
 //     Deadline. If less than half of the TTL is left, it is renewed before Acquire returns. If less
 //     than a quarter is left at the release, the release is sent.
 //   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
-//     for each block. If a process dies, the rest of its block is never used.
+//     for each block. If the server lost the key, and granted the lock elsewhere, before the process
+//     noticed, a hand-over's token may be lower than the new holder's. If a process dies, the rest of its block is never used.
 //   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
 //     exclusive requests without an owner), and the waiter asks for the TTL of the request that
 //     began the tenure, and for a fencing token only if that did. A lock whose Handle was asked for

@@ -296,6 +296,9 @@ func bubble(t *testing.T, f func(t *testing.T, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		f(t, s)
+		if s.queue {
+			elapse(time.Second) // a subscription is kept for so long
+		}
 		synctest.Wait()
 		if n := s.open(); n != 0 {
 			t.Errorf("%d subscriptions are left", n)

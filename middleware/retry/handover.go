@@ -55,7 +55,7 @@ func (l *wakingLease) handOver() bool {
 	t.latest = now
 	t.inheritance = inheritance{t, grant, l.lock}
 	heir.inheritance = &t.inheritance
-	subs := q.remove(heir)
+	subs := q.remove(heir, true)
 	heir.notify(locktrace.ByHandOver)
 	qs.mu.Unlock()
 	closeSubs(subs)

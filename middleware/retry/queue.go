@@ -31,7 +31,8 @@ import (
 type queues struct {
 	mu      sync.Mutex
 	byName  map[string]*queue
-	id      string             // of the places at the server, one for each name
+	id      string // of the places at the server, one for each name
+	parked  map[string]*parkedSubscriptions
 	tenures map[string]*tenure // of the names that this process holds and may hand over
 	sweepAt int                // how many tenures there are when those that are over are looked for
 
@@ -39,7 +40,7 @@ type queues struct {
 }
 
 func newQueues() *queues {
-	return &queues{id: lease.NewToken(), byName: map[string]*queue{}, tenures: map[string]*tenure{}, sweepAt: 64}
+	return &queues{id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{}, tenures: map[string]*tenure{}, sweepAt: 64}
 }
 
 // queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
@@ -99,6 +100,7 @@ func (qs *queues) enter(name string, shared bool, owner string, terms terms) *wa
 	if q == nil {
 		q = &queue{all: qs, name: name}
 		qs.byName[name] = q
+		qs.unpark(q)
 		qs.joinTenure(q)
 	}
 	q.entered++
@@ -137,13 +139,14 @@ func lineOf(shared bool) int {
 func (w *waiter) leave() {
 	q := w.queue
 	q.all.mu.Lock()
-	subs := q.remove(w)
+	subs := q.remove(w, false)
 	q.all.mu.Unlock()
 	closeSubs(subs)
 }
 
-// remove takes w out. If it was the last one, it returns the subscriptions, to be closed without mu.
-func (q *queue) remove(w *waiter) (subs [2]driver.Subscription) {
+// remove takes w out, which has acquired the lock or given up. If it was the last one, it returns
+// the subscriptions, to be closed without mu.
+func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
 	if w.left {
 		return subs
 	}
@@ -176,6 +179,9 @@ func (q *queue) remove(w *waiter) (subs [2]driver.Subscription) {
 		q.stopTimer()
 		if q.unwoken != nil {
 			go q.unwoken.wakeOthers()
+		}
+		if q.all.park(q, acquired) {
+			return subs
 		}
 		return [2]driver.Subscription{q.subscriptions[0].stop(), q.subscriptions[1].stop()}
 	}
@@ -258,10 +264,10 @@ func (q *queue) admits(w *waiter) bool {
 	return q.ordered || other == nil || w.number < other.number
 }
 
-// wakeLeaders wakes the leaders, except except.
-func (q *queue) wakeLeaders(by locktrace.WakeReason, except *waiter) {
+// wakeLeaders wakes the leaders.
+func (q *queue) wakeLeaders(by locktrace.WakeReason) {
 	for i := range q.lines {
-		if w := q.lines[i].leader; w != nil && w != except {
+		if w := q.lines[i].leader; w != nil {
 			w.notify(by)
 		}
 	}

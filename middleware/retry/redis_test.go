@@ -26,9 +26,10 @@ func overRedis(t *testing.T, f func(t *testing.T, m *miniredis.Miniredis, proces
 		f(t, m, func(cfg retry.Config) locker.Locker {
 			return wrap(t, locker.Must(single.New(clients.OpenMemory(t, m), single.Config{})), cfg)
 		})
+		elapse(time.Second)
 		synctest.Wait()
 		if channels := m.PubSubChannels(""); len(channels) != 0 {
-			t.Errorf("subscribed to %v after the last waiter", channels)
+			t.Errorf("subscribed to %v a second after the last waiter", channels)
 		}
 	})
 }

@@ -66,6 +66,7 @@ type acquisition struct {
 	place  *waiter // in the queue; nil for what does not queue
 
 	waiting bool      // the strategy is told so
+	placed  bool      // the latest attempt was of a waiter that listens
 	began   time.Time // of the wait that is traced; zero: there is none
 
 	attempts int
@@ -101,6 +102,7 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 func (a *acquisition) turn() (lock *locker.Lock, err error) {
 	a.place = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
+	a.waiting = a.waiting || a.place.listens() // the name was contended a moment ago
 	for entered := !a.place.held(); ; entered = false {
 		next, err := a.await(entered)
 		if err != nil || next == inherit {
@@ -258,7 +260,9 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 		return a.ctx
 	}
 	until, _ := a.ctx.Deadline()
-	return lease.WithWaiting(a.ctx, a.place.waiting(a.start, until))
+	w := a.place.waiting(a.start, until)
+	a.placed = w.Subscribed
+	return lease.WithWaiting(a.ctx, w)
 }
 
 func (a *acquisition) resuming() bool { return !a.req.Resume.IsZero() }

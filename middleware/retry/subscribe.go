@@ -77,7 +77,7 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	switch {
 	case err == nil:
 		h.sub, h.wake = sub, wake
-		q.wakeLeaders(locktrace.BySubscription, nil)
+		q.wakeLeaders(locktrace.BySubscription)
 	case !driver.Transient(err):
 		h.refused = channel
 	}

@@ -181,11 +181,11 @@ func (q *queue) onTimer() {
 	case t == nil && q.known.here != nil:
 		q.endTurn()
 	case t == nil:
-		q.wakeLeaders(locktrace.ByRelease, nil)
+		q.wakeLeaders(locktrace.ByRelease)
 	case now.Before(t.lookAt(t.latest)):
 		q.startTimer(t.lookAt(t.latest).Sub(now))
 	default:
-		q.wakeLeaders(locktrace.ByBackoff, nil)
+		q.wakeLeaders(locktrace.ByBackoff)
 	}
 }
 

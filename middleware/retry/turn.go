@@ -75,4 +75,4 @@ func (w *waiter) listens() bool {
 }
 
 // endTurn wakes the leaders at the end of a turn in which no release did. mu is held.
-func (q *queue) endTurn() { q.wakeLeaders(locktrace.ByTurn, nil) }
+func (q *queue) endTurn() { q.wakeLeaders(locktrace.ByTurn) }

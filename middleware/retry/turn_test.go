@@ -78,6 +78,7 @@ func TestWaitingOfAttempts(t *testing.T) {
 // A waiter with a place at the server, which listens, polls when the refusal says so. It polls by
 // the policy if there is one, if it cannot listen, or if the holder is another library's.
 func TestPolling(t *testing.T) {
+	t.Parallel()
 	for what, tt := range map[string]struct {
 		prepare func(s *server)
 		policy  func() backoff.BackOff
@@ -112,6 +113,7 @@ func TestPolling(t *testing.T) {
 
 // If the waiter that a release left the lock to gives up, the first waiter at the server is woken.
 func TestKeptLockIsPassedOn(t *testing.T) {
+	t.Parallel()
 	for what, during := range map[string]bool{"during the release": true, "after it": false} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
@@ -149,4 +151,54 @@ func TestKeptLockIsPassedOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A process that acquires a contended lock again and again subscribes once, and its first attempt
+// has the place. After a waiter that gave up, nothing is kept.
+func TestSubscriptionIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.lease = true, 2*time.Second
+		l := wrap(t, s, retry.Config{})
+		for range 3 {
+			other := s.hold()
+			time.AfterFunc(100*ms, func() { s.free(other) })
+			lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			elapse(900 * ms)
+		}
+		if n := len(s.askings()); n != 1 {
+			t.Errorf("%d subscriptions for 3 acquires, want 1", n)
+		}
+		equal(t, "attempts", s.times(), []time.Duration{0, 0, 100 * ms, 1000 * ms, 1100 * ms, 2000 * ms, 2100 * ms})
+		s.hold()
+		if _, err := l.Acquire(t.Context(), locker.Request{Name: name, MaxWait: time.Second}); !errors.Is(err, locker.ErrMaxWait) {
+			t.Error(err)
+		}
+		if n := s.open(); n != 0 {
+			t.Errorf("%d subscriptions are kept for a waiter that gave up", n)
+		}
+	})
+}
+
+// A leader that did not wait yet polls by the policy, though the queue listens: it has no place.
+func TestNewLeaderHasNoPlace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.ordered, s.lease = true, true, time.Hour
+		l := wrap(t, s, retry.Config{})
+		s.hold()
+		s.begin(t.Context(), l, locker.Request{Mode: locker.Shared, MaxWait: 10 * time.Second})
+		elapse(time.Second)
+		_ = s.begin(t.Context(), l, locker.Request{MaxWait: 5 * time.Second})
+		elapse(time.Second)
+		last := s.waiting[len(s.waiting)-1]
+		if !last.Subscribed || last.ID == "" {
+			t.Errorf("the latest attempt was of %+v, want one with a place", last)
+		}
+		elapse(10 * time.Second)
+	})
 }

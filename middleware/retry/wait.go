@@ -143,7 +143,7 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 // isToldOnly reports whether a leader does not poll: it has a place at the server, and listens.
 func (a *acquisition) isToldOnly() bool {
 	held := a.last.held
-	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.place.listens()
+	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.placed
 }
 
 func latest(a, b time.Time) time.Time {
