@@ -15,7 +15,7 @@ import (
 //
 //   - enqueue(queue, id, delivery, waited, patience, left), for an attempt that was refused;
 //   - remove_waiter(queue, id), for one that acquires;
-//   - kept_for(queue, id, fair), which says whether a free lock is kept for another waiter;
+//   - kept_for(queue, channel, id, fair), which says whether a free lock is kept for another waiter;
 //   - wake(queue, channel, own), for a release, and wake_all and wake_first, of which it is made.
 //
 // The delivery of a waiter is a driver.Delivery, by which it is woken.

@@ -46,15 +46,18 @@ local function remove_waiter(queue, id)
   redis.pcall('ZREM', queue, id, '~' .. id)
 end
 
--- first_waiter(queue, now) returns the ID of the waiter that has waited longest, its score and its
--- delivery; nil if there is none. It drops those that do not count, up to a number: the next
--- one counts, so that nobody passes those behind it.
-local function first_waiter(queue, now)
+-- first_waiter(queue, now, trying) returns the ID of the waiter that has waited longest, its score
+-- and its delivery; nil if there is none. It drops those that do not count, but not the one that is
+-- trying, up to a number: the next one counts, so that nobody passes those behind it.
+local function first_waiter(queue, now, trying)
   for looked = 0, most_dropped do
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local id, score = first[1], tonumber(first[2] or nil)
     if not id or score >= presence then
       return nil
+    end
+    if id == trying then
+      return id
     end
     local delivery = read_presence(queue, '~' .. id, now)
     local since_woken = now + score
@@ -140,14 +143,18 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   return math.min(again, left < 0 and again or left + ahead)
 end
 
--- kept_for(queue, id, fair) returns the ID of the waiter that a free lock is kept for; nil if id may
--- have it: no other one was woken a moment ago or, with fair, is ahead.
-local function kept_for(queue, id, fair)
+-- kept_for(queue, channel, id, fair) returns the ID of the waiter that a free lock is kept for; nil
+-- if id may have it: no other one was woken a moment ago. With fair, no other one may be ahead at
+-- all, and the first one is woken.
+local function kept_for(queue, channel, id, fair)
   if not has_waiters(queue) then
     return nil
   end
-  local first, score = first_waiter(queue, now_us())
-  if first ~= id and first and (fair or score < 0) then
+  local first, score = first_waiter(queue, now_us(), id)
+  if first and first ~= id and fair then
+    first, score = wake_first(queue, channel, id), -1 -- it drops those that do not listen
+  end
+  if first and first ~= id and score < 0 then
     return first
   end
 end

@@ -51,10 +51,7 @@ if lock then
     return refusal
   end
 end
-if queue and (own or fair) and not (found and found.token) and kept_for(queue, id, fair) then
-  if fair then
-    wake_first(queue, ARGV[10], id)
-  end
+if queue and (own or fair) and not (found and found.token) and kept_for(queue, ARGV[10], id, fair) then
   return refuse('', '', -1)
 end
 local tenure = found and found.token -- the owner holds already

@@ -42,11 +42,7 @@ if not held and not mine then
   if left ~= -2 then
     return refuse(#found > most and '' or found, left)
   end
-  local first = queue and (own or fair) and kept_for(queue, id, fair)
-  if first then
-    if fair then
-      wake_first(queue, ARGV[8], id)
-    end
+  if queue and (own or fair) and kept_for(queue, ARGV[8], id, fair) then
     return refuse('~', -1)
   end
 end

@@ -1,0 +1,73 @@
+package keylock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// With a strict order a free lock is not kept for a waiter that does not listen any more, and the
+// first waiter may have it however late it tries.
+func TestStrictOrderLetsAWaiterIn(t *testing.T) {
+	t.Parallel()
+	for strategy, open := range map[string]func(driver.Driver) locker.Locker{
+		"single":    func(drv driver.Driver) locker.Locker { return locker.Must(single.New(drv, single.Config{Fair: true})) },
+		"reentrant": func(drv driver.Driver) locker.Locker { return locker.Must(reentrant.New(drv, reentrant.Config{Fair: true})) },
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := clients.NewMemory(t)
+				l := open(clients.OpenMemory(t, m))
+				try := func(waits time.Duration, listens bool, id string) (*locker.Lock, error) {
+					return l.Acquire(lease.WithWaiting(t.Context(), lease.Waiting{
+						ID: id, Since: time.Now().Add(-waits), Subscribed: listens,
+					}), locker.Request{Name: "job", TTL: time.Second})
+				}
+				refused := func(waits time.Duration, listens bool, id string) {
+					t.Helper()
+					if _, err := try(waits, listens, id); !errors.Is(err, locker.ErrNotAcquired) {
+						t.Fatalf("a waiter that has to wait: %v", err)
+					}
+				}
+				granted := func(waits time.Duration, listens bool, id string) {
+					t.Helper()
+					lock, err := try(waits, listens, id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.Del("{job}:waiters")
+					if err := lock.Release(context.WithoutCancel(t.Context())); err != nil {
+						t.Fatal(err)
+					}
+				}
+				first, second := lease.NewToken(), lease.NewToken()
+
+				// The holder dies, and the first waiter, which listened, is gone too.
+				_ = locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Second}))
+				refused(2*time.Second, true, first)
+				refused(time.Second, true, second)
+				time.Sleep(time.Second + time.Millisecond)
+				granted(2*time.Second, true, second)
+
+				// Both take longer than they have after each wake-up.
+				_ = locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Second}))
+				refused(2*time.Second, false, first)
+				refused(time.Second, false, second)
+				time.Sleep(time.Second + time.Millisecond)
+				refused(2*time.Second, false, second) // wakes the first one
+				time.Sleep(600 * time.Millisecond)
+				granted(3*time.Second, false, first)
+			})
+		})
+	}
+}
