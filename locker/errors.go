@@ -151,7 +151,7 @@ type ContentionError struct {
 	// Left is the time until the holder's lease ends unless it is renewed. Zero: unknown.
 	Left time.Duration
 	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
-	// waiters to retry sooner. Zero: unknown.
+	// waiters to retry sooner. Zero: unknown, as for one that has no place in the Queue.
 	RetryAfter time.Duration
 	// Channel is where releases are published. Zero: unknown; poll.
 	Channel driver.Channel

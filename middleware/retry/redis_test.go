@@ -132,3 +132,18 @@ func TestGivingUpOverRedis(t *testing.T) {
 		match(t, held.Release(t.Context()), nil, nil)
 	})
 }
+
+// A waiter that cannot have a place at the server polls: no release wakes it.
+func TestNoPlaceOverRedis(t *testing.T) {
+	overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+		match(t, m.Set("{"+name+"}:waiters", "no queue"), nil, nil)
+		held := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
+		start := time.Now()
+		time.AfterFunc(time.Second, func() { match(t, held.Release(t.Context()), nil, nil) })
+		lock := locker.Must(process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name}))
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("acquired after %v", took)
+		}
+		match(t, lock.Release(t.Context()), nil, nil)
+	})
+}

@@ -20,8 +20,10 @@ import (
 func TestStrictOrderLetsAWaiterIn(t *testing.T) {
 	t.Parallel()
 	for strategy, open := range map[string]func(driver.Driver) locker.Locker{
-		"single":    func(drv driver.Driver) locker.Locker { return locker.Must(single.New(drv, single.Config{Fair: true})) },
-		"reentrant": func(drv driver.Driver) locker.Locker { return locker.Must(reentrant.New(drv, reentrant.Config{Fair: true})) },
+		"single": func(drv driver.Driver) locker.Locker { return locker.Must(single.New(drv, single.Config{Fair: true})) },
+		"reentrant": func(drv driver.Driver) locker.Locker {
+			return locker.Must(reentrant.New(drv, reentrant.Config{Fair: true}))
+		},
 	} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()

@@ -114,16 +114,19 @@ end
 -- enqueue(queue, id, delivery, waited, patience, left) puts a waiter that was refused into the
 -- queue: it has waited for so long, and waits for at most patience ('' without end). left is what is
 -- left of the holder's lease, ms, negative if unknown. It returns the time after which the waiter
--- tries again, ms; left if it is not in the queue.
+-- tries again, ms: left for one without a place of its own; negative for one that cannot have its
+-- place, so that nobody wakes it.
 local function enqueue(queue, id, delivery, waited, patience, left)
+  local all, ahead = id == 'all', 0
+  local unplaced = (all or id == '') and left or -1
   if not queue or id == '' then
-    return left
+    return unplaced
   end
-  local now, all, ahead = now_us(), id == 'all', 0
+  local now = now_us()
   if not all then
     local added = redis.pcall('ZADD', queue, digits(now - math.max(tonumber(waited), 0) * 1000), id)
     if type(added) ~= 'number' then
-      return left
+      return unplaced
     end
     ahead = redis.call('ZRANK', queue, id)
   end
@@ -132,7 +135,7 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   local till = digits(presence + 4 * (math.floor(now / 1000) + kept) + delivery)
   local added = redis.pcall('ZADD', queue, till, '~' .. (all and (delivery == '2' and 'all2' or 'all0') or id))
   if type(added) ~= 'number' then
-    return left
+    return unplaced
   end
   if redis.call('PTTL', queue) < kept then
     redis.call('PEXPIRE', queue, kept)
