@@ -62,10 +62,9 @@ func (h *keyHold) lockCall(script *driver.Script, args ...string) *scriptCall {
 }
 
 // queued adds the key of the queue of waiters.
-func (c *scriptCall) queued(key string) *scriptCall {
+func (c *scriptCall) queued(key string) {
 	c.keys = append(c.keys, key)
 	c.queue = true
-	return c
 }
 
 // The arguments of each script are put together in one of the following functions, as Spec lists

@@ -15,6 +15,7 @@ import (
 // A waiter that was woken keeps the lock from other waiters for 500 ms, and no longer if the
 // server's clock is set back, as by a failover.
 func TestQueueWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
 	for what, tt := range map[string]struct {
 		step    time.Duration
 		refused bool
