@@ -29,6 +29,7 @@ func (h *keyHold) end(ctx context.Context, e endScript) error {
 	call.Patience, call.Limit = ctx, 2*h.timeout
 	deadline, mark := h.until(), h.unanswered.Mark()
 	err := call.Resolve(uncancelled(ctx), call)
+	e.own = "" // its process has tried by the time of what follows
 	if err == nil {
 		_, err = h.heldStatus(call.reply, replyYes, replyNo)
 	}
