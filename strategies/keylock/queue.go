@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -23,7 +24,8 @@ import (
 //go:embed lua/queue.lua
 var QueueLua string
 
-// reserved is how the value begins that single stores for a waiter that a lock is kept for.
+// reserved is how the value begins that single stores for a waiter that a lock is kept for. Its
+// scripts also reply with it alone, if the key is free.
 const reserved = "~"
 
 // placeOfAll is the place of the waiters that a release wakes together.
@@ -103,12 +105,13 @@ func queueKey(key string) string {
 
 // foreign reports whether a value of a lock is that of another library.
 func (s *Spec) foreign(value string) bool {
+	id, kept := strings.CutPrefix(value, reserved)
 	switch {
 	case !s.Queue || s.ParseValue == nil:
 		return false
-	case len(value) >= lease.TokenLen:
-		return !lease.IsToken(value[:lease.TokenLen])
+	case len(id) >= lease.TokenLen:
+		return !lease.IsToken(id[:lease.TokenLen])
 	default:
-		return value != reserved
+		return !kept || id != ""
 	}
 }

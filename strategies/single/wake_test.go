@@ -46,3 +46,28 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 		}
 	})
 }
+
+// A lock that is kept for a waiter is not another library's: those behind do not poll it as such.
+func TestReservationIsOurs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, single.Config{Fair: true})
+		req := locker.Request{Name: "job", TTL: time.Minute}
+		held := locker.Must(b.Acquire(t.Context(), req))
+		first, second := lease.NewToken(), lease.NewToken()
+		for _, release := range []bool{false, true} {
+			if release {
+				if err := held.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := b.Acquire(waits(t, first, 2*time.Second), req); !errors.Is(err, locker.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+			_, err := b.Acquire(waits(t, second, time.Second), req)
+			var refusal *locker.ContentionError
+			if !errors.As(err, &refusal) || refusal.Foreign {
+				t.Errorf("released: %v, the refusal is %+v", release, refusal)
+			}
+		}
+	})
+}
