@@ -2,13 +2,16 @@ package retry_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
@@ -146,4 +149,64 @@ func TestNoPlaceOverRedis(t *testing.T) {
 		}
 		match(t, lock.Release(t.Context()), nil, nil)
 	})
+}
+
+// A waiter with a place at the server sends a command in 2 s at most. If the holder is another
+// library's, it polls by the policy, and finds out soon that the key is gone.
+func TestPollingOverRedis(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		value  string // of the foreign holder; "": the holder is ours
+		rarely bool
+	}{
+		"ours":      {"", true},
+		"redislock": {"MDEyMzQ1Njc4OWFiY2RlZg", false},   // the base64 of 16 bytes
+		"redsync":   {"MDEyMzQ1Njc4OWFiY2RlZg==", false}, // the same with padding
+		"redis-py":  {"6f1ed002ab5595859014ebf0951522d9", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			overRedis(t, func(t *testing.T, m *miniredis.Miniredis, process func(retry.Config) locker.Locker) {
+				var commands atomic.Int32
+				conn, err := m.Dial() // which starts the server
+				match(t, errors.Join(err, conn.Close()), nil, nil)
+				m.Server().SetPreHook(func(_ *miniserver.Peer, command string, _ ...string) bool {
+					if command == "EVALSHA" {
+						commands.Add(1)
+					}
+					return false
+				})
+				const watched = 20 * time.Second
+				end := func() { m.Del(name) }
+				if tt.value != "" {
+					match(t, m.Set(name, tt.value), nil, nil)
+					m.SetTTL(name, time.Minute)
+				} else {
+					held, err := process(retry.Config{}).Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
+					match(t, err, nil, nil)
+					end = func() { match(t, held.Release(t.Context()), nil, nil) }
+				}
+				acquired := make(chan error, 1)
+				var lock *locker.Lock
+				waiter := process(retry.Config{})
+				go func() {
+					var err error
+					lock, err = waiter.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
+					acquired <- err
+				}()
+				elapse(time.Second)
+				commands.Store(0) // the first attempts, and that after the subscription
+				elapse(watched)
+				if n := commands.Load(); tt.rarely != (n <= 10) {
+					t.Errorf("%d attempts in %v", n, watched)
+				}
+				ended := time.Now()
+				end()
+				match(t, <-acquired, nil, nil)
+				if took := time.Since(ended); took > 500*ms {
+					t.Errorf("acquired %v after the end", took)
+				}
+				match(t, lock.Release(t.Context()), nil, nil)
+			})
+		})
+	}
 }

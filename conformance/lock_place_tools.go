@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// timeToTry is how long a free lock is kept for a waiter that was woken, as docs/contracts.md
+// defines it.
+const timeToTry = 500 * time.Millisecond
+
+// place is a waiter that makes no attempt unless it is told to.
+type place struct {
+	t       *caseT
+	drv     driver.Driver
+	l       locker.Locker
+	name    string
+	waiting lease.Waiting
+	channel driver.Channel
+	sub     driver.Subscription
+}
+
+// hasPlaces reports whether waiters for a lock that is held have places at the server.
+func (t *caseT) hasPlaces(name string) bool {
+	t.Helper()
+	return t.contended(t.direct(), locker.Request{Name: name, NoWait: true}).Queue
+}
+
+// places puts n waiters with subscriptions in front of a lock that is held: the first has waited
+// longest, and came last.
+func (t *caseT) places(name string, n int) []*place {
+	t.Helper()
+	list := make([]*place, n)
+	for i := n - 1; i >= 0; i-- {
+		drv := t.Driver()
+		p := &place{t: t, drv: drv, l: t.locker(drv), name: name}
+		p.waiting = lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(time.Duration(i-n) * time.Minute)}
+		lock, held := p.try()
+		if lock != nil {
+			t.Fatalf("a waiter acquired a lock that another holds")
+		}
+		p.channel = held.Channel.For(p.waiting.ID)
+		var err error
+		p.sub, err = p.channel.Subscribe(t.Ctx)
+		t.OK(err, "subscribe to the channel of a waiter")
+		t.Cleanup(func() { _ = p.sub.Close() })
+		p.waiting.Subscribed = true
+		p.refused()
+		suite.Drain(p.sub)
+		list[i] = p
+	}
+	return list
+}
+
+// try makes an attempt. It returns the lock or the refusal.
+func (p *place) try() (*locker.Lock, *locker.ContentionError) {
+	p.t.Helper()
+	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting), locker.Request{Name: p.name, TTL: long})
+	var ce *locker.ContentionError
+	if err != nil && !errors.As(err, &ce) {
+		p.t.Fatalf("an attempt of a waiter: %v", err)
+	}
+	if err == nil {
+		p.t.releaseLater(lock)
+	}
+	return lock, ce
+}
+
+// refused makes an attempt that is to be refused: the waiter counts from now on.
+func (p *place) refused() {
+	p.t.Helper()
+	if lock, _ := p.try(); lock != nil {
+		p.t.Fatalf("a waiter acquired a lock that another holds")
+	}
+}
+
+// acquired makes an attempt that is to succeed.
+func (p *place) acquired() *locker.Lock {
+	p.t.Helper()
+	lock, ce := p.try()
+	if lock == nil {
+		p.t.Fatalf("a waiter whose turn it is was refused: %v", ce)
+	}
+	return lock
+}
+
+// isDroppedWhenDead reports whether a release learns that nobody listens any more.
+func (p *place) isDroppedWhenDead() bool {
+	d, ok := p.drv.(driver.Deliverer)
+	return ok && d.Delivery(p.channel.Name()) != driver.DeliveryPlain
+}
+
+// listenersOf returns how many connections are subscribed to a channel, by SSUBSCRIBE too.
+func (t *caseT) listenersOf(c driver.Channel) int64 {
+	t.Helper()
+	n := t.Listeners(c.Name())
+	if t.Server.Cluster != nil {
+		pair, _ := t.Do(c.Name(), "PUBSUB", "SHARDNUMSUB", c.Name()).([]any)
+		sharded, _ := pair[len(pair)-1].(int64)
+		n += sharded
+	}
+	return n
+}
+
+// inTime repeats f until it returns true: on a busy machine a time that is none of the case's choice
+// may pass.
+func (t *caseT) inTime(f func() bool) {
+	t.Helper()
+	for range 10 {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("10 times in a row %v passed before an answer", timeToTry)
+}
+
+// acquireAs acquires for any of the waiters.
+func (t *caseT) acquireAs(waiters []*place) (lock *locker.Lock) {
+	t.Helper()
+	t.Eventually("a waiter acquires the lock", func() bool {
+		for _, p := range waiters {
+			if lock, _ = p.try(); lock != nil {
+				return true
+			}
+		}
+		return false
+	})
+	return lock
+}
