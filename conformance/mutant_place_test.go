@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
@@ -48,19 +49,19 @@ func TestMutantsWithPlaces(t *testing.T) {
 		},
 		{
 			name:   "a wake-up lost to a dead waiter",
-			sound:  "if id == own or deliver(channel .. ':' .. id, delivery) then",
-			flawed: "deliver(channel .. ':' .. id, delivery) if true then",
+			sound:  "return delivery == 0 or heard ~= 0",
+			flawed: "return true",
 			caught: []string{"a dead waiter passes the wake-up on"},
 		},
 		{
 			name:   "a waiter that was woken and may take its time",
-			sound:  "now + score <= time_to_try * 1000",
-			flawed: "true",
+			sound:  "local time_to_try = 500",
+			flawed: "local time_to_try = 60000",
 			caught: []string{"a frozen waiter delays the next one only"},
 		},
 		{
 			name:   "a waiter that was woken and has no advantage",
-			sound:  "if first ~= id and first and (fair or score < 0) then",
+			sound:  "if first and first ~= id and score < 0 then",
 			flawed: "if false then",
 			caught: []string{"a woken waiter goes before other waiters"},
 		},
@@ -83,14 +84,24 @@ func TestMutantsWithPlaces(t *testing.T) {
 			caught: []string{unpassed},
 		},
 	} {
-		suspects = append(suspects, suspect{m.name, singleWith(m.fair, m.sound, m.flawed), singleWith(m.fair, "", ""), m.caught})
+		suspects = append(suspects, suspect{m.name, singleWith(t, m.fair, m.sound, m.flawed), singleWith(t, m.fair, "", ""), m.caught})
 	}
 	convict(t, suspects)
 }
 
-// singleWith is strategies/single with flawed in place of sound in its scripts.
-func singleWith(fair bool, sound, flawed string) *Harness {
+// singleWith is strategies/single with flawed in place of sound in its scripts, one of which must
+// have that.
+func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
+	var found atomic.Bool
+	t.Cleanup(func() {
+		if !found.Load() {
+			t.Errorf("no script has %q", sound)
+		}
+	})
 	d := suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		if strings.Contains(s.Source(), sound) {
+			found.Store(true)
+		}
 		return d.Eval(ctx, driver.NewScript(strings.Replace(s.Source(), sound, flawed, 1)), keys, args)
 	}}
 	return &Harness{
