@@ -58,16 +58,16 @@ func TestStrictOrderLetsAWaiterIn(t *testing.T) {
 				_ = locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Second}))
 				refused(2*time.Second, true, first)
 				refused(time.Second, true, second)
-				time.Sleep(time.Second + time.Millisecond)
+				<-time.After(time.Second + time.Millisecond)
 				granted(2*time.Second, true, second)
 
 				// Both take longer than they have after each wake-up.
 				_ = locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Second}))
 				refused(2*time.Second, false, first)
 				refused(time.Second, false, second)
-				time.Sleep(time.Second + time.Millisecond)
+				<-time.After(time.Second + time.Millisecond)
 				refused(2*time.Second, false, second) // wakes the first one
-				time.Sleep(600 * time.Millisecond)
+				<-time.After(600 * time.Millisecond)
 				granted(3*time.Second, false, first)
 			})
 		})

@@ -40,7 +40,7 @@ func TestLateReleaseWakesOthers(t *testing.T) {
 		if _, err := inner.Do(ctx, lease.Op{Kind: lease.OpRelease, Waiter: own}); !errors.Is(err, locker.ErrUnknownOutcome) {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 		if score, err := b.m.ZScore("{job}:waiters", other); err != nil || score >= 0 || b.m.Exists("job") {
 			t.Errorf("the first waiter was not woken: score %v, %v", score, err)
 		}
