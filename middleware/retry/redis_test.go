@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
@@ -209,4 +210,24 @@ func TestPollingOverRedis(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A waiter that polls a free lock, which is kept for another, is not told that a lease ended.
+func TestPollOfAKeptLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := clients.NewMemory(t)
+		l := wrap(t, locker.Must(single.New(clients.OpenMemory(t, m), single.Config{Fair: true})), retry.Config{})
+		for member, score := range map[string]int64{"gone": 1, "~gone": 4e15 + 4*(time.Now().UnixMilli()+5000)} {
+			if _, err := m.ZAdd("{"+name+"}:waiters", float64(score), member); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var woken []locktrace.WakeReason
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) { woken = append(woken, info.By) }})
+		lock, err := l.Acquire(ctx, locker.Request{Name: name})
+		match(t, err, nil, nil)
+		match(t, lock.Release(t.Context()), nil, nil)
+		equal(t, "the reasons", woken, []locktrace.WakeReason{locktrace.BySubscription, locktrace.ByBackoff})
+	})
 }

@@ -133,7 +133,7 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	at, by = latest(a.pollAt, rarely), locktrace.ByBackoff
 	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.isToldOnly()) {
 		at = end
-		if a.last.held.RetryAfter >= a.last.held.Left {
+		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) { // else it is free, and kept for another
 			by = locktrace.ByLeaseEnd
 		}
 	}
