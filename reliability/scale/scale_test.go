@@ -44,7 +44,7 @@ func init() {
 	flag.DurationVar(&shown.hold, "hold", 0, "how long each holds the lock")
 	flag.DurationVar(&shown.delay, "delay", shown.delay, "delay of the network, one way")
 	flag.DurationVar(&shown.service, "service", shown.service, "what the server needs for a command")
-	flag.DurationVar(&shown.arrivals, "arrivals", 0, "in what time they arrive; 0: 10,000 a second")
+	flag.DurationVar(&shown.arrivals, "arrivals", 0, "in what time they arrive; 0: 4,000 a second")
 	flag.Float64Var(&shown.killed, "killed", 0, "the part of the waiters that are killed")
 	flag.Float64Var(&shown.frozen, "frozen", 0, "the part of the waiters that freeze")
 	flag.IntVar(&shown.killedFirst, "killedfirst", 0, "so many of those that came first are killed")
@@ -214,7 +214,7 @@ func TestScale(t *testing.T) {
 	p := shown
 	p.waiters = *waiters
 	if p.arrivals == 0 {
-		p.arrivals = time.Duration(p.waiters) * 100 * time.Microsecond
+		p.arrivals = time.Duration(p.waiters) * 250 * time.Microsecond
 	}
 	synctest.Test(t, func(t *testing.T) {
 		_, _ = fmt.Fprintln(os.Stdout, run(t, p))
