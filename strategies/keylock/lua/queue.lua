@@ -128,7 +128,11 @@ local function enqueue(queue, id, delivery, waited, patience, left)
     if type(added) ~= 'number' then
       return unplaced
     end
-    ahead = redis.call('ZRANK', queue, id)
+    ahead = redis.pcall('ZRANK', queue, id)
+    if type(ahead) ~= 'number' then
+      remove_waiter(queue, id)
+      return unplaced
+    end
   end
   local again = math.min(retry_last, retry_first + math.floor(ahead / retry_spread))
   local kept = math.min(again + counts_for, math.ceil(tonumber(patience) or math.huge))
@@ -137,8 +141,9 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   if type(added) ~= 'number' then
     return unplaced
   end
-  if redis.call('PTTL', queue) < kept then
-    redis.call('PEXPIRE', queue, kept)
+  if redis.call('PTTL', queue) < kept and redis.pcall('PEXPIRE', queue, kept) ~= 1 then
+    redis.pcall('DEL', queue) -- the user may not set an expiry: no queue stays without one
+    return unplaced
   end
   if all then
     return left
