@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
-// scriptCall is a call of a script, with all its sends. Keys and arguments are inside it, to save
+// scriptCall is a call of a script, with all its sends. It stores keys and arguments, to save
 // allocations.
 type scriptCall struct {
 	resolve.Sends
@@ -19,7 +19,7 @@ type scriptCall struct {
 	keys   []string
 	args   []string
 	reply  driver.Reply
-	queue  bool // the last key is that of the queue, which the script can do without
+	queue  bool // the last key is the queue's, which the script can do without
 
 	replicas int           // how many must acknowledge it; 0: none
 	within   time.Duration // the time that they have; less if ctx ends sooner
@@ -35,7 +35,7 @@ func (c *scriptCall) Send(ctx context.Context) (err error) {
 		return c.sendAcked(ctx)
 	}
 	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
-	if c.queue && driver.CodeOf(err) == "TRYAGAIN" { // the slot is on the move, and its keys are on two nodes
+	if c.queue && driver.CodeOf(err) == "TRYAGAIN" { // the keys of a migrating slot are on two nodes
 		c.keys, c.queue = c.keys[:len(c.keys)-1], false
 		c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
 	}
@@ -67,10 +67,9 @@ func (c *scriptCall) queued(key string) {
 	c.queue = true
 }
 
-// The arguments of each script are put together in one of the following functions, as Spec lists
-// them.
+// Each of the following functions builds the arguments of one script, in the order that Spec lists.
 
-// acquireCall is for Acquire, or for Resume if the attempt is to take a hold over.
+// acquireCall prepares the call of Acquire, or of Resume if the attempt takes over a hold.
 func (a *keyAttempt) acquireCall() *scriptCall {
 	spec := a.l.spec
 	c := a.replicated(a.call(spec.Acquire, a.value, millis(a.ttl), a.counterTTL(a.ttl)))
@@ -123,19 +122,19 @@ type endScript struct {
 	script *driver.Script
 	args   [2]string // an array saves an allocation
 	queue  bool      // it wakes waiters in the queue
-	own    string    // the place of a waiter that its own process wakes; "": none
+	own    string    // the ID of a waiter that this process wakes itself; "": none
 	extra  []string
 }
 
-// release removes the hold and publishes that on channel. own is the place of a waiter of this
-// process, which tries at once.
+// release removes the hold and wakes waiters on channel. own is the ID of this process's place if
+// its next waiter tries at once, or "".
 func (h *keyHold) release(channel, own string) endScript {
 	spec := h.l.spec
 	return endScript{spec.Release, [2]string{h.value, channel}, spec.Queue, own, spec.ExtraArgs}
 }
 
-// undo puts the value back that a resume replaced: the Lock and the Handle that it was taken from
-// work again.
+// undo restores the value that a resume replaced: the Lock and the Handle from which the hold was
+// taken work again.
 func (h *keyHold) undo() endScript {
 	return endScript{script: h.l.spec.UndoResume, args: [2]string{h.value, h.replaced}}
 }

@@ -12,33 +12,33 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// QueueLua defines the functions of a queue of waiters at the server, for a Spec with Queue:
+// QueueLua defines the functions of the queue of waiters at the server, for a Spec with Queue:
 //
-//   - enqueue(queue, id, delivery, waited, patience, left), for an attempt that was refused;
-//   - remove_waiter(queue, id), for one that acquires;
-//   - kept_for(queue, channel, id, fair), which says whether a free lock is kept for another waiter;
-//   - wake(queue, channel, own), for a release, and wake_all and wake_first, of which it is made.
+//   - enqueue(queue, id, delivery, waited, patience, left), for an attempt that is refused;
+//   - remove_waiter(queue, id), for one that acquires the lock;
+//   - kept_for(queue, channel, id, fair), which returns the waiter for which a free lock is kept;
+//   - wake(queue, channel, own), for a release, and its two halves, wake_all and wake_first.
 //
-// The delivery of a waiter is a driver.Delivery, by which it is woken.
+// delivery is the driver.Delivery by which the waiter is woken.
 //
 //go:embed lua/queue.lua
 var QueueLua string
 
-// reserved is how the value begins that single stores for a waiter that a lock is kept for. Its
-// scripts also reply with it alone, if the key is free.
-const reserved = "~"
+// reservedPrefix begins the value that single stores to reserve a lock for a waiter. A script
+// replies with the prefix alone if the lock is kept for a waiter and the key is free.
+const reservedPrefix = "~"
 
-// placeOfAll is the place of the waiters that a release wakes together.
+// placeOfAll is the place that waiters without one of their own share: a release wakes all of them.
 const placeOfAll = "all"
 
-// waiter is what the scripts learn of an attempt that waits. The zero waiter does not wait.
+// waiter is what the scripts learn of the caller of an attempt. The zero waiter does not wait.
 type waiter struct {
 	lease.Waiting
-	waits bool // for longer than this attempt
+	waits bool // beyond this attempt
 }
 
-// waiterOf returns who makes an attempt. A quorum asks its nodes without waiting, on behalf of a
-// caller that may wait.
+// waiterOf returns the waiter of an attempt. ctx says so if there is one, even with NoWait: a
+// quorum sets NoWait at its nodes on behalf of a caller that waits.
 func waiterOf(ctx context.Context, req locker.Request) (w waiter) {
 	w.Waiting, w.waits = lease.WaitingFrom(ctx)
 	if !w.waits {
@@ -68,8 +68,9 @@ func (w waiter) patience() string {
 	return millis(max(time.Until(w.Until), time.Millisecond))
 }
 
-// place returns the waiter's place in the queue; "" if it does not wait. Readers are let in
-// together, and the nodes of a quorum have no order in common.
+// place returns the name of the waiter's place in the queue: its ID, or "" if it does not wait.
+// Readers are let in together, and the nodes of a quorum have no common order, so they have no
+// places of their own.
 func (w waiter) place(mode locker.Mode) string {
 	switch {
 	case !w.waits:
@@ -81,7 +82,8 @@ func (w waiter) place(mode locker.Mode) string {
 	}
 }
 
-// delivery returns how a waiter is woken through drv on a base channel.
+// delivery returns how the waiter at place is woken through drv. channel is the lock's channel, for
+// all waiters.
 func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delivery {
 	d, ok := drv.(driver.Deliverer)
 	if !ok {
@@ -92,7 +94,7 @@ func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delive
 	}
 	delivery := d.Delivery(channel)
 	if !w.Subscribed && delivery == driver.DeliveryCounted {
-		return driver.DeliveryPlain // that nobody listens does not mean that it is gone
+		return driver.DeliveryPlain // no receiver does not mean that the waiter is gone
 	}
 	return delivery
 }
@@ -103,9 +105,9 @@ func queueKey(key string) string {
 	return waiters
 }
 
-// foreign reports whether a value of a lock is that of another library.
+// foreign reports whether a stored value was written by another library.
 func (s *Spec) foreign(value string) bool {
-	id, kept := strings.CutPrefix(value, reserved)
+	id, kept := strings.CutPrefix(value, reservedPrefix)
 	switch {
 	case !s.Queue || s.ParseValue == nil:
 		return false

@@ -34,16 +34,17 @@
 //
 // # Waiters
 //
-// Waiters of any process have places in a queue at the server, the sorted set {key}:waiters, and a
-// release wakes the one that has waited longest. By default newcomers may take a free lock before
-// it, which is fast; other waiters may not. With Config.Fair nobody passes a waiter: an acquire is
-// always a script, and a release leaves a reservation at the key, for at most 500 ms, that only the
-// first waiter can take. Other libraries then get the lock only if no waiter has a place.
+// The waiters of all processes queue at the server, in the sorted set {key}:waiters: each process
+// has one place for a name. A release wakes the one that has waited longest. By default a newcomer
+// may take the free lock before it, which is fast; other waiters may not. With Config.Fair nobody
+// passes the first waiter: every acquire is a script, and a release reserves the key for 500 ms for
+// the first waiter, which also keeps other libraries out. They can take the key once a lease or a
+// reservation has expired.
 //
-// A place counts for 5 s after the waiter's last attempt, for longer where thousands are ahead and
-// it polls more rarely. A waiter that was woken has 500 ms to try.
-// One that is frozen delays the next one by up to 2.5 s, until that polls. The key of the queue lives
-// no longer than the places in it. docs/contracts.md, contract 12, has the rules.
+// A place counts for 5 s after the waiter's last attempt, and for longer where thousands are ahead
+// and it polls more rarely. A woken waiter has 500 ms to try. One that is frozen delays the next
+// one by up to 2.5 s, until the next one polls. The key of the queue expires with the last place in
+// it. docs/contracts.md, contract 12, has the rules.
 //
 // # Replicas
 //

@@ -1,21 +1,22 @@
--- The queue of waiters of a lock: a sorted set in its slot. For each waiter, which is named by an
--- ID, it has two members:
---   ID    the score is since when it waits, us; once it was woken: minus the time of that
---   ~ID   the score is presence + 4 * (until when the waiter counts, ms) + its delivery: 0 by
---         PUBLISH, 1 by PUBLISH and the number of receivers is right, 2 by SPUBLISH
--- Waiters that are woken all together have ~all0 or ~all2 instead, by their delivery.
+-- The queue of waiters of a lock: a sorted set in the lock's slot. A waiter is named by an ID and
+-- has two members:
+--   ID    score: the time at which it began to wait, us; once it is woken, minus the time of the
+--         wake-up
+--   ~ID   score: presence + 4 * (the time until which the waiter counts, ms) + its delivery: 0 by
+--         PUBLISH, 1 by PUBLISH with an exact number of receivers, 2 by SPUBLISH
+-- Waiters that are woken all together share the member ~all0 or ~all2, by their delivery.
 --
--- A waiter counts for a while after its last attempt. Once woken, it has a moment to try. Where it
--- listens on a server that knows nobody who listens, it is gone. A queue that the user may not use,
--- or that is no sorted set, is empty.
+-- A waiter counts until some time after its next attempt is due. Once woken, it has time_to_try for
+-- an attempt. It is dropped if its delivery counts the receivers and its wake-up reaches none. A
+-- queue that the user may not access, or whose key holds another type, is treated as empty.
 
 local presence = 4e15
 local retry_first = 2000 -- ms after which the first waiter tries again at the latest
-local retry_spread = 5 -- waiters ahead for each ms more, so that long queues poll hardly more often
+local retry_spread = 5 -- each so many waiters ahead add 1 ms, so that a long queue sends few polls
 local retry_last = 60000 -- ms after which any waiter tries again at the latest
-local counts_for = 3000 -- ms that a waiter counts after its next attempt is due
-local time_to_try = 500 -- ms that a waiter that was woken has to try
-local most_dropped = 100 -- waiters that a call drops at most; the next one counts
+local counts_for = 3000 -- ms for which a waiter counts after its next attempt is due
+local time_to_try = 500 -- ms that a woken waiter has for its attempt
+local most_dropped = 100 -- the most waiters that one loop drops; the next one counts
 
 local function digits(number)
   return string.format('%.0f', number)
@@ -26,14 +27,15 @@ local function now_us()
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- deliver(channel, delivery) publishes a message, and reports whether somebody may have heard it.
+-- deliver(channel, delivery) publishes a message. It returns false if the delivery counts the
+-- receivers and there are none.
 local function deliver(channel, delivery)
   local heard = redis.pcall(delivery == 2 and 'SPUBLISH' or 'PUBLISH', channel, '')
   return delivery == 0 or heard ~= 0
 end
 
--- read_presence(queue, member, now) returns the delivery of a waiter; nil if it does not count any
--- more, or the clock was set back since.
+-- read_presence(queue, member, now) returns the delivery of a waiter, or nil if it no longer counts
+-- or the clock was set back since its last attempt.
 local function read_presence(queue, member, now)
   local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
   local left = score and math.floor((score - presence) / 4) - now / 1000
@@ -46,9 +48,11 @@ local function remove_waiter(queue, id)
   redis.pcall('ZREM', queue, id, '~' .. id)
 end
 
--- first_waiter(queue, now, trying) returns the ID of the waiter that has waited longest, its score
--- and its delivery; nil if there is none. It drops those that do not count, but not the one that is
--- trying, up to a number: the next one counts, so that nobody passes those behind it.
+-- first_waiter(queue, now, trying) returns the ID of the first waiter, its score and its delivery,
+-- or nil if there is none. A woken waiter comes before all others, then the one that has waited
+-- longest. It drops waiters that do not count, up to most_dropped, but never the one whose attempt
+-- this is (trying, for which it returns the ID alone). The one after the last drop counts in any
+-- case, so that nobody passes those behind it.
 local function first_waiter(queue, now, trying)
   for looked = 0, most_dropped do
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
@@ -69,8 +73,9 @@ local function first_waiter(queue, now, trying)
   end
 end
 
--- wake_first(queue, channel, own) wakes the first waiter, unless it is own, which its process
--- wakes. It returns the ID of the one that was woken, now or a moment ago; nil if there is none.
+-- wake_first(queue, channel, own) wakes the first waiter, unless one was woken already and still
+-- has time to try. To own, which its process wakes, it publishes nothing. It returns the ID of the
+-- woken waiter, or nil if the queue is empty.
 local function wake_first(queue, channel, own)
   local now = now_us()
   for looked = 0, most_dropped do
@@ -86,7 +91,7 @@ local function wake_first(queue, channel, own)
   end
 end
 
--- wake_all(queue, channel) wakes the waiters that are woken together.
+-- wake_all(queue, channel) wakes the waiters without places of their own, once, and removes them.
 local function wake_all(queue, channel)
   for delivery = 0, 2, 2 do
     local member = '~all' .. delivery
@@ -96,13 +101,13 @@ local function wake_all(queue, channel)
   end
 end
 
--- has_waiters(queue) reports whether there is a queue.
+-- has_waiters(queue) reports whether the queue can be read and is not empty.
 local function has_waiters(queue)
   return queue and redis.pcall('ZRANGE', queue, 0, 0)[1] ~= nil
 end
 
--- wake(queue, channel, own) wakes who is to try next, now that the lock is free. It returns what
--- wake_first does.
+-- wake(queue, channel, own) wakes the waiters that try next, now that the lock is free. It returns
+-- the result of wake_first. With an empty channel it wakes nobody.
 local function wake(queue, channel, own)
   if channel == '' or not has_waiters(queue) then
     return nil
@@ -111,11 +116,11 @@ local function wake(queue, channel, own)
   return wake_first(queue, channel, own)
 end
 
--- enqueue(queue, id, delivery, waited, patience, left) puts a waiter that was refused into the
--- queue: it has waited for so long, and waits for at most patience ('' without end). left is what is
--- left of the holder's lease, ms, negative if unknown. It returns the time after which the waiter
--- tries again, ms: left for one without a place of its own; negative for one that cannot have its
--- place, so that nobody wakes it.
+-- enqueue(queue, id, delivery, waited, patience, left) puts a refused waiter into the queue, or
+-- extends its presence there. It has waited for waited ms and waits for at most patience ms longer
+-- ('': without end). left is what is left of the holder's lease, ms, negative if unknown. It
+-- returns the time after which the waiter tries again, ms: left for one that has no place of its
+-- own, -1 for one whose place cannot be stored, so that nobody wakes it.
 local function enqueue(queue, id, delivery, waited, patience, left)
   local all, ahead = id == 'all', 0
   local unplaced = (all or id == '') and left or -1
@@ -151,9 +156,9 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   return math.min(again, left < 0 and again or left + ahead)
 end
 
--- kept_for(queue, channel, id, fair) returns the ID of the waiter that a free lock is kept for; nil
--- if id may have it: no other one was woken a moment ago. With fair, no other one may be ahead at
--- all, and the first one is woken.
+-- kept_for(queue, channel, id, fair) returns the ID of the waiter for which a free lock is kept, or
+-- nil if id may have the lock. It is kept for another waiter that was woken and still has time to
+-- try. With fair it is kept for any other waiter that is first, and that one is woken.
 local function kept_for(queue, channel, id, fair)
   if not has_waiters(queue) then
     return nil

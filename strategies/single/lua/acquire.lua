@@ -1,23 +1,23 @@
--- Acquires, or finds that an earlier send of the same acquire did. Needs read, most, reserved,
+-- Acquires, or finds that an earlier send of the same acquire did. Needs most, read, reserved,
 -- next_fence, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter, if the hold is fenced
--- KEYS[n]  the last one: the queue of waiters, if the caller has a place in it or the order is
---          strict
+-- KEYS[n]  the last one: the queue of waiters, if the caller waits or the order is strict; without
+--          it nobody is queued, and the lock is kept for nobody
 -- ARGV[1]  our value
 -- ARGV[2]  TTL of the lock, ms
 -- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
 -- ARGV[4]  how long the caller has waited, ms; -1: it does not wait
 -- ARGV[5]  how much longer it waits at most, ms; empty: without end
--- ARGV[6]  its place in the queue; 'all': it is woken with all of these; empty: it does not
---          wait
--- ARGV[7]  its delivery (see the queue)
+-- ARGV[6]  its ID in the queue; 'all': it has no place of its own; empty: it does not wait
+-- ARGV[7]  how it is woken: its delivery (see the queue)
 -- ARGV[8]  the channel to wake waiters on
 -- ARGV[9]  '1' if the order is strict
 -- reply    {1, fence}               acquired by this call
 --          {2, fence}               acquired by an earlier send of this call
---          {0, value, ms, again}    held: what is stored, '' if it is too long to be ours; its PTTL,
---                                   and the latest next attempt
+--          {0, value, ms, again}    held, or reserved for another waiter: what is stored, '' if it
+--                                   is too long to be ours; its PTTL; the time until the next
+--                                   attempt at the latest, ms, negative if unknown
 --          {0, '~', -1, again}      free, but kept for another waiter
 --          {-1, text}               the counter holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced
@@ -30,7 +30,7 @@ if type(found) == 'table' then
   return found
 end
 
--- refuse(value, left) returns the refusal, and leaves the caller in the queue if it waits.
+-- refuse(value, left) returns the reply of a refusal, and enqueues the caller if it waits.
 local function refuse(value, left)
   return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], left)}
 end

@@ -1,8 +1,8 @@
--- Reads who holds. Needs read, most, reserved.
+-- Reads who holds the lock. Needs most, read, reserved.
 -- KEYS[1]  the lock
--- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL; one
---                                 hold, exclusive
---          {0}                    free, or kept for a waiter
+-- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL;
+--                                 one hold, exclusive
+--          {0}                    free, or reserved for a waiter
 local held = read(KEYS[1], most)
 if type(held) == 'table' then
   return held

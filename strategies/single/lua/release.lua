@@ -1,11 +1,12 @@
--- Releases a hold: compares, deletes, and wakes the first waiter. Needs read, reserved, the queue.
+-- Releases a hold: compares, deletes, and wakes the first waiter. If the lock is free already, as
+-- for a resend, it wakes the first waiter too. Needs read, reserved, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  our value
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the place of a waiter that the caller wakes; no other is woken, unless the order is
---          strict; empty: none
--- ARGV[4]  '1' if the order is strict: the lock is kept for the first waiter
+-- ARGV[3]  the ID of a waiter that the caller's process wakes itself: no other one is woken, unless
+--          the order is strict; empty: none
+-- ARGV[4]  '1' if the order is strict: the lock is reserved for the first waiter
 -- reply    1 released, 0 not ours
 local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then

@@ -1,4 +1,4 @@
--- reserved(id) returns the value that a release stores for the waiter that the lock is kept for.
+-- reserved(id) returns the value that a release stores to reserve the lock for the waiter id.
 local function reserved(id)
   return '~' .. id .. '~'
 end
