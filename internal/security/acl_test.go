@@ -244,7 +244,7 @@ func TestACLThatAllowsLess(t *testing.T) {
 }
 
 // wakes are the words without which waiters poll, and nothing fails.
-var wakes = []string{"+publish", "+zadd", "+zrange"}
+var wakes = []string{"+publish", "+zadd", "+zrange", "+zrank"}
 
 // missing wants something to fail for want of a word, and the server to name it.
 func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string, word string) {
