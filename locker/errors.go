@@ -151,15 +151,16 @@ type ContentionError struct {
 	// Left is the time until the holder's lease ends unless it is renewed. Zero: unknown.
 	Left time.Duration
 	// RetryAfter is the maximum time until the next attempt: Left, or less if the strategy asks
-	// waiters to retry sooner. Zero: unknown, as for one that has no place in the Queue.
+	// waiters to retry sooner. Zero: unknown, as for a waiter whose place in the queue could not be
+	// stored.
 	RetryAfter time.Duration
 	// Channel is where releases are published. Zero: unknown; poll.
 	Channel driver.Channel
 	// Queue says that waiters with an ID (lease.Waiting) have places in a queue at the server, and
-	// that a release wakes the first one alone, on Channel.For(ID). One that listens there need not
-	// try before RetryAfter, unless the holder is Foreign.
+	// that a release wakes only the first one, on Channel.For(ID). A waiter that listens there need
+	// not retry before RetryAfter, unless the holder is Foreign.
 	Queue bool
-	// Foreign says that the holder is another library's. Its release is not published.
+	// Foreign says that another library holds the lock. It does not publish its release.
 	Foreign bool
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
 	// colliding, as in a quorum. Zero: none.

@@ -94,24 +94,24 @@ type Subscription interface {
 // Delivery says how a message that a script publishes reaches the subscriptions of a driver.
 type Delivery uint8
 
-// The ways of delivery.
+// The kinds of delivery.
 const (
-	// DeliveryPlain is by PUBLISH. The number of receivers that PUBLISH returns means nothing, as in
-	// a cluster, where it counts the subscribers at one node.
+	// DeliveryPlain is by PUBLISH. The number of receivers that PUBLISH returns cannot be relied on:
+	// in a cluster it counts the subscribers at one node.
 	DeliveryPlain Delivery = iota
 	// DeliveryCounted is by PUBLISH to the one server that also serves the subscriptions: the
 	// number of receivers that PUBLISH returns is 0 if nobody listens.
 	DeliveryCounted
-	// DeliverySharded is by SPUBLISH: the nodes of a cluster that have no part in the channel's slot
-	// get no message (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of
-	// receivers is 0 if nobody listens. PUBLISH reaches such a subscription as well.
+	// DeliverySharded is by SPUBLISH: only the nodes of the channel's slot get the message
+	// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of receivers is 0 if
+	// nobody listens. PUBLISH reaches such a subscription as well.
 	DeliverySharded
 )
 
 // Deliverer is implemented by drivers that know how their subscriptions get messages. A driver that
 // is no Deliverer has DeliveryPlain.
 type Deliverer interface {
-	// Delivery returns the way for the subscriptions to channel as they are now, or for one that is
-	// made now. It may change, as when a slot of a cluster moves. It sends nothing.
+	// Delivery returns the Delivery that reaches this driver's subscriptions to channel now, or one
+	// that is made now. It may change, for example when a slot of a cluster moves. It sends nothing.
 	Delivery(channel string) Delivery
 }

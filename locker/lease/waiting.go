@@ -7,23 +7,23 @@ import (
 
 // Waiting describes an acquire that waits, for a strategy that orders waiters across processes.
 type Waiting struct {
-	// ID identifies the waiters of a process, of which this acquire is the first: they have one place
-	// at the server for each name. It is random, as NewToken's. Empty: there is none.
+	// ID identifies the waiters of a process, of which this acquire is the first. They have one
+	// place at the server for each name. It is random, such as NewToken returns. Empty: no place.
 	ID string
 	// Since is when the acquire began to wait.
 	Since time.Time
-	// Until is when it stops at the latest. Zero: it is not known.
+	// Until is when it stops waiting at the latest. Zero: unknown.
 	Until time.Time
-	// Subscribed says that the process listens on the channel of ID (driver.Channel.For).
+	// Subscribed says that the process is subscribed to the channel of ID (driver.Channel.For).
 	Subscribed bool
-	// Quorum says that this is an attempt at one node of several: it takes no place of its own, and
-	// listens on the channel of all waiters.
+	// Quorum says that this is an attempt at one node of a quorum. It takes no place of its own,
+	// and is woken on the channel for all waiters.
 	Quorum bool
 }
 
 type waitingKey struct{}
 
-// WithWaiting returns a copy of ctx for a further attempt of an acquire that waits. It is for
+// WithWaiting returns a copy of ctx with w, for an attempt of an acquire that waits. It is for
 // middleware that repeats attempts.
 func WithWaiting(ctx context.Context, w Waiting) context.Context {
 	return context.WithValue(ctx, waitingKey{}, w)

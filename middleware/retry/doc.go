@@ -9,12 +9,12 @@
 // queue keeps one subscription while it is contended. They are hints: if there are none, or one is
 // lost, the first waiter polls.
 //
-// If the strategy keeps a queue of waiters at the server (ContentionError.Queue), the process has one
-// place in it for each name, and a release wakes one process. While the first waiter has a place and
-// listens, and the holder is not another library's, it polls only when the refusal says so
-// (ContentionError.RetryAfter, 2 s or the end of the lease), unless Config.Policy says how to pause.
-// A release leaves the lock to the next waiter of this process, and wakes no other, for 3 ms from
-// the acquire that began the turn of this process.
+// If the strategy keeps a queue of waiters at the server (ContentionError.Queue), the process has
+// one place in it for each name, and a release wakes one process. The first waiter then polls only
+// after ContentionError.RetryAfter (2 s, or the end of the lease if that is sooner), provided that
+// it has its place and listens, that the holder is not another library's, and that Config.Policy is
+// not set. An acquire from the server begins a turn of this process, which lasts 3 ms. A release
+// within it leaves the lock to the next waiter of this process, and wakes no other process.
 //
 // # What is guaranteed
 //
@@ -93,9 +93,10 @@
 //
 // # What is not guaranteed
 //
-// The order between processes is the strategy's, by [lease.WaitingFrom]: single, reentrant and rwhash
-// wake the one that has waited longest. In a quorum the first waiters compete. MaxAttempts and the Policy's end apply to a request's
-// own attempts. While it queues behind others it sends none, and only MaxWait and ctx end its wait.
+// The strategy orders the waiters of several processes, by [lease.WaitingFrom]: single, reentrant
+// and rwhash wake the one that has waited longest. In a quorum the first waiters compete.
+// MaxAttempts and the Policy's end apply to a request's own attempts. While it queues behind others
+// it sends none, and only MaxWait and ctx end its wait.
 //
 // A MaxWait that has passed matches [locker.ErrMaxWait], and not context.DeadlineExceeded unless
 // the attempt that it cut off reported that.

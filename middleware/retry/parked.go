@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// parkTime is how long the subscription of a queue that has emptied is kept.
+	// parkTime is for how long the subscriptions of an empty queue are kept.
 	parkTime = time.Second
-	// maxParked is how many are kept at a time.
+	// maxParked is for how many names they are kept at a time.
 	maxParked = 1000
 )
 
-// parkedSubscriptions are those of a queue whose last waiter acquired the lock. A process that
-// acquires a contended name again and again then subscribes once.
+// parkedSubscriptions are the subscriptions of a queue whose last waiter acquired the lock. They
+// are kept so that a process that acquires a contended name again and again subscribes once.
 type parkedSubscriptions struct {
-	of    [2]subscription
+	subs  [2]subscription
 	timer *time.Timer // closes them
 }
 
-// park keeps the subscription of q for a while, and reports whether it did. After a waiter that gave
-// up it does not: a release would wake this process, where nobody waits. mu is held.
+// park keeps the subscriptions of q for parkTime, and reports whether it did. It does not if the
+// last waiter gave up: a release would wake this process, where nobody waits. mu is held.
 func (qs *queues) park(q *queue, acquired bool) bool {
 	if !acquired || !q.atServer || q.subscriptions[0].sub == nil || len(qs.parked) >= maxParked {
 		return false
@@ -31,18 +31,18 @@ func (qs *queues) park(q *queue, acquired bool) bool {
 			return false
 		}
 	}
-	p := &parkedSubscriptions{of: q.subscriptions}
+	p := &parkedSubscriptions{subs: q.subscriptions}
 	p.timer = time.AfterFunc(parkTime, func() { qs.closeParked(q.name, p) })
 	qs.parked[q.name] = p
 	return true
 }
 
-// unpark gives a new queue the subscriptions of the one before. mu is held.
+// unpark gives q the subscriptions that were parked for its name, if any. mu is held.
 func (qs *queues) unpark(q *queue) {
 	if p := qs.parked[q.name]; p != nil {
 		p.timer.Stop()
 		delete(qs.parked, q.name)
-		q.subscriptions, q.atServer = p.of, true
+		q.subscriptions, q.atServer = p.subs, true
 	}
 }
 
@@ -54,6 +54,6 @@ func (qs *queues) closeParked(name string, p *parkedSubscriptions) {
 	}
 	qs.mu.Unlock()
 	if mine {
-		closeSubs([2]driver.Subscription{p.of[0].sub, p.of[1].sub})
+		closeSubs([2]driver.Subscription{p.subs[0].sub, p.subs[1].sub})
 	}
 }

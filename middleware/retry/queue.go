@@ -78,8 +78,8 @@ type queue struct {
 
 	atServer bool         // there is a queue of waiters at the server
 	turn     time.Time    // until when releases leave the lock to waiters of this process
-	left     bool         // the latest release did
-	unwoken  *wakingLease // the lock of that release, until somebody tries
+	leftHere bool         // the latest release left it to them
+	unwoken  *wakingLease // the lease of that release, until a waiter of this process tries
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
 	timer     *time.Timer // wakes the leaders; nil: it does not run

@@ -51,13 +51,14 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return term, err
 }
 
-// released wakes the leaders of the lock's queue. kept says that the release woke no other process.
-func (l *wakingLease) released(kept bool) {
+// released wakes the leaders of the lock's queue. leftHere says that the release woke no other
+// process.
+func (l *wakingLease) released(leftHere bool) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if kept {
-		qs.kept(l)
+	if leftHere {
+		qs.leaveHere(l)
 	}
 	qs.released(l.lock.Name(), l.tenure)
 }

@@ -10,34 +10,31 @@ import (
 )
 
 const (
-	askTimeout = 5 * time.Second // bounds one asking for a subscription
-	askPause   = time.Second     // between the beginnings of two
+	subscribeTimeout = 5 * time.Second // bounds one Subscribe
+	subscribePause   = time.Second     // the least time between the beginnings of two
 )
 
-// subscription is the subscription of a queue: none, being asked for, or there. The zero value is
-// none.
+// subscription is a subscription of a queue: none, under way, or made. The zero value is none.
 type subscription struct {
-	channel  driver.Channel // of the subscription, or of the last asking
-	sub      driver.Subscription
-	wake     <-chan struct{}    // sub's
-	cancel   context.CancelFunc // ends the asking; nil: none is under way
-	askAfter time.Time          // not before
-	refused  driver.Channel     // not again: it will not be had there
+	channel   driver.Channel // of the latest Subscribe
+	sub       driver.Subscription
+	wake      <-chan struct{}    // sub's
+	cancel    context.CancelFunc // ends the Subscribe under way; nil: none is
+	notBefore time.Time          // no Subscribe begins
+	refused   driver.Channel     // its Subscribe failed for good
 }
 
-// subscribe sees to it that the queue of w hears of releases on channel, soon: the asking runs
-// beside the waiting, in the one goroutine that a queue may have, so that a server which does not
-// answer keeps nobody from polling. The leaders try again once it is there.
-//
-// Whatever the attempts say, it does not ask more often than once in askPause.
+// subscribe makes w's queue subscribe to the channel that held names, unless it has. Subscribe runs
+// in a goroutine of the queue, so that a server that does not answer keeps nobody from polling.
+// Once it succeeds, the leaders try again. It begins at most once in subscribePause, even if the
+// channel changes.
 func (w *waiter) subscribe(ctx context.Context, held *locker.ContentionError) {
 	if !held.Channel.IsZero() {
 		closeSub(w.beginSubscribing(ctx, held))
 	}
 }
 
-// beginSubscribing begins to ask for a subscription if it is time to, and returns the one that it
-// replaces.
+// beginSubscribing starts a Subscribe if one is due, and returns the subscription that it replaces.
 func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionError) (old driver.Subscription) {
 	q := w.queue
 	q.all.mu.Lock()
@@ -48,18 +45,19 @@ func (w *waiter) beginSubscribing(ctx context.Context, held *locker.ContentionEr
 	}
 	h, now := w.subscription(), time.Now()
 	there := h.sub != nil && h.channel == channel
-	if there || h.cancel != nil || h.refused == channel || now.Before(h.askAfter) {
+	if there || h.cancel != nil || h.refused == channel || now.Before(h.notBefore) {
 		return nil
 	}
 	old, h.sub, h.wake = h.sub, nil, nil
-	h.channel, h.askAfter = channel, now.Add(askPause)
-	// It is asked for all who wait here: the ctx of one of them does not end it.
-	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	h.channel, h.notBefore = channel, now.Add(subscribePause)
+	// It is for all waiters of the queue: the ctx of one of them does not end it.
+	ctx, h.cancel = context.WithTimeout(context.WithoutCancel(ctx), subscribeTimeout)
 	go q.subscribe(ctx, h, channel)
 	return old
 }
 
-// subscribe asks for a subscription and puts it into place, unless the queue has emptied meanwhile.
+// subscribe subscribes to channel and stores the subscription in h, unless the queue has emptied
+// meanwhile.
 func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.Channel) {
 	sub, err := channel.Subscribe(ctx)
 	var wake <-chan struct{}
@@ -84,8 +82,8 @@ func (q *queue) subscribe(ctx context.Context, h *subscription, channel driver.C
 	q.all.mu.Unlock()
 }
 
-// stop ends the asking where there is one, and returns the subscription where there is one: it is
-// to be closed without mu.
+// stop cancels a Subscribe under way, and returns the subscription, if any, to be closed without
+// mu.
 func (h *subscription) stop() driver.Subscription {
 	if h.cancel != nil {
 		h.cancel()
@@ -98,7 +96,7 @@ func closeSubs(subs [2]driver.Subscription) {
 	closeSub(subs[1])
 }
 
-// closeSub ends a subscription that nobody uses any more. Its error means nothing.
+// closeSub closes sub, which may be nil. Nobody uses it any more, so its error does not matter.
 func closeSub(sub driver.Subscription) {
 	if sub != nil {
 		_ = sub.Close()

@@ -8,28 +8,28 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// turnLength is for how long after an acquire a release leaves the lock to the next waiter of this
-// process, and wakes no other process. It bounds what others wait for, and makes up for the round
-// trips that a change of process takes.
+// turnLength is the length of a turn of this process, from the acquire that begins it. A release
+// within a turn wakes the next waiter of this process and no other process, which saves the round
+// trips that a change of process takes. It bounds how long other processes wait for that.
 const turnLength = 3 * time.Millisecond
 
-// beginTurn begins a turn of this process, which acquired the lock, unless a release within the last
-// turn left the lock to it. mu is held.
+// beginTurn begins a turn at an acquire of this process, unless one lasts or a release within the
+// last one left the lock to this process. mu is held.
 func (q *queue) beginTurn(now time.Time) {
-	if q.atServer && !q.left && !now.Before(q.turn) {
+	if q.atServer && !q.leftHere && !now.Before(q.turn) {
 		q.turn = now.Add(turnLength)
 	}
-	q.left = false
+	q.leftHere = false
 }
 
-// inTurn reports whether a waiter that becomes the leader need not ask: a request of this process
-// holds the lock, and wakes it. mu is held.
+// inTurn reports whether a waiter that becomes the leader need not send an attempt: the lock is
+// held by this process in its turn, and the release wakes the leader. mu is held.
 func (q *queue) inTurn(leader *waiter, now time.Time) bool {
 	return leader.mayInherit() && q.known.here != nil && now.Before(q.turn)
 }
 
-// nextHere returns the ID of this process's place for the release of a lock, if its leader is to try at once;
-// "" if the release is to wake the first waiter at the server.
+// nextHere returns this process's ID if the release of l leaves the lock to a waiter of this
+// process, or "" if it wakes the first waiter at the server.
 func (l *wakingLease) nextHere() string {
 	qs := l.queues
 	qs.mu.Lock()
@@ -44,22 +44,23 @@ func (l *wakingLease) nextHere() string {
 	return qs.id
 }
 
-// kept records that the release of l, just now, woke no other process. mu is held.
-func (qs *queues) kept(l *wakingLease) {
+// leaveHere records that the release of l, just now, woke no other process. mu is held.
+func (qs *queues) leaveHere(l *wakingLease) {
 	if q := qs.byName[l.lock.Name()]; q != nil {
-		q.unwoken, q.left = l, true
+		q.unwoken, q.leftHere = l, true
 		return
 	}
 	go l.wakeOthers()
 }
 
-// wakeOthers wakes the first waiter at the server, after a release that did not: the waiter of this
-// process that it left the lock to has given up. A release of a lock that is free does that.
+// wakeOthers wakes the first waiter at the server after a release that left the lock to this
+// process, if no waiter of this process tries any more. It sends the release again: that of a free
+// lock wakes the first waiter.
 func (l *wakingLease) wakeOthers() {
 	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease})
 }
 
-// waiting describes w, whose acquire began at since, for an attempt.
+// waiting returns the lease.Waiting for an attempt of w. since is when its acquire began.
 func (w *waiter) waiting(since, until time.Time) lease.Waiting {
 	q := w.queue
 	q.all.mu.Lock()

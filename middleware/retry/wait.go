@@ -131,7 +131,7 @@ func (a *acquisition) sleep(d time.Duration) {
 func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	rarely, notBefore := a.place.pollTimes(time.Now())
 	at, by = latest(a.pollAt, rarely), locktrace.ByBackoff
-	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.isToldOnly()) {
+	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
 		at = end
 		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) { // else it is free, and kept for another
 			by = locktrace.ByLeaseEnd
@@ -140,8 +140,9 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	return latest(at, notBefore), by
 }
 
-// isToldOnly reports whether a leader does not poll: it has a place at the server, and listens.
-func (a *acquisition) isToldOnly() bool {
+// pollsRarely reports whether a leader tries again only when it is woken or the refusal says so: it
+// has a place at the server, and listens.
+func (a *acquisition) pollsRarely() bool {
 	held := a.last.held
 	return a.cfg.pollsByDefault && held.Queue && !held.Foreign && a.placed
 }
