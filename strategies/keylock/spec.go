@@ -62,8 +62,8 @@ type Spec struct {
 	//	       first refusal;
 	//	       with Shared or Queue: how long the caller has waited, '-1' if it does not wait; how long
 	//	       it will wait at most, '' without end;
-	//	       with Queue: its place in the queue, a random ID, 'all' for one that is woken with all of
-	//	       these, '' for one that does not wait; its delivery (see QueueLua); the channel to wake waiters on; '1' if
+	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own, ''
+	//	       if it does not wait; its delivery (see QueueLua); the channel to wake waiters on; '1' if
 	//	       the order is strict (Config.Fair), else ''
 	//	reply  {1, fence}, {2, fence}, {0, holder} or {0, holder, again}, {-1, text}, {-2, text}
 	//

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// settleTimeout is how long Subscribe waits for the answer to SSUBSCRIBE, after that to
+	// settleTimeout is how long Subscribe waits for the reply to SSUBSCRIBE once it has that to
 	// SUBSCRIBE.
 	settleTimeout = time.Second
-	// recheckEvery is how often the masters of all channels are compared with where they are
-	// subscribed. A master that becomes a replica keeps its subscriptions.
+	// recheckEvery is how often all channels are checked for being subscribed at the masters of
+	// their slots. It is needed because a master that becomes a replica keeps its subscriptions.
 	recheckEvery = time.Second
-	// idleTimeout is how long a connection stays open without a channel.
+	// idleTimeout is how long a connection without a channel stays open.
 	idleTimeout = 30 * time.Second
 )
 
@@ -25,33 +25,34 @@ var errSlotMoved = errors.New("driver: the node has given the channel's slot awa
 
 // Shards says how a [Hub] reaches the masters of a cluster for sharded pub/sub.
 type Shards struct {
-	// Master returns a name for the master that has the slot of channel, such as its address. The Hub
-	// calls it from one goroutine at a time, about once a second for each channel. It answers from
-	// memory, which it refreshes every few seconds in the background. Only if what it knows is older
-	// than fresh it asks the cluster at once, or has it asked. If the client cannot tell masters
-	// apart, the error matches errors.ErrUnsupported.
+	// Master returns a name for the master that has the slot of channel, such as its address. The
+	// Hub calls it from one goroutine at a time, about once a second for each channel. It answers
+	// from a map of the slots in memory, which it refreshes every few seconds in the background.
+	// Only if the map is older than fresh, it asks the cluster at once, or has the client ask. If
+	// the client cannot tell masters apart, the error matches errors.ErrUnsupported.
 	Master func(ctx context.Context, channel string, fresh time.Time) (string, error)
-	// Open opens a connection to the master of that name, which has the slot of channel. The Feed
+	// Open opens a connection to the master with that name, which has the slot of channel. The Feed
 	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every Unsubscribed.
 	Open func(ctx context.Context, master, channel string) (Feed, error)
 }
 
-// NewShardedHub returns a Hub for a cluster. A subscription hears PUBLISH over a connection that
-// open opens, as that of [NewHub], and SPUBLISH over a connection to the master that has the slot of
-// its channel (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). When the slot moves or
-// the master fails, it is made again at the new master.
+// NewShardedHub returns a Hub for a cluster. A subscription receives what PUBLISH sends over a
+// connection that open opens, as with [NewHub], and what SPUBLISH sends over a connection to the
+// master that has the slot of its channel
+// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). When the slot moves or the master
+// fails, it is made again at the new master.
 //
-// Where the servers do not know SSUBSCRIBE (before Redis 7.0), or refuse it, only PUBLISH is heard.
-// SSUBSCRIBE is tried again after a minute.
+// Where the servers do not know SSUBSCRIBE (before Redis 7.0), or refuse it, a subscription
+// receives only what PUBLISH sends. SSUBSCRIBE is tried again after a minute.
 func NewShardedHub(open func(ctx context.Context) (Feed, error), s Shards) *Hub {
 	h := NewHub(open)
 	h.shards = newShards(s)
 	return h
 }
 
-// Delivery implements driver.Deliverer for a Hub of NewShardedHub: DeliverySharded while the channel
-// is subscribed at its master. For a channel without a subscription it goes by the last answer to an
-// SSUBSCRIBE. Of another Hub it returns DeliveryPlain.
+// Delivery implements driver.Deliverer for a Hub of NewShardedHub: DeliverySharded while the
+// channel is subscribed at its master. For a channel without a subscription it depends on the last
+// reply to an SSUBSCRIBE of any channel. For another Hub it returns DeliveryPlain.
 func (h *Hub) Delivery(channel string) driver.Delivery {
 	if h.shards != nil && h.shards.reaches(channel) {
 		return driver.DeliverySharded
@@ -59,14 +60,15 @@ func (h *Hub) Delivery(channel string) driver.Delivery {
 	return driver.DeliveryPlain
 }
 
-// observer is told what happens to the channels of a hub for one master, under the mutex of the hub.
+// observer is told what happens to the channels of a hub for one master, under the mutex of the
+// hub.
 type observer interface {
 	confirmed(h *Hub, channel string)
 	woken(h *Hub, channel string)           // by a message
 	lost(h *Hub, channel string, err error) // it has left the hub
 }
 
-// add adds a channel to a hub for one master, whose observer learns what becomes of it.
+// add adds a channel to a hub for one master. The hub's observer is told what happens to it.
 func (h *Hub) add(channel string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +80,7 @@ func (h *Hub) add(channel string) {
 	h.start()
 }
 
-// remove is the opposite of add. Its observer hears no more of the channel.
+// remove is the opposite of add. The observer is told no more of the channel.
 func (h *Hub) remove(channel string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,44 +91,44 @@ func (h *Hub) remove(channel string) {
 	h.send(order{channel: channel, stop: true})
 }
 
-// shards are the subscriptions by SSUBSCRIBE of a Hub. One goroutine, route, adds channels to the
+// shards are the subscriptions of a Hub by SSUBSCRIBE. One goroutine, run, adds channels to the
 // hubs of the masters, and removes them. The mutex of a hub is locked before that of shards.
 type shards struct {
 	cfg  Shards
 	ctx  context.Context // ends at close
 	stop context.CancelFunc
 	wg   sync.WaitGroup
-	kick chan struct{} // route has something to do
+	kick chan struct{} // run has something to do
 
 	mu       sync.Mutex
-	routing  bool // route runs
+	routing  bool // run is running
 	channels map[string]*shardChannel
 	todo     map[string]struct{} // channels that are to be added or removed
 	masters  map[string]*master
 	known    bool      // the last SSUBSCRIBE was confirmed
-	lacking  time.Time // until when no SSUBSCRIBE is tried, since the servers do not know it
+	lacking  time.Time // until then no SSUBSCRIBE is sent: the servers do not know or allow it
 
-	paused time.Time // until when Master is not called for a new channel; run's alone
+	paused time.Time // until then Master is not called for a new channel; only run uses it
 }
 
 // shardChannel is a channel with listeners. It is removed once it has none.
 type shardChannel struct {
 	wakes     map[chan struct{}]struct{} // the listeners'
-	master    string                     // which it was added to; "" if there is none
+	master    string                     // to whose hub it was added; "": none
 	confirmed bool                       // by that master
-	since     time.Time                  // of that
-	settled   chan struct{}              // closed once it is confirmed, or not soon
+	since     time.Time                  // when that was
+	settled   chan struct{}              // closed once it is confirmed, or will not be soon
 	isSettled bool
 
-	due   time.Time // not to be added before
+	due   time.Time // it is not added before
 	delay time.Duration
 	fresh time.Time // how new the knowledge of its master must be
 }
 
-// master is one of the cluster, with the connection to it.
+// master is a master of the cluster, with the hub of the connection to it.
 type master struct {
 	hub  *Hub
-	idle time.Time // since when it has no channel; zero if it has
+	idle time.Time // since when it has no channel; zero: it has one
 }
 
 func newShards(cfg Shards) *shards {
@@ -138,7 +140,7 @@ func newShards(cfg Shards) *shards {
 	return s
 }
 
-// subscribe subscribes to a channel of both kinds. The one by SUBSCRIBE decides whether that
+// subscribe subscribes to a channel by both SUBSCRIBE and SSUBSCRIBE. SUBSCRIBE decides whether it
 // succeeds.
 func (s *shards) subscribe(ctx context.Context, plain *Hub, channel string, wake chan struct{}) (driver.Subscription, error) {
 	settled := s.listen(channel, wake)
@@ -163,7 +165,7 @@ func (s *shards) subscribe(ctx context.Context, plain *Hub, channel string, wake
 	return both, nil
 }
 
-// shardSubscription is a driver.Subscription of both kinds.
+// shardSubscription is a driver.Subscription by both SUBSCRIBE and SSUBSCRIBE.
 type shardSubscription struct {
 	driver.Subscription
 	shards  *shards
@@ -177,8 +179,8 @@ func (l *shardSubscription) Close() error {
 	return l.Subscription.Close()
 }
 
-// listen adds a listener to a channel. The channel that it returns is closed once it is known
-// whether messages reach it.
+// listen adds a listener to a channel. The Go channel that it returns is closed once SSUBSCRIBE has
+// succeeded or is known not to succeed soon.
 func (s *shards) listen(channel string, wake chan struct{}) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,12 +233,12 @@ func (s *shards) close() {
 	}
 	s.mu.Unlock()
 	for _, h := range hubs {
-		_ = h.Close() // what closing a connection says is of no use
+		_ = h.Close() // its error does not matter
 	}
 	s.wg.Wait()
 }
 
-// settle ends the waiting for the first answer about c. The mutex of shards is held.
+// settle ends the wait of Subscribe for c. The mutex of shards is held.
 func (c *shardChannel) settle() {
 	if !c.isSettled {
 		c.isSettled = true
@@ -248,7 +250,7 @@ func (c *shardChannel) wakeAll() {
 	for wake := range c.wakes {
 		select {
 		case wake <- struct{}{}:
-		default: // its listener has one that it has not received yet
+		default: // its listener has not received the previous one yet
 		}
 	}
 }
@@ -312,11 +314,11 @@ func (s *shards) retry(channel string, c *shardChannel, err error) {
 	s.route(channel)
 }
 
-// lacksCommand reports whether a refusal concerns all channels: the server does not know SSUBSCRIBE,
-// or the ACL forbids the command, and not the channel.
+// lacksCommand reports whether a refusal concerns all channels: the server does not know
+// SSUBSCRIBE, or the ACL forbids the command, and not the channel.
 func lacksCommand(refusal error) bool { return !strings.Contains(refusal.Error(), "channel") }
 
-// route has the goroutine look at channel. The mutex is held.
+// route makes run take the next step for channel. The mutex is held.
 func (s *shards) route(channel string) {
 	if s.ctx.Err() != nil {
 		return
@@ -328,11 +330,11 @@ func (s *shards) route(channel string) {
 	}
 	select {
 	case s.kick <- struct{}{}:
-	default: // it has yet to look
+	default: // run has yet to receive the previous one
 	}
 }
 
-// run does what is to do for channels until there is none left and all connections are closed.
+// run takes the steps of channels until none are left and all connections are closed.
 func (s *shards) run() {
 	recheck := time.Now().Add(recheckEvery)
 	for {
@@ -454,7 +456,7 @@ func (s *shards) masterOf(channel string, fresh time.Time) (string, error) {
 	return s.cfg.Master(ctx, channel, fresh)
 }
 
-// open opens a connection to a master, by one of its channels.
+// open opens a connection to the master called name, for one of its channels.
 func (s *shards) open(ctx context.Context, name string) (Feed, error) {
 	s.mu.Lock()
 	var one string
@@ -466,12 +468,12 @@ func (s *shards) open(ctx context.Context, name string) (Feed, error) {
 	}
 	s.mu.Unlock()
 	if one == "" {
-		return nil, errSlotMoved // all its channels have left meanwhile
+		return nil, errSlotMoved // all its channels were removed meanwhile
 	}
 	return s.cfg.Open(ctx, name, one)
 }
 
-// recheck removes the channels from masters that do not have their slots any more.
+// recheck removes channels from masters that no longer have their slots.
 func (s *shards) recheck() {
 	for _, channel := range s.names(s.listAdded) {
 		name, err := s.masterOf(channel, time.Time{})
