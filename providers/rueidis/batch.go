@@ -106,7 +106,7 @@ func (d *rueidisDriver) sendPart(
 		within := n.pipelined(ctx, n.direct.Add(1))
 		sent := n.now()
 		all := d.client.DoMulti(within, p.cmds...)
-		n.direct.Add(-1)
+		n.answered(within)
 		d.observeDirect(ctx, n, sent, all[len(all)-1])
 		return readAll(all)
 	}

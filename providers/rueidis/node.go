@@ -83,19 +83,42 @@ const (
 type expiry struct {
 	at     time.Time
 	passed chan struct{}
+	timer  *time.Timer
+	users  atomic.Int32 // commands under way; at 0 the timer is stopped for good
 }
 
-// expiryOf returns the expiry for a deadline: it, or up to grain later.
+// expiryOf returns the expiry for a deadline: it, or up to grain later. The caller leaves it.
 func (n *node) expiryOf(deadline time.Time) *expiry {
 	if e := n.expiry.Load(); e != nil {
-		if later := e.at.Sub(deadline); later >= 0 && later <= grain {
+		if later := e.at.Sub(deadline); later >= 0 && later <= grain && e.join() {
 			return e
 		}
 	}
-	e := &expiry{deadline.Add(grain), make(chan struct{})}
-	time.AfterFunc(time.Until(e.at), func() { close(e.passed) })
+	e := &expiry{at: deadline.Add(grain), passed: make(chan struct{})}
+	e.users.Store(1)
+	e.timer = time.AfterFunc(time.Until(e.at), func() { close(e.passed) })
 	n.expiry.Store(e)
 	return e
+}
+
+// join counts one more command, unless the last one has left.
+func (e *expiry) join() bool {
+	for {
+		users := e.users.Load()
+		if users == 0 {
+			return false
+		}
+		if e.users.CompareAndSwap(users, users+1) {
+			return true
+		}
+	}
+}
+
+// leave ends what join or expiryOf counted.
+func (e *expiry) leave() {
+	if e.users.Add(-1) == 0 {
+		e.timer.Stop()
+	}
 }
 
 // gates returns those of a route that is not direct, for detach.

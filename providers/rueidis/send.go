@@ -36,7 +36,7 @@ func send[T any](
 		within := n.pipelined(ctx, n.direct.Add(1))
 		sent := n.now()
 		res := d.client.Do(within, cmd)
-		n.direct.Add(-1)
+		n.answered(within)
 		d.observeDirect(ctx, n, sent, res)
 		return convert(ctx, d, res, closing, read)
 	}
@@ -166,18 +166,26 @@ func (n *node) pipelined(ctx context.Context, direct int32) context.Context {
 		return undated{ctx}
 	}
 	if deadline, ok := ctx.Deadline(); ok && direct > 1 {
-		return expiring{ctx, n.expiryOf(deadline).passed}
+		return expiring{ctx, n.expiryOf(deadline)}
 	}
 	return ctx
 }
 
+// answered ends what pipelined began.
+func (n *node) answered(within context.Context) {
+	n.direct.Add(-1)
+	if e, ok := within.(expiring); ok {
+		e.expiry.leave()
+	}
+}
+
 type expiring struct {
 	context.Context
-	passed <-chan struct{}
+	expiry *expiry
 }
 
 // Done implements context.Context.
-func (e expiring) Done() <-chan struct{} { return e.passed }
+func (e expiring) Done() <-chan struct{} { return e.expiry.passed }
 
 type undated struct{ context.Context }
 

@@ -69,8 +69,12 @@ func testSubscribe(t *testing.T, client redis.Client, servers []*redistest.Serve
 	for _, channel := range []string{"a", "b", "c"} {
 		subs[channel] = subscribe(t, drv, channel)
 	}
-	if n := subscribers(t, servers); n != 1 {
-		t.Errorf("%d connections have subscriptions, want 1", n)
+	most := 1
+	if len(servers) > 1 { // a cluster: one more at each node, for SSUBSCRIBE
+		most += len(servers)
+	}
+	if n := subscribers(t, servers); n < 1 || n > most {
+		t.Errorf("%d connections have subscriptions, want %d at most", n, most)
 	}
 	publish(t, client, "b")
 	wait(t, "the wake-up of b", subs["b"].Wake())

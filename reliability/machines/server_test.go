@@ -21,6 +21,7 @@ import (
 const (
 	name    = "job"
 	counter = "{job}:fence"
+	waiters = "{job}:waiters"
 	address = "127.0.0.1:6379" // never dialed
 )
 
