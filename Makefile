@@ -44,7 +44,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
 
 check: ## Format, vet, lint, and test without the race detector on miniredis and one server (3 minutes)
-test: ## All checks that CI makes, each strategy on each kind of server over one client (12 minutes)
+test: ## All checks that CI makes, each strategy on each kind of server over one client (14 minutes)
 test-all test-matrix: export HOLDFAST_TEST := full
 test-all: ## The same, each strategy on each kind of server over each client (20 minutes)
 check test test-all:
