@@ -17,10 +17,10 @@ type Config struct {
 	// lease are extra: they neither ask the policy nor move the end of the next pause. backoff.Stop
 	// (or any negative pause) gives up, so
 	// backoff.WithMaxRetries(backoff.NewConstantBackOff(interval), tries) tries that often, that
-	// far apart. Without a Policy, a waiter that is woken by the server's queue polls more rarely (see
-	// the package comment). If Policy returns nil, the acquire that called it returns ErrInvalid. Default:
-	// exponential from 5 ms, doubling to 250 ms, each pause drawn from half to one and a half of
-	// that, without end.
+	// far apart. Without a Policy, a waiter with a place in the server's queue polls more rarely
+	// (see the package comment). If Policy returns nil, the acquire that called it returns
+	// ErrInvalid. Default: exponential from 5 ms, doubling to 250 ms, each pause drawn from half to
+	// one and a half of that, without end.
 	Policy func() backoff.BackOff
 	// MaxAttempts is how many attempts one request sends at most. Default: 0, no limit.
 	MaxAttempts int

@@ -71,7 +71,8 @@
 //     than a quarter is left at the release, the release is sent.
 //   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
 //     for each block. If the server lost the key, and granted the lock elsewhere, before the process
-//     noticed, a hand-over's token may be lower than the new holder's. If a process dies, the rest of its block is never used.
+//     noticed, a hand-over's token may be lower than the new holder's. If a process dies, the rest
+//     of its block is never used.
 //   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
 //     exclusive requests without an owner), and the waiter asks for the TTL of the request that
 //     began the tenure, and for a fencing token only if that did. A lock whose Handle was asked for

@@ -30,15 +30,20 @@ type scriptCall struct {
 }
 
 // Send implements resolve.Command.
-func (c *scriptCall) Send(ctx context.Context) (err error) {
+func (c *scriptCall) Send(ctx context.Context) error {
+	err := c.sendOnce(ctx)
+	if c.queue && driver.CodeOf(err) == "TRYAGAIN" { // the keys of a migrating slot are on two nodes
+		c.keys, c.queue = c.keys[:len(c.keys)-1], false
+		err = c.sendOnce(ctx)
+	}
+	return err
+}
+
+func (c *scriptCall) sendOnce(ctx context.Context) (err error) {
 	if c.replicas > 0 {
 		return c.sendAcked(ctx)
 	}
 	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
-	if c.queue && driver.CodeOf(err) == "TRYAGAIN" { // the keys of a migrating slot are on two nodes
-		c.keys, c.queue = c.keys[:len(c.keys)-1], false
-		c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
-	}
 	return err
 }
 

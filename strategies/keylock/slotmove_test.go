@@ -1,0 +1,53 @@
+package keylock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// splitSlot is a driver over a slot on the move: the lock and its queue are on two nodes.
+type splitSlot struct{ driver.Driver }
+
+func (d splitSlot) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
+	if strings.HasSuffix(keys[len(keys)-1], driver.WaitersSuffix) {
+		return driver.Reply{}, &driver.ServerError{Text: "TRYAGAIN Multiple keys request during rehashing of slot"}
+	}
+	return d.Driver.Eval(ctx, s, keys, args)
+}
+
+func (d splitSlot) EvalAcked(
+	ctx context.Context, s *driver.Script, keys, args []string, replicas int, _ time.Duration,
+) (driver.Reply, int, error) {
+	reply, err := d.Eval(ctx, s, keys, args)
+	return reply, replicas, err
+}
+
+// While the keys of the lock and of its queue are on two nodes, locks work without the queue.
+func TestSlotOnTheMove(t *testing.T) {
+	t.Parallel()
+	for what, cfg := range map[string]single.Config{"default": {}, "fair": {Fair: true}, "replicas": {MinReplicas: 1}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := locker.Must(single.New(splitSlot{clients.OpenMemory(t, clients.NewMemory(t))}, cfg))
+				lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "job", TTL: time.Minute}))
+				_, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+				if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Left == 0 {
+					t.Errorf("a second acquire: %v, want it refused", err)
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
