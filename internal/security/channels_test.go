@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,18 +42,16 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 			l := locker.Chain(locker.Must(single.New(drv, single.Config{})), locker.Must(retry.New(retry.Config{
 				Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
 			})))
-			subscribed := make(chan struct{}, others)
-			ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
-				if info.Subscribed {
-					select {
-					case subscribed <- struct{}{}:
-					default: // again
-					}
-				}
-			}})
 			held, woken := make([]*locker.Lock, others), make(chan error, others)
 			for i := range held {
 				name := fmt.Sprint("lock:", i)
+				subscribed := make(chan struct{})
+				signal := sync.OnceFunc(func() { close(subscribed) })
+				ctx := locktrace.With(t.Context(), &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+					if info.Subscribed {
+						signal()
+					}
+				}})
 				held[i] = locker.Must(holders.Acquire(ctx, locker.Request{Name: name, TTL: time.Hour}))
 				go func() {
 					lock, err := l.Acquire(ctx, locker.Request{Name: name, MaxWait: patience})
@@ -71,11 +70,11 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 					t.Errorf("Subscribe to the tagged name's channel: %v, want NOPERM", err)
 				}
 			}
-			refused() // first, since who gives up within 10 ms may not hear the answer
+			refused() // first: a waiter that gives up within 10 ms may not hear the answer
 			for i := range refusals {
 				wait := 10 * time.Millisecond
 				if i == 0 {
-					wait = time.Second // the same for the waiter's own channel
+					wait = time.Second // so that it hears that its own channel is refused
 				}
 				_, err := l.Acquire(t.Context(), locker.Request{Name: tagged, MaxWait: wait})
 				if !errors.Is(err, locker.ErrMaxWait) {
