@@ -25,7 +25,7 @@ type testCase struct {
 }
 
 // fencing is the contract of the paragraph on fencing tokens, which has no number.
-const fencing = 14
+const fencing = 15
 
 // caseT is what a case works with.
 type caseT struct {
@@ -36,7 +36,7 @@ type caseT struct {
 var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, placeCases, handOverCases, modeCases, convertCases, quorumCases, successionCases,
+	waitCases, placeCases, handOverCases, modeCases, convertCases, quorumCases, successionCases, severalCases,
 )
 
 // applies reports whether the strategy of h must pass c.

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
@@ -59,6 +60,8 @@ type Harness struct {
 
 	// waits makes the middleware that waits; nil: retry.New.
 	waits func(retry.Config) (locker.Middleware, error)
+	// doAll calls fn under several locks; nil: locker.DoAll.
+	doAll func(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error
 }
 
 // Run runs every case that the strategy must pass, each as the subtest kind/name of t. It fails t

@@ -21,7 +21,8 @@ import (
 //     [ErrLost] if the lease ended before fn returned or the release found it gone, and
 //     [ErrUnknownOutcome] if the release got no answer; the lock is then free at its TTL at the
 //     latest. Otherwise it wraps the client's error, for example a missing permission.
-func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (err error) {
+func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) error {
+	var err error
 	switch {
 	case ctx == nil:
 		err = driver.NilContext("Do ctx")
@@ -37,22 +38,34 @@ func Do(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lo
 	if err != nil {
 		return err
 	}
-	work, cancel := lock.Context(ctx)
+	return doHeld(ctx, lock, fn)
+}
+
+// held is a Lock or Locks.
+type held interface {
+	Context(parent context.Context) (context.Context, context.CancelFunc)
+	Err() error
+	Release(ctx context.Context) error
+}
+
+// doHeld calls fn under h, and releases h when fn returns, panics or calls runtime.Goexit.
+func doHeld[H held](ctx context.Context, h H, fn func(context.Context, H) error) (err error) {
+	work, cancel := h.Context(ctx)
 	defer cancel()
 	var lostBefore error
 	defer func() {
-		released := lock.Release(ctx)
+		released := h.Release(ctx)
 		if errors.Is(released, ErrReleased) {
-			released = nil // fn released the lock
+			released = nil // fn released h
 		}
 		if lostBefore != nil && !errors.Is(released, ErrLost) {
 			released = errors.Join(lostBefore, released)
 		}
 		err = join(err, released)
 	}()
-	err = fn(work, lock)
-	if ended := lock.Err(); errors.Is(ended, ErrLost) {
-		lostBefore = opError("release", req.Name, ended)
+	err = fn(work, h)
+	if ended, lost := errors.AsType[*LostError](h.Err()); lost {
+		lostBefore = opError("release", ended.Name, ended)
 	}
 	return err
 }

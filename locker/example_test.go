@@ -54,6 +54,49 @@ func ExampleTry() {
 	// false <nil>
 }
 
+// A transfer locks both accounts. Transfers in the other direction acquire them in the same order,
+// so none of them waits for another for ever.
+func ExampleDoAll() {
+	ctx, l := context.Background(), locks()
+	transfer := func(from, to string) error {
+		reqs := []locker.Request{{Name: "account:" + from}, {Name: "account:" + to}}
+		return locker.DoAll(ctx, l, reqs, func(_ context.Context, locks *locker.Locks) error {
+			fmt.Println(locks)
+			return nil
+		})
+	}
+	fmt.Println(transfer("bob", "ann"))
+	fmt.Println(transfer("ann", "ann"))
+
+	l.Hold(locker.Request{Name: "account:bob", Owner: "audit"})
+	err := transfer("ann", "bob")
+	failed, _ := errors.AsType[*locker.OpError](err)
+	fmt.Println(failed.Name, errors.Is(err, locker.ErrNotAcquired))
+	// Output:
+	// locks "account:ann", "account:bob" (held)
+	// <nil>
+	// locks "account:ann" (held)
+	// <nil>
+	// account:bob true
+}
+
+// All returns the locks in the order of the requests.
+func ExampleAcquireAll() {
+	ctx := context.Background()
+	reqs := []locker.Request{{Name: "stock", Fenced: true}, {Name: "order:42", Mode: locker.Shared}}
+	locks, err := locker.AcquireAll(ctx, locks(), reqs)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stock, order := locks.All()[0], locks.All()[1]
+	fmt.Println(stock.Name(), stock.Fence(), order.Name(), order.Mode())
+	fmt.Println(locks.Release(ctx), locks.Err())
+	// Output:
+	// stock 1 order:42 shared
+	// <nil> lock was released
+}
+
 // Without Do: acquire, work under the lock's ctx, release.
 func ExampleLock_Context() {
 	ctx, l := context.Background(), locks()

@@ -1,0 +1,81 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// several is a way to acquire several locks and work under them. The zero value is sound.
+type several struct {
+	asGiven   bool // in the order of the requests
+	eachOne   bool // a name asked for twice is acquired twice
+	leaves    bool // what was acquired is left when one fails
+	firstOnly bool // the work ends with the first lock alone
+}
+
+func (s several) do(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) (err error) {
+	if s == (several{}) {
+		return doAll(ctx, l, reqs, fn)
+	}
+	order := slices.Clone(reqs)
+	if !s.asGiven {
+		slices.SortStableFunc(order, func(a, b locker.Request) int { return strings.Compare(a.Name, b.Name) })
+	}
+	locks := map[string]*locker.Lock{}
+	var release []func() error
+	defer func() {
+		for _, f := range slices.Backward(release) {
+			err = errors.Join(err, f())
+		}
+	}()
+	work := ctx
+	for i, req := range order {
+		if locks[req.Name] != nil && !s.eachOne {
+			continue
+		}
+		lock, err := l.Acquire(ctx, req)
+		if err != nil {
+			if s.leaves {
+				release = nil
+			}
+			return err
+		}
+		locks[req.Name] = lock
+		release = append(release, func() error { return lock.Release(ctx) })
+		if i == 0 || !s.firstOnly {
+			var cancel context.CancelFunc
+			work, cancel = lock.Context(work) //nolint:fatcontext // one for each of few locks
+			defer cancel()
+		}
+	}
+	asked := make([]*locker.Lock, len(reqs))
+	for i, req := range reqs {
+		asked[i] = locks[req.Name]
+	}
+	return fn(work, asked)
+}
+
+func TestMutantsOfSeveralLocks(t *testing.T) {
+	t.Parallel()
+	var suspects []suspect
+	for _, m := range []struct {
+		name   string
+		flawed several
+		caught string
+	}{
+		{"names in the order of the requests", several{asGiven: true}, "names are acquired in one order"},
+		{"a name asked for twice that is acquired twice", several{eachOne: true}, "one name asked for twice is one lock"},
+		{"what was acquired left when one fails", several{leaves: true}, "several names are acquired or none"},
+		{"work that ends with its first lock alone", several{firstOnly: true}, "the loss of any of several locks ends the work"},
+	} {
+		suspects = append(suspects, suspect{
+			m.name, &Harness{Dial: plain, doAll: m.flawed.do}, &Harness{Dial: plain, doAll: several{}.do}, []string{m.caught},
+		})
+	}
+	convict(t, suspects)
+}

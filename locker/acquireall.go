@@ -1,0 +1,250 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/internal/text"
+)
+
+// MaxNames is how many different names one [AcquireAll] or [DoAll] accepts. It is fixed: more names
+// than that take as many round trips, and are better locked under one name that stands for them.
+const MaxNames = 64
+
+// undoGrace is how long a failed AcquireAll whose time is over waits for its releases.
+const undoGrace = 250 * time.Millisecond
+
+// AcquireAll acquires the locks of all reqs, or none of them. It acquires them one after another in
+// the order of their names, whatever the order of reqs, so that callers of AcquireAll that ask for
+// the same names never wait for one another in a circle. If one cannot be acquired, or one is lost
+// before the last is acquired, AcquireAll releases what it has, in reverse order. If ctx or MaxWait
+// ends before these releases are answered, it returns at most 250 ms later, and they go on in the
+// background.
+//
+// A caller that holds a lock and asks for another one gives up that order, and can deadlock with a
+// caller that does the same. Ask for all names in one call.
+//
+// Locks acquired early must outlast the wait for the others: let l renew its locks
+// (strategies/watchdog, as in holdfast.New), or bound the wait by less than the TTL.
+//
+// The strictest of reqs applies to the whole call: it ends after the shortest MaxWait, and does not
+// wait if one has NoWait. Requests for the same name become one lock, which all of them get:
+// exclusive if one of them is, fenced if one of them is, with the longest TTL and the first Note. One
+// that leaves out TTL or Owner takes that of the others.
+//
+// Errors: an [OpError] that names the lock that failed, as of [Locker]. It matches ErrLost if a lock
+// was lost before the last was acquired, and ErrInvalid, before anything is sent, if
+//   - a request is invalid or has Resume,
+//   - requests for one name differ in another field, such as Owner,
+//   - there are no requests, or ones for more than [MaxNames] names,
+//   - ctx or l is nil.
+func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
+	return acquireAll(ctx, l, reqs, "AcquireAll")
+}
+
+// DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine, and
+// releases the locks in reverse order when fn returns, panics or calls runtime.Goexit. fn's ctx ends
+// when any of the locks is lost; its cause is the [LostError] of that one. It carries the owners of
+// all locks for their names.
+//
+// The errors are those of AcquireAll, and then those of [Do]: a nil error means that fn returned nil,
+// and that all locks were held until fn returned or released them.
+func DoAll(ctx context.Context, l Locker, reqs []Request, fn func(context.Context, *Locks) error) error {
+	if fn == nil {
+		return opError("acquire", firstName(reqs), driver.Invalid("DoAll function", "nil", "a function"))
+	}
+	locks, err := acquireAll(ctx, l, reqs, "DoAll")
+	if err != nil {
+		return err
+	}
+	return doHeld(ctx, locks, fn)
+}
+
+func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*Locks, error) {
+	switch {
+	case ctx == nil:
+		return nil, opError("acquire", firstName(reqs), driver.NilContext(caller+" ctx"))
+	case l == nil:
+		return nil, opError("acquire", firstName(reqs), driver.Invalid(caller+" locker", "nil", "a Locker"))
+	}
+	sorted, err := sortRequests(reqs, caller)
+	if err != nil {
+		return nil, err
+	}
+	locks := &Locks{held: make([]*Lock, 0, len(sorted))}
+	if err := locks.acquire(ctx, l, sorted); err != nil {
+		return nil, err
+	}
+	locks.place(reqs)
+	return locks, nil
+}
+
+// acquire acquires the locks of reqs in their order, or none.
+func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) (err error) {
+	wait, noWait := bounds(reqs)
+	bounded := ctx
+	if wait > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeoutCause(ctx, wait, ErrMaxWait)
+		defer cancel()
+	}
+	end, done := time.Now().Add(wait), false
+	defer func() {
+		if !done { // also if l panics
+			s.undo(bounded)
+		}
+	}()
+	// The acquires end with any of the locks, but are not made in its Context: a trace shows them
+	// side by side.
+	waiting, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	for _, req := range reqs {
+		req.NoWait, req.MaxWait = noWait, 0
+		if wait > 0 {
+			if req.MaxWait = time.Until(end); req.MaxWait <= 0 {
+				return opError("acquire", req.Name, ErrMaxWait)
+			}
+		}
+		lock, err := l.Acquire(waiting, req)
+		if err == nil {
+			s.held = append(s.held, lock)
+			defer lock.afterDone(&afterDone{f: lost, signal: true})() //nolint:gocritic // until the last one is acquired
+			err = s.Err()
+		}
+		if err != nil {
+			return s.failure(ctx, req.Name, err)
+		}
+	}
+	done = true
+	return nil
+}
+
+// failure returns the error of a call that failed with err while it acquired name.
+func (s *Locks) failure(ctx context.Context, name string, err error) error {
+	ended, wasLost := errors.AsType[*LostError](s.Err())
+	switch {
+	case !wasLost || ctx.Err() != nil:
+		return opError("acquire", name, err)
+	case errors.Is(err, ErrUnknownOutcome):
+		return &OpError{"acquire", ended.Name, fmt.Errorf("%w (while the next one was acquired: %w)", ended, err)}
+	default:
+		return &OpError{"acquire", ended.Name, ended}
+	}
+}
+
+// undo releases what a call that failed has acquired, and waits for that a little longer than ctx
+// lasts.
+func (s *Locks) undo(ctx context.Context) {
+	if len(s.held) == 0 {
+		return
+	}
+	undone := make(chan struct{})
+	go func() {
+		defer close(undone)
+		_ = s.Release(ctx)
+	}()
+	select {
+	case <-undone:
+	case <-ctx.Done():
+		grace := time.NewTimer(undoGrace)
+		defer grace.Stop()
+		select {
+		case <-undone:
+		case <-grace.C:
+		}
+	}
+}
+
+// bounds returns the strictest bounds of reqs: the shortest MaxWait, zero if there is none, and
+// whether one has NoWait.
+func bounds(reqs []Request) (wait time.Duration, noWait bool) {
+	for _, req := range reqs {
+		wait, noWait = shorter(wait, req.MaxWait), noWait || req.NoWait
+	}
+	return wait, noWait
+}
+
+// shorter returns the shorter one of two bounds; zero is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// sortRequests returns reqs in the order of their names, one for each name.
+func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
+	if len(reqs) == 0 {
+		return nil, opError("acquire", "", driver.Invalid(caller+" requests", "none", "1 to 64 names"))
+	}
+	for _, req := range reqs {
+		err := req.Validate()
+		if err == nil && !req.Resume.IsZero() {
+			err = driver.Invalid("Request.Resume", "a Handle", "none in "+caller+"; Resume takes a hold over")
+		}
+		if err != nil {
+			return nil, opError("acquire", req.Name, err)
+		}
+	}
+	byName := slices.Clone(reqs)
+	slices.SortStableFunc(byName, func(a, b Request) int { return strings.Compare(a.Name, b.Name) })
+	for _, req := range byName {
+		last := len(sorted) - 1
+		if last < 0 || sorted[last].Name != req.Name {
+			sorted = append(sorted, req)
+			continue
+		}
+		if sorted[last], err = mergeRequests(sorted[last], req); err != nil {
+			return nil, opError("acquire", req.Name, err)
+		}
+	}
+	if len(sorted) > MaxNames {
+		return nil, opError("acquire", "", driver.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
+	}
+	return sorted, nil
+}
+
+// mergeRequests returns the request that grants what both of two requests for one name ask for. It
+// fails if they differ in a field for which there is no such request.
+func mergeRequests(a, b Request) (Request, error) {
+	merged := a
+	if b.Mode == Exclusive {
+		merged.Mode = Exclusive
+	}
+	merged.TTL = max(a.TTL, b.TTL)
+	merged.MaxWait = shorter(a.MaxWait, b.MaxWait)
+	merged.NoWait = a.NoWait || b.NoWait
+	merged.Fenced = a.Fenced || b.Fenced
+	if a.Owner == "" {
+		merged.Owner = b.Owner
+	}
+	if a.Note == "" {
+		merged.Note = b.Note
+	}
+	switch {
+	case b.Owner != "" && b.Owner != merged.Owner:
+		return Request{}, driver.Invalid("Request.Owner", text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
+	case restOf(a) != restOf(b):
+		return Request{}, driver.Invalid("Request", "two for one name that cannot be merged",
+			"ones that differ in Mode, TTL, MaxWait, NoWait, Fenced and Note")
+	}
+	return merged, nil
+}
+
+// restOf returns the fields of a request that mergeRequests cannot merge.
+func restOf(r Request) Request {
+	r.Mode, r.TTL, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note = 0, 0, 0, false, false, "", ""
+	return r
+}
+
+func firstName(reqs []Request) string {
+	if len(reqs) == 0 {
+		return ""
+	}
+	return reqs[0].Name
+}

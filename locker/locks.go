@@ -1,0 +1,146 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/locker/internal/text"
+)
+
+// Locks is the locks that one [AcquireAll] acquired. They are renewed, converted and traced one by
+// one, each as the Locker that made it does. Locks is safe for concurrent use.
+type Locks struct {
+	held  []*Lock // in the order of their names, in which they were acquired
+	asked []*Lock // the lock of each request
+
+	mu       sync.Mutex
+	err      error // why not all are held any more; set once
+	released bool  // Release was called
+}
+
+// place fills in the lock of each of reqs.
+func (s *Locks) place(reqs []Request) {
+	s.asked = make([]*Lock, len(reqs))
+	for i, req := range reqs {
+		at, _ := slices.BinarySearchFunc(s.held, req.Name, func(l *Lock, name string) int { return strings.Compare(l.Name(), name) })
+		s.asked[i] = s.held[at]
+	}
+}
+
+// All returns the lock of each request, in the order of the requests. Requests for one name share a
+// lock.
+func (s *Locks) All() []*Lock { return slices.Clone(s.asked) }
+
+// Err returns nil while all locks are held, and then always the same error: the [LostError] of the
+// first one that it found lost, which names it, or ErrReleased if one was released.
+func (s *Locks) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.look()
+}
+
+// look is Err. The mutex is held.
+func (s *Locks) look() error {
+	if s.err != nil {
+		return s.err
+	}
+	for _, lock := range s.held {
+		switch err := lock.Err(); {
+		case err == nil:
+		case errors.Is(err, ErrLost):
+			s.err = err
+			return err
+		default:
+			s.err = err // unless another one was lost
+		}
+	}
+	return s.err
+}
+
+// Context returns a copy of parent that ends when any of the locks ends; its cause (context.Cause)
+// is what Err of that lock returns. It carries the owners of all locks for their names. See
+// [Lock.Context].
+func (s *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancels := parent, make([]context.CancelFunc, len(s.held))
+	for i, lock := range s.held {
+		ctx, cancels[i] = lock.Context(ctx) //nolint:fatcontext // one for each of few locks
+	}
+	return ctx, func() {
+		for _, cancel := range slices.Backward(cancels) {
+			cancel()
+		}
+	}
+}
+
+// Release releases the locks that the caller has not released one by one, in the reverse order of
+// their names. It is terminal as [Lock.Release] is: a second call returns ErrReleased and sends
+// nothing. If a server does not answer a release, the remaining locks are released at once, so that
+// an outage is waited for twice at most.
+//
+// The errors of the releases, each an [OpError] with the name of its lock, are joined (errors.Join).
+func (s *Locks) Release(ctx context.Context) error {
+	s.mu.Lock()
+	if s.released {
+		s.mu.Unlock()
+		return opError("release", s.held[0].Name(), ErrReleased)
+	}
+	s.released = true
+	if s.look() == nil {
+		s.err = ErrReleased
+	}
+	s.mu.Unlock()
+	return releaseBackward(ctx, s.held)
+}
+
+// releaseBackward releases locks, the last one first, even if a callback panics.
+func releaseBackward(ctx context.Context, locks []*Lock) (err error) {
+	if len(locks) == 0 {
+		return nil
+	}
+	last := len(locks) - 1
+	remaining := releaseBackward
+	defer func() { err = join(err, remaining(ctx, locks[:last])) }()
+	if err = releaseOnce(ctx, locks[last]); err != nil && !errors.Is(err, ErrLost) {
+		remaining = releaseTogether
+	}
+	return err
+}
+
+// releaseTogether releases locks at the same time.
+func releaseTogether(ctx context.Context, locks []*Lock) error {
+	errs := make([]error, len(locks))
+	var all sync.WaitGroup
+	for i, lock := range locks {
+		all.Go(func() { errs[i] = releaseOnce(ctx, lock) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// releaseOnce releases a lock unless the caller has done so.
+func releaseOnce(ctx context.Context, lock *Lock) error {
+	err := lock.Release(ctx)
+	if errors.Is(err, ErrReleased) {
+		return nil
+	}
+	return err
+}
+
+// String returns the names of the locks and whether they are held.
+func (s *Locks) String() string {
+	var b strings.Builder
+	b.WriteString("locks ")
+	for i, lock := range s.held {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(text.Quote(lock.Name()))
+	}
+	if err := s.Err(); err != nil {
+		return b.String() + " (" + err.Error() + ")"
+	}
+	return b.String() + " (held)"
+}
