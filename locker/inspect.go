@@ -18,6 +18,9 @@ type State struct {
 	Holds int
 	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data may.
 	Left time.Duration
+	// Permits is the limit of a semaphore, and Free how many of its permits are free. Zero: it is no
+	// semaphore.
+	Permits, Free int
 }
 
 // Inspector is implemented by strategies that keep state in Redis. [Inspect] finds it behind

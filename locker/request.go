@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +52,9 @@ type Request struct {
 	// Note is for display and trace links: requests that are refused get it in their error. It is
 	// never an identity. At most 1024 bytes.
 	Note string
+	// Permits is how many permits of a semaphore to acquire. Strategies other than semaphore refuse
+	// more than one with errors.ErrUnsupported. Zero: one, or those of Resume.
+	Permits int
 	// Resume takes over this hold instead of acquiring one. Name and Mode must be the handle's.
 	Resume Handle
 }
@@ -75,6 +79,9 @@ func (r Request) Validate() error {
 	}
 	if len(r.Note) > MaxNameLen {
 		return driver.Invalid("Request.Note", fmt.Sprintf("%d bytes", len(r.Note)), "at most 1024 bytes")
+	}
+	if r.Permits < 0 {
+		return driver.Invalid("Request.Permits", strconv.Itoa(r.Permits), "1 or more, or 0 for one")
 	}
 	return r.validateResume()
 }

@@ -105,6 +105,8 @@ func TestValidateRest(t *testing.T) {
 		{"mode 2", locker.Request{Mode: 2}, "Request.Mode"},
 		{"mode 7", locker.Request{Mode: 7}, "Request.Mode"},
 		{"mode 255", locker.Request{Mode: 255}, "Request.Mode"},
+		{"permits", locker.Request{Permits: math.MaxInt}, ""},
+		{"negative permits", locker.Request{Permits: -1}, "Request.Permits"},
 		{"negative MaxWait", locker.Request{MaxWait: -1}, "Request.MaxWait"},
 		{"long owner", locker.Request{Owner: kib + "o"}, "Request.Owner"},
 		{"long note", locker.Request{Note: kib + "n"}, "Request.Note"},

@@ -120,6 +120,11 @@ var arrows = []arrow{
 		why:     "a strategy runs on any client, so it knows none",
 	},
 	{
+		program: []string{"strategies/semaphore"},
+		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/keylock/..."},
+		why:     "a strategy runs on any client, so it knows none",
+	},
+	{
 		program: []string{"strategies/single"},
 		with:    []string{"locker", "locker/driver", lease, trace, text, "strategies/keylock/..."},
 		why:     "a strategy runs on any client, so it knows none",

@@ -12,7 +12,7 @@ import (
 // suite runs. The chain, which has a watchdog in it, is not over the same clients as the watchdog
 // alone.
 var (
-	strategies = []string{"reentrant", "rwhash", "watchdog", "chain"}
+	strategies = []string{"reentrant", "rwhash", "watchdog", "chain", "semaphore"}
 	Kinds      = []drivertest.Kind{drivertest.Miniredis, drivertest.Single, drivertest.Cluster, drivertest.Sentinel}
 )
 

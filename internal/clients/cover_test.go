@@ -25,6 +25,7 @@ func TestPairwise(t *testing.T) {
 		"rwhash":    "goredis: cluster; rueidis: miniredis sentinel; redigo: single",
 		"watchdog":  "goredis: single; rueidis: cluster; redigo: miniredis sentinel",
 		"chain":     "goredis: miniredis sentinel; rueidis: single; redigo: cluster",
+		"semaphore": "goredis: cluster; rueidis: miniredis sentinel; redigo: single",
 	}
 	for i, strategy := range strategies {
 		got := ""

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -28,6 +29,9 @@ var replicated = map[string]func(driver.Driver) (locker.Locker, error){
 	},
 	"rwhash": func(drv driver.Driver) (locker.Locker, error) {
 		return rwhash.New(drv, rwhash.Config{MinReplicas: 1, AttemptTimeout: attemptTimeout})
+	},
+	"semaphore": func(drv driver.Driver) (locker.Locker, error) {
+		return semaphore.New(drv, semaphore.Config{Permits: 2, MinReplicas: 1, AttemptTimeout: attemptTimeout})
 	},
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -26,6 +27,8 @@ type strategy struct {
 	new func(drv driver.Driver, prefix string) (lockerInspector, error)
 	// more is what it can do beyond an exclusive lock.
 	more func(c *cycle, name string)
+	// permits says that it is no node of a quorum.
+	permits bool
 }
 
 type lockerInspector interface {
@@ -57,6 +60,16 @@ var strategies = map[string]strategy{
 			c.crowd(locker.Request{Name: name + "1", Mode: locker.Shared})
 			c.convert(locker.Request{Name: name + "2", Fenced: true})
 		},
+	},
+	"semaphore": {
+		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
+			return semaphore.New(drv, semaphore.Config{Permits: 1, Prefix: prefix, AttemptTimeout: attemptTimeout})
+		},
+		more: func(c *cycle, name string) {
+			c.locks = locker.Must(semaphore.New(c.drv, semaphore.Config{Permits: 17, AttemptTimeout: attemptTimeout}))
+			c.crowd(locker.Request{Name: name})
+		},
+		permits: true,
 	},
 }
 
@@ -92,7 +105,9 @@ func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note strin
 	c.hold(locker.Request{Name: name + "fenced", Fenced: true})
 	c.takeOver(locker.Request{Name: name + "resumed", Fenced: true})
 	c.wait(locker.Request{Name: name + "awaited"})
-	c.quorum(name)
+	if !s.permits {
+		c.quorum(name)
+	}
 	s.more(c, name+"more")
 	return c
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -77,6 +78,7 @@ func everyText(t *testing.T, drv driver.Driver) string {
 		locker.Must(single.New(drv, single.Config{MinReplicas: 1, ReplicaTimeout: time.Millisecond})),
 		locker.Must(reentrant.New(drv, reentrant.Config{})),
 		locker.Must(rwhash.New(drv, rwhash.Config{})),
+		locker.Must(semaphore.New(drv, semaphore.Config{Permits: 2})),
 	} {
 		for _, fenced := range []bool{false, true} {
 			lock, err := l.Acquire(ctx, locker.Request{Name: "a", Fenced: fenced, Note: "n"})

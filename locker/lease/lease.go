@@ -93,6 +93,13 @@ type Transferable interface {
 	Transfer() (g Grant, ok bool)
 }
 
+// Counted is implemented by a Lease, and by a Locker, that may be of a semaphore: then a name has
+// several exclusive holds at a time.
+type Counted interface {
+	// Permits returns the limit of the semaphore; 0 if it is none.
+	Permits() int
+}
+
 // maxWrapped is how many Leases Find looks at.
 const maxWrapped = 1000
 

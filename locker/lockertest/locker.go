@@ -2,6 +2,8 @@ package lockertest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -74,6 +76,9 @@ func check(ctx context.Context, req locker.Request) error {
 	}
 	if err := req.Validate(); err != nil {
 		return err
+	}
+	if req.Permits > 1 {
+		return fmt.Errorf("lockertest has no permits, semaphore does: %w", errors.ErrUnsupported)
 	}
 	return locker.ContextErr(ctx)
 }

@@ -75,6 +75,13 @@ func TestZeroLockerIsReady(t *testing.T) {
 	}
 }
 
+func TestPermitsAreRefused(t *testing.T) {
+	t.Parallel()
+	if lock, err := lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", Permits: 2}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("acquired %v, %v; want ErrUnsupported", lock, err)
+	}
+}
+
 func TestModes(t *testing.T) {
 	t.Parallel()
 	const ex, sh = locker.Exclusive, locker.Shared

@@ -123,20 +123,20 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	return o
 }
 
-// acquired gives up w's place: it has the lock now.
-func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
+// acquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
+func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure) {
 	q := w.queue
 	q.all.mu.Lock()
 	q.all.begin(q.name, t)
 	w.answered()
 	if q.size > 1 {
-		q.granted(lock, note, w.shared)
+		q.granted(lock, note, alone)
 	}
 	if w.trying {
 		q.reentry = q.reentry.add(w.owner)
 		q.wakeOwner(w.owner)
 	}
-	if !w.shared {
+	if alone {
 		q.beginTurn(time.Now())
 	}
 	subs := q.remove(w, true)
@@ -145,21 +145,21 @@ func (w *waiter) acquired(lock *locker.Lock, note string, t *tenure) {
 }
 
 // acquiredOutsideQueue is for a lock that was acquired without queueing.
-func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, t *tenure) {
+func (qs *queues) acquiredOutsideQueue(lock *locker.Lock, note string, alone bool, t *tenure) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.begin(lock.Name(), t)
 	if q := qs.byName[lock.Name()]; q != nil {
-		q.granted(lock, note, lock.Mode() == locker.Shared)
+		q.granted(lock, note, alone)
 		q.wakeOwner(lock.Owner())
 		q.advance(nil)
 	}
 }
 
-// granted keeps that a request of this process has the lock.
-func (q *queue) granted(lock *locker.Lock, note string, shared bool) {
+// granted keeps that a request of this process has the lock, alone or with others.
+func (q *queue) granted(lock *locker.Lock, note string, alone bool) {
 	q.silence = q.silence.answer(time.Now())
-	if shared {
+	if !alone {
 		q.known = outcome{}
 		q.open()
 		return

@@ -18,16 +18,20 @@ type wakingLease struct {
 }
 
 // wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
-// return, stays as it is.
-func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, err error) {
+// return, stays as it is. alone reports whether nobody else can hold the lock: it is exclusive, and
+// not one of several holds of a semaphore.
+func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone bool, err error) {
+	alone = lock.Mode() == locker.Exclusive
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
 			return nil
 		}
+		counted, ok := lease.Find[lease.Counted](inner)
+		alone = alone && !(ok && counted.Permits() > 1)
 		t, err = r.newTenure(lock, inner, req)
 		return &wakingLease{inner, r.queues, lock, t}
 	})
-	return t, err
+	return t, alone, err
 }
 
 // Do implements lease.Lease.

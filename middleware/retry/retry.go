@@ -179,14 +179,14 @@ func (a *acquisition) send(ctx context.Context, req locker.Request) (*locker.Loc
 	if err != nil || lock == nil {
 		return lock, err
 	}
-	t, err := a.wrap(lock, req)
+	t, alone, err := a.wrap(lock, req)
 	if err != nil {
 		return nil, errors.Join(err, lock.Release(ctx))
 	}
 	if a.place != nil {
-		a.place.acquired(lock, a.req.Note, t)
+		a.place.acquired(lock, a.req.Note, alone, t)
 	} else {
-		a.queues.acquiredOutsideQueue(lock, a.req.Note, t)
+		a.queues.acquiredOutsideQueue(lock, a.req.Note, alone, t)
 	}
 	return lock, nil
 }

@@ -33,7 +33,7 @@ type keyAttempt struct {
 
 // newAttempt prepares an attempt on behalf of req, whose fields were checked.
 func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *keyAttempt {
-	owner, note, ttl := req.Owner, req.Note, req.TTL
+	owner, note, ttl, permits := req.Owner, req.Note, req.TTL, max(req.Permits, 1)
 	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared}, mode: req.Mode, noWait: req.NoWait}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.replaced = g.Token
@@ -41,9 +41,12 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 			oldOwner, oldNote := l.spec.ParseValue(g.Token)
 			owner, note = cmp.Or(owner, oldOwner), cmp.Or(note, oldNote)
 		}
+		if l.spec.Permits > 0 {
+			permits = l.spec.ParsePermits(g.Token)
+		}
 		a.owner, ttl = g.Owner, cmp.Or(ttl, g.TTL)
 	}
-	a.owner, a.note, a.value = cmp.Or(owner, a.owner), note, l.spec.newValue(owner, note)
+	a.owner, a.note, a.value = cmp.Or(owner, a.owner), note, l.spec.newValue(owner, note, permits)
 	a.ttl = l.cfg.ttl(ttl)
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
 	if req.Fenced || req.Resume.Fence() != 0 {
@@ -132,7 +135,7 @@ func (a *keyAttempt) ReadLate(v any) resolve.Verdict {
 		case err != nil:
 		case status == replyYes:
 			return resolve.Won
-		case status == replyAlready, status == replyNo, status == replyCounter, status == replyForeign:
+		case status == replyAlready, status == replyNo, status == replyLimit, status == replyCounter, status == replyForeign:
 			return resolve.Refused
 		}
 	}
@@ -141,10 +144,12 @@ func (a *keyAttempt) ReadLate(v any) resolve.Verdict {
 
 // read reads the reply of Acquire or Resume.
 func (a *keyAttempt) read(reply driver.Reply) error {
-	status, err := readStatus(reply, a.key, a.counter, replyYes, replyAlready, replyNo, replyCounter, replyForeign)
+	status, err := readStatus(reply, a.key, a.counter, replyYes, replyAlready, replyNo, replyLimit, replyCounter, replyForeign)
 	switch {
 	case err != nil:
 		return err
+	case status == replyLimit:
+		return a.otherLimit(reply)
 	case status == replyNo && a.resumes():
 		return locker.ErrNotHeld
 	case status == replyNo:

@@ -42,14 +42,20 @@ func (l *Locker) checkSupport(req locker.Request) error {
 	switch spec := l.spec; {
 	case req.Mode != locker.Exclusive && !spec.Shared:
 		return fmt.Errorf("%s has no %v mode, rwhash does: %w", spec.Name, req.Mode, errors.ErrUnsupported)
+	case req.Permits > 1 && spec.Permits == 0:
+		return fmt.Errorf("%s has no permits, semaphore does: %w", spec.Name, errors.ErrUnsupported)
 	case (req.Fenced || req.Resume.Fence() != 0) && spec.RaiseFence == nil:
 		return fmt.Errorf("%s has no fencing tokens, single does: %w", spec.Name, errors.ErrUnsupported)
+	case req.Resume.IsZero() && spec.Permits > 0:
+		return l.checkPermits(req)
 	case req.Resume.IsZero():
 		return nil
 	case spec.Resume == nil:
 		return fmt.Errorf("%s cannot resume a lock, single can: %w", spec.Name, errors.ErrUnsupported)
 	case spec.ParseValue == nil:
 		return checkResume(req, spec.Name)
+	case spec.Permits > 0:
+		return l.checkResumePermits(req)
 	}
 	return nil
 }

@@ -58,15 +58,15 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
 }
 
-// Transfer implements lease.Transferable. A hold of an owner may be one of several of its key, and
-// a converted one is not exclusive.
+// Transfer implements lease.Transferable. A hold of an owner or of a semaphore may be one of several
+// of its key, and a converted one is not exclusive.
 func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
 	if drainer, drains := h.l.drv.(driver.Drainer); drains && drainer.Closing() {
 		return lease.Grant{}, false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return lease.Grant{Name: h.name, Token: h.value, TTL: h.ttl, Deadline: h.deadline}, h.owner == "" && h.conversions == 0 && !h.shared
+	return lease.Grant{Name: h.name, Token: h.value, TTL: h.ttl, Deadline: h.deadline}, h.owner == "" && h.conversions == 0 && !h.shared && h.l.spec.Permits == 0
 }
 
 func (h *keyHold) fenced() bool { return h.counter != "" }

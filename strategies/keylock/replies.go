@@ -21,6 +21,7 @@ const (
 	replyAlready = 2
 	replyRefused = 3
 	replyLate    = 4
+	replyLimit   = 5
 )
 
 var (
@@ -123,8 +124,11 @@ func (s *Spec) readHolder(reply driver.Reply) (h holderReply, err error) {
 // readState reads the reply of Inspect.
 func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 	status, err := readStatus(reply, key, "", replyYes, replyNo, replyForeign)
-	if err != nil || status == replyNo {
+	if err != nil {
 		return locker.State{}, err
+	}
+	if status == replyNo {
+		return locker.State{Permits: s.Permits, Free: s.Permits}, nil
 	}
 	holder, err := s.readHolder(reply)
 	if err != nil {
@@ -144,6 +148,15 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 	if shared == 1 {
 		state.Mode = locker.Shared
 	}
+	if s.Permits == 0 {
+		return state, nil
+	}
+	limit, errLimit := reply.Int(holder.next + 2)
+	used, errUsed := reply.Int(holder.next + 3)
+	if err := errors.Join(errLimit, errUsed); err != nil {
+		return locker.State{}, malformed(err)
+	}
+	state.Permits, state.Free = int(limit), int(max(limit-used, 0))
 	return state, nil
 }
 

@@ -24,6 +24,7 @@ import (
 //	 0  not done: another holds the lock, or the hold is gone
 //	 3  a conversion was refused because of another holder
 //	 4  a conversion came behind a later one, and changed nothing
+//	 5  and a number: the semaphore has that other limit; nothing was written
 //	-1  and a text: the fence counter holds something else, which the text names; nothing was written
 //	-2  and a text: the key holds something else, which the text names; nothing was written
 //
@@ -38,8 +39,14 @@ type Spec struct {
 	// NewValue makes the value of a new hold. ParseValue returns the owner and the note of a value;
 	// both are empty unless the value is exactly of NewValue's form. Default: the value is a random
 	// token.
-	NewValue   func(owner, note string) string
+	NewValue   func(owner, note string, permits int) string
 	ParseValue func(value string) (owner, note string)
+	// Permits is how many permits of a name are granted at a time, by a semaphore. A request may ask
+	// for that many. Its value, which has them, is made by NewValue; ParsePermits returns the permits
+	// of a value, 0 if it is not exactly of that form. Default: 0, a lock; a request for more than one
+	// permit ends in errors.ErrUnsupported.
+	Permits      int
+	ParsePermits func(value string) int
 	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
 	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always
 	// Acquire.
@@ -65,7 +72,8 @@ type Spec struct {
 	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own, ''
 	//	       if it does not wait; its delivery (see QueueLua); the channel to wake waiters on; '1' if
 	//	       the order is strict (Config.Fair), else ''
-	//	reply  {1, fence}, {2, fence}, {0, holder} or {0, holder, again}, {-1, text}, {-2, text}
+	//	reply  {1, fence}, {2, fence}, {0, holder} or {0, holder, again}, {-1, text}, {-2, text};
+	//	       with Permits {5, limit}
 	//
 	// again is the time by which to try again, if that is not left. With Convert, the number of the
 	// hold's last conversion follows the fence; it is 0 for a new hold.
@@ -113,7 +121,8 @@ type Spec struct {
 	// Inspect reads who holds. Default: Locker.Inspect ends in errors.ErrUnsupported.
 	//
 	//	ARGV   none
-	//	reply  {1, holder, number of live holds, 1 if they are shared else 0}, {0}, {-2, text}
+	//	reply  {1, holder, number of live holds, 1 if they are shared else 0}, {0}, {-2, text};
+	//	       with Permits the limit and the permits that are held follow
 	Inspect *driver.Script
 }
 
@@ -128,13 +137,15 @@ func (s *Spec) check() error {
 		return driver.Invalid("keylock.Spec of "+s.Name, "one of Resume and UndoResume", "both or neither")
 	case (s.NewValue == nil) != (s.ParseValue == nil):
 		return driver.Invalid("keylock.Spec of "+s.Name, "one of NewValue and ParseValue", "both or neither")
+	case s.Permits != 0 && (s.ParseValue == nil || s.ParsePermits == nil):
+		return driver.Invalid("keylock.Spec of "+s.Name, "Permits without ParseValue or ParsePermits", "all three")
 	}
 	return nil
 }
 
-func (s *Spec) newValue(owner, note string) string {
+func (s *Spec) newValue(owner, note string, permits int) string {
 	if s.NewValue == nil {
 		return lease.NewToken()
 	}
-	return s.NewValue(owner, note)
+	return s.NewValue(owner, note, permits)
 }

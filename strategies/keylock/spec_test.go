@@ -19,15 +19,16 @@ func (silentDriver) Info() driver.Info { return driver.Info{} }
 func TestSpecIsChecked(t *testing.T) {
 	t.Parallel()
 	s := driver.NewScript("return 1")
-	value := func(string, string) string { return "" }
+	value := func(string, string, int) string { return "" }
 	for what, spec := range map[string]keylock.Spec{
-		"no name":       {Acquire: s, Renew: s, Release: s},
-		"no Acquire":    {Name: "x", Renew: s, Release: s},
-		"no Renew":      {Name: "x", Acquire: s, Release: s},
-		"no Release":    {Name: "x", Acquire: s, Renew: s},
-		"no UndoResume": {Name: "x", Acquire: s, Renew: s, Release: s, Resume: s},
-		"no Resume":     {Name: "x", Acquire: s, Renew: s, Release: s, UndoResume: s},
-		"no ParseValue": {Name: "x", Acquire: s, Renew: s, Release: s, NewValue: value},
+		"no name":         {Acquire: s, Renew: s, Release: s},
+		"no Acquire":      {Name: "x", Renew: s, Release: s},
+		"no Renew":        {Name: "x", Acquire: s, Release: s},
+		"no Release":      {Name: "x", Acquire: s, Renew: s},
+		"no UndoResume":   {Name: "x", Acquire: s, Renew: s, Release: s, Resume: s},
+		"no Resume":       {Name: "x", Acquire: s, Renew: s, Release: s, UndoResume: s},
+		"no ParseValue":   {Name: "x", Acquire: s, Renew: s, Release: s, NewValue: value},
+		"no ParsePermits": {Name: "x", Acquire: s, Renew: s, Release: s, Permits: 1},
 	} {
 		if _, err := keylock.New(silentDriver{}, keylock.Config{}, spec); !errors.Is(err, locker.ErrInvalid) {
 			t.Errorf("%s: error %v; want ErrInvalid", what, err)

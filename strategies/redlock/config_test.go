@@ -38,6 +38,20 @@ type wraps struct{ locker.Locker }
 
 func (w wraps) Unwrap() locker.Locker { return w.Locker }
 
+// counted is a Locker of a semaphore.
+type counted struct{ locker.Locker }
+
+func (counted) Permits() int { return 1 }
+
+// A quorum has no permits.
+func TestPermitsAreRefused(t *testing.T) {
+	t.Parallel()
+	l := locker.Must(redlock.New(lockers(3), redlock.Config{}))
+	if lock, err := l.Acquire(t.Context(), locker.Request{Name: "a", Permits: 2}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("acquired %v, %v; want ErrUnsupported", lock, err)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	once := lockertest.New()
@@ -51,6 +65,7 @@ func TestNewRefuses(t *testing.T) {
 		{"a nil node", []locker.Locker{lockertest.New(), nil, lockertest.New()}, redlock.Config{}, "nodes[1]"},
 		{"a node twice", []locker.Locker{once, lockertest.New(), once}, redlock.Config{}, "nodes[2]"},
 		{"a quorum", append(lockers(2), wraps{locker.Must(redlock.New(lockers(3), redlock.Config{}))}), redlock.Config{}, "nodes[2]"},
+		{"a semaphore", append(lockers(2), counted{lockertest.New()}), redlock.Config{}, "nodes[2]"},
 		{"half a quorum", lockers(4), redlock.Config{Quorum: 2}, "Quorum"},
 		{"a minority", lockers(5), redlock.Config{Quorum: 2}, "Quorum"},
 		{"more than all", lockers(3), redlock.Config{Quorum: 4}, "Quorum"},

@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -66,6 +67,9 @@ func checkNodes(nodes []locker.Locker) error {
 		if _, nested := locker.As[*Locker](n); nested {
 			return driver.Invalid(what, "a quorum", "a Locker over one server: give its nodes to one quorum")
 		}
+		if counted, ok := locker.As[lease.Counted](n); ok && counted.Permits() > 0 {
+			return driver.Invalid(what, "a semaphore", "a Locker of locks: a majority of n permits on each node is more than n permits")
+		}
 		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
 			return driver.Invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
 		}
@@ -103,6 +107,9 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 	}
 	if err := req.Validate(); err != nil {
 		return nil, "", err
+	}
+	if req.Permits > 1 {
+		return nil, "", fmt.Errorf("a quorum has no permits, semaphore does: %w", errors.ErrUnsupported)
 	}
 	if !req.Resume.IsZero() {
 		if tokens, note, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // newValue returns the value of a new hold: a fresh token, and "|owner|note", escaped as in a URL
 // query, if either is given.
-func newValue(owner, note string) string {
+func newValue(owner, note string, _ int) string {
 	token := lease.NewToken()
 	if owner == "" && note == "" {
 		return token

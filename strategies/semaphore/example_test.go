@@ -1,0 +1,47 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
+)
+
+// Up to three exports run at a time, in all processes. A large one counts as two.
+func Example() {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	drv := locker.Must(goredis.New(client))
+	defer drv.Close()
+
+	ctx := context.Background()
+	l := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 3}))
+	small := locker.Must(l.Acquire(ctx, locker.Request{Name: "exports"}))
+	large := locker.Must(l.Acquire(ctx, locker.Request{Name: "exports", Permits: 2}))
+
+	_, err = l.Acquire(ctx, locker.Request{Name: "exports"})
+	fmt.Println("a fourth permit:", errors.Is(err, locker.ErrNotAcquired))
+	state, err := l.Inspect(ctx, "exports")
+	fmt.Println(state.Holds, "holders,", state.Free, "of", state.Permits, "free", err)
+	fmt.Println(large.Release(ctx))
+	state, err = l.Inspect(ctx, "exports")
+	fmt.Println(state.Holds, "holder,", state.Free, "of", state.Permits, "free", err)
+	fmt.Println(small.Release(ctx))
+	// Output:
+	// a fourth permit: true
+	// 2 holders, 0 of 3 free <nil>
+	// <nil>
+	// 1 holder, 2 of 3 free <nil>
+	// <nil>
+}

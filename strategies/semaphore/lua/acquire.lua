@@ -1,0 +1,97 @@
+-- Acquires permits, or finds that an earlier send of the same acquire did. Needs next_fence,
+-- mint_fence, store_fence, lock, the queue.
+-- KEYS[1]  the semaphore
+-- KEYS[2]  the fence counter, if the hold is fenced
+-- KEYS[n]  the last one: the queue of waiters
+-- ARGV[1]  the hold's value
+-- ARGV[2]  TTL of the hold, ms
+-- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
+-- ARGV[4]  how long the caller has waited, ms; -1: it does not wait
+-- ARGV[5]  how much longer it waits at most, ms; empty: without end
+-- ARGV[6]  its place in the queue; 'all': it is woken with all of these; empty: it does not wait
+-- ARGV[7]  its delivery (see the queue)
+-- ARGV[8]  the channel to wake waiters on
+-- ARGV[9]  '1': the order is strict, always
+-- ARGV[10] the limit
+-- ARGV[11] '1' if it replaces another limit
+-- reply    {1, fence}           acquired by this call
+--          {2, fence}           acquired by an earlier send of this call
+--          {0, value, ms, again}
+--                               too few permits are free: the hold that ends first, until when, and
+--                               the latest next attempt; '~', -1 if another waiter is first
+--          {5, limit}           the semaphore has another limit
+--          {-1, text}           the counter holds something else: text
+--          {-2, text}           the key holds something else: text
+--          fence is a decimal string, '0' if the hold is not fenced
+local counter = ARGV[3] ~= '0' and KEYS[2] or nil
+local queue = KEYS[counter and 3 or 2]
+local id, limit, wanted = ARGV[6], tonumber(ARGV[10]), permits_of(ARGV[1])
+local lock, other = open(KEYS[1])
+if other then
+  return other
+end
+
+if lock and end_of(lock, ARGV[1]) then
+  local fence, text = mint_fence(counter, ARGV[3])
+  return fence and {2, fence} or {-1, text}
+end
+if lock and lock.limit ~= limit then
+  if ARGV[11] ~= '1' then
+    return {5, lock.limit}
+  end
+  lock.limit = limit
+end
+if lock and not find_ended(lock, wanted) then
+  return unknown
+end
+
+-- refuse(value, left) returns the refusal, and leaves the caller in the queue if it waits.
+local function refuse(value, left)
+  if lock and (lock.limit ~= lock.stored or #lock.dead > 0) then
+    store(lock)
+  end
+  return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], left)}
+end
+
+if lock and free(lock) < wanted then
+  local first = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. whole(lock.now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if first[1] then
+    return refuse(first[1], tonumber(first[2]) - lock.now)
+  end
+  lock.used = 0 -- no hold is left: something else removed one
+end
+if kept_for(queue, ARGV[8], id, true) then
+  return refuse('~', -1)
+end
+
+local fence, last = '0', nil
+if counter then
+  fence, last = next_fence(counter)
+  if not fence then
+    return {-1, last}
+  end
+  store_fence(counter, fence, last, ARGV[3])
+end
+if queue and id ~= '' and id ~= 'all' then
+  remove_waiter(queue, id)
+end
+local unused = limit - wanted
+if lock then
+  local till = lock.now + tonumber(ARGV[2])
+  lock.used = lock.used + wanted
+  unused = free(lock)
+  store(lock, whole(till), ARGV[1])
+  keep(lock, till)
+else
+  local till = whole(clock() + tonumber(ARGV[2]))
+  redis.call('ZADD', KEYS[1], whole(-limit), 'permits', whole(-1 - wanted), 'used', till, ARGV[1])
+  local kept = redis.pcall('PEXPIREAT', KEYS[1], till)
+  if kept ~= 1 then -- the user may not set an expiry: no semaphore stays without one
+    redis.call('DEL', KEYS[1])
+    return kept
+  end
+end
+if unused > 0 then
+  wake(queue, ARGV[8], '') -- there may be enough for the next waiter too
+end
+return {1, fence}

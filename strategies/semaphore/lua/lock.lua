@@ -1,0 +1,108 @@
+-- What the scripts share. A semaphore is a sorted set with a member for every hold, its value, whose
+-- score is the time at which it ends, in ms by the server's clock. Two more members have negative
+-- scores:
+--   permits  minus the limit
+--   used     minus one, minus the permits of all holds in the set, also those that have ended
+-- A value is "<token> <permits> <bytes of owner>:<owner><note>". The set expires with the hold that
+-- ends last, or later.
+
+local batch = 1000 -- ended holds that one command reads or removes
+
+local unknown = {-2, 'a semaphore that is not of our form'}
+
+local function clock()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- whole(number) returns a number with all its digits.
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+-- permits_of(value) returns the permits of a hold; nil if its value is not of our form.
+local function permits_of(value)
+  local token, permits = string.match(value, '^([%w_-]+) (%d+) %d+:')
+  return token and #token == 22 and #permits <= 10 and tonumber(permits) or nil
+end
+
+-- count(score, least) returns what a negative score stands for; nil if that is no count.
+local function count(score, least)
+  local n = score and -tonumber(score)
+  return n and n >= least and n <= 2 ^ 53 and n % 1 == 0 and n or nil
+end
+
+-- open(key) returns the semaphore. It returns nil if there is none, and nil and a reply that says
+-- what the key holds if that is no semaphore of ours.
+local function open(key)
+  local limit = redis.pcall('ZSCORE', key, 'permits')
+  if type(limit) == 'table' then
+    return nil, limit
+  end
+  if not limit then
+    if redis.call('EXISTS', key) == 1 then
+      return nil, {-2, 'a sorted set that is no semaphore'}
+    end
+    return nil
+  end
+  local used = count(redis.call('ZSCORE', key, 'used'), 1)
+  limit = count(limit, 1)
+  if not limit or not used then
+    return nil, unknown
+  end
+  return {key = key, now = clock(), limit = limit, stored = limit, used = used - 1, dead = {}}
+end
+
+-- end_of(lock, value) returns when a hold ends or ended; nil if there is none.
+local function end_of(lock, value)
+  return tonumber(redis.call('ZSCORE', lock.key, value) or nil)
+end
+
+-- live_end(lock, value) returns when a hold ends; nil if there is none or it has ended.
+local function live_end(lock, value)
+  local till = lock and end_of(lock, value)
+  return till and till > lock.now and till or nil
+end
+
+-- free(lock) returns how many permits are free. It is negative after the limit has shrunk.
+local function free(lock)
+  return lock.limit - lock.used
+end
+
+-- find_ended(lock, wanted) finds ended holds until as many permits are free, or no hold has ended
+-- any more. It returns false if one of them is not of our form.
+local function find_ended(lock, wanted)
+  while free(lock) < wanted do
+    local found = redis.call('ZRANGEBYSCORE', lock.key, 0, lock.now, 'LIMIT', batch * #lock.dead, batch)
+    if #found == 0 then
+      return true
+    end
+    for _, value in ipairs(found) do
+      local permits = permits_of(value)
+      if not permits then
+        return false
+      end
+      lock.used = lock.used - permits
+    end
+    lock.dead[#lock.dead + 1] = found
+  end
+  return true
+end
+
+-- The functions below write.
+
+-- store(lock, ...) removes the ended holds that were found, and stores the counts, and more scores
+-- and members if given.
+local function store(lock, ...)
+  for _, found in ipairs(lock.dead) do
+    redis.call('ZREM', lock.key, unpack(found))
+  end
+  redis.call('ZADD', lock.key, whole(-lock.limit), 'permits', whole(-1 - lock.used), 'used', ...)
+end
+
+-- keep(lock, till) makes the set live at least until then.
+local function keep(lock, till)
+  if redis.call('PTTL', lock.key) < till - lock.now then
+    redis.call('PEXPIREAT', lock.key, whole(till))
+  end
+end

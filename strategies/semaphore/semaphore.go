@@ -1,0 +1,30 @@
+package semaphore
+
+import (
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/keylock"
+)
+
+// Locker is the strategy over one driver. Inspect returns the owner, the note and the rest of the
+// lease of the hold that ends last, how many holds there are, the limit, and how many permits are
+// free; it answers with an error for a key that is not a semaphore.
+type Locker = keylock.Locker
+
+// LimitError is the error of an acquire that finds that the semaphore has another limit than
+// Config.Permits.
+type LimitError = keylock.LimitError
+
+// New returns a Locker that acquires permits through drv. Errors: ErrInvalid; errors.ErrUnsupported
+// for a Config.MinReplicas that drv cannot wait for.
+func New(drv driver.Driver, cfg Config) (*Locker, error) {
+	extra, err := cfg.extraArgs()
+	if err != nil {
+		return nil, err
+	}
+	own := spec
+	own.Permits, own.ExtraArgs = cfg.Permits, extra
+	return keylock.New(drv, keylock.Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, MinReplicas: cfg.MinReplicas,
+		ReplicaTimeout: cfg.ReplicaTimeout, Fair: true,
+	}, own)
+}

@@ -1,0 +1,54 @@
+package semaphore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// newValue returns the value of a new hold: "<token> <permits> <bytes of owner>:<owner><note>", with
+// a fresh token.
+func newValue(owner, note string, permits int) string {
+	return fmt.Sprintf("%s %d %d:%s%s", lease.NewToken(), permits, len(owner), owner, note)
+}
+
+// hold is what a value says of its hold.
+type hold struct {
+	permits     int
+	owner, note string
+}
+
+// parse returns what value says; ok is false unless it is exactly of newValue's form.
+func parse(value string) (h hold, ok bool) {
+	token, rest, ok1 := strings.Cut(value, " ")
+	permits, rest, ok2 := strings.Cut(rest, " ")
+	length, names, ok3 := strings.Cut(rest, ":")
+	if !ok1 || !ok2 || !ok3 || !lease.IsToken(token) {
+		return hold{}, false
+	}
+	n, okPermits := number(permits, MaxPermits)
+	bytes, okOwner := number(length, min(len(names), locker.MaxNameLen))
+	if !okPermits || !okOwner || n == 0 || len(names)-bytes > locker.MaxNameLen {
+		return hold{}, false
+	}
+	return hold{n, names[:bytes], names[bytes:]}, true
+}
+
+// number parses what strconv.Itoa makes of 0 to most.
+func number(text string, most int) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= most && strconv.Itoa(n) == text
+}
+
+func parseValue(value string) (owner, note string) {
+	h, _ := parse(value)
+	return h.owner, h.note
+}
+
+func parsePermits(value string) int {
+	h, _ := parse(value)
+	return h.permits
+}
