@@ -27,20 +27,19 @@ type Bounded struct {
 // Bound returns a context that ends with ctx, or after d from now.
 func Bound(ctx context.Context, d time.Duration) *Bounded {
 	b := new(Bounded)
-	b.Start(ctx, d)
+	b.Start(ctx, time.Now().Add(d))
 	return b
 }
 
-// Start initializes a zero Bounded as Bound does, for a Bounded that is part of another struct. It
-// must be called once.
-func (b *Bounded) Start(ctx context.Context, d time.Duration) {
-	b.Context = ctx
+// Start initializes a zero Bounded that ends with ctx or at the deadline, for a Bounded that is part
+// of another struct. It must be called once.
+func (b *Bounded) Start(ctx context.Context, deadline time.Time) {
+	b.Context, b.deadline = ctx, deadline
 	if Cancellable(ctx) {
-		b.Context, b.cancel = context.WithTimeout(ctx, d)
+		b.Context, b.cancel = context.WithDeadline(ctx, deadline)
 		b.deadline, _ = b.Context.Deadline()
 		return
 	}
-	b.deadline = time.Now().Add(d)
 	if own, ok := ctx.Deadline(); ok && own.Before(b.deadline) {
 		b.deadline = own
 	}

@@ -234,7 +234,7 @@ func TestBoundAllocates(t *testing.T) {
 		"Start of an embedded one": {0, func() {
 			b := &embedded[0]
 			embedded = embedded[1:]
-			b.Start(ctx, time.Second)
+			b.Start(ctx, time.Now().Add(time.Second))
 			_ = b.Err()
 			b.Stop()
 		}},

@@ -75,15 +75,15 @@ func (s silence) length(now time.Time) time.Duration {
 func (s silence) answer(now time.Time) silence { return silence{inFlight: s.inFlight, since: now} }
 
 // answered ends the silence with the answer to w's attempt.
-func (w *waiter) answered() {
-	w.cutOff()
-	w.queue.silence = w.queue.silence.answer(time.Now())
+func (w *waiter) answered(now time.Time) {
+	w.cutOff(now)
+	w.queue.silence = w.queue.silence.answer(now)
 }
 
 // cutOff ends w's attempt, if it has one in flight.
-func (w *waiter) cutOff() {
+func (w *waiter) cutOff(now time.Time) {
 	if q := w.queue; w.asking {
-		q.silence = q.silence.end(time.Now(), q.timing.fastest)
+		q.silence = q.silence.end(now, q.timing.fastest)
 	}
 	w.asking = false
 }
@@ -96,7 +96,7 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	defer q.all.mu.Unlock()
 	o = q.nameHolder(o)
 	q.known = o
-	w.answered()
+	w.answered(time.Now())
 	q.closed = q.closed || w.shared
 	if o.held == nil {
 		q.reentry = reentry{} // one at a time again, and not before the pause ends
@@ -125,10 +125,10 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 
 // acquired gives up w's place: it has the lock now. alone says that nobody else can hold it.
 func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure) {
-	q := w.queue
+	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
 	q.all.begin(q.name, t)
-	w.answered()
+	w.answered(now)
 	if q.size > 1 {
 		q.granted(lock, note, alone)
 	}
@@ -137,7 +137,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 		q.wakeOwner(w.owner)
 	}
 	if alone {
-		q.beginTurn(time.Now())
+		q.beginTurn(now)
 	}
 	subs := q.remove(w, true)
 	q.all.mu.Unlock()

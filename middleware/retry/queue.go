@@ -96,15 +96,23 @@ type line struct {
 func (qs *queues) enter(name string, shared bool, owner string, terms terms) *waiter {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	var w *waiter
 	q := qs.byName[name]
 	if q == nil {
-		q = &queue{all: qs, name: name}
+		made := new(struct { // one allocation for both
+			queue  queue
+			waiter waiter
+		})
+		q, w = &made.queue, &made.waiter
+		q.all, q.name = qs, name
 		qs.byName[name] = q
 		qs.unpark(q)
 		qs.joinTenure(q)
+	} else {
+		w = new(waiter)
 	}
 	q.entered++
-	w := &waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner, terms: terms}
+	*w = waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner, terms: terms}
 	if owner != "" {
 		if q.owners == nil {
 			q.owners = map[string]int{}
@@ -173,7 +181,9 @@ func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
 		w.setUnchecked(false)
 	}
 	q.endEarly(w)
-	w.cutOff()
+	if w.asking {
+		w.cutOff(time.Now())
+	}
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
 		q.stopTimer()

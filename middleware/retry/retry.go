@@ -70,9 +70,10 @@ type acquisition struct {
 	began   time.Time // of the wait that is traced; zero: there is none
 
 	attempts int
-	history  history // of the attempts
-	last     outcome // of the latest attempt that had one
-	before   outcome // before an attempt that was cut off
+	sent     time.Time // when the latest attempt began
+	history  history   // of the attempts
+	last     outcome   // of the latest attempt that had one
+	before   outcome   // before an attempt that was cut off
 	policy   backoff.BackOff
 	pollAt   time.Time // the end of the policy's pause
 }
@@ -118,6 +119,7 @@ func (a *acquisition) turn() (lock *locker.Lock, err error) {
 // repeat tries until an attempt is final, outside the queue.
 func (a *acquisition) repeat() (*locker.Lock, error) {
 	for {
+		a.sent = time.Now()
 		lock, again, err := a.try(false)
 		if again {
 			err = a.pause()
@@ -154,7 +156,7 @@ func (a *acquisition) owner() string {
 // try makes one attempt. Where it is not final, again is true. An early one is for an owner that
 // may hold the lock already: where it does not, it must not keep those ahead from the lock.
 func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error) {
-	ctx, req, sent := a.attemptContext(early), a.req, time.Now()
+	ctx, req := a.attemptContext(early), a.req
 	req.NoWait = early || req.NoWait
 	a.attempts++
 	lock, failed := a.send(ctx, req)
@@ -162,7 +164,7 @@ func (a *acquisition) try(early bool) (lock *locker.Lock, again bool, err error)
 		return lock, false, nil
 	}
 	now := time.Now()
-	err = a.judge(failed, now.Sub(sent), now)
+	err = a.judge(failed, now.Sub(a.sent), now)
 	if early {
 		var pause time.Time
 		if a.last.held == nil {

@@ -111,12 +111,13 @@ func (qs *queues) begin(name string, t *tenure) {
 
 // joinTenure gives a new queue the tenure of its name, if there is one. mu is held.
 func (qs *queues) joinTenure(q *queue) {
-	t, now := qs.tenures[q.name], time.Now()
-	switch {
-	case t == nil:
-	case t.lost(now):
+	t := qs.tenures[q.name]
+	if t == nil {
+		return
+	}
+	if now := time.Now(); t.lost(now) {
 		qs.end(q.name, t)
-	default:
+	} else {
 		q.tenure, q.known = t, t.outcome(now)
 	}
 }

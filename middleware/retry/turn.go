@@ -34,9 +34,12 @@ func (l *wakingLease) nextHere() string {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q, now := qs.byName[l.lock.Name()], time.Now()
-	switch {
-	case q == nil, q.ordered, !now.Before(q.turn), now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
+	q := qs.byName[l.lock.Name()]
+	if q == nil {
+		return ""
+	}
+	switch now := time.Now(); {
+	case q.ordered, !now.Before(q.turn), now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
 		return ""
 	case q.line(false).leader == nil:
 		return ""

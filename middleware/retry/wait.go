@@ -24,12 +24,14 @@ func (a *acquisition) await(entered bool) (step, error) {
 		case inherit:
 			return inherit, nil
 		default:
-			if a.traceWoken(by, "") && next == send {
-				a.waiting = true
+			if a.traceWoken(by, "") {
+				a.waiting = a.waiting || next == send
+				now = time.Now() // a callback may have taken long
 			}
-			if !a.place.begin(next) {
+			if !a.place.begin(next, now) {
 				return inherit, nil
 			}
+			a.sent = now
 			return next, nil
 		}
 		e := a.expect(until, end)

@@ -58,9 +58,9 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) 
 	return s, until
 }
 
-// begin is called before w sends. The attempt covers all wake-ups until now, so begin discards
+// begin is called before w sends, at the time now. The attempt covers all wake-ups until now, so begin discards
 // them. It returns false if w need not send, because the lock was handed over to it.
-func (w *waiter) begin(s step) bool {
+func (w *waiter) begin(s step, now time.Time) bool {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -68,7 +68,6 @@ func (w *waiter) begin(s step) bool {
 		return false
 	}
 	w.began = q.entered
-	now := time.Now()
 	w.asking, q.silence = true, q.silence.begin(now)
 	if s == sendEarly {
 		w.trying, q.early.waiter, q.early.since = true, w, now

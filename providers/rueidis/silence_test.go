@@ -142,7 +142,7 @@ func TestUrgentPassesAcquires(t *testing.T) {
 	eventually(t, "an acquire that is not sent", func() bool { return errors.Is(acquire("acquire"), driver.ErrNotSent) })
 	for i := range 20 {
 		urgent := &driver.Bounded{Urgent: true}
-		urgent.Start(context.Background(), patience)
+		urgent.Start(context.Background(), time.Now().Add(patience))
 		if _, err := drv.SetNX(urgent, fmt.Sprint("urgent", i), "v", time.Minute); err != nil {
 			t.Errorf("an urgent call: %v", err)
 		}

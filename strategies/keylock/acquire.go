@@ -89,8 +89,8 @@ func (a *keyAttempt) run(ctx context.Context) error {
 
 // Send implements resolve.Command.
 func (a *keyAttempt) Send(ctx context.Context) error {
+	a.mark(a.sends.Last) // Resolve has just read the clock
 	if a.beginsWithSetNX() {
-		a.mark()
 		set, err := a.l.drv.SetNX(ctx, a.key, a.value, a.ttl)
 		if err != nil {
 			return err
@@ -99,8 +99,8 @@ func (a *keyAttempt) Send(ctx context.Context) error {
 			a.won = a.last
 			return nil
 		}
+		a.mark(time.Now())
 	}
-	a.mark()
 	a.answered = a.acquireCall()
 	return a.answered.Send(ctx)
 }
@@ -117,8 +117,9 @@ func (a *keyAttempt) queues() bool {
 	return a.l.spec.Queue && (a.waiter.waits || a.l.cfg.Fair) && !a.resumes()
 }
 
-func (a *keyAttempt) mark() {
-	a.last = time.Now()
+// mark records that a command is sent now.
+func (a *keyAttempt) mark(now time.Time) {
+	a.last = now
 	a.sent++
 }
 
@@ -187,7 +188,7 @@ func (a *keyAttempt) refused(reply driver.Reply) error {
 // confirm returns an error unless the lease lasts and enough replicas acknowledged it.
 func (a *keyAttempt) confirm(ctx context.Context) error {
 	a.deadline = deadlineOf(a.won, a.ttl)
-	if err := a.late(); err != nil {
+	if err := a.late(); err != nil || a.l.cfg.MinReplicas == 0 {
 		return err
 	}
 	if err := a.acknowledged(ctx, a.answered, a.own); err != nil {

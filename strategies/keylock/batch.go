@@ -42,7 +42,7 @@ func (h *keyHold) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
 		calls[i] = driver.Call{Script: call.script, Keys: call.keys, Args: call.args}
 	}
 	bound := &driver.Bounded{Urgent: true}
-	bound.Start(ctx, h.batchTimeout())
+	bound.Start(ctx, time.Now().Add(h.batchTimeout()))
 	defer bound.Stop()
 	sent := time.Now()
 	for i, result := range resolve.EvalMany(bound, h.l.drv, calls) {

@@ -31,15 +31,18 @@ type scheduler struct {
 	groups map[groupKey]*group
 }
 
-func (s *scheduler) now() instant { return instant(time.Since(s.epoch)) }
+func (s *scheduler) now() instant { return s.at(time.Now()) }
+
+func (s *scheduler) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
 
 // add plans the renewals of a lock that was just acquired.
 func (s *scheduler) add(l *watchedLease) {
-	wait := untilRenewal(l.lock)
+	now := time.Now()
+	wait := untilRenewal(l.lock, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.began = s.now()
-	s.planRenewal(l, wait)
+	l.began = s.at(now)
+	s.planRenewal(l, l.began, wait)
 }
 
 // remove plans no more renewals of l. One in flight is left to itself.
@@ -56,14 +59,14 @@ func (s *scheduler) remove(l *watchedLease) {
 	}
 }
 
-// planRenewal plans the renewal that is due after wait, unless MaxRenewals is reached. The mutex is
-// held.
-func (s *scheduler) planRenewal(l *watchedLease, wait time.Duration) {
+// planRenewal plans the renewal that is due after wait from now, unless MaxRenewals is reached. The
+// mutex is held.
+func (s *scheduler) planRenewal(l *watchedLease, now instant, wait time.Duration) {
 	if s.cfg.MaxRenewals > 0 && l.renewals >= s.cfg.MaxRenewals {
 		l.lock.Hold().ExplainExpiry(ErrMaxRenewals)
 		return
 	}
-	s.schedule(l, s.jittered(wait))
+	s.schedule(l, s.jittered(now, wait))
 }
 
 // schedule puts l into the queue, unless MaxHold is over by then. The mutex is held.
@@ -77,17 +80,16 @@ func (s *scheduler) schedule(l *watchedLease, due instant) {
 	s.arm()
 }
 
-// jittered returns the time of a renewal: after wait, less a random part of it up to Config.Jitter.
+// jittered returns the time of a renewal: after wait from now, less a random part of it up to Config.Jitter.
 // It is rounded down to a multiple of a fraction of the jitter, so that renewals that are due at
 // almost the same moment are due at the same moment, and share a batch.
-func (s *scheduler) jittered(wait time.Duration) instant {
-	from := s.now()
+func (s *scheduler) jittered(now instant, wait time.Duration) instant {
 	jitter := int64(float64(wait) * s.cfg.Jitter)
 	if jitter < 8 {
-		return from + instant(wait)
+		return now + instant(wait)
 	}
 	grain := int64(1) << (bits.Len64(uint64(jitter)/4) - 1)
-	due := int64(from) + int64(wait) - rand.Int64N(jitter-grain+1)
+	due := int64(now) + int64(wait) - rand.Int64N(jitter-grain+1)
 	return instant(due &^ (grain - 1))
 }
 
@@ -129,7 +131,8 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 	if ended(l) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, locker.ErrInvalid) || errors.Is(err, locker.ErrClosed) {
 		return
 	}
-	wait := untilRenewal(l.lock)
+	now := time.Now()
+	wait := untilRenewal(l.lock, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -140,13 +143,13 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 			l.lock.Hold().ExplainExpiry(nil)
 		}
 		l.renewals++
-		s.planRenewal(l, wait)
+		s.planRenewal(l, s.at(now), wait)
 	default:
 		delay := backoff(l.lock.TTL(), l.fails)
 		if l.fails++; l.fails > maxFails {
 			l.fails -= 2 // groupOf treats odd and even counts differently
 		}
-		s.schedule(l, s.jittered(delay))
+		s.schedule(l, s.jittered(s.at(now), delay))
 	}
 }
 

@@ -76,9 +76,9 @@ func (l *watchedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) 
 // Unwrap lets renewals be sent in batches.
 func (l *watchedLease) Unwrap() lease.Lease { return l.Lease }
 
-// untilRenewal returns how long the renewal of the lock can wait: until a third of its lease is
-// over.
-func untilRenewal(lock *locker.Lock) time.Duration {
-	ttl, left := lock.TTL(), time.Until(lock.Deadline())
+// untilRenewal returns how long from now the renewal of the lock can wait: until a third of its
+// lease is over.
+func untilRenewal(lock *locker.Lock, now time.Time) time.Duration {
+	ttl, left := lock.TTL(), lock.Deadline().Sub(now)
 	return max(left-ttl/3*2, min(left, ttl)/3, 0)
 }

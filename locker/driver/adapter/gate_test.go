@@ -17,7 +17,7 @@ import (
 func urgently(t *testing.T) context.Context {
 	t.Helper()
 	b := &driver.Bounded{Urgent: true}
-	b.Start(context.Background(), time.Hour)
+	b.Start(context.Background(), time.Now().Add(time.Hour))
 	t.Cleanup(b.Stop)
 	return b
 }

@@ -191,7 +191,7 @@ func (c *cleaner) try(batch []*residue, in *callLane) {
 			c.wakeRun()
 		}
 	}).Stop()
-	ctx.Start(context.Background(), timeout)
+	ctx.Start(context.Background(), time.Now().Add(timeout))
 	results := c.eval(ctx, batch)
 	ctx.Stop()
 	now := time.Now()

@@ -136,7 +136,7 @@ func (s *Sends) send(ctx context.Context, cmd Command) error {
 		timeout = min(timeout, s.Limit-s.Last.Sub(s.First))
 	}
 	bound.Urgent = s.Urgent
-	bound.Start(ctx, timeout)
+	bound.Start(ctx, s.Last.Add(timeout))
 	defer bound.Stop()
 	return cmd.Send(bound)
 }
