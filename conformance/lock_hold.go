@@ -334,6 +334,13 @@ func inspectReportsHolder(t *caseT) {
 	if state.Held {
 		t.Errorf("a released name has the state %+v", state)
 	}
+	lock = t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true})
+	state, err = in.Inspect(t.Ctx, name)
+	t.OK(err, "Inspect of a fenced hold")
+	if state.Fence != 0 && state.Fence != lock.Fence() {
+		t.Errorf("the state has the fencing token %d, the lock %d", state.Fence, lock.Fence())
+	}
+	t.OK(lock.Release(t.Ctx), "Release")
 	_, err = in.Inspect(t.Ctx, "")
 	t.Is(err, locker.ErrInvalid, "Inspect of an empty name")
 }

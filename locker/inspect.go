@@ -21,6 +21,11 @@ type State struct {
 	// Permits is the limit of a semaphore, and Free how many of its permits are free. Zero: it is no
 	// semaphore.
 	Permits, Free int
+	// Fence is the holder's fencing token, or zero if there is none. The strategies over one key,
+	// except reentrant, return the last one minted under the name: that of an earlier tenure if the
+	// holder asked for none. A semaphore returns zero. In a quorum it may be higher than the
+	// holder's, since a node that joins later mints one too.
+	Fence int64
 }
 
 // Inspector is implemented by strategies that keep state in Redis. [Inspect] finds it behind

@@ -51,8 +51,8 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return l.lock(ctx, h), nil
 }
 
-// Inspect implements locker.Inspector. Of several shared holders, Owner and Note are those of the
-// one that came first, and Left is that of the one that stays longest.
+// Inspect implements locker.Inspector. Of several shared holders, Owner, Note and Fence are those of
+// the one that came first, and Left is that of the one that stays longest.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	if err := check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
@@ -66,6 +66,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error)
 	first := holds[0]
 	return locker.State{
 		Held: true, Owner: first.owner, Note: first.note, Mode: first.mode, Holds: len(holds), Left: time.Until(latest(holds)),
+		Fence: first.fence,
 	}, nil
 }
 

@@ -27,7 +27,7 @@ func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, er
 	case mode == locker.Exclusive:
 		return h.upgraded(ctx, call, status == replyAlready)
 	}
-	fence, err := readFence(call.reply)
+	fence, err := readFence(call.reply, 1)
 	if err != nil {
 		return lease.Term{}, err
 	}

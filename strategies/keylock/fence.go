@@ -14,7 +14,8 @@ import (
 // restarts, FLUSHALL and failovers, unless the counter is lost and the new server's clock runs
 // behind as well. See Kleppmann, "How to do distributed locking" (2016), for what they are for.
 var (
-	// ReadLua defines read(key, most), which bounds how much of a string a script reads.
+	// ReadLua defines read(key, most), which bounds how much of a string a script reads, and
+	// current_fence(key), which reads the counter and needs no more.
 	//
 	//go:embed lua/read.lua
 	ReadLua string

@@ -154,7 +154,7 @@ func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, erro
 	if _, err := h.run(ctx, call, replyYes, replyNo, replyCounter, replyForeign); err != nil {
 		return lease.Term{}, err
 	}
-	now, err := readFence(call.reply)
+	now, err := readFence(call.reply, 1)
 	if err == nil && now < fence {
 		err = malformed(fmt.Errorf("a fencing token of %d, raised to %d", now, fence))
 	}
@@ -167,7 +167,7 @@ func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, erro
 // readOwnFence reads the fencing token of a reply that makes a hold: there is one if the hold is
 // fenced, and only then.
 func (h *keyHold) readOwnFence(reply driver.Reply) (int64, error) {
-	fence, err := readFence(reply)
+	fence, err := readFence(reply, 1)
 	if err == nil && (fence > 0) != h.fenced() {
 		return 0, malformed(fmt.Errorf("a fencing token of %d, fenced: %v", fence, h.fenced()))
 	}

@@ -142,7 +142,7 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 	}
 	bound := driver.Bound(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer bound.Stop()
-	reply, err := l.drv.Eval(bound, l.spec.Inspect, []string{key}, nil)
+	reply, err := l.drv.Eval(bound, l.spec.Inspect, []string{key, counterKey(key)}, nil)
 	if err != nil {
 		return locker.State{}, err
 	}

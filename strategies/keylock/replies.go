@@ -65,9 +65,9 @@ func readStatus(reply driver.Reply, key, counter string, want ...int64) (int64, 
 	return 0, err
 }
 
-// readFence reads the fencing token behind the status.
-func readFence(reply driver.Reply) (int64, error) {
-	text, err := reply.Text(1)
+// readFence reads the fencing token at an index of the reply.
+func readFence(reply driver.Reply, at int) (int64, error) {
+	text, err := reply.Text(at)
 	if err != nil {
 		return 0, malformed(err)
 	}
@@ -149,7 +149,10 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 		state.Mode = locker.Shared
 	}
 	if s.Permits == 0 {
-		return state, nil
+		if at := holder.next + 2; at < reply.Len() {
+			state.Fence, err = readFence(reply, at)
+		}
+		return state, err
 	}
 	limit, errLimit := reply.Int(holder.next + 2)
 	used, errUsed := reply.Int(holder.next + 3)

@@ -118,11 +118,14 @@ type Spec struct {
 	//	ARGV   value, the token in decimal, TTL of the fence counter
 	//	reply  {1, fence as it is now}, {0}, {-1, text}, {-2, text}
 	RaiseFence *driver.Script
-	// Inspect reads who holds. Default: Locker.Inspect ends in errors.ErrUnsupported.
+	// Inspect reads who holds. It always gets the fence counter as KEYS[2]. Default: Locker.Inspect
+	// ends in errors.ErrUnsupported.
 	//
 	//	ARGV   none
-	//	reply  {1, holder, number of live holds, 1 if they are shared else 0}, {0}, {-2, text};
-	//	       with Permits the limit and the permits that are held follow
+	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0}, {-2, text};
+	//	       with Permits the limit and the permits that are held follow, and no fence
+	//
+	// fence is '0' if the holder has none; it may be left out.
 	Inspect *driver.Script
 }
 

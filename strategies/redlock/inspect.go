@@ -12,7 +12,7 @@ import (
 
 // Inspect implements locker.Inspector: it returns that the name is held, and by whom, if a quorum
 // of the nodes agrees on that. Nodes that name different shared holds agree that it is shared;
-// Owner and Note are empty then. Holds and Left are the least that a quorum says. Errors: a
+// Owner and Note are empty then. Holds, Left and Fence are the least that a quorum says. Errors: a
 // [*QuorumError] if nodes that failed might change the result; it matches errors.ErrUnsupported if
 // too many nodes are no Inspectors.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
@@ -121,14 +121,14 @@ func agree(states []locker.State, quorum int) (state locker.State, most int, agr
 	return locker.State{}, most, free >= quorum
 }
 
-// least returns the first of states, with the Holds and the Left that a quorum of them reaches, and
-// the mode and the note that a quorum of them has.
+// least returns the first of states, with the Holds, the Left and the Fence that a quorum of them
+// reaches, and the mode and the note that a quorum of them has.
 func least(states []locker.State, quorum int) locker.State {
 	s := states[0]
 	var exclusive, noted int
-	holds, left := make([]int, len(states)), make([]time.Duration, len(states))
+	holds, left, fences := make([]int, len(states)), make([]time.Duration, len(states)), make([]int64, len(states))
 	for i, other := range states {
-		holds[i], left[i] = other.Holds, other.Left
+		holds[i], left[i], fences[i] = other.Holds, other.Left, other.Fence
 		if other.Mode == locker.Exclusive {
 			exclusive++
 		}
@@ -144,6 +144,7 @@ func least(states []locker.State, quorum int) locker.State {
 	}
 	slices.Sort(holds)
 	slices.Sort(left)
-	s.Holds, s.Left = holds[len(holds)-quorum], left[len(left)-quorum]
+	slices.Sort(fences)
+	s.Holds, s.Left, s.Fence = holds[len(holds)-quorum], left[len(left)-quorum], fences[len(fences)-quorum]
 	return s
 }

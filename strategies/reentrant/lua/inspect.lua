@@ -1,9 +1,10 @@
 -- Reads who holds. Needs holds, open.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, ms, holds, 0}   until the last of its live holds ends, and how many there
---                                           are; 0: exclusive
---          {0}                              free
---          {-2, text}                       the key holds something else: text
+-- reply    {1, owner, note, ms, holds, 0, fence}   until the last of its live holds ends, and how
+--                                                  many there are; 0: exclusive; the fencing token
+--                                                  of the tenure in decimal, '0' if there is none
+--          {0}                                     free
+--          {-2, text}                              the key holds something else: text
 local lock, other = open(KEYS[1])
 if other then
   return other
@@ -24,4 +25,4 @@ end
 if n == 0 then
   return {0}
 end
-return {1, shown(lock.owner), shown(lock.note), latest - lock.now, n, 0}
+return {1, shown(lock.owner), shown(lock.note), latest - lock.now, n, 0, lock.fence or '0'}

@@ -1,9 +1,12 @@
--- Reads who holds. Needs holds, lock.
+-- Reads who holds. Needs current_fence, holds, lock.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, ms, holds, mode}   the live hold that ends last: whose, and until when;
---                                              how many are live; 1 if they are shared, else 0
---          {0}                                 free
---          {-2, text}                          the key holds something else: text
+-- KEYS[2]  the fence counter
+-- reply    {1, owner, note, ms, holds, mode, fence}   the live hold that ends last: whose, and until
+--                                                     when; how many are live; 1 if they are shared,
+--                                                     else 0; the last fencing token in decimal, '0'
+--                                                     if there is none
+--          {0}                                        free
+--          {-2, text}                                 the key holds something else: text
 local lock, other = open(KEYS[1])
 if other then
   return other
@@ -28,4 +31,4 @@ if n == 0 then
   return {0}
 end
 local _, owner, note = parse_value(names)
-return {1, shown(owner), shown(note), latest - lock.now, n, lock.writer and 0 or 1}
+return {1, shown(owner), shown(note), latest - lock.now, n, lock.writer and 0 or 1, current_fence(KEYS[2])}

@@ -84,13 +84,6 @@ local function refuse_by(lock, status, found)
   return {status, shown(owner), shown(note), found.till - lock.now}
 end
 
--- current_fence(key) returns the fence counter; '0' if there is none or the key holds something
--- else.
-local function current_fence(key)
-  local last = key and read(key, 16)
-  return type(last) == 'string' and #last <= 16 and string.match(last, '^%d+$') or '0'
-end
-
 -- rename_hold(lock, from, to) removes the hold from, so that to can replace it. It writes.
 local function rename_hold(lock, from, to)
   redis.call('HDEL', lock.key, from)

@@ -1,8 +1,10 @@
--- Reads who holds the lock. Needs most, read, reserved.
+-- Reads who holds the lock. Needs most, read, current_fence, reserved.
 -- KEYS[1]  the lock
--- reply    {1, value, ms, 1, 0}   what is stored, '' if it is too long to be ours, and its PTTL;
---                                 one hold, exclusive
---          {0}                    free, or reserved for a waiter
+-- KEYS[2]  the fence counter
+-- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours, and its
+--                                        PTTL; one hold, exclusive; the last fencing token in
+--                                        decimal, '0' if there is none
+--          {0}                           free, or reserved for a waiter
 local held = read(KEYS[1], most)
 if type(held) == 'table' then
   return held
@@ -11,4 +13,4 @@ local left = redis.call('PTTL', KEYS[1])
 if left == -2 or held == reserved(string.sub(held, 2, -2)) and #held == 24 then
   return {0}
 end
-return {1, #held > most and '' or held, left, 1, 0}
+return {1, #held > most and '' or held, left, 1, 0, current_fence(KEYS[2])}
