@@ -15,7 +15,7 @@ func TestErrorsPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, filepath.Join("docs", "errors.md"))
 	headings := strings.Join(regexp.MustCompile(`(?m)^### .*$`).FindAllString(page, -1), "\n")
-	for _, pkg := range []string{"locker", "strategies/redlock", "strategies/semaphore", "strategies/watchdog"} {
+	for _, pkg := range []string{"leader", "locker", "strategies/redlock", "strategies/semaphore", "strategies/watchdog"} {
 		names := exportedErrors(t, pkg)
 		if len(names) == 0 {
 			t.Errorf("package %s has no exported errors", pkg)

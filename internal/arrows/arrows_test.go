@@ -141,6 +141,12 @@ var arrows = []arrow{
 		why:     "waiting takes backoff policies and nothing more",
 	},
 	{
+		program: []string{"leader"},
+		with:    []string{"locker", "locker/driver", lease, trace, text},
+		outside: []string{backoff},
+		why:     "an election is held over any Locker, so it knows no strategy and no client",
+	},
+	{
 		program: []string{"middleware/logging"},
 		with:    []string{"locker", "locker/driver", lease, trace, text, "middleware/internal/..."},
 		why:     "log/slog is in the standard library",

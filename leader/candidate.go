@@ -1,0 +1,164 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// The errors to test for with errors.Is, beside those of package locker.
+var (
+	// ErrNotLeader: the Candidate does not lead now.
+	ErrNotLeader = errors.New("leader: this candidate does not lead")
+	// ErrLeadRunning: Lead has not returned, although its ctx ended Config.StopTimeout ago or
+	// longer. Another process may lead meanwhile.
+	ErrLeadRunning = errors.New("leader: Lead still runs after its ctx ended")
+)
+
+// Candidate campaigns for a name, and leads while it holds its lock. It is safe for concurrent use.
+type Candidate struct {
+	locker  locker.Locker
+	cfg     Config
+	running atomic.Bool          // Run is running
+	current atomic.Pointer[term] // the one whose Lead has not returned; nil: none
+}
+
+// New returns a Candidate that campaigns over l once Run is called. Errors: locker.ErrInvalid.
+func New(l locker.Locker, cfg Config) (*Candidate, error) {
+	if l == nil {
+		return nil, driver.Invalid("leader.New locker", "nil", "a Locker")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Candidate{locker: l, cfg: cfg}, nil
+}
+
+// Run is New and Candidate.Run in one call. After an error that matches ErrLeadRunning do not call
+// it again while that Lead runs: it would make another Candidate, which does not know of it.
+func Run(ctx context.Context, l locker.Locker, cfg Config) error {
+	c, err := New(l, cfg)
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx)
+}
+
+// Run campaigns and leads, again and again, until ctx ends or Lead returns nil while it leads. See
+// Config.Lead for what else it may return. Run steps down before it returns: it waits for Lead, for
+// Config.StopTimeout at most, and releases the lock. It can be called again after that.
+//
+// Run returns nil if it stepped down cleanly, or if ctx ended before it led; if ctx had ended
+// before the call, nothing is sent. The errors:
+//   - ErrLeadRunning: Lead has not returned in time, or one of an earlier Run still runs.
+//   - what Lead returned, if it returned backoff.Permanent or, after the end of ctx, anything but
+//     the error of its ctx.
+//   - a [locker.OpError] of an acquire that another attempt would only repeat, such as
+//     locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported (the strategy has no fencing
+//     tokens), a missing permission, or a key of another type. Outages are waited out.
+//   - an OpError of the last release. It matches locker.ErrLost if the lease ended before Lead had
+//     returned, and locker.ErrUnknownOutcome if the server did not answer; the lock is then free at
+//     its TTL at the latest.
+//   - what the last pause would have been for, if Config.Policy returned backoff.Stop.
+//   - locker.ErrInvalid: ctx is nil, Run was called while it runs, or Policy returned nil.
+func (c *Candidate) Run(ctx context.Context) error {
+	if ctx == nil {
+		return driver.NilContext("Candidate.Run ctx")
+	}
+	if !c.running.CompareAndSwap(false, true) {
+		return driver.Invalid("Candidate.Run", "a call while another one runs", "one at a time")
+	}
+	defer c.running.Store(false)
+	if c.current.Load() != nil {
+		return fmt.Errorf("%w: that of an earlier Run of %q", ErrLeadRunning, c.cfg.Name)
+	}
+	var pauses backoff.BackOff
+	for ctx.Err() == nil {
+		next, lasted := c.campaign(ctx)
+		if !next.again {
+			return next.err
+		}
+		if lasted || pauses == nil {
+			if pauses = c.cfg.Policy(); pauses == nil {
+				return driver.Invalid("leader.Config.Policy", "nil from the function", "a BackOff")
+			}
+		}
+		pause := pauses.NextBackOff()
+		if pause < 0 {
+			return next.err
+		}
+		sleep(ctx, pause)
+	}
+	return nil
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// campaign acquires the lock and leads for one term. lasted reports whether the term lasted for a
+// TTL or longer.
+//
+// The owner is a random one: under that of another hold a reentrant lock would be entered twice. It
+// also keeps retry from handing the lock over to another Candidate of this process, so that each
+// term is known to the server.
+func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
+	lock, err := c.locker.Acquire(ctx, c.cfg.request(lease.NewToken()))
+	if err != nil {
+		return afterAcquire(ctx.Err() != nil, err), false
+	}
+	if ctx.Err() != nil {
+		return verdict{err: lock.Release(ctx)}, false
+	}
+	began := time.Now()
+	t := newTerm(ctx, lock)
+	c.current.Store(t)
+	go t.lead(c.cfg.Lead, func() { c.current.CompareAndSwap(t, nil) })
+	if !t.wait(c.cfg.StopTimeout) {
+		return verdict{err: fmt.Errorf("%w: term %d of %q, for %v", ErrLeadRunning, t.number, c.cfg.Name, c.cfg.StopTimeout)}, false
+	}
+	o := outcome{stopped: ctx.Err() != nil, lead: t.err, end: t.saysEnd, lost: lock.Err(), release: lock.Release(ctx)}
+	switch {
+	case t.panicked != nil:
+		panic(t.panicked)
+	case t.exited:
+		runtime.Goexit()
+	}
+	return afterTerm(o), time.Since(began) >= lock.TTL()
+}
+
+// IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It asks nobody,
+// and never returns nil past the lock's Deadline, nor after Lead's ctx has ended or Lead has
+// returned. ctx is not used: the method is that of gocron's Elector.
+func (c *Candidate) IsLeader(context.Context) error {
+	if _, leads := c.Term(); !leads {
+		return ErrNotLeader
+	}
+	return nil
+}
+
+// Term returns the number of the term in which the Candidate leads now. If IsLeader would return
+// ErrNotLeader, it returns 0 and false.
+func (c *Candidate) Term() (term int64, leads bool) {
+	t := c.current.Load()
+	if t == nil || !t.leads() {
+		return 0, false
+	}
+	return t.number, true
+}

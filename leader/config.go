@@ -1,0 +1,90 @@
+package leader
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Config configures a Candidate. Name and Lead are required.
+type Config struct {
+	// Name is the name of the lock: 1 to 1024 bytes, as locker.Request.Name. Those who campaign for
+	// one name elect one leader.
+	Name string
+	// Lead is what the leader does. It is called in a goroutine of its own, with the number of the
+	// term. Its ctx ends when the leadership does: with the ctx of Run, or when the lease is lost;
+	// then context.Cause is a [locker.LostError]. It carries the lock's owner, and what middleware
+	// adds, such as a span. Lead should return soon after it ends.
+	//
+	// What Lead returns decides what comes next:
+	//   - After its ctx has ended, nothing: Run ends if its own ctx has ended, and campaigns again
+	//     if the lease was lost.
+	//   - nil before that says that the work is done: the Candidate steps down, and Run returns nil.
+	//   - An error before that says that another Candidate should try: this one steps down, and
+	//     campaigns again after a pause.
+	//   - backoff.Permanent(err) steps down, and Run returns err.
+	//
+	// If Lead panics or calls runtime.Goexit, the Candidate steps down, and the panic or the Goexit
+	// continues in the goroutine that called Run.
+	Lead func(ctx context.Context, term int64) error
+	// TTL is how long the lease lasts unless it is renewed: 1 ms to 24 days. It bounds how long
+	// nobody leads after the leader has died, and how long a leader can be cut off without losing
+	// the leadership. Default: the strategy's, 30 s.
+	TTL time.Duration
+	// Note describes this Candidate to others: [Observe] yields it, and those who are refused see
+	// it. At most 1024 bytes. Default: "".
+	Note string
+	// StopTimeout is how long Run waits for Lead to return after its ctx has ended, whatever ended
+	// it. Default: 30 s.
+	StopTimeout time.Duration
+	// Policy makes the pauses before another campaign: after a Lead that failed, a lease that was
+	// lost, or an acquire that failed. It is called for each row of these; a term that lasts for a
+	// TTL or longer ends the row. If a pause is backoff.Stop, Run returns the error that the pause
+	// was for. Default: exponential from 100 ms, doubling to 10 s, each pause drawn from half to one
+	// and a half of that, without end.
+	Policy func() backoff.BackOff
+}
+
+// The defaults.
+const (
+	defaultStopTimeout = 30 * time.Second
+	pauseMin           = 100 * time.Millisecond
+	pauseMax           = 10 * time.Second
+)
+
+func defaultPolicy() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(pauseMin),
+		backoff.WithMaxInterval(pauseMax),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxElapsedTime(0),
+	)
+}
+
+// request returns the Request of a campaign.
+func (c Config) request(owner string) locker.Request {
+	return locker.Request{Name: c.Name, TTL: c.TTL, Fenced: true, Note: c.Note, Owner: owner}
+}
+
+// withDefaults returns c with its defaults, or an error that says what is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	if err := c.request("").Validate(); err != nil {
+		return c, err
+	}
+	switch {
+	case c.Lead == nil:
+		return c, driver.Invalid("leader.Config.Lead", "nil", "a function")
+	case c.StopTimeout < 0:
+		return c, driver.Invalid("leader.Config.StopTimeout", c.StopTimeout.String(), "a positive duration, or 0 for 30s")
+	case c.StopTimeout == 0:
+		c.StopTimeout = defaultStopTimeout
+	}
+	if c.Policy == nil {
+		c.Policy = defaultPolicy
+	}
+	return c, nil
+}

@@ -1,0 +1,418 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/leader"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+var errWork = errors.New("the work failed")
+
+// What Lead returns decides whether Run campaigns again.
+func TestLeadReturns(t *testing.T) {
+	t.Parallel()
+	for what, tc := range map[string]struct {
+		lead   func(ctx context.Context, call int) error
+		policy func() backoff.BackOff
+		calls  int
+		want   []error
+	}{
+		"nil": {lead: func(context.Context, int) error { return nil }, calls: 1},
+		"an error, twice, then nil": {
+			lead: func(_ context.Context, call int) error {
+				if call < 3 {
+					return errWork
+				}
+				return nil
+			},
+			calls: 3,
+		},
+		"a permanent error": {
+			lead: func(context.Context, int) error { return backoff.Permanent(errWork) }, calls: 1, want: []error{errWork},
+		},
+		"errors until the policy ends": {
+			lead:   func(context.Context, int) error { return errWork },
+			policy: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+			calls:  3, want: []error{errWork},
+		},
+		"a policy that makes nothing": {
+			lead: func(context.Context, int) error { return errWork }, policy: func() backoff.BackOff { return nil },
+			calls: 1, want: []error{locker.ErrInvalid},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, calls, last := lockertest.New(), 0, int64(0)
+				err := leader.Run(t.Context(), wrap(l), leader.Config{Name: name, Policy: tc.policy, Lead: func(ctx context.Context, term int64) error {
+					if calls++; term <= last {
+						t.Errorf("term %d after %d", term, last)
+					}
+					last = term
+					return tc.lead(ctx, calls)
+				}})
+				match(t, err, tc.want...)
+				if calls != tc.calls {
+					t.Errorf("Lead was called %d times, want %d", calls, tc.calls)
+				}
+				free(t, l)
+			})
+		})
+	}
+}
+
+// free checks that nobody holds the lock.
+func free(t *testing.T, l locker.Locker) {
+	t.Helper()
+	state, err := locker.Inspect(t.Context(), l, name)
+	match(t, err)
+	if state.Held {
+		t.Errorf("the state is %+v, want that nobody holds", state)
+	}
+}
+
+// The pauses grow, and begin anew after a term that lasted.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var began, ended []time.Time
+		err := leader.Run(t.Context(), wrap(lockertest.New()), leader.Config{
+			Name: name, TTL: ttl,
+			Policy: func() backoff.BackOff {
+				return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithRandomizationFactor(0), backoff.WithMultiplier(2))
+			},
+			Lead: func(context.Context, int64) error {
+				began = append(began, time.Now())
+				defer func() { ended = append(ended, time.Now()) }()
+				switch len(began) {
+				case 4:
+					time.Sleep(ttl) //nolint:forbidigo // fake time
+				case 6:
+					return nil
+				}
+				return errWork
+			},
+		})
+		match(t, err)
+		for i, want := range []int{1, 2, 4, 1, 2} {
+			if got := began[i+1].Sub(ended[i]); got != time.Duration(want)*time.Second {
+				t.Errorf("pause %d is %v, want %ds", i, got, want)
+			}
+		}
+	})
+}
+
+// A panic of Lead, and a Goexit, step down and continue in the caller of Run.
+func TestLeadPanics(t *testing.T) {
+	t.Parallel()
+	for what, tc := range map[string]struct {
+		lead func(context.Context, int64) error
+		want string // in the text of the panic; "": Goexit
+	}{
+		"an error":        {func(context.Context, int64) error { panic(errWork) }, "the work failed"},
+		"another value":   {func(context.Context, int64) error { panic("oops") }, "oops"},
+		"where it is":     {func(context.Context, int64) error { panic("oops") }, "lead_test.go"},
+		"runtime.Goexit":  {func(context.Context, int64) error { runtime.Goexit(); return nil }, ""},
+		"nil dereference": {func(context.Context, int64) error { var p *runner; return p.Run(p.t.Context()) }, "nil pointer"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := lockertest.New()
+				c := locker.Must(leader.New(wrap(l), leader.Config{Name: name, Lead: tc.lead}))
+				var value any
+				returned := false
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					defer func() { value = recover() }()
+					_ = c.Run(t.Context())
+					returned = true
+				}()
+				<-done
+				err, _ := value.(error)
+				switch {
+				case returned:
+					t.Error("Run returned")
+				case tc.want == "" && value != nil:
+					t.Errorf("Run panicked with %v", value)
+				case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+					t.Errorf("Run panicked with %v, want %q in it", value, tc.want)
+				case what == "an error" && !errors.Is(err, errWork):
+					t.Errorf("the panic's %v does not match the error", err)
+				}
+				free(t, l)
+				match(t, c.IsLeader(t.Context()), leader.ErrNotLeader)
+			})
+		})
+	}
+}
+
+// A Lead that ends late is waited for. Until it returns its lease is renewed, so that nobody else
+// leads.
+func TestLeadEndsLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, late = 5 * time.Second, 20 * time.Second
+		l := lockertest.New()
+		var inside atomic.Int32
+		lead := func(ctx context.Context, _ int64) error {
+			if n := inside.Add(1); n != 1 {
+				t.Errorf("%d lead", n)
+			}
+			defer inside.Add(-1)
+			<-ctx.Done()
+			time.Sleep(late) //nolint:forbidigo // fake time
+			return errWork
+		}
+		a := run(t, wrap(l), leader.Config{TTL: ttl, Lead: lead})
+		a.leads()
+		b := run(t, wrap(l), leader.Config{TTL: ttl, Lead: lead})
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		stopped := time.Now()
+		a.stop()
+		a.isLeader(0) // although it holds the lock
+		match(t, a.result(), errWork)
+		if took := time.Since(stopped); took != late {
+			t.Errorf("Run returned after %v, want %v", took, late)
+		}
+		b.leads()
+		b.stop()
+		match(t, b.result(), errWork)
+	})
+}
+
+// A Lead that ignores the end of its ctx: Run returns and says so, the lease runs out, another
+// Candidate leads, and this one does not lead again until that Lead has returned.
+func TestLeadIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	for what, end := range map[string]func(r *runner, l *lockertest.Locker){
+		"stopped":             func(r *runner, _ *lockertest.Locker) { r.stop() },
+		"the lease was lost":  func(_ *runner, l *lockertest.Locker) { l.Forget(name) },
+		"lost, then stopped":  func(r *runner, l *lockertest.Locker) { l.Forget(name); r.stop() },
+		"stopped, after long": func(r *runner, _ *lockertest.Locker) { time.Sleep(time.Hour); r.stop() }, //nolint:forbidigo // fake time
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const ttl, timeout = 10 * time.Second, 3 * time.Second
+				l := lockertest.New()
+				release := make(chan struct{})
+				var running, calls atomic.Int32
+				a := run(t, wrap(l), leader.Config{TTL: ttl, StopTimeout: timeout, Lead: func(ctx context.Context, _ int64) error {
+					if n := running.Add(1); n != 1 {
+						t.Errorf("Lead runs %d times at once", n)
+					}
+					defer running.Add(-1)
+					if calls.Add(1) > 1 {
+						<-ctx.Done()
+						return nil
+					}
+					<-release
+					return nil
+				}})
+				term := a.leads()
+				b := run(t, wrap(l), leader.Config{TTL: ttl})
+				time.Sleep(time.Second) //nolint:forbidigo // fake time
+				end(a, l)
+				ended := time.Now()
+				match(t, a.result(), leader.ErrLeadRunning)
+				if took := time.Since(ended); took < timeout || took > timeout+ttl {
+					t.Errorf("Run returned after %v, want %v", took, timeout)
+				}
+				a.isLeader(0)
+				next := b.leads()
+				if took := time.Since(ended); took > timeout+ttl+time.Second || next <= term {
+					t.Errorf("term %d after %d began after %v, want %v at most", next, term, took, timeout+ttl)
+				}
+				a.again()
+				match(t, a.result(), leader.ErrLeadRunning)
+
+				close(release)
+				synctest.Wait()
+				b.isLeader(next) // the release of the old hold harms nobody
+				a.again()
+				time.Sleep(time.Second) //nolint:forbidigo // fake time
+				b.stop()
+				match(t, b.result())
+				if last := a.leads(); last <= next {
+					t.Errorf("term %d after %d", last, next)
+				}
+				a.stop()
+				match(t, a.result())
+			})
+		})
+	}
+}
+
+// If such a Lead returns at last while its lease runs out, the lock is released at once.
+func TestLeadReturnsAtLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := locker.Must(single.New(clients.OpenMemory(t, clients.NewMemory(t)), single.Config{}))
+		release := make(chan struct{})
+		a := run(t, wrap(l), leader.Config{TTL: time.Hour, StopTimeout: time.Second, Lead: func(context.Context, int64) error {
+			<-release
+			return nil
+		}})
+		a.leads()
+		a.stop()
+		match(t, a.result(), leader.ErrLeadRunning)
+		b := run(t, wrap(l), leader.Config{})
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+		b.isLeader(0)
+		close(release)
+		returned := time.Now()
+		b.leads()
+		if took := time.Since(returned); took > 5*time.Second {
+			t.Errorf("the next leader began after %v", took)
+		}
+		b.stop()
+		match(t, b.result())
+	})
+}
+
+// IsLeader is never nil past the Deadline, although nothing has been noticed by then.
+func TestIsLeaderPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		l := lockertest.New() // without renewal
+		a := run(t, l, leader.Config{TTL: ttl})
+		term := a.leads()
+		began := time.Now()
+		for {
+			_, leads := a.Term()
+			if past := time.Since(began); leads != (past < ttl) {
+				t.Errorf("after %v of %v it says %t", past, ttl, leads)
+			}
+			if !leads {
+				break
+			}
+			time.Sleep(ttl / 100) //nolint:forbidigo // fake time
+		}
+		if next := a.leads(); next <= term {
+			t.Errorf("term %d after %d", next, term)
+		}
+		a.stop()
+		match(t, a.result())
+	})
+}
+
+// The reason of a loss is the cause of Lead's ctx, and Run campaigns again.
+func TestLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		causes := make(chan error, 2)
+		a := run(t, wrap(l), leader.Config{Lead: func(ctx context.Context, _ int64) error {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return nil
+		}})
+		term := a.leads()
+		l.Forget(name)
+		if next := a.leads(); next <= term {
+			t.Errorf("term %d after %d", next, term)
+		}
+		match(t, <-causes, locker.ErrLost)
+		a.stop()
+		match(t, a.result())
+		match(t, <-causes, context.Canceled)
+	})
+}
+
+func TestRunIsStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		lead := func(context.Context, int64) error { t.Error("it leads"); return nil }
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		nobody := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+			t.Error("it campaigns")
+			return nil, errWork
+		})
+		match(t, leader.Run(ended, nobody, leader.Config{Name: name, Lead: lead}))
+
+		// While it waits for another.
+		held, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})
+		match(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		match(t, leader.Run(ctx, wrap(l), leader.Config{Name: name, Lead: lead}))
+		match(t, leader.Run(t.Context(), l, leader.Config{ // which does not wait
+			Name: name, Lead: lead,
+			Policy: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+		}), locker.ErrNotAcquired)
+		match(t, held.Release(t.Context()))
+
+		// While an acquire is answered.
+		late, cancel := context.WithCancel(t.Context())
+		match(t, leader.Run(late, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			cancel()
+			return lock, err
+		}), leader.Config{Name: name, Lead: lead}))
+		free(t, l)
+	})
+}
+
+func TestSecondRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := run(t, wrap(lockertest.New()), leader.Config{})
+		a.leads()
+		match(t, a.Run(t.Context()), locker.ErrInvalid)
+		a.stop()
+		match(t, a.result())
+		a.again()
+		a.leads()
+		a.stop()
+		match(t, a.result())
+	})
+}
+
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	lead := func(context.Context, int64) error { return nil }
+	l := lockertest.New()
+	for what, tc := range map[string]struct {
+		l   locker.Locker
+		cfg leader.Config
+	}{
+		"no Locker":             {nil, leader.Config{Name: name, Lead: lead}},
+		"no name":               {l, leader.Config{Lead: lead}},
+		"no Lead":               {l, leader.Config{Name: name}},
+		"a TTL below 0":         {l, leader.Config{Name: name, Lead: lead, TTL: -1}},
+		"a TTL too long":        {l, leader.Config{Name: name, Lead: lead, TTL: locker.MaxTTL + 1}},
+		"a note too long":       {l, leader.Config{Name: name, Lead: lead, Note: strings.Repeat("x", locker.MaxNameLen+1)}},
+		"a StopTimeout below 0": {l, leader.Config{Name: name, Lead: lead, StopTimeout: -1}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			err := leader.Run(t.Context(), tc.l, tc.cfg)
+			match(t, err, locker.ErrInvalid)
+			if _, ok := errors.AsType[*locker.InvalidError](err); !ok {
+				t.Errorf("%T is no *InvalidError", err)
+			}
+		})
+	}
+	match(t, leader.Run(nil, l, leader.Config{Name: name, Lead: lead}), locker.ErrInvalid) //nolint:staticcheck // a nil ctx is refused
+	unfenced := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, errors.ErrUnsupported })
+	match(t, leader.Run(t.Context(), unfenced, leader.Config{Name: name, Lead: lead}), errors.ErrUnsupported)
+}

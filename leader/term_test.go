@@ -1,0 +1,30 @@
+package leader
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+// A term ends by the clock, also if nothing has noticed that yet: a process that was frozen may
+// run other goroutines first when it wakes up.
+func TestTermEndsByTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lock, err := lockertest.New().Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Minute, Fenced: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		unnoticed := &term{lock: lock, ctx: t.Context()}
+		if !unnoticed.leads() {
+			t.Error("it does not lead at the beginning")
+		}
+		time.Sleep(time.Until(lock.Deadline())) //nolint:forbidigo // fake time
+		if unnoticed.leads() {
+			t.Error("it leads at its Deadline")
+		}
+	})
+}

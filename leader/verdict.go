@@ -1,0 +1,71 @@
+package leader
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// verdict says what Run does next: campaign again after a pause, or return err. If it campaigns
+// again, err is what the pause is for.
+type verdict struct {
+	again bool
+	err   error
+}
+
+// afterAcquire returns the verdict after an acquire failed with err. stopped says that the ctx of
+// Run has ended.
+func afterAcquire(stopped bool, err error) verdict {
+	if stopped {
+		return verdict{}
+	}
+	return verdict{driver.Transient(err), err}
+}
+
+// outcome is what became of a term.
+type outcome struct {
+	stopped bool  // the ctx of Run has ended
+	lead    error // what Lead returned
+	end     bool  // lead says no more than that its ctx ended
+	lost    error // how the lock had ended when Lead returned; nil: it was held
+	release error // what the release returned
+}
+
+// afterTerm returns the verdict after a term, as Config.Lead documents it.
+func afterTerm(o outcome) verdict {
+	if permanent, ok := errors.AsType[*backoff.PermanentError](o.lead); ok {
+		return verdict{err: join(permanent.Err, o.release)}
+	}
+	if o.end {
+		o.lead = nil
+	}
+	switch {
+	case o.stopped:
+		return verdict{err: join(o.lead, o.release)}
+	case errors.Is(o.lost, locker.ErrLost):
+		return verdict{true, join(o.lead, o.release)}
+	default:
+		return verdict{o.lead != nil, join(o.lead, o.release)}
+	}
+}
+
+// saysEnd reports whether err, which Lead returned, says no more than that its ctx ended.
+func saysEnd(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
+// join is errors.Join, except that it returns a single error unchanged.
+func join(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	default:
+		return errors.Join(a, b)
+	}
+}

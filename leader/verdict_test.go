@@ -1,0 +1,177 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+func TestAfterTerm(t *testing.T) {
+	t.Parallel()
+	var (
+		errWork    = errors.New("work failed")
+		errRelease = errors.New("release failed")
+		errLost    = &locker.LostError{Name: "a"}
+	)
+	for what, tc := range map[string]struct {
+		outcome
+		again bool
+		want  []error
+	}{
+		"the work is done":                        {outcome{}, false, nil},
+		"done, and the release failed":            {outcome{release: errRelease}, false, []error{errRelease}},
+		"the work failed":                         {outcome{lead: errWork}, true, []error{errWork}},
+		"the work and the release failed":         {outcome{lead: errWork, release: errRelease}, true, []error{errWork, errRelease}},
+		"failed for good":                         {outcome{lead: backoff.Permanent(errWork)}, false, []error{errWork}},
+		"failed for good, wrapped":                {outcome{lead: fmt.Errorf("x: %w", backoff.Permanent(errWork))}, false, []error{errWork}},
+		"failed for good after the loss":          {outcome{lead: backoff.Permanent(errWork), lost: errLost}, false, []error{errWork}},
+		"stopped":                                 {outcome{stopped: true}, false, nil},
+		"stopped, and it says so":                 {outcome{stopped: true, end: true, lead: fmt.Errorf("x: %w", context.Canceled)}, false, nil},
+		"stopped, and the work failed":            {outcome{stopped: true, lead: errWork}, false, []error{errWork}},
+		"stopped, and the lease ended meanwhile":  {outcome{stopped: true, lost: errLost, release: errLost}, false, []error{locker.ErrLost}},
+		"lost":                                    {outcome{lost: errLost}, true, nil},
+		"lost, and it says so":                    {outcome{lost: errLost, end: true, lead: errLost, release: errLost}, true, []error{locker.ErrLost}},
+		"lost, and the work failed":               {outcome{lost: errLost, lead: errWork}, true, []error{errWork}},
+		"it says cancelled, but its ctx goes on":  {outcome{lead: context.Canceled}, true, []error{context.Canceled}},
+		"released by somebody else":               {outcome{lost: locker.ErrReleased}, false, nil},
+		"released by somebody else, and it fails": {outcome{lost: locker.ErrReleased, lead: errWork}, true, []error{errWork}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			got := afterTerm(tc.outcome)
+			if got.again != tc.again {
+				t.Errorf("again is %t", got.again)
+			}
+			if len(tc.want) == 0 && got.err != nil {
+				t.Errorf("error %v, want none", got.err)
+			}
+			for _, want := range tc.want {
+				if !errors.Is(got.err, want) {
+					t.Errorf("error %v, want one that matches %v", got.err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestSaysEnd(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the cause")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	for what, tc := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		"nil":                     {ended, nil, false},
+		"its error":               {ended, fmt.Errorf("x: %w", context.Canceled), true},
+		"its cause":               {ended, fmt.Errorf("x: %w", cause), true},
+		"another error":           {ended, context.DeadlineExceeded, false},
+		"of another ctx":          {t.Context(), context.Canceled, false},
+		"nil of one that goes on": {t.Context(), nil, false},
+	} {
+		if got := saysEnd(tc.ctx, tc.err); got != tc.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
+
+func TestAfterAcquire(t *testing.T) {
+	t.Parallel()
+	for what, tc := range map[string]struct {
+		stopped bool
+		err     error
+		again   bool
+		nil     bool
+	}{
+		"stopped":            {stopped: true, err: context.Canceled, nil: true},
+		"held by another":    {err: &locker.ContentionError{}, again: true},
+		"an outage":          {err: errors.New("connection refused"), again: true},
+		"of unknown outcome": {err: locker.ErrUnknownOutcome, again: true},
+		"invalid":            {err: driver.Invalid("a", "b", "c")},
+		"closed":             {err: locker.ErrClosed},
+		"no tokens":          {err: errors.ErrUnsupported},
+		"no permission":      {err: &driver.ServerError{Text: "NOPERM this user"}},
+		"another type":       {err: &driver.ServerError{Text: "WRONGTYPE Operation"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			got := afterAcquire(tc.stopped, tc.err)
+			if got.again != tc.again || (got.err == nil) != tc.nil {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestView(t *testing.T) {
+	t.Parallel()
+	failure, final := errors.New("connection refused"), locker.ErrClosed
+	held := func(owner, note string, fence int64) locker.State {
+		return locker.State{Held: true, Owner: owner, Note: note, Fence: fence}
+	}
+	type look struct {
+		state locker.State
+		err   error
+		yield bool
+		want  Leader
+	}
+	for what, looks := range map[string][]look{
+		"nobody, then a, then b": {
+			{yield: true}, {}, {state: held("1", "a", 5), yield: true, want: Leader{"a", 5}},
+			{state: held("1", "a", 5), want: Leader{"a", 5}}, {state: held("2", "b", 6), yield: true, want: Leader{"b", 6}},
+			{yield: true},
+		},
+		"the same again in another term": {
+			{state: held("1", "a", 5), yield: true, want: Leader{"a", 5}}, {state: held("2", "a", 6), yield: true, want: Leader{"a", 6}},
+		},
+		"no owner is known": {
+			{state: held("", "a", 5), yield: true, want: Leader{"a", 5}}, {state: held("", "a", 6), yield: true, want: Leader{"a", 6}},
+		},
+		"a node of a quorum joins later": {
+			{state: held("1", "a", 5), yield: true, want: Leader{"a", 5}}, {state: held("1", "a", 9), want: Leader{"a", 5}},
+		},
+		"an outage": {
+			{state: held("1", "a", 5), yield: true, want: Leader{"a", 5}},
+			{err: failure, yield: true, want: Leader{"a", 5}}, {err: failure, want: Leader{"a", 5}},
+			{state: held("1", "a", 5), yield: true, want: Leader{"a", 5}}, {err: failure, yield: true, want: Leader{"a", 5}},
+		},
+		"an outage first":          {{err: failure, yield: true}, {yield: true}},
+		"an outage, then the last": {{err: failure, yield: true}, {err: final, yield: true}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var v view
+			for i, l := range looks {
+				if got := v.update(l.state, l.err); got != l.yield || v.leader != l.want {
+					t.Errorf("look %d: yields %t, %+v; want %t, %+v", i, got, v.leader, l.yield, l.want)
+				}
+			}
+		})
+	}
+}
+
+func TestNextLook(t *testing.T) {
+	t.Parallel()
+	for what, tc := range map[string]struct {
+		state locker.State
+		want  time.Duration
+	}{
+		"free":                {locker.State{}, time.Second},
+		"held for long":       {locker.State{Held: true, Left: time.Minute}, time.Second},
+		"held for a moment":   {locker.State{Held: true, Left: 20 * time.Millisecond}, 21 * time.Millisecond},
+		"held without an end": {locker.State{Held: true}, time.Second},
+	} {
+		if got := nextLook(tc.state, time.Second); got != tc.want {
+			t.Errorf("%s: %v, want %v", what, got, tc.want)
+		}
+	}
+}
