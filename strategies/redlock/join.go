@@ -25,16 +25,20 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk
 	}
 }
 
-// acquireAt acquires at one node. If a call of an earlier hold may have refused it, it asks once
-// more when that has ended.
+// acquireAt acquires at one node. It waits a moment for calls of earlier holds that were released:
+// the node would refuse it until then. If a call of an earlier hold may have refused it all the
+// same, it asks once more when that has ended.
 func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) (*nodeLock, error) {
-	left := h.leftovers.at(req.Name, s.node.index)
+	left := h.leftoversAt(s.node.index)
+	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(ctx, left, minGrace) {
+		return nil, locker.ErrNotHeld // nothing was sent
+	}
 	var lock *locker.Lock
 	err := errStalled
 	if mayAsk() {
 		lock, err = s.node.acquire(ctx, *req, h.timeout)
 	}
-	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left) && mayAsk() {
+	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left, req.TTL) && ctx.Err() == nil && mayAsk() {
 		lock, err = s.node.acquire(ctx, *req, h.timeout) // what refused it has ended
 	}
 	return newNodeLock(h, s, req, lock, err)

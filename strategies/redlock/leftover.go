@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 )
@@ -38,23 +39,33 @@ func (l *leftovers) remove(s *quorumState) {
 
 // leftover is an earlier hold's calls in flight at one node.
 type leftover struct {
-	owner string
-	ends  <-chan struct{} // closed when they have ended
+	owner    string
+	released bool            // the hold was released; otherwise it is a failed attempt
+	ends     <-chan struct{} // closed when they have ended
 }
 
-// at returns what earlier holds of a name have left at node i.
-func (l *leftovers) at(name string, i int) (all []leftover) {
-	l.mu.Lock()
-	earlier := slices.Clone(l.byName[name])
-	l.mu.Unlock()
-	for _, s := range earlier {
-		s.mu.Lock()
-		if ends := s.slots[i].callEnds(); ends != nil {
-			all = append(all, leftover{s.owner, ends})
+// leftoversAt returns what earlier holds of the name have left at node i.
+func (s *quorumState) leftoversAt(i int) (all []leftover) {
+	var buf [4]*quorumState // saves an allocation
+	s.leftovers.mu.Lock()
+	earlier := append(buf[:0], s.leftovers.byName[s.req.Name]...)
+	s.leftovers.mu.Unlock()
+	for _, e := range earlier {
+		if e == s {
+			continue // it was released already
 		}
-		s.unlock()
+		e.mu.Lock()
+		if ends := e.slots[i].callEnds(); ends != nil {
+			all = append(all, leftover{e.owner, !e.quiet, ends})
+		}
+		e.unlock()
 	}
 	return all
+}
+
+// fromReleased reports whether all of the leftovers are of holds that were released.
+func fromReleased(all []leftover) bool {
+	return !slices.ContainsFunc(all, func(l leftover) bool { return !l.released })
 }
 
 // mayHaveRefused reports whether err is a refusal that names the owner of one of the leftovers as
@@ -100,9 +111,9 @@ func (s *quorumState) releaseEnded(at *slot, err error) {
 // hasCalls reports whether a call is in flight at a node. The mutex is held.
 func (s *quorumState) hasCalls() bool { return slices.ContainsFunc(s.slots, slot.hasCall) }
 
-// awaitLeftovers waits until the leftovers have ended. It reports false if the attempt or the lock
-// ended first.
-func (s *quorumState) awaitLeftovers(ctx context.Context, left []leftover) bool {
+// awaitLeftovers waits until the leftovers have ended or ctx has, at most for patience. It reports
+// false if the attempt or the lock ended first.
+func (s *quorumState) awaitLeftovers(ctx context.Context, left []leftover, patience time.Duration) bool {
 	s.mu.Lock()
 	if !s.accepts() {
 		s.unlock()
@@ -113,13 +124,17 @@ func (s *quorumState) awaitLeftovers(ctx context.Context, left []leftover) bool 
 	}
 	ended := s.ended
 	s.unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	for _, l := range left {
 		select {
 		case <-l.ends:
 		case <-ended:
 			return false
 		case <-ctx.Done():
-			return false
+			return true
+		case <-timer.C:
+			return true
 		}
 	}
 	return true

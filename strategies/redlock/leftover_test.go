@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,45 @@ func TestOwnReleaseRefusesNone(t *testing.T) {
 					t.Errorf("it is held at the nodes %v", at)
 				}
 				match(t, lock.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// A node is not asked while the release of the hold before is in flight there, for up to 20 ms: it
+// would refuse.
+func TestOwnReleaseIsAwaited(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct{ release, asked time.Duration }{
+		"late":   {10 * ms, 10 * ms},
+		"silent": {10 * time.Second, 20 * ms},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+				lock := c.take(t, locker.Request{})
+				synctest.Wait() // all nodes are held
+				c.n[2].hook(nil, slow(tt.release, "release"))
+				match(t, lock.Release(t.Context()))
+				synctest.Wait() // node 2 has executed it
+				released := time.Now()
+				var asked []time.Duration
+				c.n[2].hook(func(what string) error {
+					if what == "acquire" {
+						asked = append(asked, time.Since(released))
+					}
+					return nil
+				}, nil)
+				lock = c.take(t, locker.Request{})
+				if took := time.Since(released); took > 0 {
+					t.Errorf("the next acquire took %v", took)
+				}
+				sleep(time.Second)
+				synctest.Wait()
+				if !slices.Equal(asked, []time.Duration{tt.asked}) {
+					t.Errorf("node 2 was asked after %v, want once after %v", asked, tt.asked)
+				}
+				match(t, lock.Release(t.Context()))
+				sleep(20 * time.Second)
 			})
 		})
 	}
