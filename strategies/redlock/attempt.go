@@ -74,7 +74,7 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
 	h := &heldLock{turn: make(turn, 1), quorumState: &quorumState{
-		Locker: l, ctx: context.WithoutCancel(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
+		Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
 		timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, slots: make([]slot, len(l.nodes)),
 	}}
 	for i, n := range l.nodes {
@@ -118,11 +118,13 @@ func attemptsOnly(ctx context.Context) context.Context {
 // start asks all nodes. The calls end when the caller's ctx does.
 func (a *quorumAttempt) start(caller context.Context) {
 	a.began = time.Now()
-	ctx, stop := detach(a.ctx, a.req.TTL)
-	if driver.Cancellable(caller) { // what detach returns ends at its deadline alone
-		ctx, stop = context.WithTimeout(a.ctx, a.req.TTL)
+	var ctx context.Context
+	if driver.Cancellable(caller) {
+		ctx, a.stop = context.WithTimeout(a.ctx, a.req.TTL)
+	} else { // stop is not called before the nodes have answered
+		bound := driver.Bound(a.ctx, a.req.TTL)
+		ctx, a.stop = bound, bound.Stop
 	}
-	a.stop = stop
 	a.short = answering(a.nodes, a.timeout) < a.quorum
 	a.mu.Lock()
 	defer a.unlock()

@@ -119,6 +119,13 @@ func (o *operation) isSettled() bool {
 	return o.done >= o.needed || o.pending == 0
 }
 
+// reached reports whether the quorum has done it.
+func (o *operation) reached() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.done >= o.needed
+}
+
 // isClosed reports whether a channel that nothing is sent on is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -132,14 +132,17 @@ func (s *quorumState) untilDeadline() (ctx context.Context, stop func()) {
 	if deadline.IsZero() {
 		return ctx, func() {}
 	}
-	return detach(ctx, time.Until(deadline))
+	bound := driver.Bound(ctx, time.Until(deadline))
+	return bound, bound.Stop
 }
 
-// detach returns a ctx with the values of ctx that does not end with it, but d from now or when
-// stop is called.
-func detach(ctx context.Context, d time.Duration) (detached context.Context, stop func()) {
-	bound := driver.Bound(context.WithoutCancel(ctx), d)
-	return bound, bound.Stop
+// uncancelled returns ctx without its end. A ctx that cannot end stays as it is: each Value of what
+// context.WithoutCancel returns allocates.
+func uncancelled(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // Source implements lease.Sourced: the clients and addresses of the nodes that are known by now,
