@@ -44,8 +44,8 @@ func New(drv driver.Driver, cfg Config) (locker.Locker, error) {
 
 // Wrap returns a Locker that waits and renews like that of [New], over any strategy: a quorum
 // (strategies/redlock), readers and writers (strategies/rwhash), a semaphore
-// (strategies/semaphore), or one of your own. The strategy is configured already, so cfg.Single must
-// be zero. Errors: locker.ErrInvalid.
+// (strategies/semaphore), or one of your own. The strategy is configured already, so cfg.Single
+// must be zero. Errors: locker.ErrInvalid.
 func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
 	switch {
 	case strategy == nil:

@@ -18,6 +18,7 @@ type testCase struct {
 	on       []suite.Kind
 	own      bool                    // it restarts, freezes or reconfigures the server: it gets one of its own
 	quorum   bool                    // it runs on five independent servers
+	permits  bool                    // it runs on a semaphore
 	leaves   bool                    // it may leave keys: nobody can release them, or a late command writes them
 	needs    []suite.Feature         // of the adapter
 	can      func(Capabilities) bool // nil: every strategy can
@@ -36,12 +37,15 @@ type caseT struct {
 var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, placeCases, handOverCases, modeCases, convertCases, quorumCases, successionCases, severalCases,
+	waitCases, placeCases, handOverCases, modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
 )
 
 // applies reports whether the strategy of h must pass c.
 func (c *testCase) applies(h *Harness) bool {
 	if c.quorum && h.New != nil && h.NewQuorum == nil {
+		return false
+	}
+	if c.permits && h.New != nil && h.NewSemaphore == nil {
 		return false
 	}
 	return c.can == nil || c.can(h.Can)

@@ -23,8 +23,8 @@ type Capabilities struct {
 	// Hash: the lock's key is not a plain string (a hash, a sorted set). A string there is an
 	// error, and not a foreign holder.
 	Hash bool
-	// Fair: a lock goes to the one that has waited longest, in any process, and to nobody else while
-	// one waits. Waiters have places at the server (locker.ContentionError.Queue).
+	// Fair: a lock goes to the one that has waited longest, in any process, and to nobody else
+	// while one waits. Waiters have places at the server (locker.ContentionError.Queue).
 	Fair bool
 	// Renews: locks are renewed until they are released, for the first time before half of their
 	// TTL is over. A case that waits for the end of a lease then closes the holder's driver, or
@@ -49,6 +49,10 @@ type Harness struct {
 	// and refuse a lock with less than a tenth of its TTL left. nil: no quorum if New is set, else
 	// strategies/redlock, so bounded.
 	NewQuorum func(nodes []locker.Locker, need int) (locker.Locker, error)
+	// NewSemaphore makes a semaphore with so many permits of each name, which grants them in the
+	// order of its waiters. It should bound each send as New does. nil: no semaphore if New is set,
+	// else strategies/semaphore, so bounded.
+	NewSemaphore func(drv driver.Driver, permits int) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases

@@ -20,6 +20,7 @@ type place struct {
 	drv     driver.Driver
 	l       locker.Locker
 	name    string
+	permits int
 	waiting lease.Waiting
 	channel driver.Channel
 	sub     driver.Subscription
@@ -35,10 +36,17 @@ func (t *caseT) hasPlaces(name string) bool {
 // longest, and came last.
 func (t *caseT) places(name string, n int) []*place {
 	t.Helper()
+	return t.placesOf(name, t.locker, make([]int, n))
+}
+
+// placesOf is places for Lockers that newLocker makes, one for each number of permits.
+func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locker, permits []int) []*place {
+	t.Helper()
+	n := len(permits)
 	list := make([]*place, n)
 	for i := n - 1; i >= 0; i-- {
 		drv := t.Driver()
-		p := &place{t: t, drv: drv, l: t.locker(drv), name: name}
+		p := &place{t: t, drv: drv, l: newLocker(drv), name: name, permits: permits[i]}
 		p.waiting = lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(time.Duration(i-n) * time.Minute)}
 		lock, held := p.try()
 		if lock != nil {
@@ -60,7 +68,7 @@ func (t *caseT) places(name string, n int) []*place {
 // try makes an attempt. It returns the lock or the refusal.
 func (p *place) try() (*locker.Lock, *locker.ContentionError) {
 	p.t.Helper()
-	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting), locker.Request{Name: p.name, TTL: long})
+	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting), locker.Request{Name: p.name, TTL: long, Permits: p.permits})
 	var ce *locker.ContentionError
 	if err != nil && !errors.As(err, &ce) {
 		p.t.Fatalf("an attempt of a waiter: %v", err)

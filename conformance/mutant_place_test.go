@@ -92,6 +92,17 @@ func TestMutantsWithPlaces(t *testing.T) {
 // singleWith is strategies/single with flawed in place of sound in its scripts, one of which must
 // have that.
 func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
+	return &Harness{
+		Dial: dialWith(t, sound, flawed),
+		New: func(drv driver.Driver) (locker.Locker, error) {
+			return single.New(drv, single.Config{AttemptTimeout: attemptTimeout, Fair: fair})
+		},
+		Can: Capabilities{Fair: fair},
+	}
+}
+
+// dialWith makes drivers that run scripts with flawed in place of sound. One of them must have that.
+func dialWith(t *testing.T, sound, flawed string) func(testing.TB, drivertest.Target) (driver.Driver, error) {
 	var found atomic.Bool
 	t.Cleanup(func() {
 		if !found.Load() {
@@ -104,13 +115,7 @@ func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
 		}
 		return d.Eval(ctx, driver.NewScript(strings.Replace(s.Source(), sound, flawed, 1)), keys, args)
 	}}
-	return &Harness{
-		Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
-			return d.Dial(tb, suite.Target(target))
-		},
-		New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: attemptTimeout, Fair: fair})
-		},
-		Can: Capabilities{Fair: fair},
+	return func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+		return d.Dial(tb, suite.Target(target))
 	}
 }

@@ -16,10 +16,11 @@ type State struct {
 	Mode        Mode
 	// Holds is the number of live holds.
 	Holds int
-	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data may.
+	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data
+	// may.
 	Left time.Duration
-	// Permits is the limit of a semaphore, and Free how many of its permits are free. Zero: it is no
-	// semaphore.
+	// Permits is the limit of a semaphore, and Free how many of its permits are free. Zero: it is
+	// no semaphore.
 	Permits, Free int
 	// Fence is the holder's fencing token, or zero if there is none. The strategies over one key,
 	// except reentrant, return the last one minted under the name: that of an earlier tenure if the

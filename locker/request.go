@@ -24,9 +24,9 @@ const (
 type Request struct {
 	_ struct{} // keyed literals only
 
-	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis the key is the strategy's
-	// prefix and the name. Names that end in ":fence", ":wake" or ":waiters" are refused, and so are the
-	// few for which no other key has the same cluster slot ("a}b", "{}x").
+	// Name is what is locked. Required: 1 to 1024 bytes, any bytes. On Redis the key is the
+	// strategy's prefix and the name. Names that end in ":fence", ":wake" or ":waiters" are
+	// refused, and so are the few for which no other key has the same cluster slot ("a}b", "{}x").
 	//
 	// "a" and "{a}" are two locks that share a wake-up channel and a fence counter. A release of
 	// one costs the waiters of the other an attempt; the fencing tokens of each still increase.

@@ -140,8 +140,8 @@ var ruleCases = []ruleCase{
 	{"tagged", "single", "lock:{tag}:"},
 }
 
-// Each rule is enough for all that its strategy does, and each of its words is needed: without it something fails, and says
-// that it was not permitted.
+// Each rule is enough for all that its strategy does, and each of its words is needed: without it
+// something fails, and says that it was not permitted.
 func TestACL(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
@@ -160,7 +160,8 @@ func TestACL(t *testing.T) {
 	}
 }
 
-// enough wants all to work under a rule, nothing to be refused that was needed, and nothing to work with other names.
+// enough wants all to work under a rule, nothing to be refused that was needed, and nothing to work
+// with other names.
 func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string) {
 	setUser(t, server, c.user, full)
 	drv, err := dial(t, client, c.user, alone(server))
@@ -200,7 +201,8 @@ func TestACLForBothKindsOfNames(t *testing.T) {
 	}
 }
 
-// Who may not publish and subscribe has locks, and waits by polling. Who may not have the counter has locks without a fence.
+// Who may not publish and subscribe has locks, and waits by polling. Who may not have the counter
+// has locks without a fence.
 func TestACLThatAllowsLess(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -244,8 +246,8 @@ func TestACLThatAllowsLess(t *testing.T) {
 	}
 }
 
-// wakes reports whether a word is one without which waiters poll, and nothing fails. A semaphore is a
-// sorted set itself.
+// wakes reports whether a word is one without which waiters poll, and nothing fails. A semaphore is
+// a sorted set itself.
 func (c ruleCase) wakes(word string) bool {
 	if c.strategy == "semaphore" {
 		return word == "+publish" || word == "+zrank"
@@ -287,8 +289,9 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 	})
 }
 
-// runWithout runs all that a strategy does, and returns what failed. Who hears of no release waits in a hurry; where the end of
-// that falls into an attempt, which takes long on a busy machine, its outcome is unknown in truth, and the hurry was too much.
+// runWithout runs all that a strategy does, and returns what failed. Who hears of no release waits
+// in a hurry; where the end of that falls into an attempt, which takes long on a busy machine, its
+// outcome is unknown in truth, and the hurry was too much.
 func runWithout(t *testing.T, c ruleCase, drv driver.Driver, word string) error {
 	t.Helper()
 	wait := hurry

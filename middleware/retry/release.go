@@ -8,8 +8,8 @@ import (
 )
 
 // wakingLease wakes the waiters of its own process when the lock is released or converted, or hands
-// the lock over to one of them. A pub/sub message takes a round trip more, and a foreign channel may
-// not be readable at all.
+// the lock over to one of them. A pub/sub message takes a round trip more, and a foreign channel
+// may not be readable at all.
 type wakingLease struct {
 	lease.Lease
 	queues *queues

@@ -45,7 +45,8 @@ func (l *Locker) checkPermits(req locker.Request) error {
 	return nil
 }
 
-// checkResumePermits refuses a handle that is not one of a semaphore, and other permits than its own.
+// checkResumePermits refuses a handle that is not one of a semaphore, and other permits than its
+// own.
 func (l *Locker) checkResumePermits(req locker.Request) error {
 	has := l.spec.ParsePermits(req.Resume.Grant().Token)
 	switch {

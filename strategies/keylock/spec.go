@@ -28,9 +28,9 @@ import (
 //	-1  and a text: the fence counter holds something else, which the text names; nothing was written
 //	-2  and a text: the key holds something else, which the text names; nothing was written
 //
-// A fence in a reply is a decimal string; it is '0' if the hold is not fenced. A holder is
-// owner, note, left; or, with ParseValue, value, left. left is the time until the lock is free if
-// nobody renews it; it is negative if unknown.
+// A fence in a reply is a decimal string; it is '0' if the hold is not fenced. A holder is owner,
+// note, left; or, with ParseValue, value, left. left is the time until the lock is free if nobody
+// renews it; it is negative if unknown.
 type Spec struct {
 	// Name is the strategy's name in traces and errors.
 	Name string
@@ -41,10 +41,10 @@ type Spec struct {
 	// token.
 	NewValue   func(owner, note string, permits int) string
 	ParseValue func(value string) (owner, note string)
-	// Permits is how many permits of a name are granted at a time, by a semaphore. A request may ask
-	// for that many. Its value, which has them, is made by NewValue; ParsePermits returns the permits
-	// of a value, 0 if it is not exactly of that form. Default: 0, a lock; a request for more than one
-	// permit ends in errors.ErrUnsupported.
+	// Permits is how many permits of a name are granted at a time, by a semaphore. A request may
+	// ask for that many. Its value, which has them, is made by NewValue; ParsePermits returns the
+	// permits of a value, 0 if it is not exactly of that form. Default: 0, a lock; a request for
+	// more than one permit ends in errors.ErrUnsupported.
 	Permits      int
 	ParsePermits func(value string) int
 	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as

@@ -23,6 +23,9 @@ func TestConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: 500 * time.Millisecond})
 				},
+				NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
+					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: 500 * time.Millisecond})
+				},
 				Can: conformance.Capabilities{Hash: true, Fair: true},
 				On:  client.On,
 			})

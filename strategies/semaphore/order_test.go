@@ -119,8 +119,8 @@ func TestWaitersOfAProcessHoldTogether(t *testing.T) {
 	})
 }
 
-// A process with many waiters does not keep permits from one with a single waiter: that has its turn
-// after one hold of each other process at most.
+// A process with many waiters does not keep permits from one with a single waiter: that has its
+// turn after one hold of each other process at most.
 func TestProcessesTakeTurns(t *testing.T) {
 	run(t, 2, func(t *testing.T, b bench) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
-// On a real server, over all clients at once, no more permits are held than there are, and requests of
-// all sizes get theirs.
+// On a real server, over all clients at once, no more permits are held than there are, and requests
+// of all sizes get theirs.
 func TestManyProcessesOnARealServer(t *testing.T) {
 	t.Parallel()
 	const permits, rounds = 5, 15

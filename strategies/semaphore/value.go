@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// newValue returns the value of a new hold: "<token> <permits> <bytes of owner>:<owner><note>", with
-// a fresh token.
+// newValue returns the value of a new hold: "<token> <permits> <bytes of owner>:<owner><note>",
+// with a fresh token.
 func newValue(owner, note string, permits int) string {
 	return fmt.Sprintf("%s %d %d:%s%s", lease.NewToken(), permits, len(owner), owner, note)
 }
