@@ -64,6 +64,8 @@ type Harness struct {
 
 	// waits makes the middleware that waits; nil: retry.New.
 	waits func(retry.Config) (locker.Middleware, error)
+	// named makes locks by name; nil: named.New.
+	named func(l locker.Locker, req locker.Request) names
 	// doAll calls fn under several locks; nil: locker.DoAll.
 	doAll func(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error
 }

@@ -136,7 +136,7 @@ func severalOfOneName(t *caseT) {
 		if lock := locks[0]; lock != locks[2] || lock.Mode() != locker.Exclusive || lock.TTL() != long || lock.Fence() == 0 {
 			t.Errorf("two requests for a name got %v and %v, want one exclusive lock with a fencing token and the longer TTL", lock, locks[2])
 		}
-		t.contended(other, locker.Request{Name: names[0], Mode: reqs[0].Mode})
+		t.contended(other, locker.Request{Name: names[0]})
 		return nil
 	}), "DoAll with a name twice")
 	t.gone(names[0], "after DoAll")

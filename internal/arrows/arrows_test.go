@@ -64,6 +64,11 @@ var arrows = []arrow{
 		why:     "a unit test with the double needs neither a client nor a server",
 	},
 	{
+		program: []string{"locker/named"},
+		with:    []string{"locker", "locker/driver", lease, trace, text},
+		why:     "locks by name work over any Locker, and know none of the programs that ask for them",
+	},
+	{
 		program: []string{"locker", "providers/goredis"},
 		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
 		outside: []string{goredis},

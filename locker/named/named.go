@@ -1,0 +1,256 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// maxLost bounds how many lost locks wait for their Unlock. Beyond that the oldest is forgotten.
+const maxLost = 1024
+
+// Locks locks names, and keeps the lock of each name until its Unlock. It is safe for concurrent
+// use. The zero Locks is not usable; New makes one.
+type Locks struct {
+	locker locker.Locker
+	req    locker.Request
+
+	mu    sync.Mutex
+	names map[string]*name // those that a caller waits for, acquires or holds
+	lost  []*tenure        // not unlocked yet, the oldest first
+}
+
+// name is a name in use. Locks.mu guards it.
+type name struct {
+	turn  chan struct{} // has a value while one caller acquires, holds or releases the name
+	users int           // callers that wait for the turn or have it
+	held  *tenure       // nil: nobody of this process holds it
+}
+
+// tenure is a lock that a caller holds, or has lost.
+type tenure struct {
+	lock  *locker.Lock
+	owner string // that the ctx of Lock carried; "" if it carried none
+}
+
+// New returns Locks over l. Every lock is acquired as req says, with its Name filled in: set TTL,
+// MaxWait, Fenced, Note or Owner there. The zero Request works. Let l wait and renew, as that of
+// holdfast.New does: over a bare strategy Lock fails if another process holds the lock, and a lock is
+// lost one TTL after it was acquired.
+//
+// It returns an error that matches locker.ErrInvalid if l is nil, or if req is invalid, has a Name, a
+// Resume, or a Mode other than Exclusive.
+func New(l locker.Locker, req locker.Request) (*Locks, error) {
+	switch {
+	case l == nil:
+		return nil, driver.Invalid("named.New locker", "nil", "a Locker")
+	case req.Name != "":
+		return nil, driver.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name), "none; Lock is given the name")
+	case req.Mode != locker.Exclusive:
+		return nil, driver.Invalid("named.New Request.Mode", req.Mode.String(), "Exclusive")
+	case !req.Resume.IsZero():
+		return nil, driver.Invalid("named.New Request.Resume", "a Handle", "none")
+	}
+	valid := req
+	valid.Name = "name"
+	if err := valid.Validate(); err != nil {
+		return nil, err
+	}
+	return &Locks{locker: l, req: req, names: map[string]*name{}}, nil
+}
+
+// Lock acquires the lock of a name. If another caller of this process holds it, Lock waits for its
+// Unlock, as for a sync.Mutex; then l acquires it. ctx and the MaxWait of New's Request bound Lock,
+// never the hold.
+//
+// The errors are those of [locker.Locker]. If ctx or MaxWait ends the wait for another caller of this
+// process, the error matches locker.ErrNotAcquired too.
+func (s *Locks) Lock(ctx context.Context, name string) error {
+	return s.acquire(ctx, name, s.req.NoWait)
+}
+
+// TryLock acquires the lock of a name if it is free, without waiting. It returns false and nil if
+// another caller of this process or another process holds it. Other errors are those of Lock.
+func (s *Locks) TryLock(ctx context.Context, name string) (bool, error) {
+	err := s.acquire(ctx, name, true)
+	if errors.Is(err, locker.ErrNotAcquired) && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unlock releases the lock of a name. Any goroutine may call it. A cancelled ctx does not stop it.
+//
+// If the lock was lost, Unlock returns an error that matches locker.ErrLost and releases nothing that
+// was acquired since: the Unlock that is still due for a lost lock comes before that of the name's
+// next lock, if the two cannot be told apart by their owners. If no lock of this name is held, the
+// error matches locker.ErrNotHeld. The same goes for a ctx that carries an owner ([locker.WithOwner])
+// other than the one that the ctx of Lock carried. Other errors are those of [locker.Lock.Release].
+func (s *Locks) Unlock(ctx context.Context, name string) error {
+	if ctx == nil {
+		return opError("release", name, driver.NilContext("Unlock ctx"))
+	}
+	owner, _ := lease.OwnerFrom(ctx, name)
+	s.mu.Lock()
+	if t := s.takeLost(name, owner); t != nil {
+		s.mu.Unlock()
+		return t.lock.Release(ctx)
+	}
+	n := s.names[name]
+	if n == nil || n.held == nil || !n.held.of(owner) {
+		s.mu.Unlock()
+		return opError("release", name, locker.ErrNotHeld)
+	}
+	lock := n.held.lock
+	n.held = nil
+	s.mu.Unlock()
+	defer s.done(name, n)
+	return lock.Release(ctx)
+}
+
+// of reports whether an Unlock whose ctx carries that owner may be for t.
+func (t *tenure) of(owner string) bool {
+	return t.owner == "" || owner == "" || t.owner == owner
+}
+
+// acquire waits for its turn in this process, and acquires the lock.
+func (s *Locks) acquire(ctx context.Context, name string, noWait bool) error {
+	req := s.req
+	req.Name, req.NoWait = name, noWait
+	err := req.Validate()
+	if ctx == nil {
+		err = driver.NilContext("Lock ctx")
+	}
+	if err != nil {
+		return opError("acquire", name, err)
+	}
+	start := time.Now()
+	n, err := s.enter(ctx, req)
+	if err != nil {
+		return opError("acquire", name, err)
+	}
+	kept := false
+	defer func() {
+		if !kept { // also if the Locker panics
+			s.done(name, n)
+		}
+	}()
+	if req.MaxWait > 0 {
+		if req.MaxWait -= time.Since(start); req.MaxWait <= 0 {
+			return opError("acquire", name, locker.ErrMaxWait)
+		}
+	}
+	lock, err := s.locker.Acquire(ctx, req)
+	if err != nil {
+		return err
+	}
+	kept = true
+	s.keep(ctx, name, n, lock)
+	return nil
+}
+
+// enter waits until no other caller of this process uses the name.
+func (s *Locks) enter(ctx context.Context, req locker.Request) (*name, error) {
+	s.mu.Lock()
+	n := s.names[req.Name]
+	if n == nil {
+		n = &name{turn: make(chan struct{}, 1)}
+		s.names[req.Name] = n
+	}
+	n.users++
+	s.mu.Unlock()
+	err := n.wait(ctx, req)
+	if err != nil {
+		s.leave(req.Name, n)
+	}
+	return n, err
+}
+
+func (n *name) wait(ctx context.Context, req locker.Request) error {
+	select {
+	case n.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	busy := &locker.ContentionError{Name: req.Name}
+	if req.NoWait {
+		return busy
+	}
+	bounded := ctx
+	if req.MaxWait > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
+		defer cancel()
+	}
+	select {
+	case n.turn <- struct{}{}:
+		return nil
+	case <-bounded.Done():
+		if err := locker.ContextErr(ctx); err != nil {
+			return fmt.Errorf("%w, in this process: %w", busy, err)
+		}
+		return fmt.Errorf("%w, in this process: %w", busy, locker.ErrMaxWait)
+	}
+}
+
+// done ends the turn of a caller.
+func (s *Locks) done(name string, n *name) {
+	<-n.turn
+	s.leave(name, n)
+}
+
+// leave forgets a name that nobody uses any more.
+func (s *Locks) leave(name string, n *name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.users--; n.users == 0 {
+		delete(s.names, name)
+	}
+}
+
+// keep records that the caller whose turn it is holds the name. If the lock is lost, the turn ends.
+func (s *Locks) keep(ctx context.Context, name string, n *name, lock *locker.Lock) {
+	t := &tenure{lock: lock}
+	t.owner, _ = lease.OwnerFrom(ctx, name)
+	s.mu.Lock()
+	n.held = t
+	s.mu.Unlock()
+	lock.AfterDone(func(error) {
+		s.mu.Lock()
+		wasLost := n.held == t // else Unlock has it
+		if wasLost {
+			n.held = nil
+			s.lost = append(s.lost, t)
+			if len(s.lost) > maxLost {
+				s.lost = slices.Delete(s.lost, 0, 1)
+			}
+		}
+		s.mu.Unlock()
+		if wasLost {
+			s.done(name, n)
+		}
+	})
+}
+
+// takeLost removes the oldest lost lock of a name that an Unlock with that owner may be for. The
+// mutex is held.
+func (s *Locks) takeLost(name, owner string) *tenure {
+	at := slices.IndexFunc(s.lost, func(t *tenure) bool { return t.lock.Name() == name && t.of(owner) })
+	if at < 0 {
+		return nil
+	}
+	t := s.lost[at]
+	s.lost = slices.Delete(s.lost, at, at+1)
+	return t
+}
+
+func opError(op, name string, err error) error {
+	return &locker.OpError{Op: op, Name: name, Err: err}
+}

@@ -1,0 +1,325 @@
+package named_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/named"
+)
+
+func newLocks(t *testing.T, l locker.Locker, req locker.Request) *named.Locks {
+	t.Helper()
+	s, err := named.New(l, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// want demands that err matches all of targets, or is nil if there are none.
+func want(t *testing.T, what string, err error, targets ...error) {
+	t.Helper()
+	if len(targets) == 0 && err != nil {
+		t.Errorf("%s: %v, want no error", what, err)
+	}
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			t.Errorf("%s: %v, want an error that matches %q", what, err, target)
+		}
+	}
+	if oe, ok := errors.AsType[*locker.OpError](err); err != nil && (!ok || oe.Name != "a") {
+		t.Errorf("%s: %v, want an OpError that names the lock", what, err)
+	}
+}
+
+// wantKept demands that so many names are in use and so many lost locks wait for their Unlock.
+func wantKept(t *testing.T, s *named.Locks, names, lost int) {
+	t.Helper()
+	if n, l := s.Kept(); n != names || l != lost {
+		t.Errorf("%d names in use and %d lost locks, want %d and %d", n, l, names, lost)
+	}
+}
+
+func held(t *testing.T, l *lockertest.Locker, name string) bool {
+	t.Helper()
+	state, err := l.Inspect(t.Context(), name)
+	want(t, "Inspect", err)
+	return state.Held
+}
+
+func TestLock(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	s := newLocks(t, l, locker.Request{Note: "n", TTL: time.Hour})
+	want(t, "Unlock before Lock", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
+	for range 3 {
+		want(t, "Lock", s.Lock(t.Context(), "a"))
+		state, _ := l.Inspect(t.Context(), "a")
+		if state.Note != "n" || state.Left <= 59*time.Minute || !state.Held {
+			t.Errorf("state %+v, want it held as the Request says", state)
+		}
+		want(t, "Lock of another name", s.Lock(t.Context(), "b"))
+		wantKept(t, s, 2, 0)
+		want(t, "Unlock", s.Unlock(t.Context(), "a"))
+		want(t, "Unlock of another name", s.Unlock(t.Context(), "b"))
+		want(t, "a second Unlock", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
+		wantKept(t, s, 0, 0)
+		if held(t, l, "a") || held(t, l, "b") {
+			t.Error("it is still held")
+		}
+	}
+}
+
+func TestTryLock(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	s := newLocks(t, l, locker.Request{})
+	try := func(want bool) {
+		t.Helper()
+		if ok, err := s.TryLock(t.Context(), "a"); ok != want || err != nil {
+			t.Errorf("TryLock: %v, %v; want %v", ok, err, want)
+		}
+	}
+	try(true)
+	try(false) // held here
+	want(t, "Unlock", s.Unlock(t.Context(), "a"))
+	other := l.Hold(locker.Request{Name: "a"})
+	try(false) // held elsewhere
+	want(t, "Unlock of what another process holds", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
+	want(t, "Release", other.Release(t.Context()))
+	try(true)
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	ok, err := s.TryLock(cancelled, "a")
+	want(t, "TryLock under a cancelled ctx", err, locker.ErrNotAcquired)
+	want(t, "Unlock under a cancelled ctx", s.Unlock(cancelled, "a"))
+	l.FailAcquire(&locker.OpError{Op: "acquire", Name: "a", Err: io.EOF})
+	failed, outage := s.TryLock(t.Context(), "a")
+	want(t, "TryLock in an outage", outage, io.EOF)
+	if ok || failed {
+		t.Error("TryLock says that it holds the lock beside an error")
+	}
+	wantKept(t, s, 0, 0)
+}
+
+// Goroutines that lock one name exclude and wait for each other, over a Locker that does not wait.
+func TestLockWaitsForItsProcess(t *testing.T) {
+	t.Parallel()
+	s := newLocks(t, lockertest.New(), locker.Request{})
+	inside := 0
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				want(t, "Lock", s.Lock(t.Context(), "a"))
+				if inside++; inside != 1 { // the race detector sees a second one, too
+					t.Errorf("%d inside", inside)
+				}
+				inside--
+				want(t, "Unlock", s.Unlock(t.Context(), "a"))
+			}
+		})
+	}
+	wg.Wait()
+	wantKept(t, s, 0, 0)
+}
+
+// What ends a wait for another caller of this process.
+func TestLockGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		maxWait, deadline time.Duration
+		want              []error
+	}{
+		"MaxWait": {time.Second, time.Hour, []error{locker.ErrNotAcquired, locker.ErrMaxWait}},
+		"ctx":     {0, time.Second, []error{locker.ErrNotAcquired, context.DeadlineExceeded}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newLocks(t, lockertest.New(), locker.Request{TTL: time.Hour, MaxWait: tt.maxWait})
+				want(t, "Lock", s.Lock(t.Context(), "a"))
+				ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+				defer cancel()
+				start := time.Now()
+				want(t, "a second Lock", s.Lock(ctx, "a"), tt.want...)
+				if took := time.Since(start); took != time.Second {
+					t.Errorf("it took %v, want 1s", took)
+				}
+				want(t, "Unlock", s.Unlock(t.Context(), "a"))
+				wantKept(t, s, 0, 0)
+			})
+		})
+	}
+}
+
+// What is left of MaxWait after the wait in this process bounds the acquire.
+func TestMaxWaitIsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got time.Duration
+		l := lockertest.New()
+		s := newLocks(t, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			got = req.MaxWait
+			return l.Acquire(ctx, req)
+		}), locker.Request{MaxWait: time.Second})
+		want(t, "Lock", s.Lock(t.Context(), "a"))
+		time.AfterFunc(700*time.Millisecond, func() { want(t, "Unlock", s.Unlock(t.Context(), "a")) })
+		want(t, "a second Lock", s.Lock(t.Context(), "a"))
+		if got != 300*time.Millisecond {
+			t.Errorf("the acquire may take %v, want 300ms", got)
+		}
+		want(t, "Unlock", s.Unlock(t.Context(), "a"))
+	})
+}
+
+// A lost lock occupies its name no longer. Its Unlock says so, and leaves the next lock alone.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		s := newLocks(t, l, locker.Request{TTL: time.Second})
+		want(t, "Lock", s.Lock(t.Context(), "a"))
+		waited := make(chan error, 1)
+		go func() { waited <- s.Lock(t.Context(), "a") }()
+		start := time.Now()
+		want(t, "a Lock that waits", <-waited)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("it took %v, want 1s, when the first lock was lost", took)
+		}
+		wantKept(t, s, 1, 1)
+		want(t, "Unlock of the lost lock", s.Unlock(t.Context(), "a"), locker.ErrLost)
+		if !held(t, l, "a") {
+			t.Error("it released the next lock")
+		}
+		wantKept(t, s, 1, 0)
+		want(t, "Unlock", s.Unlock(t.Context(), "a"))
+		wantKept(t, s, 0, 0)
+	})
+}
+
+// A loss that the release finds is reported too.
+func TestLostUnheard(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	s := newLocks(t, l, locker.Request{})
+	want(t, "Lock", s.Lock(t.Context(), "a"))
+	l.Forget("a")
+	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrLost)
+	want(t, "a second Unlock", s.Unlock(t.Context(), "a"), locker.ErrNotHeld)
+	want(t, "Lock", s.Lock(t.Context(), "a"))
+	want(t, "Unlock", s.Unlock(t.Context(), "a"))
+	wantKept(t, s, 0, 0)
+}
+
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	s := newLocks(t, l, locker.Request{})
+	ann, bob := locker.WithOwner(t.Context(), "ann"), locker.WithOwner(t.Context(), "bob")
+	want(t, "Lock", s.Lock(ann, "a"))
+	want(t, "Unlock by another owner", s.Unlock(bob, "a"), locker.ErrNotHeld)
+	if !held(t, l, "a") {
+		t.Fatal("another owner released it")
+	}
+	want(t, "Unlock by its owner", s.Unlock(ann, "a"))
+
+	want(t, "Lock", s.Lock(ann, "a"))
+	l.Expire("a")
+	want(t, "Lock by another owner", s.Lock(bob, "a"))
+	want(t, "Unlock by the next owner", s.Unlock(bob, "a")) // bob's, although ann's Unlock is due
+	wantKept(t, s, 0, 1)
+	want(t, "Lock", s.Lock(bob, "a"))
+	want(t, "Unlock by the owner that lost it", s.Unlock(ann, "a"), locker.ErrLost)
+	want(t, "Unlock by anybody", s.Unlock(t.Context(), "a"))
+	wantKept(t, s, 0, 0)
+}
+
+// A failed release is reported, and the name can be locked again.
+func TestReleaseFails(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	s := newLocks(t, l, locker.Request{})
+	want(t, "Lock", s.Lock(t.Context(), "a"))
+	l.FailRelease(locker.ErrUnknownOutcome)
+	want(t, "Unlock", s.Unlock(t.Context(), "a"), locker.ErrUnknownOutcome)
+	wantKept(t, s, 0, 0)
+	l.Forget("a")
+	want(t, "Lock", s.Lock(t.Context(), "a"))
+	want(t, "Unlock", s.Unlock(t.Context(), "a"))
+}
+
+func TestPanicFreesTheName(t *testing.T) {
+	t.Parallel()
+	s := newLocks(t, locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { panic("the Locker's") }), locker.Request{})
+	func() {
+		defer func() { _ = recover() }()
+		_ = s.Lock(t.Context(), "a")
+	}()
+	wantKept(t, s, 0, 0)
+}
+
+// However many locks are lost and never unlocked, what is kept stays bounded.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		s := newLocks(t, l, locker.Request{})
+		for i := range named.MaxLost + 10 {
+			name := fmt.Sprint("a", i)
+			if err := s.Lock(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			l.Expire(name)
+			synctest.Wait()
+		}
+		wantKept(t, s, 0, named.MaxLost)
+		if err := s.Unlock(t.Context(), "a9"); !errors.Is(err, locker.ErrNotHeld) || errors.Is(err, locker.ErrLost) {
+			t.Errorf("Unlock of a loss that was forgotten: %v, want ErrNotHeld", err)
+		}
+		if err := s.Unlock(t.Context(), "a10"); !errors.Is(err, locker.ErrLost) {
+			t.Errorf("Unlock of a loss that is remembered: %v, want ErrLost", err)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	l := lockertest.New()
+	for name, tt := range map[string]struct {
+		l   locker.Locker
+		req locker.Request
+	}{
+		"locker": {nil, locker.Request{}},
+		"name":   {l, locker.Request{Name: "a"}},
+		"mode":   {l, locker.Request{Mode: locker.Shared}},
+		"TTL":    {l, locker.Request{TTL: 1}},
+		"resume": {l, locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "a", Token: "t"})}},
+	} {
+		s, err := named.New(tt.l, tt.req)
+		if ie, ok := errors.AsType[*locker.InvalidError](err); !ok || s != nil || ie.What == "" {
+			t.Errorf("%s: %v, %v; want an InvalidError", name, s, err)
+		}
+	}
+	s := newLocks(t, l, locker.Request{})
+	for name, err := range map[string]error{
+		"Lock without ctx":    s.Lock(nil, "a"),   //nolint:staticcheck // nil on purpose
+		"Unlock without ctx":  s.Unlock(nil, "a"), //nolint:staticcheck // nil on purpose
+		"Lock without a name": s.Lock(t.Context(), ""),
+	} {
+		if !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	wantKept(t, s, 0, 0)
+}
