@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -123,11 +124,11 @@ func TestLeadPanics(t *testing.T) {
 		lead func(context.Context, int64) error
 		want string // in the text of the panic; "": Goexit
 	}{
-		"an error":        {func(context.Context, int64) error { panic(errWork) }, "the work failed"},
-		"another value":   {func(context.Context, int64) error { panic("oops") }, "oops"},
-		"where it is":     {func(context.Context, int64) error { panic("oops") }, "lead_test.go"},
-		"runtime.Goexit":  {func(context.Context, int64) error { runtime.Goexit(); return nil }, ""},
-		"nil dereference": {func(context.Context, int64) error { var p *runner; return p.Run(p.t.Context()) }, "nil pointer"},
+		"an error":       {func(context.Context, int64) error { panic(errWork) }, "the work failed"},
+		"another value":  {func(context.Context, int64) error { panic("oops") }, "oops"},
+		"where it is":    {func(context.Context, int64) error { panic("oops") }, "lead_test.go"},
+		"runtime.Goexit": {func(context.Context, int64) error { runtime.Goexit(); return nil }, ""},
+		"of the runtime": {func(_ context.Context, term int64) error { var none []int; return errors.New(fmt.Sprint(none[term])) }, "index out of range"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

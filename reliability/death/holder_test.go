@@ -22,11 +22,11 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// childVariable in the environment makes this executable a holder or a waiter, as its value says.
+// childVariable in the environment makes this executable one of children, as its value says.
 const childVariable = "HOLDFAST_DEATH_CHILD"
 
 // children are what a process of this executable can be.
-var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"holder": hold, "waiter": wait}
+var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"candidate": campaign, "holder": hold, "waiter": wait}
 
 // slack is for a busy machine: what waits for longer hangs.
 const slack = 10 * time.Second
@@ -128,7 +128,7 @@ func obey(ctx context.Context, lock *locker.Lock, renewed <-chan struct{}, in io
 
 // holder is a child process as a test sees it.
 type holder struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.Writer
 	lines *bufio.Scanner
@@ -155,7 +155,7 @@ func (h *holder) isHeld(line string) (err error) {
 }
 
 // spawn starts a child.
-func spawn(t *testing.T, child string, args ...string) *holder {
+func spawn(t testing.TB, child string, args ...string) *holder {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
