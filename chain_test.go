@@ -48,7 +48,7 @@ func TestConformance(t *testing.T) {
 					return locker.Must(watchdog.New(watchdog.Config{}))(l), nil
 				},
 				Around: around,
-				Can:    conformance.Capabilities{Renews: true},
+				Can:    conformance.Capabilities{Renews: true, MinHold: true},
 				On:     client.On,
 			})
 		})

@@ -13,7 +13,7 @@ import (
 // testCase is one case.
 type testCase struct {
 	name     string
-	contract int    // its number in docs/contracts.md; or fencing
+	contract int    // its number in docs/contracts.md; or fencing, or minimumHold
 	why      string // in one sentence what would go wrong otherwise
 	on       []suite.Kind
 	own      bool                    // it restarts, freezes or reconfigures the server: it gets one of its own
@@ -25,8 +25,11 @@ type testCase struct {
 	run      func(*caseT)
 }
 
-// fencing is the contract of the paragraph on fencing tokens, which has no number.
-const fencing = 15
+// The contracts of the paragraphs on fencing tokens and on the minimum hold, which have no number.
+const (
+	fencing     = 15
+	minimumHold = 16
+)
 
 // caseT is what a case works with.
 type caseT struct {
@@ -38,7 +41,7 @@ var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
 	waitCases, placeCases, handOverCases, modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
-	namedCases,
+	namedCases, minHoldCases,
 )
 
 // applies reports whether the strategy of h must pass c.
@@ -49,13 +52,18 @@ func (c *testCase) applies(h *Harness) bool {
 	if c.permits && h.New != nil && h.NewSemaphore == nil {
 		return false
 	}
-	return c.can == nil || c.can(h.Can)
+	can := h.Can
+	can.MinHold = can.MinHold || h.New == nil // single does
+	return c.can == nil || c.can(can)
 }
 
 // proves says what c proves.
 func (c *testCase) proves() string {
-	if c.contract == fencing {
+	switch c.contract {
+	case fencing:
 		return "fencing tokens"
+	case minimumHold:
+		return "the minimum hold"
 	}
 	return fmt.Sprintf("contract %d", c.contract)
 }

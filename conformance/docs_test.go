@@ -42,11 +42,14 @@ func TestReliabilityCases(t *testing.T) {
 	}
 }
 
-// contractOf reads "contract 4" or "fencing tokens".
+// contractOf reads "contract 4", "fencing tokens" or "the minimum hold".
 func contractOf(t *testing.T, heading string) int {
 	t.Helper()
-	if heading == "fencing tokens" {
+	switch heading {
+	case "fencing tokens":
 		return fencing
+	case "the minimum hold":
+		return minimumHold
 	}
 	contract, err := strconv.Atoi(strings.TrimPrefix(heading, "contract "))
 	if err != nil {

@@ -26,6 +26,8 @@ type Capabilities struct {
 	// Fair: a lock goes to the one that has waited longest, in any process, and to nobody else
 	// while one waits. Waiters have places at the server (locker.ContentionError.Queue).
 	Fair bool
+	// MinHold: Request.MinHold. It is set if Harness.New is nil.
+	MinHold bool
 	// Renews: locks are renewed until they are released, for the first time before half of their
 	// TTL is over. A case that waits for the end of a lease then closes the holder's driver, or
 	// cuts it off.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,10 @@ type algorithm struct {
 	endless        bool                            // the lock has no Deadline
 	aloud          bool                            // what is given back is published
 
+	keeps               func(h *mutableHold) time.Duration // what a release sends for MinHold; default: what is left
+	keepsInUndo         bool                               // a given up acquire is released like a hold
+	leaseIgnoresMinHold bool                               // it is the default
+
 	transfers     bool // holds can be handed over
 	fullLease     bool // with the whole TTL
 	forgetsFences bool // a fencing token that is raised is not stored
@@ -57,6 +62,8 @@ type mutableHold struct {
 	key, token string
 	args       []string // of every script: token, TTL, mode, owner, fenced
 	ttl        time.Duration
+	minHold    time.Duration
+	keepUntil  time.Time // of its release
 	until      *atomic.Pointer[time.Time]
 }
 
@@ -75,6 +82,9 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if req.Resume.Grant().MinHold > 0 {
+		return nil, errors.ErrUnsupported
+	}
 	if !m.alg.unbounded {
 		bounded, cancel := bound(ctx, req)
 		defer cancel()
@@ -90,6 +100,9 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	}
 	if h.ttl == 0 {
 		h.ttl = locker.DefaultTTL
+	}
+	if h.minHold = req.MinHold; !m.alg.leaseIgnoresMinHold {
+		h.ttl = max(h.ttl, h.minHold)
 	}
 	h.args = []string{h.token, "", req.Mode.String(), owner, strconv.FormatBool(req.Fenced)}
 
@@ -127,7 +140,8 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 		}
 		wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 		return nil, &locker.ContentionError{
-			Name: req.Name, Left: time.Duration(max(left, 0)) * time.Millisecond, RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake),
+			Released: strings.HasPrefix(text(reply, 2), "~"),
+			Name:     req.Name, Left: time.Duration(max(left, 0)) * time.Millisecond, RetryAfter: time.Duration(max(left, 0)) * time.Millisecond, Channel: driver.NewChannel(m.drv, wake),
 		}
 	}
 	won := last
@@ -143,7 +157,7 @@ func (m *mutable) acquire(ctx context.Context, req locker.Request) (*locker.Lock
 	}
 	until := h.deadline(won, h.ttl)
 	h.until.Store(&until)
-	g := lease.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: until, Fence: fence}
+	g := lease.Grant{Name: req.Name, Owner: owner, Token: h.token, Mode: req.Mode, TTL: h.ttl, Deadline: until, Fence: fence, MinHold: req.MinHold}
 	return locker.NewLock(ctx, g, h), nil
 }
 
@@ -178,7 +192,19 @@ func (h *mutableHold) eval(ctx context.Context, lua string, ttl time.Duration) (
 	wake, _ := driver.Sibling(h.key, driver.WakeSuffix)
 	args := append([]string{}, h.args...)
 	args[1] = strconv.FormatInt(ttl.Milliseconds(), 10)
-	return h.drv.Eval(ctx, driver.NewScript(lua), []string{h.key, fence}, append(args, wake))
+	return h.drv.Eval(ctx, driver.NewScript(lua), []string{h.key, fence}, append(args, wake, strconv.FormatInt(h.keep().Milliseconds(), 10)))
+}
+
+// keep returns for how long a release keeps the name taken; 0: it does not.
+func (h *mutableHold) keep() time.Duration {
+	switch {
+	case h.alg.keeps != nil:
+		return h.alg.keeps(h)
+	case h.keepUntil.IsZero():
+		return 0
+	default:
+		return max(time.Until(h.keepUntil)+time.Millisecond-1, 0)
+	}
 }
 
 // resolve sends until there is an answer, while both contexts last; patience bounds only how long
@@ -233,7 +259,9 @@ func (h *mutableHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case lease.OpRenew:
 		return h.renew(ctx, op.TTL)
 	case lease.OpRelease:
-		err := h.release(ctx)
+		releasing := *h
+		releasing.keepUntil = op.KeepUntil
+		err := releasing.release(ctx)
 		if h.alg.carelessly {
 			err = nil
 		}
@@ -306,6 +334,9 @@ func (h *mutableHold) release(ctx context.Context) error {
 
 // cleanUp removes what a cancelled acquire may yet bring about.
 func (h *mutableHold) cleanUp() {
+	if h.alg.keepsInUndo && h.minHold > 0 {
+		h.keepUntil = time.Now().Add(h.minHold)
+	}
 	work := func(closing context.Context) {
 		for delay := 10 * time.Millisecond; ; delay *= 2 {
 			bound := driver.Bound(context.Background(), attemptTimeout)

@@ -10,9 +10,10 @@ package conformance
 //	ARGV[4]  owner, or ""
 //	ARGV[5]  "true": mint a fencing token
 //	ARGV[6]  the channel of releases
+//	ARGV[7]  of a release: how long the name stays taken, ms
 //
-// acquire replies {1, fence}: taken now; {2, fence}: by an earlier send; {0, ms}: held, and its
-// PTTL. renew and release reply 1, or 0 where the hold is gone.
+// acquire replies {1, fence}: taken now; {2, fence}: by an earlier send; {0, ms, value}: held, its
+// PTTL, and by what. renew and release reply 1, or 0 where the hold is gone.
 
 const luaMint = `
 local function mint(next)
@@ -34,7 +35,7 @@ const (
 	luaStringAcquire = luaMint + `
 local held = redis.call('GET', KEYS[1])
 if held == ARGV[1] then return {2, redis.call('GET', KEYS[2]) or '0'} end
-if held then return {0, redis.call('PTTL', KEYS[1])} end
+if held then return {0, redis.call('PTTL', KEYS[1]), held} end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {1, mint(by_clock)}`
 
@@ -47,7 +48,11 @@ return 1`
 
 	luaStringRelease = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])
+if ARGV[7] ~= '0' then
+  redis.call('SET', KEYS[1], '~' .. ARGV[1], 'PX', ARGV[7])
+else
+  redis.call('DEL', KEYS[1])
+end
 redis.call('PUBLISH', ARGV[6], '')
 return 1`
 )
@@ -100,6 +105,17 @@ return 1`
 
 // What the mutants do instead.
 const (
+	// It leaves the hold itself for as long as the name is to stay taken.
+	luaStringKeepsHold = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[7] ~= '0' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[7])
+else
+  redis.call('DEL', KEYS[1])
+end
+redis.call('PUBLISH', ARGV[6], '')
+return 1`
+
 	luaSetNX    = `local set = redis.call('SETNX', KEYS[1], ARGV[1]) if set == 1 then return {1, '0'} end return {0, redis.call('PTTL', KEYS[1])}`
 	luaExpire   = `return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 	luaDelete   = `redis.call('PUBLISH', ARGV[6], '') return redis.call('DEL', KEYS[1])`

@@ -36,7 +36,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 func TestEveryCaseIsDemanded(t *testing.T) {
 	t.Parallel()
 	demanded := map[string]bool{}
-	for _, can := range []Capabilities{{Shared: true, Convert: true, Reentrant: true}, {}, {Hash: true}, {Renews: true}, {Fair: true}} {
+	for _, can := range []Capabilities{{Shared: true, Convert: true, Reentrant: true, MinHold: true}, {}, {Hash: true}, {Renews: true}, {Fair: true}} {
 		for _, c := range (&Harness{Dial: plain, Can: can}).suite().Cases {
 			demanded[c.Name] = true
 		}

@@ -34,8 +34,8 @@ const undoGrace = 250 * time.Millisecond
 //
 // The strictest of reqs applies to the whole call: it ends after the shortest MaxWait, and does not
 // wait if one has NoWait. Requests for the same name become one lock, which all of them get:
-// exclusive if one of them is, fenced if one of them is, with the longest TTL and the first Note. One
-// that leaves out TTL or Owner takes that of the others.
+// exclusive if one of them is, fenced if one of them is, with the longest TTL and MinHold and the
+// first Note. One that leaves out TTL or Owner takes that of the others.
 //
 // Errors: an [OpError] that names the lock that failed, as of [Locker]. It matches ErrLost if a lock
 // was lost before the last was acquired, and ErrInvalid, before anything is sent, if
@@ -143,6 +143,9 @@ func (s *Locks) undo(ctx context.Context) {
 	if len(s.held) == 0 {
 		return
 	}
+	for _, lock := range s.held {
+		lock.dropMinHold()
+	}
 	undone := make(chan struct{})
 	go func() {
 		defer close(undone)
@@ -216,7 +219,10 @@ func mergeRequests(a, b Request) (Request, error) {
 	if b.Mode == Exclusive {
 		merged.Mode = Exclusive
 	}
-	merged.TTL = max(a.TTL, b.TTL)
+	merged.MinHold = max(a.MinHold, b.MinHold)
+	if merged.TTL = max(a.TTL, b.TTL); merged.TTL != 0 { // one that leaves it out may have the longer MinHold
+		merged.TTL = max(merged.TTL, merged.MinHold)
+	}
 	merged.MaxWait = shorter(a.MaxWait, b.MaxWait)
 	merged.NoWait = a.NoWait || b.NoWait
 	merged.Fenced = a.Fenced || b.Fenced
@@ -231,14 +237,14 @@ func mergeRequests(a, b Request) (Request, error) {
 		return Request{}, driver.Invalid("Request.Owner", text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
 	case restOf(a) != restOf(b):
 		return Request{}, driver.Invalid("Request", "two for one name that cannot be merged",
-			"ones that differ in Mode, TTL, MaxWait, NoWait, Fenced and Note")
+			"ones that differ in Mode, TTL, MinHold, MaxWait, NoWait, Fenced and Note")
 	}
 	return merged, nil
 }
 
 // restOf returns the fields of a request that mergeRequests cannot merge.
 func restOf(r Request) Request {
-	r.Mode, r.TTL, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note = 0, 0, 0, false, false, "", ""
+	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note = 0, 0, 0, 0, false, false, "", ""
 	return r
 }
 

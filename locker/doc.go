@@ -19,6 +19,27 @@
 // have left is cleaned up. [ErrNotReplicated] means that too few replicas acknowledged a write, if
 // the strategy was configured to ask them.
 //
+// # Minimum hold
+//
+// With [Request].MinHold, a Release ends the hold for its owner and leaves the name taken until
+// MinHold has passed since the acquire. A job that takes 20 ms then runs once per tick on replicas
+// whose clocks differ by less than MinHold.
+//
+//   - The time runs by the server's clock, from a moment between the server's answer to the acquire
+//     and its arrival. A release says how much is left of it when it is sent; a resend says less. A
+//     release that arrives late keeps the name for as much longer, at most until the end of the
+//     lease.
+//   - A holder that dies leaves the name taken until its lease ends, which lasts for MinHold at
+//     least: a TTL that is shorter is ErrInvalid, and a default that is shorter is raised.
+//   - What is left belongs to nobody: it cannot be renewed, released or resumed, and the owner is
+//     refused like others. What a shared hold leaves is shared: it keeps exclusive requests out.
+//   - The refused get the holder's owner and note, and what is left of MinHold in Left
+//     ([ContentionError].Released). [Inspect] reports a name that is held, with no holds.
+//   - Waiters acquire the lock when MinHold has passed. A release before wakes the first one, which
+//     learns when that is.
+//   - A Handle has what was left of MinHold when it was made; that counts from the resume.
+//   - An acquire that its caller gave up leaves nothing.
+//
 // # What is not guaranteed
 //
 // Done is a signal, not a barrier. A process that is suspended for longer than its lease goes on

@@ -160,6 +160,9 @@ type ContentionError struct {
 	// that a release wakes only the first one, on Channel.For(ID). A waiter that listens there need
 	// not retry before RetryAfter, unless the holder is Foreign.
 	Queue bool
+	// Released says that the holder has released the lock, and that its Request.MinHold keeps the
+	// name taken for Left. Nothing is published at its end.
+	Released bool
 	// Foreign says that another library holds the lock. It does not publish its release.
 	Foreign bool
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
@@ -180,7 +183,11 @@ func (e *ContentionError) Error() string {
 	if e.Note != "" {
 		fmt.Fprintf(&b, ", note %s", text.Quote(e.Note))
 	}
-	if e.Left > 0 {
+	switch {
+	case e.Left <= 0:
+	case e.Released:
+		fmt.Fprintf(&b, ", who released it; its MinHold lasts for another %v", e.Left)
+	default:
 		fmt.Fprintf(&b, ", for %v at most unless renewed", e.Left)
 	}
 	return b.String()

@@ -97,6 +97,27 @@ func ExampleAcquireAll() {
 	// <nil> lock was released
 }
 
+// A job that takes 20 ms runs once per tick, although the clocks of the replicas differ: the name
+// stays taken for a while after the work.
+func ExampleRequest_minHold() {
+	ctx, l := context.Background(), locks()
+	tick := locker.Request{Name: "nightly", MinHold: time.Minute, Owner: "replica 1"}
+	job := func(context.Context, *locker.Lock) error {
+		fmt.Println("reporting")
+		return nil
+	}
+	fmt.Println(locker.Try(ctx, l, tick, job))
+	tick.Owner = "replica 2" // whose clock is behind
+	fmt.Println(locker.Try(ctx, l, tick, job))
+	state, err := locker.Inspect(ctx, l, "nightly")
+	fmt.Println(state.Held, state.Holds, state.Owner, err)
+	// Output:
+	// reporting
+	// true <nil>
+	// false <nil>
+	// true 0 replica 1 <nil>
+}
+
 // Without Do: acquire, work under the lock's ctx, release.
 func ExampleLock_Context() {
 	ctx, l := context.Background(), locks()

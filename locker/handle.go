@@ -65,6 +65,7 @@ type wireHandle struct {
 	Mode               Mode          `json:",omitempty"`
 	TTL                time.Duration `json:",omitempty"`
 	Fence              int64         `json:",omitempty"`
+	MinHold            time.Duration `json:",omitempty"`
 }
 
 // Encode returns h as text of letters, digits, '-', '_' and one '.', with its token: keep it as
@@ -74,7 +75,7 @@ func (h Handle) Encode() string {
 		return ""
 	}
 	g := h.Grant()
-	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence})
+	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence, g.MinHold})
 	if err != nil {
 		panic(err) // bytes and integers always marshal
 	}
@@ -96,11 +97,13 @@ func ParseHandle(s string) (Handle, error) {
 	if json.Unmarshal(raw, &w) != nil || len(w.Token) == 0 || w.Fence < 0 || w.Mode > Shared {
 		return Handle{}, bad
 	}
-	if validateName(string(w.Name)) != nil || validateTTL("", w.TTL) != nil || len(w.Owner) > MaxNameLen {
+	if validateName(string(w.Name)) != nil || validateTTL("", w.TTL) != nil || len(w.Owner) > MaxNameLen ||
+		(Request{MinHold: w.MinHold}).validateMinHold() != nil {
 		return Handle{}, bad
 	}
 	h := NewHandle(lease.Grant{
 		Name: string(w.Name), Owner: string(w.Owner), Token: string(w.Token), Mode: w.Mode, TTL: w.TTL, Fence: w.Fence,
+		MinHold: w.MinHold,
 	})
 	if h.Encode() != s { // the decoders skip line breaks, unknown fields and more
 		return Handle{}, bad

@@ -21,6 +21,7 @@ func TestHandleRoundTrip(t *testing.T) {
 		"least":   {Name: "a", Token: "t"},
 		"most":    {Name: kib, Owner: kib, Token: strings.Repeat("t", 1<<20), Mode: locker.Shared, TTL: locker.MaxTTL, Fence: math.MaxInt64},
 		"usual":   {Name: "job", Owner: "worker-1", Token: lease.NewToken(), TTL: 30 * time.Second, Fence: 1},
+		"minimum": {Name: "job", Token: "t", TTL: time.Minute, MinHold: 30 * time.Second},
 		"no text": {Name: "\xff\xfe\x00\n\"\\", Owner: "\x80", Token: "\xc3(\x00|", TTL: time.Millisecond},
 		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
 	} {

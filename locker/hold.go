@@ -91,7 +91,7 @@ func (h *middlewareHold) Trace(ctx context.Context, t *locktrace.Trace) {
 		lock.enqueue(report{run: func() {
 			added.lost(lock, over)
 			if answered {
-				added.released(lock, nil)
+				added.released(lock, nil, time.Time{})
 			}
 		}})
 	}

@@ -14,7 +14,8 @@ type State struct {
 	// Owner and Note are the holder's. They are empty unless the stored value has exactly our form.
 	Owner, Note string
 	Mode        Mode
-	// Holds is the number of live holds.
+	// Holds is the number of live holds. It is 0 while Held if the holder has released, and its
+	// Request.MinHold keeps the name taken; Left is then the rest of that.
 	Holds int
 	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data
 	// may.

@@ -39,11 +39,13 @@ type Lock struct {
 	extra    *extra      // nil: each is nil
 }
 
-// extra is what few locks need. It is apart because programs may hold many locks.
+// extra is what few locks need, each zero in the others. It is apart because programs may hold many
+// locks.
 type extra struct {
-	cause    error                                 // why nothing renews the lease any more; nil: not known
-	converts chan struct{}                         // closed when the conversion in flight is over; nil: there is none
-	dress    func(context.Context) context.Context // what Context adds to its parent; nil: nothing
+	cause     error                                 // why nothing renews the lease any more; nil: not known
+	converts  chan struct{}                         // closed when the conversion in flight is over; nil: there is none
+	dress     func(context.Context) context.Context // what Context adds to its parent; nil: nothing
+	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
 }
 
 // extras returns what l.extra points to, to change it. The mutex is held.
@@ -77,7 +79,37 @@ func (l *Lock) facts() lease.Grant {
 	}
 	return lease.Grant{
 		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline, Fence: l.fence,
+		MinHold: l.restOfMinHold(),
 	}
+}
+
+// restOfMinHold returns what is left of MinHold, in whole milliseconds. The mutex is held.
+func (l *Lock) restOfMinHold() time.Duration {
+	if l.extra == nil || l.extra.keepUntil.IsZero() {
+		return 0
+	}
+	left := max(time.Until(l.extra.keepUntil), 0)
+	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// dropMinHold makes the release free the name: the caller never got the lock.
+func (l *Lock) dropMinHold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.extra != nil {
+		l.extra.keepUntil = time.Time{}
+	}
+}
+
+// keepUntil returns until when a release leaves the name taken. It is zero if MinHold has passed, or
+// there is none.
+func (l *Lock) keepUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.restOfMinHold() == 0 {
+		return time.Time{}
+	}
+	return l.extra.keepUntil
 }
 
 // Name returns the lock's name.
@@ -268,8 +300,9 @@ func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
 }
 
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
-// sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer. The
-// release is sent even if the lock was lost.
+// sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer
+// (ReleaseTimeout in its Config). The release is sent even if the lock was lost. With
+// Request.MinHold the name stays taken until that has passed.
 //
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
@@ -311,7 +344,8 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 // release sends the release. before is the error with which the lock had ended, or nil if the
 // release ends it.
 func (l *Lock) release(ctx context.Context, sender lease.Lease, before error) error {
-	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease})
+	keep := l.keepUntil()
+	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease, KeepUntil: keep})
 	switch {
 	case errors.Is(err, ErrNotHeld) && before == nil:
 		err = l.gone("release", err)
@@ -321,6 +355,6 @@ func (l *Lock) release(ctx context.Context, sender lease.Lease, before error) er
 		err = fmt.Errorf("%w; the release of what may be left failed: %w", before, err)
 	}
 	err = opError("release", l.Name(), err)
-	l.releasedBy(err)
+	l.releasedBy(err, keep)
 	return err
 }

@@ -36,6 +36,14 @@ type Request struct {
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a
 	// fraction is dropped). Zero: the strategy's default (30 s).
 	TTL time.Duration
+	// MinHold keeps the name taken for at least so long, also if the lock is released before: 1 ms
+	// to 24 days, and at most TTL if that is set. A Release ends the hold as always, and nobody,
+	// not even the same Owner, can acquire the lock until MinHold has passed since the acquire: so a
+	// job that takes 20 ms runs once per tick on replicas whose clocks differ. See "Minimum hold" in
+	// the package comment. With a zero TTL the lease is the strategy's default, or MinHold if that is
+	// longer. With Resume it counts from the resume. strategies/semaphore does not support it. Default:
+	// 0, a release frees the lock.
+	MinHold time.Duration
 	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
 	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
 	// Acquire.
@@ -71,6 +79,9 @@ func (r Request) Validate() error {
 	if err := validateTTL("Request.TTL", r.TTL); err != nil {
 		return err
 	}
+	if err := r.validateMinHold(); err != nil {
+		return err
+	}
 	if r.MaxWait < 0 {
 		return driver.Invalid("Request.MaxWait", r.MaxWait.String(), "a positive duration, or 0 for no bound but ctx")
 	}
@@ -84,6 +95,18 @@ func (r Request) Validate() error {
 		return driver.Invalid("Request.Permits", strconv.Itoa(r.Permits), "1 or more, or 0 for one")
 	}
 	return r.validateResume()
+}
+
+// validateMinHold refuses a MinHold that no lease lasts for: if the holder dies, the end of the
+// lease frees the lock.
+func (r Request) validateMinHold() error {
+	switch {
+	case r.MinHold != 0 && (r.MinHold < MinTTL || r.MinHold > MaxTTL):
+		return driver.Invalid("Request.MinHold", r.MinHold.String(), "1ms to 576h (24 days), or 0 for none")
+	case r.TTL != 0 && r.MinHold > r.TTL:
+		return driver.Invalid("Request.MinHold", r.MinHold.String(), "at most Request.TTL, "+r.TTL.String()+", or a TTL of 0")
+	}
+	return nil
 }
 
 func (r Request) validateResume() error {

@@ -64,14 +64,14 @@ func (t *tracing) renewed(l *Lock, ttl time.Duration, deadline time.Time, err er
 	}
 }
 
-// releasedBy reports that a release ended with err.
-func (l *Lock) releasedBy(err error) {
+// releasedBy reports that a release ended with err, and until when it leaves the name taken.
+func (l *Lock) releasedBy(err error, keep time.Time) {
 	l.mu.Lock()
 	l.answered = true // for a Trace that is added now
 	if traces := l.tracing; traces != nil {
 		l.enqueue(report{run: func() {
 			for t := traces; t != nil; t = t.next {
-				t.released(l, err)
+				t.released(l, err, keep)
 			}
 		}})
 	}
@@ -79,9 +79,11 @@ func (l *Lock) releasedBy(err error) {
 	l.report(nil)
 }
 
-func (t *tracing) released(l *Lock, err error) {
+func (t *tracing) released(l *Lock, err error, keep time.Time) {
 	if t.trace.Released != nil {
-		t.trace.Released(t.ctx, locktrace.ReleasedInfo{Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), Err: err})
+		t.trace.Released(t.ctx, locktrace.ReleasedInfo{
+			Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep, Err: err,
+		})
 	}
 }
 

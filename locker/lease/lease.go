@@ -50,6 +50,9 @@ type Op struct {
 	// once. The strategy need not wake anybody else. Empty: there are none, or they have had their
 	// turn.
 	Waiter string
+	// KeepUntil, of OpRelease, is until when the name stays taken although the hold ends. Zero: the
+	// lock is free at once.
+	KeepUntil time.Time
 }
 
 // Term is the result of an operation. After OpRenew a zero Deadline means that the lease never

@@ -27,17 +27,28 @@ type hold struct {
 	fence             int64
 	lock              *locker.Lock // nil until it was made
 	expired           bool         // by Locker.Expire
-	over              *hold        // that it was taken over from; nil: it was acquired
+	minHold           time.Duration
+	released          bool  // it only keeps the name taken, until end
+	over              *hold // that it was taken over from; nil: it was acquired
 }
 
-// begin gives the hold its token, its lease, and its fencing token if it is to have one.
-func (h *hold) begin(ttl time.Duration, fenced bool) {
-	h.token, h.ttl = lease.NewToken(), ttl.Truncate(time.Millisecond)
+// begin gives the hold its token, its lease, which lasts for minHold at least, and its fencing token
+// if it is to have one.
+func (h *hold) begin(ttl, minHold time.Duration, fenced bool) {
+	h.minHold = minHold.Truncate(time.Millisecond)
+	h.token, h.ttl = lease.NewToken(), max(ttl.Truncate(time.Millisecond), h.minHold)
 	h.end = time.Now().Add(h.ttl)
 	if fenced {
 		h.tenures.fence++
 		h.fence = h.tenures.fence
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // extend moves the end of the lease to end, never back.
@@ -50,7 +61,7 @@ func (h *hold) extend(end time.Time) {
 func (h *hold) grant() lease.Grant {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
-	return lease.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.end, Fence: h.fence}
+	return lease.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.end, Fence: h.fence, MinHold: h.minHold}
 }
 
 // Source implements lease.Sourced.
@@ -67,7 +78,7 @@ func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		return lease.Term{}, err
 	}
 	holds := h.tenures.live()
-	if !slices.Contains(holds, h) {
+	if h.released || !slices.Contains(holds, h) {
 		return lease.Term{}, locker.ErrLost
 	}
 	switch op.Kind {
@@ -77,6 +88,10 @@ func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		if op.Kind == lease.OpUndo && h.over != nil {
 			h.over.extend(h.end)
 			h.tenures.holds[slices.Index(holds, h)] = h.over
+			break
+		}
+		if time.Now().Before(op.KeepUntil) {
+			h.released, h.end = true, earlier(h.end, op.KeepUntil)
 			break
 		}
 		h.tenures.holds = slices.DeleteFunc(holds, func(other *hold) bool { return other == h })

@@ -63,9 +63,14 @@ func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error)
 	if len(holds) == 0 {
 		return locker.State{}, nil
 	}
-	first := holds[0]
+	first, n := holds[0], 0
+	for _, h := range holds {
+		if !h.released {
+			n++
+		}
+	}
 	return locker.State{
-		Held: true, Owner: first.owner, Note: first.note, Mode: first.mode, Holds: len(holds), Left: time.Until(latest(holds)),
+		Held: true, Owner: first.owner, Note: first.note, Mode: first.mode, Holds: n, Left: time.Until(latest(holds)),
 		Fence: first.fence,
 	}, nil
 }

@@ -37,7 +37,7 @@ func (t *tenures) live() []*hold {
 // refusal is the error of an attempt that holds stand in the way of.
 func refusal(name string, holds []*hold) error {
 	left := time.Until(latest(holds))
-	return &locker.ContentionError{Name: name, Owner: holds[0].owner, Note: holds[0].note, Left: left, RetryAfter: left}
+	return &locker.ContentionError{Name: name, Owner: holds[0].owner, Note: holds[0].note, Left: left, RetryAfter: left, Released: holds[0].released}
 }
 
 // latest is when the last of holds, of which there is one at least, ends.
@@ -52,7 +52,7 @@ func (l *Locker) take(req locker.Request) (*hold, error) {
 		return nil, refusal(req.Name, holds)
 	}
 	h := &hold{locks: l, tenures: t, name: req.Name, owner: req.Owner, note: req.Note, mode: req.Mode}
-	h.begin(cmp.Or(req.TTL, locker.DefaultTTL), req.Fenced)
+	h.begin(cmp.Or(req.TTL, locker.DefaultTTL), req.MinHold, req.Fenced)
 	t.holds = append(t.holds, h)
 	return h, nil
 }
@@ -62,7 +62,7 @@ func (l *Locker) take(req locker.Request) (*hold, error) {
 func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	t := l.of(req.Name)
 	old := req.Resume.Grant()
-	i := slices.IndexFunc(t.live(), func(h *hold) bool { return h.token == old.Token && h.mode == req.Mode })
+	i := slices.IndexFunc(t.live(), func(h *hold) bool { return h.token == old.Token && !h.released && h.mode == req.Mode })
 	if i < 0 {
 		return nil, locker.ErrNotHeld
 	}
@@ -71,7 +71,7 @@ func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was,
 		owner: cmp.Or(req.Owner, old.Owner, was.owner), note: cmp.Or(req.Note, was.note),
 	}
-	h.begin(cmp.Or(req.TTL, old.TTL, locker.DefaultTTL), req.Fenced || was.fence != 0)
+	h.begin(cmp.Or(req.TTL, old.TTL, locker.DefaultTTL), max(req.MinHold, old.MinHold), req.Fenced || was.fence != 0)
 	h.extend(was.end)
 	t.holds[i] = h
 	return h, nil

@@ -110,7 +110,9 @@ type ReleasedInfo struct {
 	Name string
 	Mode string
 	Held time.Duration // since the Lock was acquired
-	Err  error
+	// KeepUntil is until when Request.MinHold keeps the name taken; zero: it does not.
+	KeepUntil time.Time
+	Err       error
 }
 
 // LostInfo describes the loss of a lock.

@@ -137,7 +137,7 @@ func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
 	switch outcome := telemetry.OfRelease(info.Err); outcome {
 	case telemetry.Released:
 	case telemetry.Lost:
-		l.lost(ctx, locktrace.LostInfo(info))
+		l.lost(ctx, locktrace.LostInfo{Source: info.Source, Name: info.Name, Mode: info.Mode, Held: info.Held, Err: info.Err})
 	default:
 		l.logEnd(ctx, "lock release failed", info.Source, info.Name, info.Mode, info.Held, outcome, info.Err)
 	}

@@ -42,7 +42,7 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRaiseFence {
 		l.endTenure() // its next tokens may be lower
 	}
-	if op.Kind == lease.OpRelease {
+	if op.Kind == lease.OpRelease && op.KeepUntil.IsZero() { // else the lock is not free for the next one
 		op.Waiter = l.nextHere()
 	}
 	term, err := l.Lease.Do(ctx, op)

@@ -21,15 +21,17 @@ const (
 
 // terms are what a request asks of its lease.
 type terms struct {
-	ttl    time.Duration // zero: the strategy's default
-	fenced bool
+	ttl     time.Duration // zero: the strategy's default
+	minHold time.Duration
+	fenced  bool
 }
 
-func termsOf(req locker.Request) terms { return terms{req.TTL, req.Fenced} }
+func termsOf(req locker.Request) terms { return terms{req.TTL, req.MinHold, req.Fenced} }
 
-// serve reports whether a hold acquired under t serves a request with the terms w.
+// serve reports whether a hold acquired under t serves a request with the terms w. One with a
+// minimum hold needs a lease that lasts so long from its own acquire.
 func (t terms) serve(w terms) bool {
-	return t.ttl == w.ttl && (t.fenced || !w.fenced)
+	return t.ttl == w.ttl && w.minHold == 0 && (t.fenced || !w.fenced)
 }
 
 // tenure is the time for which this process holds a name at the server: from an acquire, through
@@ -55,7 +57,7 @@ type tenure struct {
 // newTenure returns the tenure that begins with lock, or nil if it cannot be handed over. Errors:
 // ErrInvalid if a wrapper, which acts for one Lock, is around the strategy's lease.
 func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Request) (*tenure, error) {
-	if r.cfg.HandOver <= 0 || req.Mode != locker.Exclusive || !req.Resume.IsZero() {
+	if r.cfg.HandOver <= 0 || req.MinHold > 0 || req.Mode != locker.Exclusive || !req.Resume.IsZero() {
 		return nil, nil
 	}
 	l, ok := lease.Find[lease.Transferable](inner)

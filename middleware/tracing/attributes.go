@@ -22,6 +22,7 @@ const (
 	keyName      = attribute.Key("holdfast.lock.name")
 	keyMode      = attribute.Key("holdfast.lock.mode")
 	keyTTL       = attribute.Key("holdfast.lock.ttl")
+	keyMinHold   = attribute.Key("holdfast.lock.min_hold")
 	keyFence     = attribute.Key("holdfast.lock.fence")
 	keyOwner     = attribute.Key("holdfast.lock.owner")
 	keyOutcome   = attribute.Key("holdfast.outcome")
@@ -51,10 +52,13 @@ func seconds(k attribute.Key, d time.Duration) attribute.KeyValue { return k.Flo
 
 // ofRequest are the attributes that are known before anything was sent. A sampler sees them.
 func (t *tracer) ofRequest(req locker.Request) []attribute.KeyValue {
-	attrs := make([]attribute.KeyValue, 0, 4+len(t.cfg.Attributes))
+	attrs := make([]attribute.KeyValue, 0, 5+len(t.cfg.Attributes))
 	attrs = append(attrs, named(keyName, req.Name), keyMode.String(req.Mode.String()))
 	if req.TTL > 0 {
 		attrs = append(attrs, seconds(keyTTL, req.TTL))
+	}
+	if req.MinHold > 0 {
+		attrs = append(attrs, seconds(keyMinHold, req.MinHold))
 	}
 	if req.Owner != "" && t.cfg.ShowOwner {
 		attrs = append(attrs, named(keyOwner, req.Owner))

@@ -47,7 +47,8 @@ func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request)
 		a.owner, ttl = g.Owner, cmp.Or(ttl, g.TTL)
 	}
 	a.owner, a.note, a.value = cmp.Or(owner, a.owner), note, l.spec.newValue(owner, note, permits)
-	a.ttl = l.cfg.ttl(ttl)
+	a.minHold = max(req.MinHold, req.Resume.Grant().MinHold).Truncate(time.Millisecond)
+	a.ttl = max(l.cfg.ttl(ttl), a.minHold)
 	a.timeout = l.cfg.attemptTimeout(a.ttl)
 	if req.Fenced || req.Resume.Fence() != 0 {
 		a.counter = counterKey(key)
@@ -232,5 +233,6 @@ func (a *keyAttempt) undoIfClosing(err error) error {
 func (a *keyAttempt) grant() lease.Grant {
 	return lease.Grant{
 		Name: a.name, Owner: a.owner, Token: a.value, Mode: a.mode, TTL: a.ttl, Deadline: a.deadline, Fence: a.fence,
+		MinHold: a.minHold,
 	}
 }

@@ -2,6 +2,7 @@ package keylock
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +21,8 @@ type scriptCall struct {
 	args   []string
 	reply  driver.Reply
 	queue  bool // the last key is the queue's, which the script can do without
+
+	keepUntil time.Time // of a release: see lease.Op.KeepUntil
 
 	replicas int           // how many must acknowledge it; 0: none
 	within   time.Duration // the time that they have; less if ctx ends sooner
@@ -43,8 +46,22 @@ func (c *scriptCall) sendOnce(ctx context.Context) (err error) {
 	if c.replicas > 0 {
 		return c.sendAcked(ctx)
 	}
-	c.reply, err = c.drv.Eval(ctx, c.script, c.keys, c.args)
+	call := c.now()
+	c.reply, err = c.drv.Eval(ctx, call.Script, call.Keys, call.Args)
 	return err
+}
+
+// now returns the call as it is sent now. A release that keeps the name taken says for how much
+// longer, rounded up: a resend says less.
+func (c *scriptCall) now() driver.Call {
+	call := driver.Call{Script: c.script, Keys: c.keys, Args: c.args}
+	if c.keepUntil.IsZero() {
+		return call
+	}
+	if left := time.Until(c.keepUntil); left > 0 {
+		call.Args = append(slices.Clip(c.args), millis(left+time.Millisecond-1)) // an earlier send may still use the array
+	}
+	return call
 }
 
 // call prepares a call with the keys of the hold.
@@ -129,13 +146,15 @@ type endScript struct {
 	queue  bool      // it wakes waiters in the queue
 	own    string    // the ID of a waiter that this process wakes itself; "": none
 	extra  []string
+
+	keepUntil time.Time // until when the name stays taken; zero: it is free at once
 }
 
 // release removes the hold and wakes waiters on channel. own is the ID of this process's place if
 // its next waiter tries at once, or "".
 func (h *keyHold) release(channel, own string) endScript {
 	spec := h.l.spec
-	return endScript{spec.Release, [2]string{h.value, channel}, spec.Queue, own, spec.ExtraArgs}
+	return endScript{script: spec.Release, args: [2]string{h.value, channel}, queue: spec.Queue, own: own, extra: spec.ExtraArgs}
 }
 
 // undo restores the value that a resume replaced: the Lock and the Handle from which the hold was
@@ -152,6 +171,7 @@ func (h *keyHold) endCall(e endScript) *scriptCall {
 		c.args = append(c.args, e.own, h.l.cfg.fair())
 	}
 	c.args = append(c.args, e.extra...)
+	c.keepUntil = e.keepUntil
 	return c
 }
 

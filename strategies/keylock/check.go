@@ -46,6 +46,8 @@ func (l *Locker) checkSupport(req locker.Request) error {
 		return fmt.Errorf("%s has no permits, semaphore does: %w", spec.Name, errors.ErrUnsupported)
 	case (req.Fenced || req.Resume.Fence() != 0) && spec.RaiseFence == nil:
 		return fmt.Errorf("%s has no fencing tokens, single does: %w", spec.Name, errors.ErrUnsupported)
+	case max(req.MinHold, req.Resume.Grant().MinHold) > 0 && !spec.MinHold:
+		return fmt.Errorf("%s has no minimum hold, single does: %w", spec.Name, errors.ErrUnsupported)
 	case req.Resume.IsZero() && spec.Permits > 0:
 		return l.checkPermits(req)
 	case req.Resume.IsZero():

@@ -20,6 +20,10 @@ type Config struct {
 	// AttemptTimeout bounds each send of a command; at least 1 ms. Default: a third of the lock's
 	// TTL, at most 3 s.
 	AttemptTimeout time.Duration
+	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the answer, also once its
+	// ctx has ended. Without an answer by then the outcome is unknown, and the release goes on in
+	// the background. At least 1 ms. Default: two AttemptTimeouts, or one if ctx has ended.
+	ReleaseTimeout time.Duration
 	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an
 	// upgrade before it counts. They are asked by WAIT, in the same round trip. Default: 0, none.
 	MinReplicas int
@@ -48,6 +52,8 @@ func (c Config) check(strategy string) error {
 		return invalid("TTL", c.TTL.String(), "3ms to 576h (24 days), or 0 for 30s")
 	case c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond:
 		return invalid("AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a third of the TTL, at most 3s")
+	case c.ReleaseTimeout != 0 && c.ReleaseTimeout < time.Millisecond:
+		return invalid("ReleaseTimeout", c.ReleaseTimeout.String(), "1ms or more, or 0 for two AttemptTimeouts")
 	case c.MinReplicas < 0:
 		return invalid("MinReplicas", strconv.Itoa(c.MinReplicas), "1 or more, or 0 to ask for none")
 	case c.ReplicaTimeout < 0 || c.ReplicaTimeout > 0 && c.ReplicaTimeout < time.Millisecond:
@@ -90,6 +96,11 @@ func (c Config) attemptTimeout(ttl time.Duration) time.Duration {
 		return c.AttemptTimeout
 	}
 	return max(min(ttl/3, maxAttemptTimeout), time.Millisecond)
+}
+
+// releaseTimeout returns how long a release waits for its answer.
+func (c Config) releaseTimeout(attempt time.Duration) time.Duration {
+	return cmp.Or(c.ReleaseTimeout, 2*attempt)
 }
 
 // replicaTimeout returns how long replicas have to acknowledge what an attempt wrote, in whole

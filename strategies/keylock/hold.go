@@ -23,7 +23,7 @@ type keyHold struct {
 	counter                 string // the key of the fence counter; "": not fenced
 	replaced                string // the value that a resume replaced; "": the hold was acquired
 	shared                  bool   // as it was acquired
-	ttl, timeout            time.Duration
+	ttl, minHold, timeout   time.Duration
 	unanswered              *resolve.Unanswered // sends of the acquire that may still be executed
 	openUntil               time.Time           // until when they may be
 
@@ -47,7 +47,11 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case op.Kind == lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case op.Kind == lease.OpRelease:
-		return lease.Term{}, h.end(ctx, h.release(h.channel(), op.Waiter))
+		release := h.release(h.channel(), op.Waiter)
+		if release.keepUntil = op.KeepUntil; !op.KeepUntil.IsZero() && !spec.MinHold {
+			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name, errors.ErrUnsupported)
+		}
+		return lease.Term{}, h.end(ctx, release)
 	case op.Kind == lease.OpUndo:
 		return lease.Term{}, h.end(ctx, h.abort(nowhere))
 	case op.Kind == lease.OpRaiseFence && h.fenced():
@@ -179,17 +183,19 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 	spec := h.l.spec
 	holder, err := spec.readHolder(reply)
 	again := holder.left
+	released := holder.released
 	if err == nil && reply.Len() > holder.next {
 		if again, err = reply.Int(holder.next); err != nil {
 			err = malformed(err)
 		}
+		released = released || reply.Len() > holder.next+1
 	}
 	if err != nil {
 		return err
 	}
 	held := &locker.ContentionError{
 		Name: h.name, Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()), Ordered: spec.Shared,
-		Foreign: holder.foreign,
+		Foreign: holder.foreign, Released: released,
 	}
 	if holder.left >= 0 {
 		held.Left = fromMillis(max(holder.left, 1))

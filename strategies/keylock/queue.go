@@ -26,6 +26,9 @@ var QueueLua string
 
 // reservedPrefix begins the value that single stores to reserve a lock for a waiter. A script
 // replies with the prefix alone if the lock is kept for a waiter and the key is free.
+//
+// It also begins the value that a release of single leaves where MinHold has not passed: the prefix,
+// and the value of the hold.
 const reservedPrefix = "~"
 
 // placeOfAll is the place that waiters without one of their own share: a release wakes all of them.
@@ -103,6 +106,15 @@ func (w waiter) delivery(drv driver.Driver, channel, place string) driver.Delive
 func queueKey(key string) string {
 	waiters, _ := driver.WaitersKey(key)
 	return waiters
+}
+
+// kept reports whether a release left a stored value, because MinHold had not passed.
+func (s *Spec) kept(value string) bool {
+	if s.ParseValue == nil {
+		return false
+	}
+	value, ok := strings.CutPrefix(value, reservedPrefix)
+	return ok && s.MinHold && len(value) >= lease.TokenLen && lease.IsToken(value[:lease.TokenLen]) && value[lease.TokenLen:] != reservedPrefix
 }
 
 // foreign reports whether a stored value was written by another library.

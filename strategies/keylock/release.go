@@ -26,7 +26,7 @@ func (h *keyHold) abort(channel string) endScript {
 // wait for its reply.
 func (h *keyHold) end(ctx context.Context, e endScript) error {
 	call := h.endCall(e)
-	call.Patience, call.Limit = ctx, 2*h.timeout
+	call.Patience, call.Limit = ctx, h.l.cfg.releaseTimeout(h.timeout)
 	deadline, mark := h.until(), h.unanswered.Mark()
 	err := call.Resolve(uncancelled(ctx), call)
 	e.own = "" // its process has tried by the time of what follows
@@ -72,7 +72,7 @@ func (h *keyHold) cleanUp(sends *resolve.Unanswered, e endScript) {
 	call := h.endCall(e)
 	resolve.CleanUp(h.l.drv, resolve.Residue{
 		Sends: sends, Until: h.openUntil, Timeout: h.timeout,
-		Call: driver.Call{Script: call.script, Keys: call.keys, Args: call.args},
+		Call: call.now,
 		Read: func(reply driver.Reply, err error) (removed bool, _ error) {
 			if err == nil {
 				_, err = h.heldStatus(reply, replyYes, replyNo)

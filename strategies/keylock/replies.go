@@ -98,14 +98,15 @@ type holderReply struct {
 	owner, note string
 	left        int64 // ms; negative: unknown
 	foreign     bool
-	next        int // the index of the item behind the holder
+	released    bool // the holder has released, but its MinHold lasts
+	next        int  // the index of the item behind the holder
 }
 
 // readHolder reads a holder, which is behind the status.
 func (s *Spec) readHolder(reply driver.Reply) (h holderReply, err error) {
 	var errNote error
 	if h.owner, err = reply.Text(1); s.ParseValue != nil {
-		h.foreign = s.foreign(h.owner)
+		h.foreign, h.released = s.foreign(h.owner), s.kept(h.owner)
 		h.owner, h.note = s.ParseValue(h.owner)
 		h.next = 2
 	} else {
@@ -135,7 +136,10 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 		return locker.State{}, err
 	}
 	holds, err := reply.Int(holder.next)
-	if err == nil && (holds < 1 || holds > math.MaxInt32) {
+	if holder.released {
+		holds = 0
+	}
+	if err == nil && (holds < 0 || holds > math.MaxInt32) {
 		err = fmt.Errorf("%d holds", holds)
 	}
 	shared, errShared := reply.Int(holder.next + 1)

@@ -49,7 +49,7 @@ func TestRepliesThatMakeNoSense(t *testing.T) {
 		"release: 2":                      {"", fenced, grant + ":2\r\n", release},
 		"upgrade: no token":               {"rwhash", locker.Request{Name: name, Fenced: true, Mode: locker.Shared}, grant + "*2\r\n:1\r\n$1\r\n0\r\n", upgrade},
 		"inspect: 2":                      {"rwhash", fenced, grant + "*6\r\n:2\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:1\r\n:0\r\n", inspect},
-		"inspect: held by no hold":        {"rwhash", fenced, grant + "*6\r\n:1\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:0\r\n:0\r\n", inspect},
+		"inspect: held by -1 holds":       {"rwhash", fenced, grant + "*6\r\n:1\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:-1\r\n:0\r\n", inspect},
 		"inspect: no PTTL":                {"single", fenced, grant + "*2\r\n:1\r\n$1\r\nv\r\n", inspect},
 		"inspect: no mode":                {"", fenced, grant + "*5\r\n:1\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:1\r\n", inspect},
 	} {

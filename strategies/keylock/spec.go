@@ -58,6 +58,9 @@ type Spec struct {
 	// release wakes the first one. With NewValue a value begins with lease.NewToken(). Default:
 	// Release publishes on one channel for all.
 	Queue bool
+	// MinHold says that Release can leave the name taken, for Request.MinHold. Default: a request
+	// with a MinHold ends in errors.ErrUnsupported.
+	MinHold bool
 	// ExtraArgs are put behind the arguments of Acquire, Resume, Release and Convert.
 	ExtraArgs []string
 
@@ -72,10 +75,11 @@ type Spec struct {
 	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own, ''
 	//	       if it does not wait; its delivery (see QueueLua); the channel to wake waiters on; '1' if
 	//	       the order is strict (Config.Fair), else ''
-	//	reply  {1, fence}, {2, fence}, {0, holder} or {0, holder, again}, {-1, text}, {-2, text};
-	//	       with Permits {5, limit}
+	//	reply  {1, fence}, {2, fence}, {0, holder}, {0, holder, again} or {0, holder, again, 1},
+	//	       {-1, text}, {-2, text}; with Permits {5, limit}
 	//
-	// again is the time by which to try again, if that is not left. With Convert, the number of the
+	// again is the time by which to try again, if that is not left. The 1 behind it says that the
+	// holder has released, and that its MinHold lasts for left. With Convert, the number of the
 	// hold's last conversion follows the fence; it is 0 for a new hold.
 	Acquire *driver.Script
 	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a
@@ -88,7 +92,10 @@ type Spec struct {
 	//
 	//	ARGV   value, the channel to publish on ('': do not publish);
 	//	       with Queue: the place of a waiter that its own process wakes ('': none); '1' if the order
-	//	       is strict, else ''
+	//	       is strict, else '';
+	//	       with MinHold, after ExtraArgs, if the name is to stay taken: for how long. The hold is
+	//	       replaced by one that nobody can renew or release, and the waiters are woken, so that
+	//	       they learn when it ends. It never lasts longer than the lease of the hold
 	//	reply  1, 0
 	Release *driver.Script
 
@@ -123,7 +130,8 @@ type Spec struct {
 	//
 	//	ARGV   none
 	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0}, {-2, text};
-	//	       with Permits the limit and the permits that are held follow, and no fence
+	//	       with Permits the limit and the permits that are held follow, and no fence;
+	//	       the number is 0 if a holder has released, and its MinHold lasts for left
 	//
 	// fence is '0' if the holder has none; it may be left out.
 	Inspect *driver.Script

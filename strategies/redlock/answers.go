@@ -99,7 +99,10 @@ func (t *nodeAnswers) contended() (n int) {
 // contention reports that others hold the lock at so many nodes that there was no quorum. It names
 // the holder that most nodes name, and a channel of that holder's.
 func (t *nodeAnswers) contention() *locker.ContentionError {
-	type holder struct{ owner, note string }
+	type holder struct {
+		owner, note string
+		released    bool
+	}
 	report := &locker.ContentionError{Name: t.name, Jitter: t.jitter}
 	votes, most := map[holder]int{}, 0
 	first := map[holder]*locker.ContentionError{} // the first node that has a channel, so that all waiters use the same
@@ -109,9 +112,9 @@ func (t *nodeAnswers) contention() *locker.ContentionError {
 		if !ok {
 			continue
 		}
-		who := holder{at.Owner, at.Note}
+		who := holder{at.Owner, at.Note, at.Released}
 		if votes[who]++; votes[who] > most {
-			most, report.Owner, report.Note = votes[who], at.Owner, at.Note
+			most, report.Owner, report.Note, report.Released = votes[who], at.Owner, at.Note, at.Released
 		}
 		if first[who] == nil && !at.Channel.IsZero() {
 			first[who] = at
@@ -119,7 +122,7 @@ func (t *nodeAnswers) contention() *locker.ContentionError {
 		left, retryAfter = append(left, at.Left), append(retryAfter, at.RetryAfter)
 		report.Ordered = report.Ordered || at.Ordered
 	}
-	if at := first[holder{report.Owner, report.Note}]; at != nil {
+	if at := first[holder{report.Owner, report.Note, report.Released}]; at != nil {
 		report.Channel = at.Channel
 	}
 	missing := t.quorum - t.done

@@ -70,7 +70,8 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 		}
 		fresh = !carried
 	}
-	req.TTL = l.cfg.ttl(cmp.Or(req.TTL, given.TTL))
+	req.MinHold = max(req.MinHold, given.MinHold)
+	req.TTL = max(l.cfg.ttl(cmp.Or(req.TTL, given.TTL)), req.MinHold)
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
 	h := &heldLock{turn: make(turn, 1), quorumState: &quorumState{
@@ -227,6 +228,7 @@ func (a *quorumAttempt) await(ctx context.Context, timer *time.Timer) (lease.Gra
 	defer a.unlock()
 	return lease.Grant{
 		Name: a.req.Name, Owner: a.owner, Mode: a.req.Mode, TTL: a.req.TTL, Deadline: a.deadline, Fence: a.fence,
+		MinHold: a.req.MinHold,
 	}, a.err
 }
 

@@ -23,9 +23,13 @@ type Config struct {
 	MinValidity time.Duration
 	// AttemptTimeout bounds an acquire, a resume, a renewal and the other operations: a node that
 	// has not answered by then counts as failed. It is what an attempt costs if its outcome depends
-	// on a node that hangs. A release waits twice as long. At least 1 ms. Default: a tenth of the
+	// on a node that hangs. At least 1 ms. Default: a tenth of the
 	// TTL, at most 1 s.
 	AttemptTimeout time.Duration
+	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the nodes, also once its
+	// ctx has ended. The releases go on in the background. At least 1 ms. Default: two
+	// AttemptTimeouts, or one if ctx has ended.
+	ReleaseTimeout time.Duration
 	// WakeJitter is the maximum random delay of middleware/retry between a wake-up and the next
 	// attempt: concurrent attempts may each acquire some of the nodes, and none a quorum. At least
 	// 1 ns. Default: 10 ms.
@@ -56,6 +60,10 @@ func (c Config) validate(n int) error {
 	if c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond {
 		return driver.Invalid("redlock.Config.AttemptTimeout", c.AttemptTimeout.String(),
 			"1ms or more, or 0 for a tenth of the TTL, at most 1s")
+	}
+	if c.ReleaseTimeout != 0 && c.ReleaseTimeout < time.Millisecond {
+		return driver.Invalid("redlock.Config.ReleaseTimeout", c.ReleaseTimeout.String(),
+			"1ms or more, or 0 for two AttemptTimeouts")
 	}
 	if c.WakeJitter < 0 {
 		return driver.Invalid("redlock.Config.WakeJitter", c.WakeJitter.String(), "a positive duration, or 0 for 10ms")

@@ -37,7 +37,7 @@ func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.req.TTL))
 	case lease.OpRelease:
-		return lease.Term{}, h.release(ctx)
+		return lease.Term{}, h.release(ctx, op.KeepUntil)
 	case lease.OpConvert:
 		return h.convert(ctx, op.Mode)
 	default:
@@ -86,9 +86,9 @@ func (t turn) pass() { <-t }
 
 // release ends the lock at all nodes. Node locks that join later are released then. It returns when
 // a quorum has released, or cannot any more; at the latest after two AttemptTimeouts, or after one
-// if ctx has ended. The releases go on.
-func (h *heldLock) release(ctx context.Context) error {
-	op, held := h.beginRelease()
+// if ctx has ended. ReleaseTimeout bounds both. The releases go on. Until keep the nodes stay taken.
+func (h *heldLock) release(ctx context.Context, keep time.Time) error {
+	op, held := h.beginRelease(keep)
 	op.start(func(i int) error {
 		if held[i] == nil {
 			_, err := h.awaitCall(i, op)
@@ -98,7 +98,8 @@ func (h *heldLock) release(ctx context.Context) error {
 		h.releaseEnded(&h.slots[i], err)
 		return err
 	})
-	_ = op.wait(ctx, 2*h.timeout, h.timeout) // a release goes on without its ctx
+	patience := cmp.Or(h.cfg.ReleaseTimeout, 2*h.timeout)
+	_ = op.wait(ctx, patience, min(patience, h.timeout)) // a release goes on without its ctx
 	if op.reached() {
 		return nil
 	}
@@ -106,10 +107,10 @@ func (h *heldLock) release(ctx context.Context) error {
 }
 
 // beginRelease ends the lock, and returns the locks to release, by node.
-func (h *heldLock) beginRelease() (op *operation, held []*locker.Lock) {
+func (h *heldLock) beginRelease(keep time.Time) (op *operation, held []*locker.Lock) {
 	h.mu.Lock()
 	defer h.unlock()
-	h.phase = over
+	h.phase, h.keepUntil = over, keep
 	h.watchLoss()
 	op, held = newOperation(len(h.slots), h.quorum), make([]*locker.Lock, len(h.slots))
 	for i := range h.slots {

@@ -75,6 +75,7 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 	}
 	req := h.req
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.leaseToAsk(ttl)
+	req.MinHold = 0 // the quorum's counts
 	for i := range h.slots {
 		s := &h.slots[i]
 		if s.held != nil || s.asking || !s.expired.IsZero() || s.takenOver && !renewed {

@@ -76,6 +76,11 @@ func (p *nodeLock) Do(ctx context.Context, op lease.Op) (term lease.Term, err er
 			return term, err
 		}
 	}
+	if op.Kind == lease.OpRelease {
+		p.of.mu.Lock()
+		op.KeepUntil = p.of.keepUntil // the quorum's: this node may have been acquired later
+		p.of.unlock()
+	}
 	return p.Lease.Do(ctx, op)
 }
 

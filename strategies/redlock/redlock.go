@@ -119,7 +119,7 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 			return nil, "", locker.ErrNotHeld // there is nothing to resume
 		}
 	}
-	if ttl := l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)); ttl <= l.cfg.MinValidity {
+	if ttl := max(l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)), req.MinHold); ttl <= l.cfg.MinValidity {
 		return nil, "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
 	return tokens, note, locker.ContextErr(ctx)

@@ -50,6 +50,7 @@ type quorumState struct {
 	alarm          *time.Timer  // runs if the quorum ends before deadline
 	viewed         quorumView   // what view returns; reused, since a cycle needs twenty
 	unreportedLoss error        // unlock ends the Lock with it
+	keepUntil      time.Time    // until when releases of node locks leave the name taken; zero: they do not
 }
 
 // unlock unlocks the mutex, and then ends the Lock if there is an unreported loss: that runs

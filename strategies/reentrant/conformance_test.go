@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond})
 				},
-				Can: conformance.Capabilities{Reentrant: true, Hash: true},
+				Can: conformance.Capabilities{Reentrant: true, Hash: true, MinHold: true},
 				On:  client.On,
 			})
 		})
@@ -42,7 +42,7 @@ func TestFairConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond, Fair: true})
 				},
-				Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true},
+				Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true, MinHold: true},
 				On:  []drivertest.Kind{on[client.Name]},
 			})
 		})

@@ -43,6 +43,7 @@ var common = form + hashholds.Lua + lockLua
 var spec = keylock.Spec{
 	Name:       "reentrant",
 	Queue:      true,
+	MinHold:    true,
 	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),

@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond})
 				},
-				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true},
+				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
 				On:  client.On,
 			})
 		})

@@ -23,7 +23,7 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	own := spec
 	own.ExtraArgs = []string{strconv.FormatInt(turn.Milliseconds(), 10)}
 	return keylock.New(drv, keylock.Config{
-		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, MinReplicas: cfg.MinReplicas,
-		ReplicaTimeout: cfg.ReplicaTimeout,
+		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, ReleaseTimeout: cfg.ReleaseTimeout,
+		MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout,
 	}, own)
 }

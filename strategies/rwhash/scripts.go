@@ -50,6 +50,7 @@ var spec = keylock.Spec{
 	Name:       "rwhash",
 	Shared:     true,
 	Queue:      true,
+	MinHold:    true,
 	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),

@@ -24,7 +24,7 @@ func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	own := spec
 	own.Permits, own.ExtraArgs = cfg.Permits, extra
 	return keylock.New(drv, keylock.Config{
-		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, MinReplicas: cfg.MinReplicas,
-		ReplicaTimeout: cfg.ReplicaTimeout, Fair: true,
+		Prefix: cfg.Prefix, TTL: cfg.TTL, AttemptTimeout: cfg.AttemptTimeout, ReleaseTimeout: cfg.ReleaseTimeout,
+		MinReplicas: cfg.MinReplicas, ReplicaTimeout: cfg.ReplicaTimeout, Fair: true,
 	}, own)
 }

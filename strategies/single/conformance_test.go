@@ -25,7 +25,7 @@ func TestFairConformance(t *testing.T) {
 				New: func(drv driver.Driver) (locker.Locker, error) {
 					return single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, Fair: true})
 				},
-				Can: conformance.Capabilities{Fair: true},
+				Can: conformance.Capabilities{Fair: true, MinHold: true},
 				On:  []drivertest.Kind{on[client.Name]},
 			})
 		})

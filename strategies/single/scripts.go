@@ -32,8 +32,9 @@ var raiseFenceLua string
 //go:embed lua/inspect.lua
 var inspectLua string
 
-// common goes before every script. Its most is the length of the longest value of a hold, in bytes.
-var common = fmt.Sprintf("local most = %d\n", maxValue) + keylock.ReadLua
+// common goes before every script. Its most is the length of the longest value of ours, in bytes: a
+// hold's, kept by a release.
+var common = fmt.Sprintf("local most = %d\n", len("~")+maxValue) + keylock.ReadLua
 
 var spec = keylock.Spec{
 	Name:       "single",
@@ -41,6 +42,7 @@ var spec = keylock.Spec{
 	NewValue:   newValue,
 	ParseValue: parseValue,
 	SetNX:      true,
+	MinHold:    true,
 	Acquire:    driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),

@@ -22,8 +22,9 @@ func newValue(owner, note string, _ int) string {
 const maxValue = lease.TokenLen + len("||") + 2*3*locker.MaxNameLen
 
 // parseValue returns the owner and the note of a value; both are empty unless it is exactly of
-// newValue's form.
+// newValue's form, or of the form in which a release keeps it.
 func parseValue(value string) (owner, note string) {
+	value = strings.TrimPrefix(value, "~")
 	token, rest, more := strings.Cut(value, "|")
 	if len(token) != lease.TokenLen || strings.Trim(token, tokenAlphabet) != "" || !more {
 		return "", ""

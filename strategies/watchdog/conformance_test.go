@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 					}
 					return dog(l), nil
 				},
-				Can: conformance.Capabilities{Renews: true},
+				Can: conformance.Capabilities{Renews: true, MinHold: true},
 				On:  client.On,
 			})
 		})

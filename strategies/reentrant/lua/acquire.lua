@@ -21,6 +21,8 @@
 --          {0, owner, note, ms, again}
 --                                 held: by whom, until its last hold ends, and the latest next
 --                                 attempt; '', '', -1 if it is free, but kept for another waiter
+--          {0, owner, note, ms, again, 1}
+--                                 released by its holder, and taken for so long
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced
@@ -46,8 +48,13 @@ if lock then
     return unknown
   end
   if theirs and found.token then
-    local refusal = refuse(shown(lock.owner), shown(lock.note), found.till - lock.now)
+    local refusal = refuse(shown(lock.owner), shown(lock.note), math.max(found.till, lock.keep) - lock.now)
     store_found(lock, found) -- last: it may end the key if the hold has expired meanwhile
+    return refusal
+  end
+  if not found.token and lock.keep > lock.now then
+    local refusal = refuse(shown(lock.owner), shown(lock.note), lock.keep - lock.now)
+    refusal[6] = 1
     return refusal
   end
 end

@@ -2,7 +2,9 @@
 -- KEYS[1]  the lock
 -- reply    {1, owner, note, ms, holds, 0, fence}   until the last of its live holds ends, and how
 --                                                  many there are; 0: exclusive; the fencing token
---                                                  of the tenure in decimal, '0' if there is none
+--                                                  of the tenure in decimal, '0' if there is none.
+--                                                  No hold: the lock was released, and the name stays
+--                                                  taken
 --          {0}                                     free
 --          {-2, text}                              the key holds something else: text
 local lock, other = open(KEYS[1])
@@ -22,7 +24,8 @@ end
 if broken then
   return unknown
 end
-if n == 0 then
+latest = math.max(latest, lock and lock.keep or 0)
+if n == 0 and not (lock and lock.keep > lock.now) then
   return {0}
 end
 return {1, shown(lock.owner), shown(lock.note), latest - lock.now, n, 0, lock.fence or '0'}

@@ -7,6 +7,8 @@
 -- ARGV[3]  the place of a waiter that the caller wakes; no other is woken, unless the order is
 --          strict; empty: none
 -- ARGV[4]  '1' if the order is strict
+-- ARGV[5]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
+--          bounds it. The first waiter is woken, to learn of it
 -- reply    1 released, 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1])
 if other then
@@ -31,8 +33,16 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 if broken then
   return till > lock.now and 1 or 0
 end
+if ARGV[5] then
+  lock.keep = math.max(lock.keep, math.min(lock.now + tonumber(ARGV[5]), till))
+  lock.needed = lock.keep
+  redis.call('HSET', KEYS[1], 'keep', format_ms(lock.keep))
+end
 if found.token then
   store_found(lock, found)
+elseif lock.keep > lock.now then
+  set_expiry(lock, lock.keep)
+  wake_next()
 else
   redis.call('DEL', KEYS[1])
   wake_next()

@@ -23,7 +23,8 @@
 --          {0, owner, note, left, again}
 --                                 refused: the holder, what is left of its lease, ms (-1: it is a
 --                                 waiting writer or reader without a lease), and the latest next
---                                 attempt, ms
+--                                 attempt, ms; and 1 if that holder has released, and the name stays
+--                                 taken
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced
@@ -61,6 +62,7 @@ if lock then
     if lock.writer then
       refusal = refuse_by(lock, 0, {token = lock.writer, till = lock.held})
       refusal[5] = time_left(lock.held)
+      refusal[6] = is_kept(lock.writer) and 1 or nil
     elseif lock.bar <= lock.now and lock.now < till then -- a bar begins with the end of a turn
       refusal = refuse_by_intent('w', till)
     end
@@ -72,6 +74,7 @@ if lock then
       if not lock.writer or ARGV[7] ~= '' then -- else it leaves no intent, which would lapse
         refusal[5] = time_left(found.till)
       end
+      refusal[6] = is_kept(found.token) and 1 or nil
     elseif readers_turn(lock) then
       refusal = refuse_by_intent('r', math.min(lock.turn, lock.rwant))
     elseif lock.hwant > lock.now and lock.heir ~= ARGV[7] and since >= lock.hsince then

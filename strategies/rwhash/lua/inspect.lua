@@ -2,8 +2,8 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- reply    {1, owner, note, ms, holds, mode, fence}   the live hold that ends last: whose, and until
---                                                     when; how many are live; 1 if they are shared,
---                                                     else 0; the last fencing token in decimal, '0'
+--                                                     when; how many are live, without those that a
+--                                                     release left; 1 if they are shared, else 0; the last fencing token in decimal, '0'
 --                                                     if there is none
 --          {0}                                        free
 --          {-2, text}                                 the key holds something else: text
@@ -17,7 +17,7 @@ if lock then
   for i = 1, #fields, 2 do
     local till = #fields[i] == 22 and parse_end(fields[i + 1]) or 0
     if till > lock.now then
-      n = n + 1
+      n = n + (is_kept(fields[i]) and 0 or 1)
       if till > latest then
         latest, names = till, fields[i + 1]
       end
@@ -27,7 +27,7 @@ end
 if broken then
   return unknown
 end
-if n == 0 then
+if not names then
   return {0}
 end
 local _, owner, note = parse_value(names)

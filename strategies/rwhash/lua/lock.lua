@@ -16,6 +16,9 @@
 -- The value of a hold is "<end, ms> <number of its last conversion> <bytes of
 -- owner>:<owner><note>".
 --
+-- A release that leaves the name taken replaces the hold by one that nobody can name: its token is
+-- kept_token's. In all else it is a hold like others.
+--
 -- An attempt that is refused and goes on waiting leaves an intent. Each attempt renews it; it
 -- expires soon after the last one. The refusal says to try again before that. Nothing is counted.
 
@@ -75,6 +78,17 @@ local function parse_value(value)
   local number, length, names = string.match(value, '^%d+ (%d+) (%d+):(.*)$')
   length = tonumber(length)
   return number, string.sub(names, 1, length), string.sub(names, length + 1)
+end
+
+-- kept_token(token) returns the token of the hold that a release leaves in place of that of token,
+-- so that the name stays taken.
+local function kept_token(token)
+  return '~' .. string.sub(token, 2)
+end
+
+-- is_kept(token) reports whether a release left the hold of that token.
+local function is_kept(token)
+  return string.sub(token, 1, 1) == '~'
 end
 
 -- refuse_by(lock, status, found) returns the refusal that names a holder: {status, owner, note,

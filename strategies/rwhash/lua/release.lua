@@ -8,6 +8,8 @@
 -- ARGV[3]  the place of a waiter that the caller wakes; not used
 -- ARGV[4]  '1' if the order is strict; not used
 -- ARGV[5]  how long the readers have their turn after a writer, ms
+-- ARGV[6]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
+--          bounds it. Nobody is woken: those who wait soon try again
 -- reply    1 released, 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
@@ -22,7 +24,16 @@ if not till then
   return 0
 end
 local wrote, found = lock.writer == ARGV[1] or lock.gone == ARGV[1], {}
-if not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[1]) == 3) then -- not the only hold
+local keeps = ARGV[6] and till > lock.now and not broken
+if keeps then
+  allow_writes(lock)
+  local kept, rest = kept_token(ARGV[1]), string.match(lock.own, '^%d+(.*)$')
+  write_hold(lock, kept, math.min(till, lock.now + tonumber(ARGV[6])), rest)
+  if wrote then
+    redis.call('HSET', KEYS[1], 'writer', kept)
+  end
+end
+if keeps or not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[1]) == 3) then -- not the only hold
   found = find_holder(lock, false, ARGV[1])
   if found.token or broken then
     redis.call('HDEL', KEYS[1], ARGV[1])

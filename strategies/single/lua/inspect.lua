@@ -2,7 +2,8 @@
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
 -- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours, and its
---                                        PTTL; one hold, exclusive; the last fencing token in
+--                                        PTTL; one hold, exclusive (none if the value is
+--                                        kept, see reserved); the last fencing token in
 --                                        decimal, '0' if there is none
 --          {0}                           free, or reserved for a waiter
 local held = read(KEYS[1], most)

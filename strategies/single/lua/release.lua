@@ -7,12 +7,24 @@
 -- ARGV[3]  the ID of a waiter that the caller's process wakes itself: no other one is woken, unless
 --          the order is strict; empty: none
 -- ARGV[4]  '1' if the order is strict: the lock is reserved for the first waiter
+-- ARGV[5]  how long the name stays taken, ms; without it the lock is free. What is left of the lease
+--          bounds it. The first waiter is woken, to learn of it
 -- reply    1 released, 0 not ours
 local held = read(KEYS[1], #ARGV[1])
 if type(held) == 'table' then
   return held
 end
 local ours, fair = held == ARGV[1], ARGV[4] == '1'
+if ours and ARGV[5] then
+  local left, keep = redis.call('PTTL', KEYS[1]), tonumber(ARGV[5])
+  keep = digits(math.max(left < 0 and keep or math.min(left, keep), 1))
+  redis.call('PEXPIRE', KEYS[1], keep) -- first: it needs no memory
+  redis.call('SET', KEYS[1], kept(held), 'PX', keep)
+  if KEYS[2] then
+    wake(KEYS[2], ARGV[2], '')
+  end
+  return 1
+end
 if ours then
   redis.call('DEL', KEYS[1])
 elseif held ~= '' or redis.call('PTTL', KEYS[1]) ~= -2 then

@@ -213,13 +213,13 @@ func (c *cleaner) try(batch []*residue, in *callLane) {
 
 func (c *cleaner) eval(ctx context.Context, batch []*residue) []driver.Result {
 	if len(batch) == 1 {
-		call := batch[0].Call
+		call := batch[0].Call()
 		reply, err := c.drv.Eval(ctx, call.Script, call.Keys, call.Args)
 		return []driver.Result{{Reply: reply, Err: err}}
 	}
 	calls := make([]driver.Call, len(batch))
 	for i, r := range batch {
-		calls[i] = r.Call
+		calls[i] = r.Call()
 	}
 	return EvalMany(ctx, c.drv, calls)
 }

@@ -24,8 +24,9 @@ type Residue struct {
 	Until time.Time
 	// Timeout bounds each call.
 	Timeout time.Duration
-	// Call removes the hold if it is there, and only then.
-	Call driver.Call
+	// Call returns the call that removes the hold if it is there, and only then. It is asked before
+	// each try.
+	Call func() driver.Call
 	// Read reads what came of the call.
 	Read func(reply driver.Reply, err error) (removed bool, _ error)
 }

@@ -104,7 +104,7 @@ func residue(t *testing.T, key string, open int, held bool) resolve.Residue {
 	}
 	return resolve.Residue{
 		Sends: sends.Unanswered, Until: time.Now().Add(resolve.OpenFor(time.Second)), Timeout: time.Second,
-		Call: driver.Call{Script: removal, Keys: []string{key}},
+		Call: func() driver.Call { return driver.Call{Script: removal, Keys: []string{key}} },
 		Read: func(reply driver.Reply, err error) (bool, error) {
 			if err != nil {
 				return false, err

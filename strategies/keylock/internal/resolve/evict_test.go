@@ -29,7 +29,7 @@ func TestEvict(t *testing.T) {
 			waiting := map[string]*residue{}
 			for class := range strings.SplitSeq(tt.waiting, ", ") {
 				r := &residue{
-					Residue: Residue{Sends: new(Unanswered), Call: driver.Call{Keys: []string{class}}},
+					Residue: Residue{Sends: new(Unanswered), Call: func() driver.Call { return driver.Call{Keys: []string{class}} }},
 					silent:  strings.HasPrefix(class, "silent"),
 				}
 				r.Sends.add(errLost, nil)

@@ -21,7 +21,7 @@ func heldResidue(key string, timeout time.Duration, removed func()) resolve.Resi
 	u.Held()
 	return resolve.Residue{
 		Sends: u, Until: time.Now().Add(30 * time.Second), Timeout: timeout,
-		Call: driver.Call{Script: removal, Keys: []string{key}},
+		Call: func() driver.Call { return driver.Call{Script: removal, Keys: []string{key}} },
 		Read: func(r driver.Reply, err error) (bool, error) {
 			if err != nil {
 				return false, err

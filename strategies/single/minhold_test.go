@@ -1,0 +1,185 @@
+package single_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// wantFreeAt waits in fake time until the name is free, and demands that this is the time.
+func (b bench) wantFreeAt(t *testing.T, want time.Time) {
+	t.Helper()
+	b.wantFree(t, time.Hour)
+	if off := time.Since(want); off < 0 || off > 2*time.Millisecond {
+		t.Errorf("the name is free %v after the time, want at it", off)
+	}
+}
+
+// A release that is resent, or repeated in the background, keeps the name until the same time.
+func TestMinHoldOfResends(t *testing.T) {
+	t.Parallel()
+	const minHold, work = 20 * time.Second, time.Second
+	hang := fault{Hang: true}
+	tests := []struct {
+		name string
+		plan []fault
+		err  error
+	}{
+		{name: "answered"},
+		{name: "answer lost", plan: []fault{{Lose: true}}},
+		{name: "not executed", plan: []fault{hang}},
+		{name: "not executed twice", plan: []fault{hang, hang}, err: locker.ErrUnknownOutcome},
+		{name: "not executed for a while", plan: []fault{hang, hang, hang, hang, hang}, err: locker.ErrUnknownOutcome},
+		{name: "executed behind its resend", plan: []fault{{Late: 2 * time.Second}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
+				lock := b.acquire(t, locker.Request{TTL: time.Minute, MinHold: minHold})
+				end := time.Now().Add(minHold)
+				time.Sleep(work) //nolint:forbidigo // fake time
+				b.drv.Then(tt.plan...)
+				err := lock.Release(t.Context())
+				if !errors.Is(err, tt.err) {
+					t.Errorf("Release: %v, want %v", err, tt.err)
+				}
+				b.wantFreeAt(t, end)
+			})
+		})
+	}
+}
+
+// A release that the server executes late keeps the name for as much longer, but not beyond the
+// lease.
+func TestMinHoldEndsWithLease(t *testing.T) {
+	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
+		lock := b.acquire(t, locker.Request{TTL: 12 * time.Second, MinHold: 10 * time.Second})
+		acquired := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nothing is resent
+		b.drv.Then(fault{Late: 5 * time.Second}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true}, fault{Hang: true})
+		if err := lock.Release(ctx); !errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Errorf("Release: %v", err)
+		}
+		b.wantFree(t, time.Hour)
+		if took := time.Since(acquired); took < 10*time.Second || took > 12*time.Second+time.Millisecond {
+			t.Errorf("the name was free %v after the acquire, want 10s to 12s", took)
+		}
+	})
+}
+
+// An acquire that was given up keeps nothing, however late it is executed.
+func TestMinHoldOfGivenUpAcquire(t *testing.T) {
+	run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		b.drv.Then(fault{Late: 3 * time.Second}, fault{Hang: true}, fault{Hang: true})
+		if _, err := b.Acquire(ctx, locker.Request{Name: name, TTL: time.Minute, MinHold: time.Minute}); !errors.Is(err, locker.ErrUnknownOutcome) {
+			t.Fatal(err)
+		}
+		b.drv.WaitLate()
+		if !b.m.Exists(name) {
+			t.Fatal("the acquire was not executed late")
+		}
+		b.wantFree(t, 2*time.Second)
+	})
+}
+
+// The waiters of the same and of other processes acquire the lock when MinHold has passed, in any
+// configuration, and at most one of them.
+func TestWaitersAtEndOfMinHold(t *testing.T) {
+	t.Parallel()
+	for _, fair := range []bool{false, true} {
+		for _, handOver := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprintf("fair %v, hand-over %v", fair, handOver), func(t *testing.T) {
+				run(t, single.Config{Fair: fair}, func(t *testing.T, b bench) {
+					process := func() locker.Locker {
+						return locker.Must(retry.New(retry.Config{HandOver: handOver}))(b.Locker)
+					}
+					mine, theirs := process(), process()
+					const minHold = 7 * time.Second
+					held, err := mine.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, MinHold: minHold})
+					if err != nil {
+						t.Fatal(err)
+					}
+					end := time.Now().Add(minHold)
+					acquired := make(chan time.Time, 3)
+					for _, l := range []locker.Locker{mine, theirs, theirs} {
+						go func() {
+							lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							acquired <- time.Now()
+							if err := lock.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}()
+						synctest.Wait()
+					}
+					time.Sleep(time.Second) //nolint:forbidigo // fake time
+					if err := held.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+					for i := range 3 {
+						at := <-acquired
+						if off := at.Sub(end); off < 0 || i == 0 && off > 5*time.Millisecond {
+							t.Errorf("waiter %d acquired the lock %v after the end of MinHold", i, off)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// ReleaseTimeout bounds a release without an answer, also once its ctx has ended, and the release
+// goes on.
+func TestReleaseTimeout(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration
+		ended   bool
+		want    time.Duration
+	}{
+		{"default", 0, false, 6 * time.Second},
+		{"default, ctx ended", 0, true, 3 * time.Second},
+		{"short", 200 * time.Millisecond, false, 200 * time.Millisecond},
+		{"short, ctx ended", 200 * time.Millisecond, true, 200 * time.Millisecond},
+		{"long", 10 * time.Second, false, 10 * time.Second},
+		{"long, ctx ended", 10 * time.Second, true, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, single.Config{ReleaseTimeout: tt.timeout}, func(t *testing.T, b bench) {
+				lock := b.acquire(t, locker.Request{TTL: time.Minute})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.ended {
+					cancel()
+				}
+				hang := fault{Hang: true}
+				b.drv.Then(hang, hang, hang, hang, hang)
+				start := time.Now()
+				match(t, lock.Release(ctx), []error{locker.ErrUnknownOutcome}, []error{locker.ErrLost})
+				if took := time.Since(start); took > tt.want || took < tt.want-10*time.Millisecond {
+					t.Errorf("Release took %v, want %v", took, tt.want)
+				}
+				b.wantFree(t, time.Minute-time.Since(start)-time.Second)
+			})
+		})
+	}
+	for _, bad := range []time.Duration{-1, time.Microsecond} {
+		_, err := single.New(&faultdriver.Driver{}, single.Config{ReleaseTimeout: bad})
+		match(t, err, []error{locker.ErrInvalid}, nil)
+	}
+}
