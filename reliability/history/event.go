@@ -67,16 +67,17 @@ type Event struct {
 	Call    int64   `json:"call"`
 	Return  int64   `json:"return"`
 	// Hold names the hold, by the ID of its acquire, or of the resume that took it over.
-	Hold   string        `json:"hold,omitempty"`
-	Over   string        `json:"over,omitempty"` // of Resume: the hold to take over
-	Owner  string        `json:"owner,omitempty"`
-	Shared bool          `json:"shared,omitempty"` // the mode asked for
-	TTL    time.Duration `json:"ttl,omitempty"`    // of Acquire, Resume and Renew: what was asked for
-	Fenced bool          `json:"fenced,omitempty"` // of Acquire: a fencing token was asked for
-	NoWait bool          `json:"noWait,omitempty"` // of Acquire: its client does not wait
-	Open   bool          `json:"open,omitempty"`   // of Acquire: the outcome of one of its attempts was unknown; of a quorum, not at one node alone
-	From   string        `json:"from,omitempty"`   // of Acquire: the Owner of the hold that was handed over to it
-	Resent bool          `json:"resent,omitempty"` // of Acquire: one of its attempts sent more than one command
+	Hold    string        `json:"hold,omitempty"`
+	Over    string        `json:"over,omitempty"` // of Resume: the hold to take over
+	Owner   string        `json:"owner,omitempty"`
+	Shared  bool          `json:"shared,omitempty"`  // the mode asked for
+	TTL     time.Duration `json:"ttl,omitempty"`     // of Acquire, Resume and Renew: what was asked for
+	Permits int           `json:"permits,omitempty"` // of Acquire, of a semaphore: what was asked for; 0: one
+	Fenced  bool          `json:"fenced,omitempty"`  // of Acquire: a fencing token was asked for
+	NoWait  bool          `json:"noWait,omitempty"`  // of Acquire: its client does not wait
+	Open    bool          `json:"open,omitempty"`    // of Acquire: the outcome of one of its attempts was unknown; of a quorum, not at one node alone
+	From    string        `json:"from,omitempty"`    // of Acquire: the Owner of the hold that was handed over to it
+	Resent  bool          `json:"resent,omitempty"`  // of Acquire: one of its attempts sent more than one command
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`
 	// Deadline is the lock's as it stood afterwards; 0: there was no lock.

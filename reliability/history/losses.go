@@ -66,6 +66,7 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e):
 			return true
 		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
+		case r.Model == Semaphore: // there may have been permits for both
 		case r.Model == Reentrant && e.Owner == l.owner:
 		case r.Model == ReadWrite && e.Shared && l.acquired.Shared:
 		default:

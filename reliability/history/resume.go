@@ -32,6 +32,7 @@ func pass(events []Event, all map[string]*lease, r Rules) {
 			}
 			next := all[e.Hold]
 			next.unsure = next.unsure || l.unsure
+			next.permits = l.permits
 			next.over, next.lasts = l, l.lastsAt(events, e.Return, r) // a resume does not shorten a lease
 			next.until = max(next.until, next.lasts)
 		}
@@ -161,7 +162,7 @@ func (r Rules) resume(s state, o *op) (bool, state) {
 	case o.Fence != 0 && !r.mintsAgain(s, o, shared):
 		return false, s
 	}
-	next := s.without(o.old.number).with(o.number, shared)
+	next := s.without(o.old.number).with(o.number, r.mode(o, shared))
 	next.tenure, next.owner = s.tenure, o.Owner
 	if o.Fence != 0 {
 		next.fence, next.tenure = max(s.fence, o.Fence), r.tenure(s, o)

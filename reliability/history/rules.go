@@ -10,11 +10,14 @@ const (
 	Exclusive Model = "exclusive" // one hold
 	Reentrant Model = "reentrant" // any number of holds of one owner
 	ReadWrite Model = "readwrite" // any number of readers, or one writer
+	Semaphore Model = "semaphore" // holds of Rules.Permits permits in all
 )
 
 // Rules say what is promised.
 type Rules struct {
 	Model Model `json:"model"`
+	// Permits is the limit of a semaphore: 1 to 9.
+	Permits int `json:"permits,omitempty"`
 	// Linger is how long a request may be held up before the server executes it, and how long the
 	// library cleans up after one: what is not released is gone one TTL and Linger after the last that
 	// was heard of it.
@@ -62,6 +65,7 @@ func (s span) meets(from, to int64) bool { return s.from <= to && from <= s.to }
 type lease struct {
 	number   int
 	owner    string
+	permits  int // of a semaphore
 	acquired Event
 	deadline int64  // the last that was promised
 	until    int64  // the server has let go by then
@@ -84,7 +88,7 @@ func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
 		if e.begins() {
-			all[e.Hold] = &lease{number: len(all), owner: e.Owner, acquired: e, doubt: never, since: e.Call}
+			all[e.Hold] = &lease{number: len(all), owner: e.Owner, permits: max(e.Permits, 1), acquired: e, doubt: never, since: e.Call}
 		}
 	}
 	ttl := map[*lease]int64{}

@@ -7,7 +7,7 @@ import (
 
 // state is what a lock and the store behind it would know. It is a value: a step makes a new one.
 type state struct {
-	holds   string // of each hold its number and mode, see add
+	holds   string // of each hold its number and mode, see encode
 	owner   string // who holds, or held last
 	fence   int64  // the highest token handed out
 	tenure  int64  // the token of the tenure, once one was handed out
@@ -17,17 +17,27 @@ type state struct {
 
 const holdBytes = 4
 
-func encode(number int, shared bool) string {
-	mode := byte('x')
+// The modes of a hold. One of a semaphore has the mode '0' plus its permits.
+const (
+	sole   byte = 'x'
+	reader byte = 's'
+)
+
+// modeOf returns the mode of a hold of a lock.
+func modeOf(shared bool) byte {
 	if shared {
-		mode = 's'
+		return reader
 	}
+	return sole
+}
+
+func encode(number int, mode byte) string {
 	return string([]byte{byte(number >> 16), byte(number >> 8), byte(number), mode})
 }
 
 // find returns where a hold stands in s.holds, or -1.
 func (s state) find(number int) int {
-	want := encode(number, false)[:holdBytes-1]
+	want := encode(number, sole)[:holdBytes-1]
 	for i := 0; i < len(s.holds); i += holdBytes {
 		if s.holds[i:i+holdBytes-1] == want {
 			return i
@@ -41,18 +51,26 @@ func (s state) has(number int) bool { return s.find(number) >= 0 }
 // writes reports whether a hold is there, and exclusive.
 func (s state) writes(number int) bool {
 	i := s.find(number)
-	return i >= 0 && s.holds[i+holdBytes-1] == 'x'
+	return i >= 0 && s.holds[i+holdBytes-1] != reader
 }
 
 func (s state) count() int { return len(s.holds) / holdBytes }
+
+// permits returns how many permits of a semaphore are held.
+func (s state) permits() (n int) {
+	for i := holdBytes - 1; i < len(s.holds); i += holdBytes {
+		n += int(s.holds[i] - '0')
+	}
+	return n
+}
 
 // exclusive reports whether the hold that is there, or any of its owner's, is exclusive.
 func (s state) exclusive() bool { return strings.HasSuffix(s.holds, "x") }
 
 // with returns s with a hold. Holds are in the order of their numbers: that in which they came
 // makes no difference.
-func (s state) with(number int, shared bool) state {
-	one := encode(number, shared)
+func (s state) with(number int, mode byte) state {
+	one := encode(number, mode)
 	at := 0
 	for at < len(s.holds) && s.holds[at:at+holdBytes] < one {
 		at += holdBytes

@@ -56,8 +56,26 @@ func (r Rules) admits(s state, o *op) bool {
 		return s.holds == "" || s.owner == o.Owner
 	case ReadWrite:
 		return s.holds == "" || o.Shared && !s.exclusive()
+	case Semaphore:
+		return s.permits()+o.permits() <= r.Permits
 	}
 	return s.holds == ""
+}
+
+// permits returns the permits of the hold that o asks for.
+func (o *op) permits() int {
+	if o.lease != nil {
+		return o.lease.permits
+	}
+	return max(o.Permits, 1)
+}
+
+// mode returns the mode of the hold that o makes.
+func (r Rules) mode(o *op, shared bool) byte {
+	if r.Model == Semaphore {
+		return '0' + byte(o.permits())
+	}
+	return modeOf(shared)
 }
 
 func (r Rules) acquire(s state, o *op) (bool, state) {
@@ -73,7 +91,7 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	if !r.admits(s, o) || o.Fence != 0 && !r.follows(s, o) {
 		return false, s
 	}
-	next := s.with(o.number, o.Shared && r.Model == ReadWrite)
+	next := s.with(o.number, r.mode(o, o.Shared && r.Model == ReadWrite))
 	next.owner = o.Owner
 	if o.Fence != 0 {
 		next.fence = max(s.fence, o.Fence)
@@ -114,7 +132,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 		return true, s
 	}
 	if o.Kind == Downgrade {
-		return true, s.without(o.number).with(o.number, true)
+		return true, s.without(o.number).with(o.number, reader)
 	}
 	if o.Outcome != OK || s.writes(o.number) {
 		return true, s
@@ -123,7 +141,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if s.count() > 1 || o.Fence != 0 && o.Fence <= s.fence && !same {
 		return false, s
 	}
-	next := s.without(o.number).with(o.number, false)
+	next := s.without(o.number).with(o.number, sole)
 	next.fence = max(s.fence, o.Fence)
 	return true, next
 }
@@ -137,7 +155,7 @@ func (r Rules) write(s state, o *op) (bool, state) {
 		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
 		return true, s
 	case Refused:
-		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.unseen) // one inside of it, or resumed, may have a higher token
+		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.unseen) || r.Model == Semaphore // one beside or inside of it, or resumed, may have a higher token
 		return o.Fence < s.maybe && (o.lease.doubtful(o.Return) || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)
@@ -155,6 +173,9 @@ func (o *op) String() string {
 	}
 	if o.Shared {
 		text += " shared"
+	}
+	if o.Permits > 1 {
+		text += fmt.Sprintf(" of %d permits", o.Permits)
 	}
 	if o.Fence != 0 {
 		text += fmt.Sprintf(" fence %d", o.Fence)

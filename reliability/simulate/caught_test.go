@@ -66,5 +66,10 @@ func violates(seed string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// isSingle reports whether a plan is for locks of one key at one server, as the flawed locks are.
-func isSingle(p *simulate.Plan) bool { return p.Strategy == "single" && !p.Quorum }
+// suits reports whether a plan is for a flawed lock: of one key at one server, or a semaphore.
+func suits(p *simulate.Plan, flaw string) bool {
+	if flaw == tooMany {
+		return p.Strategy == "semaphore"
+	}
+	return p.Strategy == "single" && !p.Quorum
+}

@@ -18,6 +18,7 @@ var flaws = map[string]workload.Opener{
 	"forever": func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, true, true}, nil },
 	"drift":   func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, false, false}, nil },
 	sharing:   newShares,
+	tooMany:   newTooMany,
 
 	sameFence:  newSameFence,
 	wholeLease: transferFlaw(wholeLease),

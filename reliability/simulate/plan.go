@@ -14,7 +14,7 @@ import (
 // follow each other is not part of it.
 type Plan struct {
 	Seed     uint64
-	Strategy string        // "single", "reentrant", "rwhash"
+	Strategy string        // "single", "reentrant", "rwhash", "semaphore"
 	Quorum   bool          // redlock over five servers of that strategy
 	Watchdog bool          // holds are renewed
 	Retry    bool          // acquires wait
@@ -87,6 +87,9 @@ func NewPlan(seed uint64) *Plan {
 	p := (&Plan{Seed: seed}).planner(1)
 	p.Strategy = workload.One(p.Random, strategies)
 	p.Quorum = p.Chance(5)
+	if !p.Quorum && p.planner(6).Chance(5) {
+		p.Strategy = "semaphore"
+	}
 	p.Watchdog = p.Chance(3)
 	p.Retry = p.IntN(3) > 0
 	for range 2 + p.IntN(2) {

@@ -37,7 +37,7 @@ func TestPlansHaveEverything(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{}
 	for _, want := range []any{
-		"single", "reentrant", "rwhash", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "hand-over", "fenced", "calm",
+		"single", "reentrant", "rwhash", "semaphore", "goredis", "rueidis", "redigo", "quorum", "watchdog", "retry", "hand-over", "fenced", "calm",
 		workload.Look, workload.Write, workload.Renew, workload.Downgrade, workload.Upgrade, workload.Nest, workload.Pass, workload.Resume, "turns that resume",
 		workload.Release, workload.Hasty, workload.Overstay, workload.Abandon,
 		simulate.DropReplies, simulate.Garble, simulate.Cut, simulate.HalfOpen, simulate.Freeze, simulate.Delay, simulate.Overtake,

@@ -124,6 +124,9 @@ func (w *world) rules() history.Rules {
 	switch {
 	case w.plan.Strategy == "rwhash":
 		r.Intent = time.Second + w.slowest()
+	case w.plan.Strategy == "semaphore":
+		r.Permits = workload.Permits
+		r.Fair, r.Woken = true, workload.KeptForFirst+w.slowest()
 	case w.plan.Fair:
 		r.Fair, r.Woken = true, workload.KeptForFirst+w.slowest()
 	default:

@@ -94,7 +94,7 @@ func watch(p *simulate.Plan) (stop func()) {
 func one(t *testing.T, p *simulate.Plan) {
 	t.Helper()
 	if *flawed != "" {
-		if !isSingle(p) {
+		if !suits(p, *flawed) {
 			return
 		}
 		for i := range p.Names { // other flawed locks have no tokens, and are found out by what else is wrong with them

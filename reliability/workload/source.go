@@ -44,6 +44,9 @@ func (s Source) Turn(owner string) Turn {
 	if s.Model == history.Reentrant {
 		t.Owner = fmt.Sprintf("owner%d", s.IntN(3))
 	}
+	if s.Model == history.Semaphore {
+		t.Permits = 1 + s.IntN(Permits)
+	}
 	if s.Watched && (t.End == Overstay || t.End == Abandon) {
 		t.End = Release // else it would be renewed for ever
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -26,7 +27,13 @@ var Strategies = map[string]Strategy{
 	"single":    {history.Exclusive, open(single.New)},
 	"reentrant": {history.Reentrant, open(reentrant.New)},
 	"rwhash":    {history.ReadWrite, open(rwhash.New)},
+	"semaphore": {history.Semaphore, func(drv driver.Driver) (locker.Locker, error) {
+		return semaphore.New(drv, semaphore.Config{Permits: Permits})
+	}},
 }
+
+// Permits is the limit of semaphores.
+const Permits = 3
 
 // Fair are those of them whose waiters can have a strict order, with that.
 var Fair = map[string]Strategy{

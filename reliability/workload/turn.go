@@ -14,6 +14,7 @@ type Turn struct {
 	Pause   time.Duration // before the acquire
 	Name    int           // the index of the Name
 	Shared  bool
+	Permits int // of a semaphore; 0: one
 	Owner   string
 	TTL     time.Duration
 	Timeout time.Duration // of the acquire's context
