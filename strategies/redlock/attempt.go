@@ -16,7 +16,7 @@ import (
 // quorumAttempt is one attempt to acquire, or to resume, at all nodes at once. If it reaches the
 // quorum, it becomes the heldLock; late replies join that.
 type quorumAttempt struct {
-	*heldLock
+	heldLock
 	tokens  []string      // by which a hold is resumed, by node; nil: it is acquired
 	fresh   bool          // the owner is random, of this attempt alone
 	short   bool          // too many nodes have unanswered calls for a quorum of the others
@@ -48,7 +48,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	grant, err := a.await(ctx, timer)
 	a.report(ctx, req, err)
 	if err == nil {
-		return a.attach(locker.NewLock(ctx, grant, a.heldLock)), nil
+		return a.attach(locker.NewLock(ctx, grant, &a.heldLock)), nil
 	}
 	a.awaitCleanUp(ctx, timer)
 	if !req.NoWait && errors.Is(err, locker.ErrNotAcquired) {
@@ -74,18 +74,21 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	req.TTL = max(l.cfg.ttl(cmp.Or(req.TTL, given.TTL)), req.MinHold)
 	req.Fenced = req.Fenced || given.Fence != 0
 	req.NoWait, req.MaxWait = true, 0
-	h := &heldLock{turn: make(turn, 1), quorumState: &quorumState{
-		Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
-		timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, slots: make([]slot, len(l.nodes)),
-	}}
+	a := &quorumAttempt{
+		heldLock: heldLock{turn: make(turn, 1), quorumState: quorumState{
+			Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
+			timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, slots: make([]slot, len(l.nodes)),
+		}},
+		tokens: tokens, fresh: fresh, decided: make(chan struct{}),
+	}
+	a.attempt = a
 	for i, n := range l.nodes {
-		h.slots[i].node = n
+		a.slots[i].node = n
 	}
 	if req.Fenced {
-		h.fenceKnown = make(chan struct{})
+		a.fenceKnown = make(chan struct{})
 	}
-	h.attempt = &quorumAttempt{heldLock: h, tokens: tokens, fresh: fresh, decided: make(chan struct{})}
-	return h.attempt
+	return a
 }
 
 // asQuorum returns ctx in which a caller that waits takes no place of its own at the nodes: their

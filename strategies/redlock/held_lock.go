@@ -14,7 +14,7 @@ import (
 // heldLock is the Lease of a lock that a quorum holds. Its attempt makes it, and late replies to
 // the attempt join it.
 type heldLock struct {
-	*quorumState
+	quorumState
 	attempt *quorumAttempt
 	turn    turn
 	renewed time.Time // when the last renewal began; zero: it failed or is in flight. The mutex guards it

@@ -30,7 +30,7 @@ func (h *heldLock) ask(ctx context.Context, s *slot, req *locker.Request, mayAsk
 // same, it asks once more when that has ended.
 func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, mayAsk func() bool) (*nodeLock, error) {
 	left := h.leftoversAt(s.node.index)
-	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(ctx, left, minGrace) {
+	if len(left) > 0 && fromReleased(left) && req.Mode == locker.Exclusive && !h.awaitLeftovers(left, minGrace) {
 		return nil, locker.ErrNotHeld // nothing was sent
 	}
 	var lock *locker.Lock
@@ -38,7 +38,7 @@ func (h *heldLock) acquireAt(ctx context.Context, s *slot, req *locker.Request, 
 	if mayAsk() {
 		lock, err = s.node.acquire(ctx, *req, h.timeout)
 	}
-	if mayHaveRefused(left, err) && h.awaitLeftovers(ctx, left, req.TTL) && ctx.Err() == nil && mayAsk() {
+	if mayHaveRefused(left, err) && h.awaitLeftovers(left, req.TTL) && ctx.Err() == nil && mayAsk() {
 		lock, err = s.node.acquire(ctx, *req, h.timeout) // what refused it has ended
 	}
 	return newNodeLock(h, s, req, lock, err)

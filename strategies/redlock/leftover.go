@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -111,9 +110,9 @@ func (s *quorumState) releaseEnded(at *slot, err error) {
 // hasCalls reports whether a call is in flight at a node. The mutex is held.
 func (s *quorumState) hasCalls() bool { return slices.ContainsFunc(s.slots, slot.hasCall) }
 
-// awaitLeftovers waits until the leftovers have ended or ctx has, at most for patience. It reports
-// false if the attempt or the lock ended first.
-func (s *quorumState) awaitLeftovers(ctx context.Context, left []leftover, patience time.Duration) bool {
+// awaitLeftovers waits until the leftovers have ended, at most for patience. It reports false if the
+// attempt or the lock ended first.
+func (s *quorumState) awaitLeftovers(left []leftover, patience time.Duration) bool {
 	s.mu.Lock()
 	if !s.accepts() {
 		s.unlock()
@@ -131,8 +130,6 @@ func (s *quorumState) awaitLeftovers(ctx context.Context, left []leftover, patie
 		case <-l.ends:
 		case <-ended:
 			return false
-		case <-ctx.Done():
-			return true
 		case <-timer.C:
 			return true
 		}

@@ -12,14 +12,14 @@ import (
 
 // operation is one operation on all node locks at once: a renewal, a conversion, a release.
 type operation struct {
-	needed   int
-	decided  chan struct{} // closed once needed nodes have done it, or cannot any more
-	answered chan struct{} // closed once all have answered
-	left     chan struct{} // closed once nobody waits for the operation any more
+	needed  int
+	decided chan struct{} // closed once needed nodes have done it, or cannot any more
+	left    chan struct{} // closed once nobody waits for the operation any more
 
 	mu            sync.Mutex
 	errs          []error // by node; errUnanswered: in flight
 	done, pending int
+	answered      chan struct{} // closed once all have answered; nil: nobody waits for that
 }
 
 // newOperation returns an operation that needed of n nodes are to do. Nodes that no reply is
@@ -27,7 +27,7 @@ type operation struct {
 func newOperation(n, needed int) *operation {
 	o := &operation{
 		errs: make([]error, n), needed: needed,
-		decided: make(chan struct{}), answered: make(chan struct{}), left: make(chan struct{}),
+		decided: make(chan struct{}), left: make(chan struct{}),
 	}
 	for i := range o.errs {
 		o.errs[i] = locker.ErrNotHeld
@@ -70,7 +70,7 @@ func (o *operation) answer(i int, err error) {
 		o.done++
 	}
 	o.tryDecide()
-	if o.pending == 0 {
+	if o.pending == 0 && o.answered != nil {
 		close(o.answered)
 	}
 }
@@ -91,14 +91,14 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 		}
 	}
 	decided, ctxEnds := o.decided, ctx.Done()
-	var answered chan struct{} // nil: it is not waited for
+	var answered <-chan struct{} // nil: it is not waited for
 	for {
 		select {
 		case <-decided:
-			if o.isSettled() {
+			if answered = o.awaitRest(); answered == nil {
 				return nil
 			}
-			decided, answered = nil, o.answered
+			decided = nil
 			took := time.Since(start)
 			waitAtMost(took + max(took, minGrace))
 		case <-answered:
@@ -112,11 +112,16 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 	}
 }
 
-// isSettled reports whether the quorum has done it, or there is no reply left to wait for.
-func (o *operation) isSettled() bool {
+// awaitRest returns a channel that is closed once all have answered. It is nil if the quorum has done
+// it, or there is no reply left to wait for.
+func (o *operation) awaitRest() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.done >= o.needed || o.pending == 0
+	if o.done >= o.needed || o.pending == 0 {
+		return nil
+	}
+	o.answered = make(chan struct{})
+	return o.answered
 }
 
 // reached reports whether the quorum has done it.
