@@ -50,6 +50,16 @@ var resumeCases = []testCase{
 		run: abandonedResumeIsUndone,
 	},
 	{
+		name: "a hold is released by its handle", contract: 11, on: suite.AllKinds,
+		why: "a service may release in another process than the one that acquired; it must end that hold and no other",
+		run: handleReleases,
+	},
+	{
+		name: "a release by handle whose reply is lost succeeds", contract: 7, on: suite.OneAddress,
+		why: "when it is resent it finds nothing: that is its own success",
+		run: lostHandleReleaseSucceeds,
+	},
+	{
 		name: "a handle must fit its request", contract: 11, on: suite.WithoutSentinel,
 		why: "a handle of another name or mode is a mistake, not a lost lock",
 		run: handleMustFit,
@@ -91,6 +101,33 @@ func resumeTakesOver(t *caseT) {
 		t.OK(err, "Resume")
 		return old, func() { t.OK(lock.Release(t.Ctx), "Release") }
 	})
+}
+
+func handleReleases(t *caseT) {
+	a, b := t.direct(), t.direct()
+	for _, fenced := range []bool{false, true} {
+		lock := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
+		h, err := locker.ParseHandle(lock.Handle().Encode())
+		t.OK(err, "ParseHandle of an encoded Handle")
+		t.OK(locker.ReleaseHandle(t.canceled(), b, h), "ReleaseHandle")
+		t.gone(lock.Name(), "after ReleaseHandle")
+		t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after ReleaseHandle")
+		next := t.acquire(a, locker.Request{Name: lock.Name(), TTL: long})
+		err = locker.ReleaseHandle(t.Ctx, b, h)
+		t.Is(err, locker.ErrNotHeld, "ReleaseHandle of a hold that has ended")
+		t.isNot(err, locker.ErrLost, "ReleaseHandle of a hold that has ended")
+		t.contended(b, locker.Request{Name: lock.Name()})
+		t.OK(next.Release(t.Ctx), "Release of the next holder")
+	}
+}
+
+func lostHandleReleaseSucceeds(t *caseT) {
+	p, l := t.behind()
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	trap := p.Fail(lock.Name(), faultproxy.Cut)
+	t.OK(locker.ReleaseHandle(t.Ctx, l, lock.Handle()), "ReleaseHandle whose reply is cut off")
+	t.Event(trap.Hit(), "the fault happens")
+	t.gone(lock.Name(), "after ReleaseHandle")
 }
 
 func resumeOfLostHold(t *caseT) {

@@ -46,6 +46,30 @@ func (l releasingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error)
 	return l.Lease.Do(ctx, op)
 }
 
+// handleDeletes is single with a ReleaseHandle that compares nothing and is sent once.
+type handleDeletes struct {
+	locker.Locker
+	drv driver.Driver
+}
+
+func (f handleDeletes) ReleaseHandle(ctx context.Context, h locker.Handle) error {
+	_, err := f.drv.Eval(context.WithoutCancel(ctx), driver.NewScript(`return redis.call('DEL', KEYS[1])`), []string{h.Name()}, nil)
+	return err
+}
+
+func TestHandleMutants(t *testing.T) {
+	t.Parallel()
+	convict(t, []suspect{{
+		"a release by handle that compares nothing and is sent once",
+		&Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
+			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			return handleDeletes{l, drv}, err
+		}},
+		&Harness{Dial: plain},
+		[]string{"a hold is released by its handle", "a release by handle whose reply is lost succeeds"},
+	}})
+}
+
 func TestResumeMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(f flawedResumes) *Harness {

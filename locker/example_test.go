@@ -207,6 +207,22 @@ func ExampleResume() {
 	// <nil>
 }
 
+// A service that unlocks in another process, or after a restart, keeps the Handle as text. Keep it as
+// secret as a password.
+func ExampleReleaseHandle() {
+	ctx, l := context.Background(), locks()
+	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "upload"}))
+	text := lock.Handle().Encode()
+
+	// In the other process:
+	handle := locker.Must(locker.ParseHandle(text))
+	fmt.Println(locker.ReleaseHandle(ctx, l, handle))
+	fmt.Println(errors.Is(locker.ReleaseHandle(ctx, l, handle), locker.ErrNotHeld))
+	// Output:
+	// <nil>
+	// true
+}
+
 // A fencing token keeps out a holder that was paused for longer than its lease: what is written
 // carries the token, and the store refuses one that is smaller than the last it saw. In SQL: UPDATE
 // ... SET fence = $1 ... WHERE fence <= $1.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ type Locker struct {
 }
 
 var (
-	_ locker.Locker    = (*Locker)(nil)
-	_ locker.Inspector = (*Locker)(nil)
+	_ locker.Locker         = (*Locker)(nil)
+	_ locker.Inspector      = (*Locker)(nil)
+	_ locker.HandleReleaser = (*Locker)(nil)
 )
 
 // New returns a Locker on which nothing is held.
@@ -73,6 +75,34 @@ func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error)
 		Held: true, Owner: first.owner, Note: first.note, Mode: first.mode, Holds: n, Left: time.Until(latest(holds)),
 		Fence: first.fence,
 	}, nil
+}
+
+// ReleaseHandle implements locker.HandleReleaser. The Lock of the hold learns of it when it renews or
+// releases.
+func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
+	err := check(context.WithoutCancel(ctx), locker.Request{Name: h.Name(), Mode: h.Mode(), Resume: h})
+	if err == nil {
+		err = l.release(h)
+	}
+	if err != nil {
+		return &locker.OpError{Op: "release", Name: h.Name(), Err: err}
+	}
+	return nil
+}
+
+func (l *Locker) release(h locker.Handle) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := next(&l.faults.release); err != nil {
+		return err
+	}
+	t, token := l.of(h.Name()), h.Grant().Token
+	i := slices.IndexFunc(t.live(), func(h *hold) bool { return h.token == token })
+	if i < 0 {
+		return locker.ErrNotHeld
+	}
+	t.holds = slices.Delete(t.holds, i, i+1)
+	return nil
 }
 
 // check refuses what cannot be asked for.

@@ -21,10 +21,11 @@ type Locker struct {
 }
 
 var (
-	_ locker.Locker    = (*Locker)(nil)
-	_ locker.Inspector = (*Locker)(nil)
-	_ lease.Sourced    = (*Locker)(nil)
-	_ lease.Counted    = (*Locker)(nil)
+	_ locker.Locker         = (*Locker)(nil)
+	_ locker.Inspector      = (*Locker)(nil)
+	_ locker.HandleReleaser = (*Locker)(nil)
+	_ lease.Sourced         = (*Locker)(nil)
+	_ lease.Counted         = (*Locker)(nil)
 )
 
 // New returns a Locker that runs the scripts of spec through drv. Errors: ErrInvalid;
