@@ -3,7 +3,6 @@ package leader_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -128,7 +127,7 @@ func TestLeadPanics(t *testing.T) {
 		"another value":  {func(context.Context, int64) error { panic("oops") }, "oops"},
 		"where it is":    {func(context.Context, int64) error { panic("oops") }, "lead_test.go"},
 		"runtime.Goexit": {func(context.Context, int64) error { runtime.Goexit(); return nil }, ""},
-		"of the runtime": {func(_ context.Context, term int64) error { var none []int; return errors.New(fmt.Sprint(none[term])) }, "index out of range"},
+		"of the runtime": {func(_ context.Context, term int64) error { return errors.New(string("x"[term])) }, "index out of range"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

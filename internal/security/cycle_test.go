@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -27,7 +28,7 @@ type strategy struct {
 	new func(drv driver.Driver, prefix string) (lockerInspector, error)
 	// more is what it can do beyond an exclusive lock.
 	more func(c *cycle, name string)
-	// permits says that it is no node of a quorum.
+	// permits says that it is no node of a quorum, and elects no leader.
 	permits bool
 }
 
@@ -106,6 +107,7 @@ func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note strin
 	c.takeOver(locker.Request{Name: name + "resumed", Fenced: true})
 	c.wait(locker.Request{Name: name + "awaited"})
 	if !s.permits {
+		c.lead(name + "led")
 		c.quorum(name)
 	}
 	s.more(c, name+"more")
@@ -257,6 +259,22 @@ func (c *cycle) watch(req locker.Request) {
 	}
 	c.check(err, "renewal by the watchdog")
 	c.check(lock.Release(ctx), "release")
+}
+
+// lead leads for one term, and looks who leads.
+func (c *cycle) lead(name string) {
+	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+	defer cancel()
+	err := leader.Run(ctx, c.locks, leader.Config{Name: name, Note: c.note, Lead: func(ctx context.Context, term int64) error {
+		for now, err := range leader.Observe(ctx, c.locks, name, 0) {
+			if err == nil && now != (leader.Leader{Note: c.note, Term: term}) {
+				err = fmt.Errorf("%+v leads, want %q in term %d", now, c.note, term)
+			}
+			return backoff.Permanent(err)
+		}
+		return ctx.Err()
+	}})
+	c.check(err, "lead")
 }
 
 // quorum holds a fenced lock on three nodes, which here are three keys of one server.
