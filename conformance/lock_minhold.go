@@ -56,6 +56,11 @@ var minHoldCases = []testCase{
 		run: resumedHoldKeepsMinHold,
 	},
 	{
+		name: "a release by handle keeps the name taken", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
+		why: "the process that ends the job may have its handle only",
+		run: handleReleaseKeepsName,
+	},
+	{
 		name: "a waiter acquires at the end of MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
 		why: "no message is sent at that time: the waiter must know when it is, and not wait for the end of the lease",
 		run: waiterAcquiresAfterMinHold,
@@ -304,4 +309,16 @@ func quorumKeepsName(t *caseT) {
 		ce := t.contended(other, locker.Request{Name: req.Name})
 		return ce.Released && ce.Owner == req.Owner && ce.Left > 0 && ce.Left <= req.MinHold
 	})
+}
+
+func handleReleaseKeepsName(t *caseT) {
+	a, b := t.direct(), t.direct()
+	lock := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2})
+	t.OK(locker.ReleaseHandle(t.Ctx, b, lock.Handle()), "ReleaseHandle")
+	if held := t.contended(b, locker.Request{Name: lock.Name()}); !held.Released || held.Left > long/2 {
+		t.Errorf("the refusal is %+v, want that the holder has released, and at most its MinHold", held)
+	}
+	t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after ReleaseHandle")
+	t.Is(locker.ReleaseHandle(t.Ctx, b, lock.Handle()), locker.ErrNotHeld, "a second ReleaseHandle")
+	t.contended(b, locker.Request{Name: lock.Name()})
 }

@@ -61,12 +61,12 @@ func TestHandleMutants(t *testing.T) {
 	t.Parallel()
 	convict(t, []suspect{{
 		"a release by handle that compares nothing and is sent once",
-		&Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
+		&Harness{Dial: plain, Can: Capabilities{MinHold: true}, New: func(drv driver.Driver) (locker.Locker, error) {
 			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
 			return handleDeletes{l, drv}, err
 		}},
 		&Harness{Dial: plain},
-		[]string{"a hold is released by its handle", "a release by handle whose reply is lost succeeds"},
+		[]string{"a hold is released by its handle", "a release by handle whose reply is lost succeeds", "a release by handle keeps the name taken"},
 	}})
 }
 

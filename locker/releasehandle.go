@@ -16,6 +16,8 @@ type HandleReleaser interface {
 // releases in another process than the one that acquired, by the text of [Handle.Encode]. The Lock of
 // the hold, if there still is one, is lost at its next renewal, and its ctx ends then.
 //
+// A MinHold counts from here, for as long as was left of it when the Handle was made.
+//
 // The first [HandleReleaser] among l and the Lockers that it wraps does it in one round trip;
 // middleware between them does not observe it. A Locker without one, such as strategies/redlock,
 // resumes the hold and releases it. As with [Lock.Release], a cancelled ctx does not stop it, except

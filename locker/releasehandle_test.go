@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -67,4 +69,23 @@ func TestReleaseHandleRefuses(t *testing.T) {
 	l.FailRelease(locker.ErrUnknownOutcome)
 	wantError(t, "a release that fails", locker.ReleaseHandle(t.Context(), l, h), locker.ErrUnknownOutcome)
 	wantError(t, "under a cancelled ctx", locker.ReleaseHandle(cancelled, l, h))
+}
+
+// A hold with a MinHold that is released by its Handle keeps the name taken.
+func TestReleaseHandleKeepsMinHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: "a", MinHold: 2 * time.Second}))
+		advance(time.Second)
+		h := lock.Handle()
+		wantError(t, "ReleaseHandle", locker.ReleaseHandle(t.Context(), l, h))
+		wantError(t, "a second ReleaseHandle", locker.ReleaseHandle(t.Context(), l, h), locker.ErrNotHeld)
+		advance(time.Second - 1)
+		_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
+		wantError(t, "Acquire before MinHold has passed", err, locker.ErrNotAcquired)
+		advance(1)
+		_, err = l.Acquire(t.Context(), locker.Request{Name: "a"})
+		wantError(t, "Acquire after MinHold", err)
+	})
 }

@@ -82,7 +82,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error)
 func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	err := check(context.WithoutCancel(ctx), locker.Request{Name: h.Name(), Mode: h.Mode(), Resume: h})
 	if err == nil {
-		err = l.release(h)
+		err = l.release(ctx, h)
 	}
 	if err != nil {
 		return &locker.OpError{Op: "release", Name: h.Name(), Err: err}
@@ -90,19 +90,23 @@ func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	return nil
 }
 
-func (l *Locker) release(h locker.Handle) error {
+func (l *Locker) release(ctx context.Context, handle locker.Handle) error {
+	g := handle.Grant()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := next(&l.faults.release); err != nil {
-		return err
-	}
-	t, token := l.of(h.Name()), h.Grant().Token
-	i := slices.IndexFunc(t.live(), func(h *hold) bool { return h.token == token })
+	holds := l.of(g.Name).live()
+	i := slices.IndexFunc(holds, func(h *hold) bool { return h.token == g.Token })
+	l.mu.Unlock()
 	if i < 0 {
 		return locker.ErrNotHeld
 	}
-	t.holds = slices.Delete(t.holds, i, i+1)
-	return nil
+	op := lease.Op{Kind: lease.OpRelease}
+	if g.MinHold > 0 {
+		op.KeepUntil = time.Now().Add(g.MinHold)
+	}
+	if _, err := holds[i].Do(ctx, op); !errors.Is(err, locker.ErrLost) {
+		return err
+	}
+	return locker.ErrNotHeld
 }
 
 // check refuses what cannot be asked for.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // ReleaseHandle implements locker.HandleReleaser with one script, which is resent as that of
@@ -29,7 +30,11 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	h := &keyHold{l: l, name: g.Name, key: key, value: g.Token, owner: g.Owner, shared: g.Mode == locker.Shared, ttl: l.cfg.ttl(g.TTL)}
 	h.timeout = l.cfg.attemptTimeout(h.ttl)
 	h.extend(time.Now().Add(h.ttl)) // unknown; the outcome of a resend depends on it
-	err = h.end(ctx, h.release(h.channel(), ""))
+	op := lease.Op{Kind: lease.OpRelease}
+	if g.MinHold > 0 {
+		op.KeepUntil = time.Now().Add(g.MinHold)
+	}
+	_, err = h.Do(ctx, op)
 	if errors.Is(err, locker.ErrLost) {
 		return locker.ErrNotHeld // nobody held a Lock here that could be lost
 	}
