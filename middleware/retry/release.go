@@ -27,7 +27,7 @@ func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone 
 			return nil
 		}
 		counted, ok := lease.Find[lease.Counted](inner)
-		alone = alone && !(ok && counted.Permits() > 1)
+		alone = alone && (!ok || counted.Permits() <= 1)
 		t, err = r.newTenure(lock, inner, req)
 		return &wakingLease{inner, r.queues, lock, t}
 	})

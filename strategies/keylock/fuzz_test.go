@@ -120,7 +120,8 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, strategy, flags uint8, ops string, stream []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &hostile{replies: resp.NewReader(bytes.NewReader(stream))}
-			s := strategies[int(strategy)%len(strategies)]
+			locks := strategies[:len(strategies)-1] // the last one is a semaphore, whose replies are longer
+			s := locks[int(strategy)%len(locks)]
 			h := &victim{T: t, hostile: d, l: locker.Must(s.new(d, settings{})), hash: s.name != "single", rw: s.name == "rwhash"}
 			h.run(flags, ops[:min(len(ops), 8)])
 			for len(d.behind) > 0 {

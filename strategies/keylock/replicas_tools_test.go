@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -41,6 +42,9 @@ var strategies = []struct {
 	}},
 	{"exclusive", func(d driver.Driver, s settings) (locker.Locker, error) {
 		return newExclusive(d, keylock.Config{AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
+	}},
+	{"semaphore", func(d driver.Driver, s settings) (locker.Locker, error) {
+		return semaphore.New(d, semaphore.Config{Permits: 1, AttemptTimeout: s.attempt, MinReplicas: s.replicas, ReplicaTimeout: s.within})
 	}},
 }
 

@@ -97,7 +97,7 @@ func TestWaitersOfAProcessHoldTogether(t *testing.T) {
 			synctest.Wait()
 		}
 		release(t, all)
-		sleep(10 * time.Millisecond)
+		sleep(time.Millisecond) // less than a turn of a process, in which it would have a lock alone
 		b.state(t, 3, 0)
 		var held []*locker.Lock
 		for i, ch := range waiting {

@@ -7,7 +7,8 @@ import (
 
 // Locker is the strategy over one driver. Inspect returns the owner, the note and the rest of the
 // lease of the hold that ends last, how many holds there are, the limit, and how many permits are
-// free; it answers with an error for a key that is not a semaphore.
+// free; it answers with an error for a key that is not a semaphore. State.Fence is zero: each hold
+// has a token of its own.
 type Locker = keylock.Locker
 
 // LimitError is the error of an acquire that finds that the semaphore has another limit than

@@ -21,20 +21,20 @@ type hold struct {
 	owner, note string
 }
 
-// parse returns what value says; ok is false unless it is exactly of newValue's form.
-func parse(value string) (h hold, ok bool) {
+// parse returns what value says; nothing unless it is exactly of newValue's form.
+func parse(value string) hold {
 	token, rest, ok1 := strings.Cut(value, " ")
 	permits, rest, ok2 := strings.Cut(rest, " ")
 	length, names, ok3 := strings.Cut(rest, ":")
 	if !ok1 || !ok2 || !ok3 || !lease.IsToken(token) {
-		return hold{}, false
+		return hold{}
 	}
 	n, okPermits := number(permits, MaxPermits)
 	bytes, okOwner := number(length, min(len(names), locker.MaxNameLen))
 	if !okPermits || !okOwner || n == 0 || len(names)-bytes > locker.MaxNameLen {
-		return hold{}, false
+		return hold{}
 	}
-	return hold{n, names[:bytes], names[bytes:]}, true
+	return hold{n, names[:bytes], names[bytes:]}
 }
 
 // number parses what strconv.Itoa makes of 0 to most.
@@ -44,11 +44,8 @@ func number(text string, most int) (int, bool) {
 }
 
 func parseValue(value string) (owner, note string) {
-	h, _ := parse(value)
+	h := parse(value)
 	return h.owner, h.note
 }
 
-func parsePermits(value string) int {
-	h, _ := parse(value)
-	return h.permits
-}
+func parsePermits(value string) int { return parse(value).permits }
