@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -40,6 +41,9 @@ var strategies = []strategy{
 	{"rwhash", func(drvs []driver.Driver, within time.Duration) locker.Locker {
 		return locker.Must(rwhash.New(drvs[0], rwhash.Config{AttemptTimeout: within}))
 	}, true, false},
+	{"semaphore", func(drvs []driver.Driver, within time.Duration) locker.Locker {
+		return locker.Must(semaphore.New(drvs[0], semaphore.Config{Permits: 1, AttemptTimeout: within}))
+	}, false, false},
 	{"watchdog", func(drvs []driver.Driver, within time.Duration) locker.Locker {
 		return locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(drvs[0], single.Config{AttemptTimeout: within})))
 	}, false, true},
