@@ -89,8 +89,9 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 			res.Checked++
 		}
 	}
-	verdict := porcupine.CheckOperationsTimeout(model, strict, timeout)
-	if verdict == porcupine.Illegal && markDoubts(events, all, r) {
+	limit := r.strictLimit(events, timeout)
+	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
+	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markDoubts(events, all, r) {
 		// There must be nothing wrong with what no server may have lost.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
@@ -110,6 +111,19 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	}
 	return res
 }
+
+// strictLimit bounds the check without losses. The holds of a semaphore that overlap may end in many
+// orders, all of which are tried if a loss makes each impossible.
+func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration {
+	lossy := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Lose })
+	if r.Model == Semaphore && lossy && (timeout == 0 || timeout > lossyLimit) {
+		return lossyLimit
+	}
+	return timeout
+}
+
+// lossyLimit bounds the strict check of a semaphore's history where a server may have lost its state.
+const lossyLimit = 3 * time.Second
 
 func (r Rules) model() porcupine.Model {
 	return porcupine.Model{

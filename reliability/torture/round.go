@@ -109,6 +109,9 @@ func (r *round) group(kind, id string, as role, n int) group {
 	switch {
 	case st.Model == history.ReadWrite:
 		rules.Intent = rest + rest
+	case st.Model == history.Semaphore:
+		rules.Permits = workload.Permits
+		rules.Fair, rules.Woken = true, workload.KeptForFirst+rest
 	case st.fair:
 		rules.Fair, rules.Woken = true, workload.KeptForFirst+rest
 	case !st.flawed:

@@ -18,6 +18,7 @@ var strategies = map[string]strategy{
 	"single":           {Strategy: workload.Strategies["single"]},
 	"reentrant":        {Strategy: workload.Strategies["reentrant"]},
 	"rwhash":           {Strategy: workload.Strategies["rwhash"]},
+	"semaphore":        {Strategy: workload.Strategies["semaphore"]},
 	"single" + fair:    {Strategy: workload.Fair["single"], fair: true},
 	"reentrant" + fair: {Strategy: workload.Fair["reentrant"], fair: true},
 	"redlock-single":   {Strategy: workload.Strategies["single"], quorum: true},
