@@ -54,6 +54,10 @@
 //   - Request.NoWait makes one attempt. Request.Resume is tried again only after an error that
 //     proves that nothing ran. MaxWait bounds both.
 //
+// A lock that was released before its Request.MinHold (ContentionError.Released) is taken until
+// then, and nothing is published at that time: the first waiter tries again when the time left in
+// the refusal has passed.
+//
 // Near the end of ctx or MaxWait, a waiter of a contended lock sends no attempt that would take
 // longer than the time left, judged by the fastest attempt of its queue.
 //
@@ -76,7 +80,8 @@
 //   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
 //     exclusive requests without an owner), and the waiter asks for the TTL of the request that
 //     began the tenure, and for a fencing token only if that did. A lock whose Handle was asked for
-//     is released instead: another process may have resumed it. Resumed locks are not handed over.
+//     is released instead: another process may have resumed it. Resumed locks are not handed over,
+//     and neither are locks with Request.MinHold, nor any lock to a request with one.
 //   - The server does not learn of it, so Inspect and the refusals of other processes name the
 //     first Note of the tenure, and waiters there link to the span of its first holder.
 //   - A waiter that gives up just when the lock is handed over to it gets the lock, and no error,

@@ -29,6 +29,42 @@ func TestReleaseIsNotLostWhileANodeIsAsked(t *testing.T) {
 	})
 }
 
+// All nodes keep the name until the same time, also one that acquired late. A failed attempt leaves
+// nothing.
+func TestMinHoldOfNodes(t *testing.T) {
+	inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+		const minHold = 10 * time.Second
+		c.n[2].hook(slow(2*time.Second, "acquire"), nil)
+		lock := c.take(t, locker.Request{Owner: "me", MinHold: minHold})
+		end := time.Now().Add(minHold)
+		sleep(3 * time.Second)
+		match(t, lock.Release(t.Context()))
+		sleep(time.Second)
+		for i, n := range c.n {
+			state, err := n.Inspect(t.Context(), name)
+			if err != nil || !state.Held || state.Holds != 0 || state.Left != time.Until(end) {
+				t.Errorf("node %d: %+v, %v; want the name kept for %v", i, state, err, time.Until(end))
+			}
+		}
+		sleep(time.Until(end))
+		for _, n := range c.n[:2] {
+			n.hook(func(op string) error {
+				if op == "acquire" {
+					return errDown
+				}
+				return nil
+			}, nil)
+		}
+		if _, err := c.Acquire(t.Context(), locker.Request{Name: name, MinHold: minHold}); err == nil {
+			t.Fatal("acquired on one of three nodes")
+		}
+		sleep(time.Second)
+		if state, err := c.n[2].Inspect(t.Context(), name); err != nil || state.Held {
+			t.Errorf("a failed attempt left %+v, %v", state, err)
+		}
+	})
+}
+
 // A release does not wait for as long as the nodes like. Where its ctx has ended it waits for an
 // AttemptTimeout in all, also where the answers that decide come late within that.
 func TestReleaseIsBounded(t *testing.T) {
@@ -37,16 +73,20 @@ func TestReleaseIsBounded(t *testing.T) {
 	hangs := slow(time.Minute, "release")
 	for _, tt := range []struct {
 		name      string
+		cfg       redlock.Config
 		hooks     []func(string) error
 		left, max time.Duration // of ctx, and for the release
 		want      error
 	}{
-		{"all hang", []func(string) error{hangs, hangs, hangs}, time.Minute, 2 * time.Second, locker.ErrUnknownOutcome},
-		{"all hang, and ctx ends", []func(string) error{hangs, hangs, hangs}, 500 * ms, time.Second, locker.ErrUnknownOutcome},
-		{"ctx has ended", []func(string) error{late, late, hangs}, 0, time.Second, errDown},
+		{"all hang", redlock.Config{}, []func(string) error{hangs, hangs, hangs}, time.Minute, 2 * time.Second, locker.ErrUnknownOutcome},
+		{"all hang, and ctx ends", redlock.Config{}, []func(string) error{hangs, hangs, hangs}, 500 * ms, time.Second, locker.ErrUnknownOutcome},
+		{"ctx has ended", redlock.Config{}, []func(string) error{late, late, hangs}, 0, time.Second, errDown},
+		{"a short ReleaseTimeout", redlock.Config{ReleaseTimeout: 300 * ms}, []func(string) error{hangs, hangs, hangs}, time.Minute, 300 * ms, locker.ErrUnknownOutcome},
+		{"a short ReleaseTimeout, and ctx has ended", redlock.Config{ReleaseTimeout: 300 * ms}, []func(string) error{hangs, hangs, hangs}, 0, 300 * ms, locker.ErrUnknownOutcome},
+		{"a long ReleaseTimeout", redlock.Config{ReleaseTimeout: 5 * time.Second}, []func(string) error{hangs, hangs, hangs}, time.Minute, 5 * time.Second, locker.ErrUnknownOutcome},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inHooked(t, 3, redlock.Config{}, func(t *testing.T, c *hookedCluster) {
+			inHooked(t, 3, tt.cfg, func(t *testing.T, c *hookedCluster) {
 				lock := c.take(t, locker.Request{Owner: "me"})
 				for i, n := range c.n {
 					n.hook(tt.hooks[i], nil)
