@@ -145,6 +145,8 @@ func unpublishedReleaseReleases(t *caseT) {
 
 func subscribed(info locktrace.WaitingInfo) bool { return info.Subscribed }
 
+func waits(locktrace.WaitingInfo) bool { return true }
+
 func releaseWakesWaiter(t *caseT) {
 	name := t.Key()
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})

@@ -197,43 +197,50 @@ func wokenGoesFirst(t *caseT) {
 }
 
 func fairIsInOrder(t *caseT) {
-	const processes = 4
+	order := []int{0, 0, 1, 0, 2, 1} // the processes of the waiters
 	t.inTime(func() bool {
 		held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
 		type turn struct {
-			process      int
+			waiter       int
 			began, ended time.Time // the ending begins then
 		}
-		turns := make(chan turn, processes)
+		turns := make(chan turn, len(order))
+		processes := map[int]locker.Locker{}
 		var waiters []<-chan *locker.Lock
-		for i := range processes {
-			l := t.waiting(t.direct(), retry.Config{})
+		for i, process := range order {
+			t.Pause(suite.Shortly) // the server computes since when they wait: a slow attempt may change the order
+			match := waits         // behind the one that has a place
+			l := processes[process]
+			if l == nil {
+				l, match = t.waiting(t.direct(), retry.Config{}), subscribed
+				processes[process] = l
+			}
 			waiters = append(waiters, t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 				lock, err := l.Acquire(ctx, req)
 				if err == nil {
-					now := turn{process: i, began: time.Now()}
+					now := turn{waiter: i, began: time.Now()}
 					if _, err := t.direct().Acquire(ctx, locker.Request{Name: req.Name, NoWait: true}); !errors.Is(err, locker.ErrNotAcquired) {
-						t.Errorf("a newcomer beside process %d: %v", i, err)
+						t.Errorf("a newcomer beside waiter %d: %v", i, err)
 					}
 					now.ended = time.Now()
 					turns <- now
 					err = lock.Release(ctx)
 				}
 				return lock, err
-			}), locker.Request{Name: held.Name(), TTL: long}, subscribed))
+			}), locker.Request{Name: held.Name(), TTL: long}, match))
 		}
 		ended := time.Now()
 		t.OK(held.Release(t.Ctx), "Release")
 		for _, ch := range waiters {
 			t.got(ch, "of a fair lock")
 		}
-		for i := range processes {
+		for i := range order {
 			next := <-turns
 			if next.began.Sub(ended) >= timeToTry {
 				return false // the next one was too late, and lost its turn
 			}
-			if next.process != i {
-				t.Errorf("turn %d is that of process %d, which came in another place", i, next.process)
+			if next.waiter != i {
+				t.Errorf("turn %d is that of waiter %d, which came in another place", i, next.waiter)
 			}
 			ended = next.ended
 		}

@@ -31,8 +31,8 @@ func TestMutantsWithPlaces(t *testing.T) {
 	}{
 		{
 			name:   "a release that wakes all waiters",
-			sound:  "  return wake_first(queue, channel, own)",
-			flawed: "  for _, id in ipairs(redis.call('ZRANGE', queue, 0, -1)) do deliver(channel .. ':' .. id, 0) end return nil",
+			sound:  "  local first = wake_first(queue, channel, own)",
+			flawed: "  local first for _, id in ipairs(redis.call('ZRANGE', queue, 0, -1)) do deliver(channel .. ':' .. id, 0) end",
 			caught: []string{alone},
 		},
 		{
@@ -43,8 +43,8 @@ func TestMutantsWithPlaces(t *testing.T) {
 		},
 		{
 			name:   "a release that publishes for nobody",
-			sound:  "if channel == '' or not has_waiters(queue) then",
-			flawed: "if not has_waiters(queue) then redis.pcall('PUBLISH', channel, '')",
+			sound:  "  if not has_waiters(queue) then\n    return nil, 1",
+			flawed: "  if not has_waiters(queue) then redis.pcall('PUBLISH', channel, '')\n    return nil, 1",
 			caught: []string{"nobody waits and nobody is told"},
 		},
 		{

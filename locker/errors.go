@@ -160,6 +160,8 @@ type ContentionError struct {
 	// that a release wakes only the first one, on Channel.For(ID). A waiter that listens there need
 	// not retry before RetryAfter, unless the holder is Foreign.
 	Queue bool
+	// Fair says that the order of that queue is strict.
+	Fair bool
 	// Released says that the holder has released the lock, and that its Request.MinHold keeps the
 	// name taken for Left. Nothing is published at its end.
 	Released bool

@@ -46,21 +46,42 @@ type Op struct {
 	TTL   time.Duration // OpRenew
 	Mode  Mode          // OpConvert
 	Fence int64         // OpRaiseFence
-	// Waiter, of OpRelease, is the Waiting.ID of waiters of this process, the first of which tries at
-	// once. The strategy need not wake anybody else. Empty: there are none, or they have had their
-	// turn.
+	// Waiter, of OpRelease, is the Waiting.ID of this process if one of its waiters tries at once. It
+	// needs no wake-up. Empty: none does.
 	Waiter string
+	Next   Next // OpRelease
 	// KeepUntil, of OpRelease, is until when the name stays taken although the hold ends. Zero: the
 	// lock is free at once.
 	KeepUntil time.Time
 }
+
+// Next says who acquires a lock after its release.
+type Next string
+
+// The values of Next.
+const (
+	NextFirst Next = ""      // the first waiter, which is woken
+	NextOwn   Next = "keep"  // Op.Waiter; nobody else is woken, unless the order of waiters is strict
+	NextOther Next = "leave" // the first waiter but Op.Waiter, whose process has none any more
+)
 
 // Term is the result of an operation. After OpRenew a zero Deadline means that the lease never
 // ends; a zero Fence, that the fencing token is unchanged.
 type Term struct {
 	Deadline time.Time
 	Fence    int64
+	Others   Others // OpRelease
 }
+
+// Others is what a release found out about waiters in the queue at the server but Op.Waiter.
+type Others int
+
+// The values of Others.
+const (
+	OthersUnknown Others = iota
+	OthersNone           // nobody else waits
+	OthersWoken          // one of them has been woken
+)
 
 // Lease is a strategy's side of one hold. Do answers an operation it does not know with
 // errors.ErrUnsupported; a wrapper passes on what it does not know. An error that matches

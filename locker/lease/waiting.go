@@ -16,6 +16,12 @@ type Waiting struct {
 	Until time.Time
 	// Subscribed says that the process is subscribed to the channel of ID (driver.Channel.For).
 	Subscribed bool
+	// Next is since when the next waiter of the process waits. If the order of waiters is strict, it
+	// takes over the place when this acquire succeeds. Zero: there is none.
+	Next time.Time
+	// Free says that the lock was free a moment ago, and that ID has no place: the process released
+	// it for this acquire.
+	Free bool
 	// Quorum says that this is an attempt at one node of a quorum. It takes no place of its own,
 	// and is woken on the channel for all waiters.
 	Quorum bool

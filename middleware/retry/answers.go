@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -103,7 +104,10 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	} else {
 		q.timing = q.timing.add(took)
 		q.ordered = q.ordered || o.held.Ordered
-		q.atServer = q.atServer || o.held.Queue
+		if o.held.Queue {
+			q.atServer, q.fair = true, o.held.Fair
+			q.leftHere, q.free = false, false
+		}
 		q.early.notBefore = time.Time{} // the server answers
 		if w.owner != "" && w.owner == o.held.Owner {
 			q.refusedItself[lineOf(w.shared)] = true
@@ -139,6 +143,9 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 	if alone {
 		q.beginTurn(now)
 	}
+	if w.placed {
+		q.placed = w.passesOn && q.fair
+	}
 	subs := q.remove(w, true)
 	q.all.mu.Unlock()
 	closeSubs(subs)
@@ -168,21 +175,21 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool) {
 }
 
 // released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the
-// lock may be free. mu is held.
-func (qs *queues) released(name string, t *tenure) {
+// lock may be free. leftHere and others are of the release: whether it left the lock to this process,
+// and what it found out. mu is held.
+func (qs *queues) released(name string, t *tenure, leftHere bool, others lease.Others) {
 	qs.end(name, t)
 	q := qs.byName[name]
 	if q == nil {
 		return
 	}
+	q.leftHere, q.free = leftHere, leftHere || others == lease.OthersNone
 	q.reentry = reentry{}
 	if q.known.here != nil {
 		q.known.here, q.known.at = nil, time.Now() // until now
 	}
 	now := time.Now()
-	if t != nil && t.overtime {
-		q.yield(now)
-	}
+	q.yieldAfter(t, others, now)
 	q.stopTimer()
 	if pause := q.notBefore.Sub(now); pause > 0 {
 		q.startTimer(pause)

@@ -13,8 +13,11 @@
 // one place in it for each name, and a release wakes one process. The first waiter then polls only
 // after ContentionError.RetryAfter (2 s, or the end of the lease if that is sooner), provided that
 // it has its place and listens, that the holder is not another library's, and that Config.Policy is
-// not set. An acquire from the server begins a turn of this process, which lasts 3 ms. A release
-// within it leaves the lock to the next waiter of this process, and wakes no other process.
+// not set. Unless the strategy's order is strict (ContentionError.Fair), an acquire from the server
+// begins a turn of this process, which lasts for 1 ms, or for up to 3 ms as long as one of those
+// waits who waited when it began. A release within it leaves the lock to the next waiter of this
+// process, and wakes no other process. After a release that woke another process, the waiters of this
+// one make no attempt for 1 ms.
 //
 // # What is guaranteed
 //

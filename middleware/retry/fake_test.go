@@ -31,6 +31,8 @@ type server struct {
 	transfer  bool                                        // holds can be handed over
 	unnamed   bool                                        // refusals name no owner
 	queue     bool                                        // refusals say so; a release wakes nobody whom its process wakes
+	fair      bool                                        // refusals say so
+	others    lease.Others                                // what releases reply
 	foreign   bool                                        // refusals say so
 	lease     time.Duration                               // what a refusal says of RetryAfter
 	jitter    time.Duration                               // what a refusal says of Jitter
@@ -47,7 +49,7 @@ type server struct {
 	asked    []time.Duration
 	subs     map[*subscription]bool
 	released int
-	waiters  []string        // Op.Waiter of the releases
+	releases []lease.Op
 	waiting  []lease.Waiting // of the attempts
 }
 
@@ -128,7 +130,7 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 
 func (s *server) refusal(h *hold) error {
 	held := &locker.ContentionError{Name: h.name, Owner: "w7", Note: h.note, Left: s.lease, RetryAfter: s.lease, Jitter: s.jitter, Ordered: s.ordered}
-	held.Queue, held.Foreign = s.queue, s.foreign
+	held.Queue, held.Fair, held.Foreign = s.queue, s.fair, s.foreign
 	if s.unnamed {
 		held.Owner = ""
 	}
@@ -146,10 +148,10 @@ func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 			h.s.releasing()
 		}
 		h.s.mu.Lock()
-		h.s.waiters = append(h.s.waiters, op.Waiter)
+		h.s.releases = append(h.s.releases, op)
 		h.s.mu.Unlock()
 		h.s.free(h)
-		return lease.Term{}, nil
+		return lease.Term{Others: h.s.others}, nil
 	case lease.OpRenew:
 		return lease.Term{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil
 	default:
@@ -195,6 +197,13 @@ func (s *server) publish(channel string) {
 			}
 		}
 	}
+}
+
+// waits returns what the attempts said of their waiting, in order.
+func (s *server) waits() []lease.Waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.waiting)
 }
 
 // times returns the times of the attempts, in order.

@@ -132,7 +132,7 @@ func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 	if made = lock.Err() == nil; !made {
 		return nil, true
 	}
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t} })
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t, false} })
 	a.queues.inherited(t, lock, a.req.Note, now)
 	return lock, false
 }
@@ -199,5 +199,5 @@ func (qs *queues) abandon(ctx context.Context, i *inheritance) {
 	_, _ = i.tenure.lease.Do(ctx, lease.Op{Kind: lease.OpRelease})
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.released(i.tenure.refusal.Name, i.tenure)
+	qs.released(i.tenure.refusal.Name, i.tenure, false, lease.OthersUnknown)
 }

@@ -77,13 +77,17 @@ type queue struct {
 	subscriptions [2]subscription // of the leaders; the second one is of shared requests if the strategy orders the modes
 
 	atServer bool         // there is a queue of waiters at the server
-	turn     time.Time    // until when releases leave the lock to waiters of this process
-	leftHere bool         // the latest release left it to them
-	unwoken  *wakingLease // the lease of that release, until a waiter of this process tries
+	fair     bool         // whose order is strict
+	turn     turn         // of this process
+	leftHere bool         // the latest release left it to them, and no attempt since was refused
+	free     bool         // so it did, or nobody waits at the server
+	placed   bool         // this process may have a place there
+	unwoken  *wakingLease // the lease of the latest release that counted on a waiter here, until one tries
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
 	timer     *time.Timer // wakes the leaders; nil: it does not run
 	notBefore time.Time   // the leaders make no attempt
+	yielded   time.Time   // when a tenure last yielded
 }
 
 // line is a list of waiters of one mode.
@@ -92,8 +96,8 @@ type line struct {
 	leader      *waiter // first, or nil where the other line is ahead
 }
 
-// enter takes a place at the end of name's queue.
-func (qs *queues) enter(name string, shared bool, owner string, terms terms) *waiter {
+// enter takes a place at the end of name's queue, for an acquire that began at since.
+func (qs *queues) enter(name string, since time.Time, shared bool, owner string, terms terms) *waiter {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	var w *waiter
@@ -112,7 +116,7 @@ func (qs *queues) enter(name string, shared bool, owner string, terms terms) *wa
 		w = new(waiter)
 	}
 	q.entered++
-	*w = waiter{queue: q, number: q.entered, shared: shared, queued: q.size, owner: owner, terms: terms}
+	*w = waiter{queue: q, number: q.entered, since: since, shared: shared, queued: q.size, owner: owner, terms: terms}
 	if owner != "" {
 		if q.owners == nil {
 			q.owners = map[string]int{}
@@ -227,7 +231,7 @@ func (q *queue) advance(entering *waiter) {
 				q.startLook()
 			default:
 				if now := time.Now(); q.inTurn(leader, now) { // so does the release of the holder
-					q.startTimer(q.turn.Sub(now))
+					q.startTimer(q.turn.slackEnd().Sub(now))
 				} else {
 					leader.notify(locktrace.ByTurn)
 				}

@@ -15,12 +15,14 @@ type wakingLease struct {
 	queues *queues
 	lock   *locker.Lock
 	tenure *tenure // nil: the lock cannot be handed over
+
+	passedOn bool // its place at the server may be the next waiter's
 }
 
 // wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
 // return, stays as it is. alone reports whether nobody else can hold the lock: it is exclusive, and
 // not one of several holds of a semaphore.
-func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone bool, err error) {
+func (a *acquisition) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone bool, err error) {
 	alone = lock.Mode() == locker.Exclusive
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
@@ -28,8 +30,8 @@ func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone 
 		}
 		counted, ok := lease.Find[lease.Counted](inner)
 		alone = alone && (!ok || counted.Permits() <= 1)
-		t, err = r.newTenure(lock, inner, req)
-		return &wakingLease{inner, r.queues, lock, t}
+		t, err = a.newTenure(lock, inner, req)
+		return &wakingLease{inner, a.queues, lock, t, a.place != nil && a.place.passesOn}
 	})
 	return t, alone, err
 }
@@ -43,28 +45,27 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		l.endTenure() // its next tokens may be lower
 	}
 	if op.Kind == lease.OpRelease && op.KeepUntil.IsZero() { // else the lock is not free for the next one
-		op.Waiter = l.nextHere()
+		op.Waiter, op.Next = l.next()
 	}
 	term, err := l.Lease.Do(ctx, op)
 	switch op.Kind {
 	case lease.OpRelease, lease.OpConvert:
-		l.released(op.Waiter != "" && err == nil)
+		l.released(op, term, err)
 	case lease.OpUndo:
 		l.endTenure()
 	}
 	return term, err
 }
 
-// released wakes the leaders of the lock's queue. leftHere says that the release woke no other
-// process.
-func (l *wakingLease) released(leftHere bool) {
+// released wakes the leaders of the lock's queue after op, which ended so.
+func (l *wakingLease) released(op lease.Op, term lease.Term, err error) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if leftHere {
-		qs.leaveHere(l)
+	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {
+		l.countOnHeir()
 	}
-	qs.released(l.lock.Name(), l.tenure)
+	qs.released(l.lock.Name(), l.tenure, op.Next == lease.NextOwn && err == nil, term.Others)
 }
 
 // endTenure keeps the lock from being handed over, and wakes nobody.

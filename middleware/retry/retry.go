@@ -101,7 +101,7 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 // turn acquires in its turn. Until then it tries early if its owner may hold the lock already. If
 // it returns neither a lock nor an error, the lock was handed over.
 func (a *acquisition) turn() (lock *locker.Lock, err error) {
-	a.place = a.queues.enter(a.req.Name, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
+	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
 	a.waiting = a.waiting || a.place.listens() // the name was contended a moment ago
 	for entered := !a.place.held(); ; entered = false {
@@ -262,7 +262,7 @@ func (a *acquisition) attemptContext(early bool) context.Context {
 		return a.ctx
 	}
 	until, _ := a.ctx.Deadline()
-	w := a.place.waiting(a.start, until)
+	w := a.place.waiting(until)
 	a.placed = w.Subscribed
 	return lease.WithWaiting(a.ctx, w)
 }

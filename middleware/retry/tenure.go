@@ -14,9 +14,6 @@ const (
 	// tenurePoll is how often the first waiter asks the server while a request of this process holds
 	// the lock and no hand-over happens.
 	tenurePoll = time.Second
-	// minYield is the minimum time for which the waiters of this process make no attempt after a
-	// tenure that HandOver ended.
-	minYield = time.Millisecond
 )
 
 // terms are what a request asks of its lease.
@@ -209,12 +206,6 @@ func (q *queue) stopTimer() {
 	}
 }
 
-// yield lets other processes go first after a tenure that HandOver ended: the leaders wait for as
-// long as a few attempts take. mu is held.
-func (q *queue) yield(now time.Time) {
-	q.notBefore = now.Add(max(minYield, 4*q.timing.fastest))
-}
-
 // pollTimes returns the bounds of when a leader asks the server though nothing wakes it. It polls
 // at rarely at the earliest, which is later in a tenure. It sends nothing before notBefore, while
 // it yields, even if the lease ends.
@@ -224,7 +215,7 @@ func (w *waiter) pollTimes(now time.Time) (rarely, notBefore time.Time) {
 	defer q.all.mu.Unlock()
 	rarely = now
 	if q.inTurn(w, now) {
-		rarely = q.turn
+		rarely = q.turn.slackEnd()
 	}
 	if t := q.tenure; t != nil && !t.lost(now) {
 		rarely = t.lookAt(now)

@@ -16,38 +16,128 @@ import (
 )
 
 // A release within 3 ms of the acquire that began the turn of a process leaves the lock to its next
-// waiter, and the first release after that does not. The next acquire begins another turn.
+// waiter, and the first release after that does not. The next acquire begins another turn. A strict
+// order has no turns.
 func TestTurnOfAProcess(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		fair bool
+		want []lease.Next
+	}{
+		// Until about 0, 2 and 4 ms after the turn began; then a new one, whose last waiter is alone.
+		"turns":          {false, []lease.Next{lease.NextOwn, lease.NextOwn, lease.NextFirst, lease.NextOwn, lease.NextFirst}},
+		"a strict order": {true, slices.Repeat([]lease.Next{lease.NextFirst}, 5)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.queue, s.fair, s.latency = true, tt.fair, ms/10
+				l := wrap(t, s, retry.Config{})
+				other := s.hold()
+				done := make(chan error, 5)
+				for _, holds := range []time.Duration{0, 2 * ms, 2 * ms, 0, 5 * ms} {
+					go func() { done <- use(t.Context(), l, holds) }()
+					elapse(ms) // they enter in this order
+				}
+				elapse(time.Second)
+				s.free(other)
+				for range cap(done) {
+					if err := <-done; err != nil {
+						t.Error(err)
+					}
+				}
+				var next []lease.Next
+				for i, op := range s.releases {
+					next = append(next, op.Next)
+					if own := op.Waiter != ""; own != (i < 4) {
+						t.Errorf("release %d names a waiter of this process: %v", i+1, own)
+					}
+				}
+				equal(t, "who is next", next, tt.want)
+			})
+		})
+	}
+}
+
+// use holds the lock for d.
+func use(ctx context.Context, l locker.Locker, d time.Duration) error {
+	lock, err := l.Acquire(ctx, locker.Request{Name: name})
+	if err == nil {
+		elapse(d)
+		err = lock.Release(ctx)
+	}
+	return err
+}
+
+// After its first millisecond, a turn is for those who waited when it began.
+func TestTurnServesThoseWhoWaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		s.queue, s.latency = true, ms/10
+		s.queue = true
 		l := wrap(t, s, retry.Config{})
 		other := s.hold()
-		done := make(chan error, 5)
-		for _, holds := range []time.Duration{0, 2 * ms, 2 * ms, 0, 5 * ms} {
-			go func() {
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
-				if err == nil {
-					elapse(holds)
-					err = lock.Release(t.Context())
-				}
-				done <- err
-			}()
-			elapse(ms) // they enter in this order
+		done := make(chan error, 3)
+		for range 2 {
+			go func() { done <- use(t.Context(), l, ms) }()
+			elapse(ms)
 		}
 		elapse(time.Second)
 		s.free(other)
+		elapse(ms / 2)
+		go func() { done <- use(t.Context(), l, ms) }()
 		for range cap(done) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		}
-		var kept []bool
-		for _, id := range s.waiters {
-			kept = append(kept, id != "")
-		}
-		// Until about 0, 2 and 4 ms after the turn began; then a new one, whose last waiter is alone.
-		equal(t, "releases that left the lock to a waiter here", kept, []bool{true, true, false, true, false})
+		equal(t, "who was next after 1 ms, 2 ms", []lease.Next{s.releases[0].Next, s.releases[1].Next}, []lease.Next{lease.NextOwn, lease.NextFirst})
 	})
+}
+
+// After a release, the next attempt comes at once, and says that the lock is free, if the release
+// left the lock to this process or found that nobody else waits. If it woke another process, the
+// attempt comes after a millisecond.
+func TestAttemptAfterARelease(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		fair   bool
+		others lease.Others
+		holds  time.Duration
+		free   bool
+		after  time.Duration
+	}{
+		"left to this process":       {others: lease.OthersUnknown, free: true},
+		"nobody else waits":          {others: lease.OthersNone, holds: 3 * ms, free: true},
+		"it is unknown who waits":    {others: lease.OthersUnknown, holds: 3 * ms},
+		"another is woken":           {others: lease.OthersWoken, holds: 3 * ms, after: ms},
+		"another, in a strict order": {others: lease.OthersWoken, holds: 3 * ms, fair: true},
+		"this process had a place":   {others: lease.OthersNone, holds: 10 * ms},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.queue, s.fair, s.others = true, tt.fair, tt.others
+				l := wrap(t, s, retry.Config{})
+				other := s.hold()
+				first := make(chan error, 1)
+				go func() { first <- use(t.Context(), l, tt.holds) }()
+				elapse(ms)
+				second := s.begin(t.Context(), l, locker.Request{})
+				elapse(time.Second)
+				s.free(other)
+				if err := <-first; err != nil {
+					t.Error(err)
+				}
+				released := time.Since(s.start)
+				elapse(2 * ms)
+				synctest.Wait()
+				if second.lock == nil {
+					t.Fatalf("the second: %v", second.err)
+				}
+				last, waiting := len(s.times())-1, s.waits()
+				if after := s.times()[last] - released; waiting[last].Free != tt.free || after != tt.after {
+					t.Errorf("the attempt came after %v, free: %v; want after %v, free: %v", after, waiting[last].Free, tt.after, tt.free)
+				}
+			})
+		})
+	}
 }
 
 // An attempt that waits says for whom: the ID is that of the process, and a subscription is known.
@@ -145,8 +235,8 @@ func TestKeptLockIsPassedOn(t *testing.T) {
 					t.Errorf("the waiter that gave up: %v", second.err)
 				}
 				synctest.Wait()
-				if len(s.waiters) != 2 || s.waiters[0] == "" || s.waiters[1] != "" {
-					t.Errorf("the releases named %q, want a waiter and then none", s.waiters)
+				if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther || s.releases[1].Waiter != s.releases[0].Waiter {
+					t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
 				}
 			})
 		})
@@ -201,4 +291,91 @@ func TestNewLeaderHasNoPlace(t *testing.T) {
 		}
 		elapse(10 * time.Second)
 	})
+}
+
+// In a strict order the first attempt that succeeds passes its place on to the next waiter, which
+// then makes no attempt before the release. If that one gives up, the release gives up the place.
+func TestPlaceIsPassedOn(t *testing.T) {
+	t.Parallel()
+	for what, givesUp := range map[string]bool{"the next one waits": false, "it gives up": true} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.queue, s.fair, s.others = true, true, lease.OthersNone
+				l := wrap(t, s, retry.Config{})
+				other := s.hold()
+				first := make(chan error, 1)
+				go func() { first <- use(t.Context(), l, 2*ms) }()
+				elapse(ms)
+				ctx, cancel := context.WithCancel(t.Context())
+				entered := time.Now()
+				second := s.begin(ctx, l, locker.Request{})
+				elapse(100 * ms)
+				s.free(other)
+				elapse(ms)
+				waiting := s.waits()
+				last := waiting[len(waiting)-1]
+				if next := last.Next; !next.Equal(entered) {
+					t.Errorf("the attempt passes its place on to who has waited since %v, want %v", next, entered)
+				}
+				want := []lease.Op{{Kind: lease.OpRelease, Waiter: last.ID}}
+				if givesUp {
+					want[0].Next = lease.NextOther
+					cancel()
+				}
+				if err := <-first; err != nil {
+					t.Error(err)
+				}
+				elapse(ms)
+				cancel()
+				synctest.Wait()
+				equal(t, "releases", s.releases, want)
+				if attempts := len(s.waits()) - len(waiting); !givesUp && (attempts != 1 || second.lock == nil) {
+					t.Errorf("%d attempts of the next one, %v", attempts, second.err)
+				}
+			})
+		})
+	}
+}
+
+// The waiters of a process make no attempt for 1 ms after a tenure that HandOver ended, but only once
+// in 100 ms if nobody waits at the server.
+func TestYieldAfterATenure(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		others lease.Others
+		want   time.Duration
+	}{
+		"nobody waits":       {lease.OthersNone, 41 * ms},
+		"another waits":      {lease.OthersWoken, 42 * ms},
+		"it is unknown whom": {lease.OthersUnknown, 42 * ms},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.transfer, s.unnamed, s.others = true, true, tt.others
+				l := wrap(t, s, retry.Config{HandOver: 10 * ms})
+				first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name}))
+				done := make(chan time.Duration, 2)
+				for range cap(done) {
+					go func() {
+						lock, err := l.Acquire(t.Context(), locker.Request{Name: name})
+						if err != nil {
+							t.Error(err)
+						}
+						at := time.Since(s.start)
+						elapse(20 * ms)
+						_ = lock.Release(t.Context())
+						done <- at
+					}()
+				}
+				elapse(20 * ms)
+				if err := first.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				<-done
+				if at := <-done; at != tt.want {
+					t.Errorf("the last one acquired the lock after %v, want %v", at, tt.want)
+				}
+			})
+		})
+	}
 }

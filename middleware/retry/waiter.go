@@ -12,10 +12,13 @@ type waiter struct {
 	ahead, behind *waiter                         // in its line
 	links         struct{ ahead, behind *waiter } // among the unchecked
 	number        int
+	since         time.Time // when its acquire began
 	shared        bool
 	queued        int    // how many were ahead when it entered
 	owner         string // "": none was asked for
 	unchecked     bool   // it has an owner, and does not know whether that holds the lock
+	placed        bool   // an attempt of it asked for a place at the server
+	passesOn      bool   // its latest attempt passed that on to the next waiter
 	trying        bool   // its early attempt is under way
 	began         int    // queue.entered when its latest attempt began
 	asking        bool   // its latest attempt is in flight

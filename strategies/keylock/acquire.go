@@ -110,7 +110,7 @@ func (a *keyAttempt) Send(ctx context.Context) error {
 // what an earlier send did, and so do waiters, which have a place in the queue.
 func (a *keyAttempt) beginsWithSetNX() bool {
 	return a.l.spec.SetNX && a.l.cfg.MinReplicas == 0 && !a.resumes() && !a.fenced() && a.sends.N == 1 &&
-		a.waiter.ID == "" && !a.l.cfg.Fair
+		(a.waiter.ID == "" || a.waiter.Free) && !a.l.cfg.Fair
 }
 
 // queues reports whether the attempt needs the queue of waiters.
@@ -178,6 +178,7 @@ func (a *keyAttempt) read(reply driver.Reply) error {
 func (a *keyAttempt) refused(reply driver.Reply) error {
 	err := a.refusal(reply)
 	if held, ok := err.(*locker.ContentionError); ok { //nolint:errorlint // refusal made it
+		held.Fair = a.l.cfg.Fair
 		held.Queue = a.l.spec.Queue && a.mode == locker.Exclusive && !a.waiter.Quorum
 	}
 	if a.noWait || !errors.Is(err, locker.ErrNotAcquired) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -113,7 +114,7 @@ func (a *keyAttempt) acquireCall() *scriptCall {
 	if spec.Queue {
 		channel, place := a.channel(), a.waiter.place(a.mode)
 		delivery := a.waiter.delivery(a.l.drv, channel, place)
-		c.args = append(c.args, place, strconv.Itoa(int(delivery)), channel, a.l.cfg.fair())
+		c.args = append(c.args, place, strconv.Itoa(int(delivery)), channel, a.waiter.next(a.l.cfg.Fair))
 	}
 	c.args = append(c.args, spec.ExtraArgs...)
 	return c
@@ -144,17 +145,20 @@ type endScript struct {
 	script *driver.Script
 	args   [2]string // an array saves an allocation
 	queue  bool      // it wakes waiters in the queue
-	own    string    // the ID of a waiter that this process wakes itself; "": none
+	own    string    // the ID of this process's place, whose waiter tries at once; "": none does
+	next   lease.Next
 	extra  []string
 
 	keepUntil time.Time // until when the name stays taken; zero: it is free at once
 }
 
-// release removes the hold and wakes waiters on channel. own is the ID of this process's place if
-// its next waiter tries at once, or "".
-func (h *keyHold) release(channel, own string) endScript {
+// release removes the hold and wakes waiters on channel.
+func (h *keyHold) release(channel string, op lease.Op) endScript {
 	spec := h.l.spec
-	return endScript{script: spec.Release, args: [2]string{h.value, channel}, queue: spec.Queue, own: own, extra: spec.ExtraArgs}
+	return endScript{
+		script: spec.Release, args: [2]string{h.value, channel}, queue: spec.Queue, own: op.Waiter, next: op.Next, extra: spec.ExtraArgs,
+		keepUntil: op.KeepUntil,
+	}
 }
 
 // undo restores the value that a resume replaced: the Lock and the Handle from which the hold was
@@ -168,7 +172,7 @@ func (h *keyHold) endCall(e endScript) *scriptCall {
 	c := h.lockCall(e.script, e.args[:]...)
 	if e.queue {
 		c.queued(queueKey(h.key))
-		c.args = append(c.args, e.own, h.l.cfg.fair())
+		c.args = append(c.args, e.own, h.l.cfg.fair(), string(e.next))
 	}
 	c.args = append(c.args, e.extra...)
 	c.keepUntil = e.keepUntil

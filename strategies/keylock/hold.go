@@ -47,13 +47,14 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case op.Kind == lease.OpRenew:
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case op.Kind == lease.OpRelease:
-		release := h.release(h.channel(), op.Waiter)
-		if release.keepUntil = op.KeepUntil; !op.KeepUntil.IsZero() && !spec.MinHold {
+		if !op.KeepUntil.IsZero() && !spec.MinHold {
 			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name, errors.ErrUnsupported)
 		}
-		return lease.Term{}, h.end(ctx, release)
+		others, err := h.end(ctx, h.release(h.channel(), op))
+		return lease.Term{Others: others}, err
 	case op.Kind == lease.OpUndo:
-		return lease.Term{}, h.end(ctx, h.abort(nowhere))
+		_, err := h.end(ctx, h.abort(nowhere))
+		return lease.Term{}, err
 	case op.Kind == lease.OpRaiseFence && h.fenced():
 		return h.raiseFence(ctx, op.Fence)
 	case op.Kind == lease.OpConvert && spec.Convert != nil:

@@ -15,7 +15,7 @@ import (
 // QueueLua defines the functions of the queue of waiters at the server, for a Spec with Queue:
 //
 //   - enqueue(queue, id, delivery, waited, patience, left), for an attempt that is refused;
-//   - remove_waiter(queue, id), for one that acquires the lock;
+//   - leave_place(queue, id, delivery, next), for one that acquires the lock;
 //   - kept_for(queue, channel, id, fair), which returns the waiter for which a free lock is kept;
 //   - wake(queue, channel, own), for a release, and its two halves, wake_all and wake_first.
 //
@@ -59,8 +59,25 @@ func (w waiter) waited() string {
 	case w.Since.IsZero():
 		return "0"
 	default:
-		return strconv.FormatFloat(float64(time.Since(w.Since).Microseconds())/1000, 'f', -1, 64)
+		return millisSince(w.Since)
 	}
+}
+
+// next returns for how long the next waiter of the process has waited, in ms; "-1" if there is
+// none, "" if the order is not strict.
+func (w waiter) next(fair bool) string {
+	switch {
+	case !fair:
+		return ""
+	case w.Next.IsZero():
+		return "-1"
+	default:
+		return millisSince(w.Next)
+	}
+}
+
+func millisSince(t time.Time) string {
+	return strconv.FormatFloat(float64(time.Since(t).Microseconds())/1000, 'f', -1, 64)
 }
 
 // patience returns for how much longer the caller may wait, in ms, at least "1"; "" without end.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -19,32 +20,45 @@ func (h *keyHold) abort(channel string) endScript {
 	if h.resumes() {
 		return h.undo()
 	}
-	return h.release(channel, "")
+	return h.release(channel, lease.Op{})
 }
 
 // end ends the hold. The end of ctx stops the resending. It stops neither the first send nor the
-// wait for its reply.
-func (h *keyHold) end(ctx context.Context, e endScript) error {
+// wait for its reply. others is what it found out about waiters.
+func (h *keyHold) end(ctx context.Context, e endScript) (others lease.Others, err error) {
 	call := h.endCall(e)
 	call.Patience, call.Limit = ctx, h.l.cfg.releaseTimeout(h.timeout)
 	deadline, mark := h.until(), h.unanswered.Mark()
-	err := call.Resolve(uncancelled(ctx), call)
-	e.own = "" // its process has tried by the time of what follows
+	err = call.Resolve(uncancelled(ctx), call)
+	e.own, e.next = "", lease.NextFirst // its process has tried by the time of what follows
 	if err == nil {
-		_, err = h.heldStatus(call.reply, replyYes, replyNo)
+		others, err = h.released(call.reply)
 	}
 	err = lostIfOtherType(err)
 	if err != nil && !errors.Is(err, locker.ErrLost) {
 		h.giveBack(e)
-		return err
+		return lease.OthersUnknown, err
 	}
 	if h.unanswered.RemovedSince(mark); !h.unanswered.Settled() {
 		h.cleanUp(h.unanswered, e) // a send of the acquire may yet be executed, now that the key is free
 	}
 	if call.Open > 0 && call.First.Before(deadline) {
-		return nil // an earlier send ended it
+		return lease.OthersUnknown, nil // an earlier send ended it
 	}
-	return err
+	return others, err
+}
+
+// released reads the reply of Release or UndoResume.
+func (h *keyHold) released(reply driver.Reply) (lease.Others, error) {
+	status, err := h.heldStatus(reply, replyYes, replyAlone, replyWoken, replyNo)
+	switch status {
+	case replyAlone:
+		return lease.OthersNone, err
+	case replyWoken:
+		return lease.OthersWoken, err
+	default:
+		return lease.OthersUnknown, err
+	}
 }
 
 // uncancelled returns ctx without its end.
@@ -75,7 +89,7 @@ func (h *keyHold) cleanUp(sends *resolve.Unanswered, e endScript) {
 		Call: call.now,
 		Read: func(reply driver.Reply, err error) (removed bool, _ error) {
 			if err == nil {
-				_, err = h.heldStatus(reply, replyYes, replyNo)
+				_, err = h.released(reply)
 			}
 			if err = lostIfOtherType(err); errors.Is(err, locker.ErrLost) {
 				return false, nil

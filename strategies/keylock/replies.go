@@ -22,6 +22,10 @@ const (
 	replyRefused = 3
 	replyLate    = 4
 	replyLimit   = 5
+
+	// Of a release.
+	replyAlone = 2
+	replyWoken = 3
 )
 
 var (

@@ -46,7 +46,7 @@ func TestRepliesThatMakeNoSense(t *testing.T) {
 		"renew: 2":                        {"", fenced, grant + ":2\r\n", renew},
 		"raise: 2":                        {"", fenced, grant + "*2\r\n:2\r\n$1\r\n9\r\n", raise},
 		"raise: a token below":            {"", fenced, grant + "*2\r\n:1\r\n$1\r\n5\r\n", raise},
-		"release: 2":                      {"", fenced, grant + ":2\r\n", release},
+		"release: 4":                      {"", fenced, grant + ":4\r\n", release},
 		"upgrade: no token":               {"rwhash", locker.Request{Name: name, Fenced: true, Mode: locker.Shared}, grant + "*2\r\n:1\r\n$1\r\n0\r\n", upgrade},
 		"inspect: 2":                      {"rwhash", fenced, grant + "*6\r\n:2\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:1\r\n:0\r\n", inspect},
 		"inspect: held by -1 holds":       {"rwhash", fenced, grant + "*6\r\n:1\r\n$1\r\no\r\n$0\r\n\r\n:1\r\n:-1\r\n:0\r\n", inspect},

@@ -73,8 +73,9 @@ type Spec struct {
 	//	       with Shared or Queue: how long the caller has waited, '-1' if it does not wait; how long
 	//	       it will wait at most, '' without end;
 	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own, ''
-	//	       if it does not wait; its delivery (see QueueLua); the channel to wake waiters on; '1' if
-	//	       the order is strict (Config.Fair), else ''
+	//	       if it does not wait; its delivery (see QueueLua); the channel to wake waiters on; with
+	//	       Config.Fair: how long the next one of its process has waited, '-1' if there is none,
+	//	       else ''
 	//	reply  {1, fence}, {2, fence}, {0, holder}, {0, holder, again} or {0, holder, again, 1},
 	//	       {-1, text}, {-2, text}; with Permits {5, limit}
 	//
@@ -92,11 +93,11 @@ type Spec struct {
 	//
 	//	ARGV   value, the channel to publish on ('': do not publish);
 	//	       with Queue: the place of a waiter that its own process wakes ('': none); '1' if the order
-	//	       is strict, else '';
+	//	       is strict, else ''; who is next (lease.Next);
 	//	       with MinHold, after ExtraArgs, if the name is to stay taken: for how long. The hold is
 	//	       replaced by one that nobody can renew or release, and the waiters are woken, so that
 	//	       they learn when it ends. It never lasts longer than the lease of the hold
-	//	reply  1, 0
+	//	reply  1; 2: the lock is free, and nobody else waits; 3: and another waiter is woken; 0
 	Release *driver.Script
 
 	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a

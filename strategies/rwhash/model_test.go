@@ -173,7 +173,7 @@ func (m *model) judge(what string, args []string, got int64, reply driver.Reply)
 		if h == nil {
 			return "a hold that is gone", []int64{0}
 		}
-		return "a live hold", []int64{1}
+		return "a live hold", []int64{1, 2}
 	case "convert":
 		number, _ := strconv.ParseInt(args[2], 10, 64)
 		switch {

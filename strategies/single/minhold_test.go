@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,8 +113,9 @@ func TestWaitersAtEndOfMinHold(t *testing.T) {
 					}
 					end := time.Now().Add(minHold)
 					acquired := make(chan time.Time, 3)
+					var released sync.WaitGroup
 					for _, l := range []locker.Locker{mine, theirs, theirs} {
-						go func() {
+						released.Go(func() {
 							lock, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute})
 							if err != nil {
 								t.Error(err)
@@ -123,7 +125,7 @@ func TestWaitersAtEndOfMinHold(t *testing.T) {
 							if err := lock.Release(t.Context()); err != nil {
 								t.Error(err)
 							}
-						}()
+						})
 						synctest.Wait()
 					}
 					time.Sleep(time.Second) //nolint:forbidigo // fake time
@@ -136,6 +138,7 @@ func TestWaitersAtEndOfMinHold(t *testing.T) {
 							t.Errorf("waiter %d acquired the lock %v after the end of MinHold", i, off)
 						}
 					}
+					released.Wait()
 				})
 			})
 		}

@@ -91,14 +91,18 @@ local function wake_first(queue, channel, own)
   end
 end
 
--- wake_all(queue, channel) wakes the waiters without places of their own, once, and removes them.
+-- wake_all(queue, channel) wakes the waiters without places of their own, once, and removes them. It
+-- returns whether there were any.
 local function wake_all(queue, channel)
+  local found = false
   for delivery = 0, 2, 2 do
     local member = '~all' .. delivery
     if redis.call('ZREM', queue, member) == 1 then
+      found = true
       deliver(channel, delivery)
     end
   end
+  return found
 end
 
 -- has_waiters(queue) reports whether the queue can be read and is not empty.
@@ -107,13 +111,18 @@ local function has_waiters(queue)
 end
 
 -- wake(queue, channel, own) wakes the waiters that try next, now that the lock is free. It returns
--- the result of wake_first. With an empty channel it wakes nobody.
+-- the result of wake_first, and what a release adds to its reply: 1 if nobody but own waits, 2 if
+-- another waiter has been woken. With an empty channel it wakes nobody, and returns nil, 0.
 local function wake(queue, channel, own)
-  if channel == '' or not has_waiters(queue) then
-    return nil
+  if channel == '' then
+    return nil, 0
   end
-  wake_all(queue, channel)
-  return wake_first(queue, channel, own)
+  if not has_waiters(queue) then
+    return nil, 1
+  end
+  local all = wake_all(queue, channel)
+  local first = wake_first(queue, channel, own)
+  return first, (all or first and first ~= own) and 2 or 1
 end
 
 -- enqueue(queue, id, delivery, waited, patience, left) puts a refused waiter into the queue, or
@@ -154,6 +163,17 @@ local function enqueue(queue, id, delivery, waited, patience, left)
     return left
   end
   return math.min(again, left < 0 and again or left + ahead)
+end
+
+-- leave_place(queue, id, delivery, next) is called for a waiter that acquires the lock. If the order
+-- is strict, the next one of its process takes its place over; next is for how long that has waited,
+-- ms, or negative if there is none.
+local function leave_place(queue, id, delivery, next)
+  if next == '' or tonumber(next) < 0 then
+    remove_waiter(queue, id)
+  else
+    enqueue(queue, id, delivery, next, '', -1)
+  end
 end
 
 -- kept_for(queue, channel, id, fair) returns the ID of the waiter for which a free lock is kept, or

@@ -15,7 +15,8 @@
 --          wait
 -- ARGV[9]  its delivery (see the queue)
 -- ARGV[10] the channel to wake waiters on
--- ARGV[11] '1' if the order is strict
+-- ARGV[11] if the order is strict: how long the next one of the caller's process has waited, ms; -1:
+--          there is none. Empty if the order is not strict
 -- reply    {1, fence}             acquired by this call
 --          {2, fence}             acquired by an earlier send of this call
 --          {0, owner, note, ms, again}
@@ -28,7 +29,7 @@
 --          fence is a decimal string, '0' if the hold is not fenced
 local counter = ARGV[3] ~= '0' and KEYS[2] or nil
 local queue = KEYS[counter and 3 or 2]
-local id, fair = ARGV[8], ARGV[11] == '1'
+local id, fair = ARGV[8], ARGV[11] ~= ''
 local own = queue and id ~= '' and id ~= 'all' -- the caller has a place of its own
 local lock, other = open(KEYS[1])
 if other then
@@ -63,7 +64,7 @@ if queue and (own or fair) and not (found and found.token) and kept_for(queue, A
 end
 local tenure = found and found.token -- the owner holds already
 if own then
-  remove_waiter(queue, id)
+  leave_place(queue, id, ARGV[9], ARGV[11])
 end
 if tenure and hold_end(lock, ARGV[1]) then
   return {2, counter and lock.fence or '0'}

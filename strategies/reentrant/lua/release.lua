@@ -4,21 +4,30 @@
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's token
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the place of a waiter that the caller wakes; no other is woken, unless the order is
---          strict; empty: none
+-- ARGV[3]  the ID of the place of the caller's process, which needs no message; empty: none
 -- ARGV[4]  '1' if the order is strict
--- ARGV[5]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
+-- ARGV[5]  'keep': the caller's process tries next, and no other is woken, unless the order is
+--          strict; 'leave': nobody of the caller's process waits any more; empty: neither
+-- ARGV[6]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
 --          bounds it. The first waiter is woken, to learn of it
--- reply    1 released, 0 not held: the hold is gone or has expired
+-- reply    1 released; 2 the lock is free, and nobody else waits; 3 it is free, and another waiter
+--          has been woken; 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or 0
 end
 
+if KEYS[2] and ARGV[5] == 'leave' then
+  remove_waiter(KEYS[2], ARGV[3])
+end
+
+-- wake_next() wakes the first waiter, and returns what the reply says of others that wait.
 local function wake_next()
-  if KEYS[2] and (ARGV[4] == '1' or ARGV[3] == '') then
-    wake(KEYS[2], ARGV[2], ARGV[3])
+  if not KEYS[2] or ARGV[4] ~= '1' and ARGV[5] == 'keep' then
+    return 0
   end
+  local _, others = wake(KEYS[2], ARGV[2], ARGV[3])
+  return others
 end
 
 local till = lock and hold_end(lock, ARGV[1])
@@ -33,11 +42,12 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 if broken then
   return till > lock.now and 1 or 0
 end
-if ARGV[5] then
-  lock.keep = math.max(lock.keep, math.min(lock.now + tonumber(ARGV[5]), till))
+if ARGV[6] then
+  lock.keep = math.max(lock.keep, math.min(lock.now + tonumber(ARGV[6]), till))
   lock.needed = lock.keep
   redis.call('HSET', KEYS[1], 'keep', format_ms(lock.keep))
 end
+local others = 0
 if found.token then
   store_found(lock, found)
 elseif lock.keep > lock.now then
@@ -45,6 +55,6 @@ elseif lock.keep > lock.now then
   wake_next()
 else
   redis.call('DEL', KEYS[1])
-  wake_next()
+  others = wake_next()
 end
-return till > lock.now and 1 or 0
+return till > lock.now and 1 + others or 0

@@ -16,7 +16,7 @@
 --          wait
 -- ARGV[11] its delivery (see the queue)
 -- ARGV[12] the channel to wake waiters on; not used
--- ARGV[13] '1' if the order is strict; not used: the order of writers always is
+-- ARGV[13] of a strict order; not used: the order of writers always is
 -- ARGV[14] how long at a time waiting writers keep new readers out, ms
 -- reply    {1, fence, 0}          acquired by this call
 --          {2, fence, 0}          acquired by an earlier send of this call

@@ -1,16 +1,18 @@
 -- Releases a hold. With the last live one the lock is free, and the readers and the first writer
--- are woken. The intents of those who go on waiting
--- stay, if they matter to others. Needs holds, lock, turns, the queue.
+-- are woken. The intents of those who go on waiting stay, if they matter to others. Needs holds,
+-- lock, turns, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's token
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the place of a waiter that the caller wakes; not used
+-- ARGV[3]  the ID of the place of the caller's process; not used
 -- ARGV[4]  '1' if the order is strict; not used
--- ARGV[5]  how long the readers have their turn after a writer, ms
--- ARGV[6]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
+-- ARGV[5]  whether the caller's process tries next; not used
+-- ARGV[6]  how long the readers have their turn after a writer, ms
+-- ARGV[7]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
 --          bounds it. Nobody is woken: those who wait soon try again
--- reply    1 released, 0 not held: the hold is gone or has expired
+-- reply    1 released; 2 the lock is free, and nobody waits; 0 not held: the hold is gone or has
+--          expired
 local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other.err and other or 0
@@ -24,11 +26,11 @@ if not till then
   return 0
 end
 local wrote, found = lock.writer == ARGV[1] or lock.gone == ARGV[1], {}
-local keeps = ARGV[6] and till > lock.now and not broken
+local keeps = ARGV[7] and till > lock.now and not broken
 if keeps then
   allow_writes(lock)
   local kept, rest = kept_token(ARGV[1]), string.match(lock.own, '^%d+(.*)$')
-  write_hold(lock, kept, math.min(till, lock.now + tonumber(ARGV[6])), rest)
+  write_hold(lock, kept, math.min(till, lock.now + tonumber(ARGV[7])), rest)
   if wrote then
     redis.call('HSET', KEYS[1], 'writer', kept)
   end
@@ -45,7 +47,7 @@ if keeps or not wrote and not (lock.last == ARGV[1] and redis.call('HLEN', KEYS[
 end
 if lock.needed > lock.now then
   if wrote then
-    start_readers_turn(lock, math.min(till, lock.now), tonumber(ARGV[5]))
+    start_readers_turn(lock, math.min(till, lock.now), tonumber(ARGV[6]))
   end
   if lock.wwant > lock.now or lock.hwant > lock.now or readers_turn(lock) then
     redis.call('HDEL', KEYS[1], 'last', 'rough', ARGV[1])

@@ -11,7 +11,7 @@
 -- ARGV[6]  its place in the queue; 'all': it is woken with all of these; empty: it does not wait
 -- ARGV[7]  its delivery (see the queue)
 -- ARGV[8]  the channel to wake waiters on
--- ARGV[9]  '1': the order is strict, always
+-- ARGV[9]  how long the next one of the caller's process has waited, ms; -1: there is none
 -- ARGV[10] the limit
 -- ARGV[11] '1' if it replaces another limit
 -- reply    {1, fence}           acquired by this call
@@ -73,7 +73,7 @@ if counter then
   store_fence(counter, fence, last, ARGV[3])
 end
 if queue and id ~= '' and id ~= 'all' then
-  remove_waiter(queue, id)
+  leave_place(queue, id, ARGV[7], ARGV[9])
 end
 local unused = limit - wanted
 if lock then

@@ -3,11 +3,15 @@
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's value
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the place of a waiter that the caller wakes; empty: none
+-- ARGV[3]  the ID of the place of the caller's process, which needs no message; empty: none
 -- ARGV[4]  '1': the order is strict, always
--- ARGV[5]  the limit; not used
--- ARGV[6]  '1' if it replaces another limit; not used
+-- ARGV[5]  'leave': nobody of the caller's process waits any more
+-- ARGV[6]  the limit; not used
+-- ARGV[7]  '1' if it replaces another limit; not used
 -- reply    1 released, 0 not held: the hold is gone or has expired
+if KEYS[2] and ARGV[5] == 'leave' then
+  remove_waiter(KEYS[2], ARGV[3])
+end
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or 0

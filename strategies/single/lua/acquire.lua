@@ -12,7 +12,8 @@
 -- ARGV[6]  its ID in the queue; 'all': it has no place of its own; empty: it does not wait
 -- ARGV[7]  how it is woken: its delivery (see the queue)
 -- ARGV[8]  the channel to wake waiters on
--- ARGV[9]  '1' if the order is strict
+-- ARGV[9]  if the order is strict: how long the next one of the caller's process has waited, ms; -1:
+--          there is none. Empty if the order is not strict
 -- reply    {1, fence}               acquired by this call
 --          {2, fence}               acquired by an earlier send of this call
 --          {0, value, ms, again}    held, or reserved for another waiter: what is stored, '' if it
@@ -23,7 +24,7 @@
 --          fence is a decimal string, '0' if the hold is not fenced
 local counter = ARGV[3] ~= '0' and KEYS[2] or nil
 local queue = KEYS[counter and 3 or 2]
-local id, fair = ARGV[6], ARGV[9] == '1'
+local id, fair = ARGV[6], ARGV[9] ~= ''
 local own = queue and id ~= '' and id ~= 'all' -- the caller has a place of its own
 local found = read(KEYS[1], most)
 if type(found) == 'table' then
@@ -54,7 +55,7 @@ if counter then
   end
 end
 if own then
-  remove_waiter(queue, id)
+  leave_place(queue, id, ARGV[7], ARGV[9])
 end
 if held and (last or not counter) then
   return {2, last or '0'}

@@ -4,19 +4,25 @@
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  our value
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the ID of a waiter that the caller's process wakes itself: no other one is woken, unless
---          the order is strict; empty: none
+-- ARGV[3]  the ID of the place of the caller's process, which needs no message; empty: none
 -- ARGV[4]  '1' if the order is strict: the lock is reserved for the first waiter
--- ARGV[5]  how long the name stays taken, ms; without it the lock is free. What is left of the lease
+-- ARGV[5]  'keep': the caller's process tries next, and no other is woken, unless the order is
+--          strict; 'leave': nobody of the caller's process waits any more; empty: neither
+-- ARGV[6]  how long the name stays taken, ms; without it the lock is free. What is left of the lease
 --          bounds it. The first waiter is woken, to learn of it
--- reply    1 released, 0 not ours
-local held = read(KEYS[1], #ARGV[1])
+-- reply    1 released; 2 released, and nobody else waits; 3 released, and another waiter has been
+--          woken; 0 not ours
+local own, fair, leaves = ARGV[3], ARGV[4] == '1', ARGV[5] == 'leave'
+local held = read(KEYS[1], leaves and math.max(#ARGV[1], #reserved(own)) or #ARGV[1])
 if type(held) == 'table' then
   return held
 end
-local ours, fair = held == ARGV[1], ARGV[4] == '1'
-if ours and ARGV[5] then
-  local left, keep = redis.call('PTTL', KEYS[1]), tonumber(ARGV[5])
+if leaves and KEYS[2] then
+  remove_waiter(KEYS[2], own)
+end
+local ours = held == ARGV[1]
+if ours and ARGV[6] then
+  local left, keep = redis.call('PTTL', KEYS[1]), tonumber(ARGV[6])
   keep = digits(math.max(left < 0 and keep or math.min(left, keep), 1))
   redis.call('PEXPIRE', KEYS[1], keep) -- first: it needs no memory
   redis.call('SET', KEYS[1], kept(held), 'PX', keep)
@@ -25,15 +31,17 @@ if ours and ARGV[5] then
   end
   return 1
 end
-if ours then
+if ours or leaves and held == reserved(own) then
   redis.call('DEL', KEYS[1])
 elseif held ~= '' or redis.call('PTTL', KEYS[1]) ~= -2 then
   return 0
 end
-if KEYS[2] and (fair or ARGV[3] == '') then
-  local first = wake(KEYS[2], ARGV[2], ARGV[3])
+local others = 0
+if KEYS[2] and (fair or ARGV[5] ~= 'keep') then
+  local first
+  first, others = wake(KEYS[2], ARGV[2], own)
   if first and fair then
     redis.call('SET', KEYS[1], reserved(first), 'PX', time_to_try)
   end
 end
-return ours and 1 or 0
+return ours and 1 + others or 0
