@@ -73,7 +73,10 @@ func (c *command) SetErr(err error) {
 // process sends cmd, whose caller's context is ctx, under the context sending. It returns what
 // NewReply understands.
 func (d *goredisDriver) process(ctx, sending context.Context, cmd *command) (any, error) {
-	if _, single := d.client.(*redis.Client); !single { // that always obeys NoRetry
+	if _, single := d.client.(*redis.Client); single { // that always obeys NoRetry
+		sending = d.expiries.Share(sending, time.Now())
+		defer adapter.Unshare(sending)
+	} else {
 		sending, cmd.stop = stoppable(sending)
 		defer cmd.stop()
 	}

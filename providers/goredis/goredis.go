@@ -19,6 +19,7 @@ type goredisDriver struct {
 	client        redis.UniversalClient
 	obeysDeadline bool // client ends a call by its context's deadline
 	servers       servers
+	expiries      adapter.Expiries // of commands
 	scripts       adapter.ScriptCache
 	info          driver.Info
 	hub           *adapter.Hub

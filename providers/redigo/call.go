@@ -15,10 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
+// shortWait is how long a call may have waited at the gate of a server that answers.
+const shortWait = 50 * time.Millisecond
+
 // call takes a connection, uses it once and gives it back. It returns soon after ctx ends, by one
 // of two ways. A connection of a prompt pool is used in this goroutine and closed when ctx ends.
 // Elsewhere dialing, testing or waiting may ignore ctx, so the call runs in a goroutine that
-// outlives ctx. So it does if calls wait at the gate: many callers may give up then, and their
+// outlives ctx. So it does if it waited long at the gate: many callers may give up then, and their
 // connections are kept for a moment, for late replies.
 func call[T any](
 	ctx context.Context, d *redigoDriver, key string, use func(redis.Conn) (T, error),
@@ -30,9 +33,6 @@ func call[T any](
 	if err := ctx.Err(); err != nil {
 		return zero, driver.NotSent(err)
 	}
-	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake
-	// of ctx.
-	inline := d.inline.Load() && d.prompt.IdleCount() > 0
 	gate := d.gate
 	if d.gates != nil {
 		gate = d.gates.Of(key)
@@ -40,7 +40,17 @@ func call[T any](
 	if endless(ctx) {
 		gate = nil
 	}
-	if inline && (gate == nil || gate.TryEnter(ctx)) {
+	prompt := true
+	if gate != nil && !gate.TryEnter(ctx) {
+		began := time.Now()
+		if err := gate.Enter(ctx); err != nil {
+			return zero, err
+		}
+		prompt = time.Since(began) < shortWait
+	}
+	// Without an idle connection it would dial: redis.DialContext does not tell the TLS handshake
+	// of ctx.
+	if prompt && d.inline.Load() && d.prompt.IdleCount() > 0 {
 		if gate != nil {
 			defer gate.Leave()
 		}
@@ -56,7 +66,8 @@ func endless(ctx context.Context) bool {
 	return !bounded && !driver.Cancellable(ctx)
 }
 
-// detach runs f in a goroutine that outlives ctx if it must, with a place at gate if there is one.
+// detach runs f in a goroutine that outlives ctx if it must. The caller passes on its place at gate,
+// if there is one.
 // While f has not set begun and ctx has ended, nothing has been sent or ever will be.
 func detach[T any](
 	ctx context.Context, gate *adapter.Gate, f func(begun *atomic.Bool) (T, error),
@@ -65,7 +76,7 @@ func detach[T any](
 	if gate == nil {
 		v, err = adapter.Await(ctx, func() (T, error) { return f(&begun) })
 	} else {
-		v, err = adapter.AwaitGated(ctx, gate, func() (T, error) { return f(&begun) })
+		v, err = adapter.AwaitEntered(ctx, gate, func() (T, error) { return f(&begun) })
 	}
 	if !begun.Load() {
 		err = driver.NotSent(err)

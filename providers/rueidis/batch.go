@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -101,9 +102,10 @@ func (d *rueidisDriver) sendPart(
 		}
 		return results
 	}
-	r := n.route(ctx)
+	now := time.Now()
+	r := n.route(ctx, now)
 	if r == direct {
-		within := n.pipelined(ctx, n.direct.Add(1))
+		within := n.pipelined(ctx, now, n.direct.Add(1))
 		sent := n.now()
 		all := d.client.DoMulti(within, p.cmds...)
 		n.answered(within)

@@ -29,11 +29,11 @@ type node struct {
 	asks    bool      // the client asks for a context's Err before it sends
 	start   time.Time // all times below are since then
 
-	direct atomic.Int32           // direct commands under way
-	expiry atomic.Pointer[expiry] // of the latest of them
-	shared *adapter.Gate          // of detached commands
-	pool   *adapter.Gate          // of pooled commands
-	acked  *adapter.Gate          // of scripts with a WAIT behind them
+	direct   atomic.Int32     // direct commands under way
+	expiries adapter.Expiries // of them
+	shared   *adapter.Gate    // of detached commands
+	pool     *adapter.Gate    // of pooled commands
+	acked    *adapter.Gate    // of scripts with a WAIT behind them
 
 	replies         atomic.Int32 // in a row on shared connections, no more than warm
 	replied, newest atomic.Int64 // see overdue
@@ -54,72 +54,28 @@ func newNode(cluster, asks bool) *node {
 }
 
 // now returns the time since start, never zero.
-func (n *node) now() time.Duration { return time.Since(n.start) + 1 }
+func (n *node) now() time.Duration { return n.at(time.Now()) }
 
-// route returns the route for a command of now.
-func (n *node) route(ctx context.Context) route {
+// at returns a time as the time since start, never zero.
+func (n *node) at(t time.Time) time.Duration { return t.Sub(n.start) + 1 }
+
+// route returns the route for a command that is sent now.
+func (n *node) route(ctx context.Context, now time.Time) route {
 	c := condition{
 		urgent: driver.Urgent(ctx), cluster: n.cluster,
 		warm: n.replies.Load() >= warm, crowded: n.direct.Load() >= maxDirect,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		c.hurried = time.Until(deadline) < hurry
+		c.hurried = deadline.Sub(now) < hurry
 	}
 	if oldest := n.oldest.Load(); oldest != 0 {
-		c.overdue = overdue(n.now(), time.Duration(oldest), time.Duration(n.replied.Load()), time.Duration(n.newest.Load()))
+		c.overdue = overdue(n.at(now), time.Duration(oldest), time.Duration(n.replied.Load()), time.Duration(n.newest.Load()))
 	}
 	return choose(c)
 }
 
-const (
-	// crowd is how many direct commands under way are many.
-	crowd = 16
-	// grain is how much later than its deadline a direct command may end among others. The deadline
-	// is at least hurry away.
-	grain = 10 * time.Millisecond
-)
-
-// expiry is the moment at which direct commands end that have almost the same deadline.
-type expiry struct {
-	at     time.Time
-	passed chan struct{}
-	timer  *time.Timer
-	users  atomic.Int32 // commands under way; at 0 the timer is stopped for good
-}
-
-// expiryOf returns the expiry for a deadline: it, or up to grain later. The caller leaves it.
-func (n *node) expiryOf(deadline time.Time) *expiry {
-	if e := n.expiry.Load(); e != nil {
-		if later := e.at.Sub(deadline); later >= 0 && later <= grain && e.join() {
-			return e
-		}
-	}
-	e := &expiry{at: deadline.Add(grain), passed: make(chan struct{})}
-	e.users.Store(1)
-	e.timer = time.AfterFunc(time.Until(e.at), func() { close(e.passed) })
-	n.expiry.Store(e)
-	return e
-}
-
-// join counts one more command, unless the last one has left.
-func (e *expiry) join() bool {
-	for {
-		users := e.users.Load()
-		if users == 0 {
-			return false
-		}
-		if e.users.CompareAndSwap(users, users+1) {
-			return true
-		}
-	}
-}
-
-// leave ends what join or expiryOf counted.
-func (e *expiry) leave() {
-	if e.users.Add(-1) == 0 {
-		e.timer.Stop()
-	}
-}
+// crowd is how many direct commands under way are many.
+const crowd = 16
 
 // gates returns those of a route that is not direct, for detach.
 func (n *node) gates(r route) []*adapter.Gate {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
 )
 
 // pooledTimeout bounds a command that has a connection for itself: one of the pool, where the
@@ -31,9 +32,10 @@ func send[T any](
 		return v, err
 	}
 	n, closing := d.nodeOf(cmd), d.closing.Load()
-	r := n.route(ctx)
+	now := time.Now()
+	r := n.route(ctx, now)
 	if r == direct {
-		within := n.pipelined(ctx, n.direct.Add(1))
+		within := n.pipelined(ctx, now, n.direct.Add(1))
 		sent := n.now()
 		res := d.client.Do(within, cmd)
 		n.answered(within)
@@ -158,15 +160,15 @@ func (d *rueidisDriver) build(
 //
 // Where there are many, it lets other goroutines prepare theirs first, so that the client sends more
 // of them in one write.
-func (n *node) pipelined(ctx context.Context, direct int32) context.Context {
+func (n *node) pipelined(ctx context.Context, now time.Time, direct int32) context.Context {
 	if direct >= crowd {
 		runtime.Gosched()
 	}
 	if driver.Cancellable(ctx) {
 		return undated{ctx}
 	}
-	if deadline, ok := ctx.Deadline(); ok && direct > 1 {
-		return expiring{ctx, n.expiryOf(deadline)}
+	if direct > 1 {
+		return n.expiries.Share(ctx, now)
 	}
 	return ctx
 }
@@ -174,18 +176,8 @@ func (n *node) pipelined(ctx context.Context, direct int32) context.Context {
 // answered ends what pipelined began.
 func (n *node) answered(within context.Context) {
 	n.direct.Add(-1)
-	if e, ok := within.(expiring); ok {
-		e.expiry.leave()
-	}
+	adapter.Unshare(within)
 }
-
-type expiring struct {
-	context.Context
-	expiry *expiry
-}
-
-// Done implements context.Context.
-func (e expiring) Done() <-chan struct{} { return e.expiry.passed }
 
 type undated struct{ context.Context }
 

@@ -32,6 +32,12 @@ func AwaitGated[T any](ctx context.Context, g *Gate, call func() (T, error)) (T,
 	if err := g.Enter(ctx); err != nil {
 		return zero, err
 	}
+	return AwaitEntered(ctx, g, call)
+}
+
+// AwaitEntered is [AwaitGated] for a caller that has a place at g already, which it passes on.
+func AwaitEntered[T any](ctx context.Context, g *Gate, call func() (T, error)) (T, error) {
+	var zero T
 	if err := ctx.Err(); err != nil {
 		g.Leave()
 		return zero, driver.NotSent(err)

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -20,6 +21,7 @@ type Gate struct {
 	mu             sync.Mutex
 	inside         int
 	urgent, others list.List // queues of chan struct{}; each is closed when its owner may enter
+	expiries       Expiries  // of those who wait
 }
 
 // NewGate returns a Gate with n places, or two if n is smaller. One place in eight, but at least
@@ -46,10 +48,12 @@ func (g *Gate) Enter(ctx context.Context) error {
 	admitted := make(chan struct{})
 	place := waiting.PushBack(admitted)
 	g.mu.Unlock()
+	within := g.expiries.Share(ctx, time.Now())
+	defer Unshare(within)
 	select {
 	case <-admitted:
 		return nil
-	case <-ctx.Done():
+	case <-within.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

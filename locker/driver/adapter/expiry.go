@@ -1,0 +1,105 @@
+package adapter
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+const (
+	// Grain is how much later than its deadline a context of [Expiries] may end.
+	Grain = 10 * time.Millisecond
+	// sharedFrom is how far away a deadline is at least for which Grain does not matter.
+	sharedFrom = time.Second
+)
+
+// Expiries lets calls that end at almost the same deadline share a channel and a timer, since to
+// make both for each command costs more than most other steps of it. The zero Expiries is ready to
+// use.
+type Expiries struct {
+	latest atomic.Pointer[expiry]
+}
+
+// expiry is the moment at which contexts end that have almost the same deadline.
+type expiry struct {
+	at     time.Time
+	passed chan struct{}
+	timer  *time.Timer
+	users  atomic.Int32 // contexts in use, and one for being the latest; at 0 the timer is stopped for good
+}
+
+// Share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline alone
+// (see [driver.Cancellable]), and that is a second away or more, the context shares its Done with
+// others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call [Unshare]
+// with what Share returned when the call is over.
+func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
+	deadline, ok := ctx.Deadline()
+	if !ok || deadline.Sub(now) < sharedFrom || driver.Cancellable(ctx) {
+		return ctx
+	}
+	return expiring{ctx, e.of(deadline, now)}
+}
+
+// Unshare ends the use of a context that Share returned.
+func Unshare(ctx context.Context) {
+	if s, ok := ctx.(expiring); ok {
+		s.expiry.leave()
+	}
+}
+
+// of returns the expiry for a deadline: it, or up to Grain later. The caller leaves it.
+func (e *Expiries) of(deadline, now time.Time) *expiry {
+	if x := e.latest.Load(); x != nil {
+		if later := x.at.Sub(deadline); later >= 0 && later <= Grain && x.join() {
+			return x
+		}
+	}
+	x := &expiry{at: deadline.Add(Grain), passed: make(chan struct{})}
+	x.users.Store(2)
+	x.timer = time.AfterFunc(x.at.Sub(now), func() { close(x.passed) })
+	if old := e.latest.Swap(x); old != nil {
+		old.leave()
+	}
+	return x
+}
+
+// join counts one more context, unless the last one has left.
+func (x *expiry) join() bool {
+	for {
+		users := x.users.Load()
+		if users == 0 {
+			return false
+		}
+		if x.users.CompareAndSwap(users, users+1) {
+			return true
+		}
+	}
+}
+
+// leave ends what join or of counted.
+func (x *expiry) leave() {
+	if x.users.Add(-1) == 0 {
+		x.timer.Stop()
+	}
+}
+
+// expiring is a context that ends at its expiry.
+type expiring struct {
+	context.Context
+	expiry *expiry
+}
+
+// Done implements context.Context.
+func (e expiring) Done() <-chan struct{} { return e.expiry.passed }
+
+// Err implements context.Context. Unlike the parent's it does not read the clock.
+func (e expiring) Err() error {
+	select {
+	case <-e.expiry.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
