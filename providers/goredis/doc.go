@@ -42,6 +42,8 @@
 //     connection until the reply, until one second after the deadline (ContextTimeoutEnabled), or
 //     until ReadTimeout; a dial goes on until DialTimeout. With timeouts switched off (-1 or -2) it
 //     may never end.
+//   - A call whose context ends at its deadline alone, more than a second away, may end up to 10 ms
+//     after it.
 //   - Hooks of your own that call next twice, or change keys, do so here too.
 //   - A redis.Ring moves keys to other servers when one is down, so a lock may be held twice. It
 //     has no subscriptions.

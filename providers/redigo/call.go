@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +53,7 @@ func call[T any](
 		if gate != nil {
 			defer gate.Leave()
 		}
-		return run(ctx, d, key, use, new(atomic.Bool), 0)
+		return run(ctx, d, key, use, nil, 0)
 	}
 	return detach(ctx, gate, func(begun *atomic.Bool) (T, error) { return run(ctx, d, key, use, begun, lag) })
 }
@@ -94,7 +93,7 @@ func run[T any](
 		return zero, unavailable(ctx, err)
 	}
 	defer conn.Close() //nolint:errcheck // what breaks a connection shows in use; then the pool drops it
-	return begin(ctx, conn, use, begun, lag)
+	return begin(ctx, d, conn, use, begun, lag)
 }
 
 // unavailable is the error of a call for which there is no connection. A pool that was closed,
@@ -108,18 +107,20 @@ func unavailable(ctx context.Context, err error) error {
 	return err
 }
 
-// begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun and
-// then looks at ctx for the last time, in this order.
+// begin uses conn, which nobody has used yet, until ctx ends and lag has passed. It sets begun,
+// unless that is nil, and then looks at ctx for the last time, in this order.
 func begin[T any](
-	ctx context.Context, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool,
+	ctx context.Context, d *redigoDriver, conn redis.Conn, use func(redis.Conn) (T, error), begun *atomic.Bool,
 	lag time.Duration,
 ) (T, error) {
-	begun.Store(true)
+	if begun != nil {
+		begun.Store(true)
+	}
 	if err := ctx.Err(); err != nil {
 		var zero T
 		return zero, driver.NotSent(err)
 	}
-	w := watch(ctx, conn, lag)
+	w := d.shutter.watch(ctx, conn, lag)
 	v, err := use(conn)
 	w.end()
 	return v, explain(ctx, err)
@@ -209,46 +210,4 @@ func shut(conn redis.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
 	_, _ = redis.ReceiveContext(conn, ctx) // always fails
-}
-
-// watcher shuts a connection when ctx ends, or lag after that, so that what reads or writes on it
-// returns.
-type watcher struct {
-	timer *time.Timer // either for a deadline alone
-	stop  func() bool // or for ctx
-
-	mu   sync.Mutex
-	conn redis.Conn // nil once over
-}
-
-func watch(ctx context.Context, conn redis.Conn, lag time.Duration) *watcher {
-	w := &watcher{conn: conn}
-	if driver.Cancellable(ctx) {
-		expire := w.expire
-		if lag > 0 {
-			expire = func() { time.AfterFunc(lag, w.expire) }
-		}
-		w.stop = context.AfterFunc(ctx, expire)
-	} else if deadline, ok := ctx.Deadline(); ok {
-		w.timer = time.AfterFunc(time.Until(deadline)+lag, w.expire)
-	}
-	return w
-}
-
-func (w *watcher) expire() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.conn != nil {
-		shut(w.conn)
-	}
-}
-
-// end returns once the connection is the caller's alone.
-func (w *watcher) end() {
-	if w.timer != nil && w.timer.Stop() || w.stop != nil && w.stop() {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.conn = nil
 }

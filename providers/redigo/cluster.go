@@ -84,7 +84,7 @@ func ask[T any](
 				return nil
 			}
 			if err = conn.Err(); err == nil {
-				v, err = begin(ctx, conn, asking, begun, lag)
+				v, err = begin(ctx, d, conn, asking, begun, lag)
 			}
 			return errVisited
 		}

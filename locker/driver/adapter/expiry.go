@@ -11,8 +11,8 @@ import (
 const (
 	// Grain is how much later than its deadline a context of [Expiries] may end.
 	Grain = 10 * time.Millisecond
-	// sharedFrom is how far away a deadline is at least for which Grain does not matter.
-	sharedFrom = time.Second
+	// near is how far away a deadline is at most for which Grain would matter.
+	near = time.Second
 )
 
 // Expiries lets calls that end at almost the same deadline share a channel and a timer, since to
@@ -31,12 +31,12 @@ type expiry struct {
 }
 
 // Share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline alone
-// (see [driver.Cancellable]), and that is a second away or more, the context shares its Done with
+// (see [driver.Cancellable]), and that is more than a second away, the context shares its Done with
 // others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call [Unshare]
 // with what Share returned when the call is over.
 func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
 	deadline, ok := ctx.Deadline()
-	if !ok || deadline.Sub(now) < sharedFrom || driver.Cancellable(ctx) {
+	if !ok || deadline.Sub(now) <= near || driver.Cancellable(ctx) {
 		return ctx
 	}
 	return expiring{ctx, e.of(deadline, now)}

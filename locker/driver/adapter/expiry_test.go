@@ -73,7 +73,7 @@ func TestExpiriesLeaveAlone(t *testing.T) {
 	bounded := driver.Bound(cancellable, time.Minute)
 	defer bounded.Stop()
 	for name, ctx := range map[string]context.Context{
-		"cancellable": cancellable, "bounded": bounded, "near": dated{now.Add(time.Second - 1)}, "endless": context.Background(),
+		"cancellable": cancellable, "bounded": bounded, "near": dated{now.Add(time.Second)}, "endless": context.Background(),
 	} {
 		if got := e.Share(ctx, now); got != ctx {
 			t.Errorf("%s: got another context", name)

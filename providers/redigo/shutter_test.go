@@ -1,0 +1,64 @@
+package redigo
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// recorder is a connection that records when it was shut.
+type recorder struct {
+	redis.Conn
+	at chan time.Duration
+	t0 time.Time
+}
+
+func (r recorder) ReceiveContext(context.Context) (any, error) {
+	r.at <- time.Since(r.t0)
+	return nil, context.DeadlineExceeded
+}
+
+func (recorder) DoContext(context.Context, string, ...any) (any, error) { return nil, nil }
+
+// endsAt is a context that ends at its deadline alone.
+type endsAt struct {
+	context.Context
+	at time.Time
+}
+
+func (e endsAt) Deadline() (time.Time, bool) { return e.at, true }
+
+// Each connection is shut at the deadline of its call, also if that is before one that was watched
+// earlier; not if the call is over.
+func TestShutter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, start := new(shutter), time.Now()
+		watch := func(after, lag time.Duration) (*watcher, <-chan time.Duration) {
+			conn := recorder{at: make(chan time.Duration, 1), t0: start}
+			return s.watch(endsAt{context.Background(), start.Add(after)}, conn, lag), conn.at
+		}
+		_, late := watch(3*time.Second, 0)
+		_, soon := watch(time.Second, 0)
+		_, lagging := watch(time.Second, time.Second)
+		over, never := watch(time.Second, 0)
+		over.end()
+		for want, shut := range map[time.Duration]<-chan time.Duration{time.Second: soon, 2 * time.Second: lagging, 3 * time.Second: late} {
+			if got := <-shut; got != want {
+				t.Errorf("shut after %v, want %v", got, want)
+			}
+		}
+		_, again := watch(4*time.Second, 0)
+		if got := <-again; got != 4*time.Second {
+			t.Errorf("shut after %v, want 4s", got)
+		}
+		select {
+		case <-never:
+			t.Error("the connection of a call that is over was shut")
+		default:
+		}
+	})
+}
