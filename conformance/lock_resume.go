@@ -109,7 +109,11 @@ func handleReleases(t *caseT) {
 		lock := t.acquire(a, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 		h, err := locker.ParseHandle(lock.Handle().Encode())
 		t.OK(err, "ParseHandle of an encoded Handle")
-		t.OK(locker.ReleaseHandle(t.canceled(), b, h), "ReleaseHandle")
+		ctx := t.Ctx
+		if _, direct := locker.As[locker.HandleReleaser](b); direct { // else it resumes the hold, which ctx ends
+			ctx = t.canceled()
+		}
+		t.OK(locker.ReleaseHandle(ctx, b, h), "ReleaseHandle")
 		t.gone(lock.Name(), "after ReleaseHandle")
 		t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after ReleaseHandle")
 		next := t.acquire(a, locker.Request{Name: lock.Name(), TTL: long})

@@ -39,6 +39,9 @@ type wrapped struct {
 	bare locker.Locker
 }
 
+// Unwrap lets locker.As find what the strategy implements.
+func (w wrapped) Unwrap() locker.Locker { return w.Locker }
+
 func (t *caseT) wrap(bare locker.Locker) locker.Locker {
 	if t.h.Around == nil {
 		return bare
