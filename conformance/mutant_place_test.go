@@ -43,8 +43,8 @@ func TestMutantsWithPlaces(t *testing.T) {
 		},
 		{
 			name:   "a release that publishes for nobody",
-			sound:  "  if not has_waiters(queue) then\n    return nil, 1",
-			flawed: "  if not has_waiters(queue) then redis.pcall('PUBLISH', channel, '')\n    return nil, 1",
+			sound:  "  redis.call('DEL', KEYS[1])\n  return 2",
+			flawed: "  redis.call('DEL', KEYS[1]) redis.pcall('PUBLISH', ARGV[2], '')\n  return 2",
 			caught: []string{"nobody waits and nobody is told"},
 		},
 		{

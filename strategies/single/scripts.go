@@ -23,6 +23,9 @@ var undoResumeLua string
 //go:embed lua/renew.lua
 var renewLua string
 
+//go:embed lua/release_only.lua
+var releaseOnlyLua string
+
 //go:embed lua/release.lua
 var releaseLua string
 
@@ -47,7 +50,7 @@ var spec = keylock.Spec{
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),
-	Release:    driver.NewScript(common + reservedLua + keylock.QueueLua + releaseLua),
+	Release:    driver.NewScript(releaseOnlyLua + common + reservedLua + keylock.QueueLua + releaseLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
 	Inspect:    driver.NewScript(common + reservedLua + inspectLua),
 }
