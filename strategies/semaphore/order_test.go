@@ -218,11 +218,10 @@ func TestPermitsAreNotHandedOver(t *testing.T) {
 		one, two := wait(t.Context(), l, locker.Request{}), wait(t.Context(), l, locker.Request{})
 		synctest.Wait()
 		release(t, all)
-		for _, ch := range []<-chan acquired{one, two} {
-			a := <-ch
-			match(t, a.err)
-			b.state(t, 2, 0)
-			defer release(t, a.lock)
-		}
+		first, second := <-one, <-two
+		match(t, first.err)
+		match(t, second.err)
+		b.state(t, 2, 0)
+		release(t, first.lock, second.lock)
 	})
 }

@@ -48,7 +48,10 @@ local function open(key)
   local used = count(redis.call('ZSCORE', key, 'used'), 1)
   limit = count(limit, 1)
   if not limit or not used then
-    return nil, unknown
+    if redis.call('EXISTS', key) == 1 then
+      return nil, unknown
+    end
+    return nil -- it has expired since, at a server whose clock goes on during a script
   end
   return {key = key, now = clock(), limit = limit, stored = limit, used = used - 1, dead = {}}
 end
