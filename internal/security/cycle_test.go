@@ -212,25 +212,27 @@ func (c *cycle) wait(req locker.Request) {
 	if lock == nil {
 		return
 	}
-	subscribed := make(chan struct{}, 1)
-	ctx := locktrace.With(c.ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
-		if info.Subscribed {
+	queued := make(chan struct{}, 1) // it listens, and its attempt asked for a place in the queue
+	attempts := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		lock, err := c.locks.Acquire(ctx, req)
+		if w, _ := lease.WaitingFrom(ctx); w.Subscribed && errors.Is(err, locker.ErrNotAcquired) {
 			select {
-			case subscribed <- struct{}{}:
+			case queued <- struct{}{}:
 			default:
 			}
 		}
-	}})
+		return lock, err
+	})
 	ended := make(chan error, 1)
 	go func() {
-		second, err := waiting(c.locks).Acquire(ctx, locker.Request{Name: req.Name, Owner: c.owner + "'s rival", MaxWait: c.patience})
+		second, err := waiting(attempts).Acquire(c.ctx, locker.Request{Name: req.Name, Owner: c.owner + "'s rival", MaxWait: c.patience})
 		if err == nil {
-			err = second.Release(ctx)
+			err = second.Release(c.ctx)
 		}
 		ended <- err
 	}()
 	select {
-	case <-subscribed:
+	case <-queued:
 		c.check(lock.Release(c.ctx), "release")
 		err = <-ended
 	case err = <-ended:
