@@ -4,8 +4,6 @@ package death_test
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,7 +58,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	addr := server.Get(t).Addr()
 	for _, client := range clients.All {
-		for _, strategy := range slices.Sorted(maps.Keys(workload.Strategies)) {
+		for _, strategy := range workload.Exclusive() {
 			for _, end := range ends {
 				for _, watched := range []bool{false, true} {
 					if watched && end.name == "forgetful" {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ import (
 func TestNextWaiterGetsItsTurn(t *testing.T) {
 	t.Parallel()
 	s := server.Get(t)
-	strategies := slices.Sorted(maps.Keys(workload.Strategies))
+	strategies := workload.Exclusive()
 	for of := range workload.Fair {
 		strategies = append(strategies, of+fair)
 	}
