@@ -72,7 +72,10 @@ func address(client redis.UniversalClient) string {
 func (d *goredisDriver) Info() driver.Info { return d.info }
 
 // Close implements driver.Driver.
-func (d *goredisDriver) Close() error { return d.Shutdown(d.hub) }
+func (d *goredisDriver) Close() error {
+	defer d.expiries.Close()
+	return d.Shutdown(d.hub)
+}
 
 // SetNX implements driver.Driver.
 func (d *goredisDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {

@@ -206,6 +206,7 @@ func (n *node) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closing = true
+	n.expiries.Close()
 	for _, calls := range []*list.List{&n.unanswered, &n.leftPooled} {
 		for e := calls.Front(); e != nil; e = e.Next() {
 			e.Value.(*call).giveUp() //nolint:errcheck // nothing else is in it

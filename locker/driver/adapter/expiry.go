@@ -20,6 +20,13 @@ const (
 // use.
 type Expiries struct {
 	latest atomic.Pointer[expiry]
+	closed atomic.Bool
+}
+
+// Close stops the timer once no context is in use. Contexts that are shared after it share nothing.
+func (e *Expiries) Close() {
+	e.closed.Store(true)
+	e.setLatest(nil)
 }
 
 // expiry is the moment at which contexts end that have almost the same deadline.
@@ -59,10 +66,18 @@ func (e *Expiries) of(deadline, now time.Time) *expiry {
 	x := &expiry{at: deadline.Add(Grain), passed: make(chan struct{})}
 	x.users.Store(2)
 	x.timer = time.AfterFunc(x.at.Sub(now), func() { close(x.passed) })
+	e.setLatest(x)
+	if e.closed.Load() { // it may have been closed before x was the latest
+		e.setLatest(nil)
+	}
+	return x
+}
+
+// setLatest makes x, which may be nil, the latest. The one before is not joined any more.
+func (e *Expiries) setLatest(x *expiry) {
 	if old := e.latest.Swap(x); old != nil {
 		old.leave()
 	}
-	return x
 }
 
 // join counts one more context, unless the last one has left.

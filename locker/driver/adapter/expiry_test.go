@@ -98,3 +98,28 @@ func TestExpiriesLastLeaves(t *testing.T) {
 		}
 	})
 }
+
+// After Close no timer is left once the last context is not used any more, whether it was shared
+// before or after.
+func TestExpiriesClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e adapter.Expiries
+		ctx := dated{time.Now().Add(3 * time.Second)}
+		before := e.Share(ctx, time.Now())
+		e.Close()
+		after := e.Share(ctx, time.Now())
+		if before.Done() == after.Done() {
+			t.Error("a context that was shared after Close shares the channel of one before")
+		}
+		for _, shared := range []context.Context{before, after} {
+			adapter.Unshare(shared)
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+		for _, shared := range []context.Context{before, after} {
+			if err := shared.Err(); err != nil {
+				t.Errorf("its timer was left: %v", err)
+			}
+		}
+	})
+}
