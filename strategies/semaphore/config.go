@@ -13,11 +13,11 @@ const MaxPermits = 1_000_000_000
 
 // Config configures a Locker. Permits is required.
 type Config struct {
-	// Permits is the limit: how many permits of a name are held at a time, at most; 1 to
-	// MaxPermits. All Lockers of a name must have the same, or set Resize.
+	// Permits is the limit: the maximum number of permits of a name that are held at a time; 1 to
+	// MaxPermits. All Lockers of a name must have the same limit, or set Resize.
 	Permits int
-	// Resize replaces another limit of a name by Permits, with the next acquire: see "Changing the
-	// limit". Default: an acquire that finds another limit ends in a *LimitError.
+	// Resize lets an acquire that finds another limit replace it by Permits. See "Changing the
+	// limit" in the package comment. Default: such an acquire returns a *LimitError.
 	Resize bool
 
 	// Prefix is put before every name to make the key; at most 1024 bytes. Default: none, the key
@@ -40,7 +40,7 @@ type Config struct {
 	ReplicaTimeout time.Duration
 }
 
-// extraArgs returns the arguments that the scripts of a semaphore get beyond those of a lock.
+// extraArgs returns the arguments that the scripts of a semaphore take beyond those of a lock.
 func (c Config) extraArgs() ([]string, error) {
 	if c.Permits < 1 || c.Permits > MaxPermits {
 		return nil, driver.Invalid("semaphore.Config.Permits", strconv.Itoa(c.Permits), fmt.Sprintf("1 to %d", MaxPermits))

@@ -1,76 +1,77 @@
-// Package semaphore grants up to a number of permits of a name at a time: a sorted set per name,
-// with a member for every hold, ordered by when it ends.
+// Package semaphore limits how many permits of a name are held at a time. A name is a sorted set
+// with a member for each hold, ordered by when its lease ends.
 //
-// A [locker.Request] asks for Request.Permits permits, one by default. They are one hold, a Lock
-// with a lease of its own, which ends for all of them together. Its mode is Exclusive: its permits
-// are nobody else's. So Do, Try, Resume, the watchdog and all other middleware work as with a lock.
-// Request.Mode Shared ends in errors.ErrUnsupported, and so does Request.Permits above 1 with any
-// other strategy. The semaphore is not reentrant: an owner that acquires again gets more permits,
-// or waits for itself.
+// A [locker.Request] asks for Request.Permits permits, one by default. They form one hold: a Lock
+// with one lease, which ends for all of them together. No permit belongs to two holds, so the mode
+// is Exclusive, and Do, Try, Resume, the watchdog and all other middleware work as with a lock.
+// Request.Mode Shared and Request.MinHold return errors.ErrUnsupported, and so does Request.Permits
+// above 1 with any other strategy. The semaphore is not reentrant: an owner that acquires again
+// needs more permits, and waits for itself if too few are free.
 //
 // # What is guaranteed
 //
 //   - At most Config.Permits permits of a name are held at a time, by the server's clock. The
-//     permits of a holder that died are free when its lease ends, without anybody's help: the next
-//     script that looks removes the hold. The key expires with the hold that ends last.
+//     permits of a holder that died are free when its lease ends: the next script that needs
+//     permits removes the expired hold. The key expires with the hold that ends last.
 //   - A request for more than Config.Permits is refused at once with an error that matches
 //     ErrInvalid.
 //   - A fenced hold has a fencing token that is higher than those of all holds acquired before.
-//     Resume replaces it by a higher one. Holds are concurrent, so a store that only accepts the
-//     highest token it has seen turns older live holders away. Compare tokens where at most one
-//     holder writes, such as for each unit of work.
-//   - What package single says of lost replies, clean-up, Release, Resume and Deadline holds here
-//     too, for each hold. A resumed hold keeps its permits: another Request.Permits is ErrInvalid.
+//     Resume replaces it by a higher one. Holds are concurrent, so a store that accepts only the
+//     highest token it has seen refuses writes of older holders that are still live. Compare tokens
+//     only where at most one holder writes, such as for each unit of work.
+//   - Lost replies, clean-up, Release, Resume and Deadline are as in package single, for each hold.
+//     A resumed hold keeps its permits: another Request.Permits is ErrInvalid.
 //
 // # The order of waiters
 //
-// Waiters queue at the server, one for each process, as in package single with Config.Fair: the
-// first one is the one that has waited longest. While it waits nobody else gets permits, whether a
-// newcomer, one with NoWait, or another waiter, even if enough are free for these and not for it.
-// So a large request is not starved by small ones: once it is first, it has its permits as soon as
-// enough of the present holders release theirs or expire. Before that it waits for those that were
-// ahead of it, each of which entered the queue earlier.
+// Waiters queue at the server, with one place for each process, as in package single with
+// Config.Fair. The one that has waited longest is first. While it waits nobody else gets permits:
+// no newcomer, no request with NoWait, and no other waiter, even if enough permits are free for
+// these and not for the first one. So small requests do not starve a large one: once it is first,
+// it gets its permits as soon as enough of the present holders have released theirs or expired.
+// Until then it waits only for those that began to wait earlier.
 //
-// A release wakes the first waiter. Its attempt, if it gets its permits and leaves some, wakes the
-// next one, and so on, until no permits are left or too few for the waiter that is first by then. A
-// first waiter that gives up or dies keeps the others out for two of their polls, about 4 s, or one
-// where the server counts who listens; see "Waiters" in package single.
+// A release wakes the first waiter. If its attempt gets permits and leaves some free, it wakes the
+// next one, and so on, until no permits are free, or too few for the waiter that is first by then.
+// A first waiter that gives up or dies keeps the others out for two of their polls, about 4 s, or
+// for one, about 2 s, where the server counts the receivers of a message; see "Waiters" in package
+// single.
 //
-// Waiters of one process queue in it by middleware/retry. The next one tries as soon as the one
-// before has its permits. So a process may have many holds of a name and one place in the queue;
-// since places are ordered by how long their waiters have waited, it gets no more than its turn.
+// In each process middleware/retry queues the waiters. The next one tries as soon as the one before
+// it has its permits. So a process can have many holds of a name, but one place in the queue. Places
+// are ordered by how long their waiters have waited, so the process gets no more than its turn.
 //
 // # Changing the limit
 //
-// The limit is kept with the holds. An acquire by a Locker with another Config.Permits ends in a
-// [LimitError], which says both limits, as long as anybody holds permits. Holds of either are
-// renewed and released as ever. Once nobody holds permits, the limit is that of the next to
-// acquire.
+// The limit is stored with the holds. While anybody holds permits, an acquire by a Locker with
+// another Config.Permits returns a *[LimitError], which has both limits. Holds that were acquired
+// under either limit can still be renewed and released. Once nobody holds permits, the next acquire
+// sets the limit.
 //
-// To change the limit while it is in use, let new programs have the new Config.Permits and
-// Config.Resize. The first acquire of one of them sets the limit, also if it is refused. A higher
-// one counts at once. With a lower one present holders keep what they have, and nobody gets permits
-// until fewer are held. Programs with the old limit then get a LimitError until they are replaced.
-// Two limits with Resize in both would replace each other in turn; each acquire is granted by its
-// own.
+// To change the limit while it is in use, deploy programs with the new Config.Permits and with
+// Config.Resize. The first acquire of one of them sets the limit, even if it is refused. A higher
+// limit applies at once. With a lower one, present holders keep their permits, and nobody gets
+// permits until enough are released. Programs with the old limit then get a LimitError until they
+// are replaced. If programs with two limits both set Resize, each acquire replaces the limit of the
+// others and is granted by its own.
 //
 // # Cost
 //
-// An acquire, a renewal, a release and a refusal cost the server O(log n) of the number of holds,
-// and as much for each expired hold that they remove. Inspect costs O(log n), and O(1) for each
-// expired hold.
+// An acquire, a renewal, a release and a refusal cost the server O(log n) in the number of holds,
+// and O(log n) more for each expired hold that they remove. Inspect costs O(log n), and O(1) more
+// for each expired hold.
 //
 // # What is not guaranteed
 //
-// Semaphores are no nodes of a quorum: a majority of n permits on each node is more than n in all,
-// and redlock.New refuses them. The Locker neither waits nor renews: put middleware/retry and
+// A semaphore cannot be a node of a quorum: a majority of n permits on each node would be more than
+// n in all. redlock.New refuses it. The Locker neither waits nor renews: put middleware/retry and
 // strategies/watchdog around it. middleware/retry does not hand permits over (Config.HandOver). A
 // failover to a replica that does not have the last writes yet may grant too many permits, unless
-// Config.MinReplicas guards against it (see package single). Other libraries that lock with SET NX
-// find a key of another type, and the reverse.
+// Config.MinReplicas guards against it (see package single). Other libraries, which lock with SET
+// NX, find a key of another type; a semaphore finds their key to be none of its own.
 //
-// Leases count in whole milliseconds of the server's clock. One may end up to 1 ms before its TTL;
-// that uses up some of the drift for which a Deadline allows.
+// Leases are in whole milliseconds of the server's clock. One may end up to 1 ms before its TTL,
+// which uses up part of the drift that a Deadline allows for.
 //
 // Servers: Redis 6.2 and Valkey 7.2 or later. An ACL must allow, beside what package single needs,
 // the commands exists, pexpireat, zcount and zrangebyscore.

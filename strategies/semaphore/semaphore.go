@@ -5,14 +5,13 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 )
 
-// Locker is the strategy over one driver. Inspect returns the owner, the note and the rest of the
-// lease of the hold that ends last, how many holds there are, the limit, and how many permits are
-// free; it answers with an error for a key that is not a semaphore. State.Fence is zero: each hold
-// has a token of its own.
+// Locker is the strategy over one driver. Inspect returns the owner, the note and the remaining
+// lease of the hold that ends last, the number of holds, the limit, and the number of free permits.
+// It returns an error for a key that is not a semaphore. State.Fence is zero, since each hold has a
+// fencing token of its own.
 type Locker = keylock.Locker
 
-// LimitError is the error of an acquire that finds that the semaphore has another limit than
-// Config.Permits.
+// LimitError is returned by an acquire that finds another limit than Config.Permits.
 type LimitError = keylock.LimitError
 
 // New returns a Locker that acquires permits through drv. Errors: ErrInvalid; errors.ErrUnsupported

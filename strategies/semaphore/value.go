@@ -15,13 +15,13 @@ func newValue(owner, note string, permits int) string {
 	return fmt.Sprintf("%s %d %d:%s%s", lease.NewToken(), permits, len(owner), owner, note)
 }
 
-// hold is what a value says of its hold.
+// hold is what a value records of its hold.
 type hold struct {
 	permits     int
 	owner, note string
 }
 
-// parse returns what value says; nothing unless it is exactly of newValue's form.
+// parse parses value. It returns the zero hold unless value has exactly newValue's form.
 func parse(value string) hold {
 	token, rest, ok1 := strings.Cut(value, " ")
 	permits, rest, ok2 := strings.Cut(rest, " ")
@@ -37,7 +37,7 @@ func parse(value string) hold {
 	return hold{n, names[:bytes], names[bytes:]}
 }
 
-// number parses what strconv.Itoa makes of 0 to most.
+// number parses the result of strconv.Itoa for 0 to most.
 func number(text string, most int) (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 0 && n <= most && strconv.Itoa(n) == text

@@ -2,24 +2,26 @@
 -- mint_fence, store_fence, lock, the queue.
 -- KEYS[1]  the semaphore
 -- KEYS[2]  the fence counter, if the hold is fenced
--- KEYS[n]  the last one: the queue of waiters
+-- KEYS[n]  the last one, so 2 or 3: the queue of waiters
 -- ARGV[1]  the hold's value
 -- ARGV[2]  TTL of the hold, ms
 -- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
 -- ARGV[4]  how long the caller has waited, ms; -1: it does not wait
--- ARGV[5]  how much longer it waits at most, ms; empty: without end
--- ARGV[6]  its place in the queue; 'all': it is woken with all of these; empty: it does not wait
+-- ARGV[5]  how much longer it waits at most, ms; empty: no bound
+-- ARGV[6]  its ID in the queue; 'all': it has no place of its own, and is woken with all others that
+--          have none; empty: it does not wait
 -- ARGV[7]  its delivery (see the queue)
 -- ARGV[8]  the channel to wake waiters on
--- ARGV[9]  how long the next one of the caller's process has waited, ms; -1: there is none
+-- ARGV[9]  how long the next waiter of the caller's process has waited, ms; -1: there is none
 -- ARGV[10] the limit
 -- ARGV[11] '1' if it replaces another limit
 -- reply    {1, fence}           acquired by this call
 --          {2, fence}           acquired by an earlier send of this call
 --          {0, value, ms, again}
---                               too few permits are free: the hold that ends first, until when, and
---                               the latest next attempt; '~', -1 if another waiter is first
---          {5, limit}           the semaphore has another limit
+--                               too few permits are free: the hold that ends first, what is left of
+--                               its lease, and the time to the next attempt at the latest, ms; the
+--                               hold is '~' and its lease -1 if another waiter is first
+--          {5, limit}           the semaphore has another limit: this one
 --          {-1, text}           the counter holds something else: text
 --          {-2, text}           the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced

@@ -1,8 +1,9 @@
 -- Reads who holds. Needs lock.
 -- KEYS[1]  the semaphore
 -- reply    {1, value, ms, holds, 0, limit, used}
---                       the live hold that ends last, and until when; how many are live; 0:
---                       exclusive; the limit, and the permits of the live holds
+--                       the live hold that ends last, and what is left of its lease, ms; the
+--                       number of live holds; 0: exclusive; the limit, and the permits that the
+--                       live holds have
 --          {0}          nobody holds
 --          {-2, text}   the key holds something else: text
 local lock, other = open(KEYS[1])

@@ -1,6 +1,6 @@
--- What the scripts share. A semaphore is a sorted set with a member for every hold, its value, whose
--- score is the time at which it ends, in ms by the server's clock. Two more members have negative
--- scores:
+-- What the scripts share. A semaphore is a sorted set. Each hold is a member: its value, with the
+-- time at which the hold ends as the score, in ms by the server's clock. Two more members have
+-- negative scores:
 --   permits  minus the limit
 --   used     minus one, minus the permits of all holds in the set, also those that have ended
 -- A value is "<token> <permits> <bytes of owner>:<owner><note>". The set expires with the hold that
@@ -26,14 +26,15 @@ local function permits_of(value)
   return token and #token == 22 and #permits <= 10 and tonumber(permits) or nil
 end
 
--- count(score, least) returns what a negative score stands for; nil if that is no count.
+-- count(score, least) returns the count that a negative score encodes; nil if it is not a whole
+-- number from least to 2^53.
 local function count(score, least)
   local n = score and -tonumber(score)
   return n and n >= least and n <= 2 ^ 53 and n % 1 == 0 and n or nil
 end
 
--- open(key) returns the semaphore. It returns nil if there is none, and nil and a reply that says
--- what the key holds if that is no semaphore of ours.
+-- open(key) returns the semaphore, or nil if the key does not exist. If the key holds anything else
+-- than a semaphore of ours, it returns nil and a reply that says what.
 local function open(key)
   local limit = redis.pcall('ZSCORE', key, 'permits')
   if type(limit) == 'table' then
@@ -72,8 +73,9 @@ local function free(lock)
   return lock.limit - lock.used
 end
 
--- find_ended(lock, wanted) finds ended holds until as many permits are free, or no hold has ended
--- any more. It returns false if one of them is not of our form.
+-- find_ended(lock, wanted) finds ended holds until wanted permits are free or it has found them all.
+-- It writes nothing: it lists them in lock.dead, and takes their permits off lock.used. It returns
+-- false if one of them is not of our form.
 local function find_ended(lock, wanted)
   while free(lock) < wanted do
     local found = redis.call('ZRANGEBYSCORE', lock.key, 0, lock.now, 'LIMIT', batch * #lock.dead, batch)
@@ -94,8 +96,8 @@ end
 
 -- The functions below write.
 
--- store(lock, ...) removes the ended holds that were found, and stores the counts, and more scores
--- and members if given.
+-- store(lock, ...) removes the holds that find_ended found, and stores the limit and the permits in
+-- use, and further scores and members if given.
 local function store(lock, ...)
   for _, found in ipairs(lock.dead) do
     redis.call('ZREM', lock.key, unpack(found))
@@ -103,7 +105,7 @@ local function store(lock, ...)
   redis.call('ZADD', lock.key, whole(-lock.limit), 'permits', whole(-1 - lock.used), 'used', ...)
 end
 
--- keep(lock, till) makes the set live at least until then.
+-- keep(lock, till) extends the expiry of the set to till, ms, if it is earlier.
 local function keep(lock, till)
   if redis.call('PTTL', lock.key) < till - lock.now then
     redis.call('PEXPIREAT', lock.key, whole(till))

@@ -1,4 +1,4 @@
--- Raises the fence counter to at least a given token, while a hold lasts. Needs next_fence,
+-- Raises the fence counter to at least a given token, if the hold is live. Needs next_fence,
 -- raise_fence, lock.
 -- KEYS[1]  the semaphore
 -- KEYS[2]  the fence counter

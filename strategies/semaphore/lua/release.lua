@@ -3,12 +3,13 @@
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  the hold's value
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the ID of the place of the caller's process, which needs no message; empty: none
--- ARGV[4]  '1': the order is strict, always
--- ARGV[5]  'leave': nobody of the caller's process waits any more
+-- ARGV[3]  the ID of the place of the caller's process, to which no message is sent: the process
+--          wakes its waiter itself; empty: none
+-- ARGV[4]  always '1': the order is strict
+-- ARGV[5]  'leave': no waiter of the caller's process is left
 -- ARGV[6]  the limit; not used
 -- ARGV[7]  '1' if it replaces another limit; not used
--- reply    1 released, 0 not held: the hold is gone or has expired
+-- reply    1 released, 0 not held: the hold was removed or has expired
 if KEYS[2] and ARGV[5] == 'leave' then
   remove_waiter(KEYS[2], ARGV[3])
 end

@@ -8,7 +8,7 @@
 -- ARGV[4]  the value to replace
 -- reply    {1, fence}   taken over by this call; if fenced, with a new fencing token
 --          {2, fence}   taken over by an earlier send of this call
---          {0}          the hold is gone
+--          {0}          not held: the hold was removed or has expired
 --          {-1, text}   the counter holds something else: text
 --          {-2, text}   the key holds something else: text
 local lock, other = open(KEYS[1])
