@@ -17,10 +17,10 @@ import (
 
 // The errors to test for with errors.Is, beside those of package locker.
 var (
-	// ErrNotLeader: the Candidate does not lead now.
+	// ErrNotLeader means that the Candidate does not lead now.
 	ErrNotLeader = errors.New("leader: this candidate does not lead")
-	// ErrLeadRunning: Lead has not returned, although its ctx ended Config.StopTimeout ago or
-	// longer. Another process may lead meanwhile.
+	// ErrLeadRunning means that Lead has not returned within Config.StopTimeout after its ctx
+	// ended. Another process may lead meanwhile.
 	ErrLeadRunning = errors.New("leader: Lead still runs after its ctx ended")
 )
 
@@ -29,7 +29,7 @@ type Candidate struct {
 	locker  locker.Locker
 	cfg     Config
 	running atomic.Bool          // Run is running
-	current atomic.Pointer[term] // the one whose Lead has not returned; nil: none
+	current atomic.Pointer[term] // the term whose Lead has not returned; nil: none
 }
 
 // New returns a Candidate that campaigns over l once Run is called. Errors: locker.ErrInvalid.
@@ -44,8 +44,8 @@ func New(l locker.Locker, cfg Config) (*Candidate, error) {
 	return &Candidate{locker: l, cfg: cfg}, nil
 }
 
-// Run is New and Candidate.Run in one call. After an error that matches ErrLeadRunning do not call
-// it again while that Lead runs: it would make another Candidate, which does not know of it.
+// Run makes a Candidate with New and calls its Run. After an error that matches ErrLeadRunning, do
+// not call Run again while that Lead runs: the new Candidate would not wait for it.
 func Run(ctx context.Context, l locker.Locker, cfg Config) error {
 	c, err := New(l, cfg)
 	if err != nil {
@@ -54,22 +54,24 @@ func Run(ctx context.Context, l locker.Locker, cfg Config) error {
 	return c.Run(ctx)
 }
 
-// Run campaigns and leads, again and again, until ctx ends or Lead returns nil while it leads. See
-// Config.Lead for what else it may return. Run steps down before it returns: it waits for Lead, for
-// Config.StopTimeout at most, and releases the lock. It can be called again after that.
+// Run campaigns and leads, again and again, until ctx ends or Lead returns nil while the Candidate
+// leads; Config.Lead lists what else Lead may return. Run steps down before it returns: it waits
+// for Lead, for Config.StopTimeout at most, and releases the lock. It can be called again after
+// that.
 //
-// Run returns nil if it stepped down cleanly, or if ctx ended before it led; if ctx had ended
-// before the call, nothing is sent. The errors:
-//   - ErrLeadRunning: Lead has not returned in time, or one of an earlier Run still runs.
+// Run returns nil if it stepped down without an error, or if ctx ended before it led; if ctx had
+// ended before the call, nothing is sent. The errors:
+//   - ErrLeadRunning: Lead has not returned in time, or the Lead of an earlier Run still runs.
 //   - what Lead returned, if it returned backoff.Permanent or, after the end of ctx, anything but
 //     the error of its ctx.
-//   - a [locker.OpError] of an acquire that another attempt would only repeat, such as
-//     locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported (the strategy has no fencing
-//     tokens), a missing permission, or a key of another type. Outages are waited out.
-//   - an OpError of the last release. It matches locker.ErrLost if the lease ended before Lead had
+//   - a [locker.OpError] of an acquire that failed with an error that another attempt would only
+//     repeat, such as locker.ErrInvalid, locker.ErrClosed, errors.ErrUnsupported (the strategy has
+//     no fencing tokens), a missing permission, or a key of another type. Run waits for the end of
+//     an outage.
+//   - an OpError of the last release. It matches locker.ErrLost if the lease ended before Lead
 //     returned, and locker.ErrUnknownOutcome if the server did not answer; the lock is then free at
 //     its TTL at the latest.
-//   - what the last pause would have been for, if Config.Policy returned backoff.Stop.
+//   - the error that a pause was for, if that pause is backoff.Stop.
 //   - locker.ErrInvalid: ctx is nil, Run was called while it runs, or Policy returned nil.
 func (c *Candidate) Run(ctx context.Context) error {
 	if ctx == nil {
@@ -115,9 +117,9 @@ func sleep(ctx context.Context, d time.Duration) {
 // campaign acquires the lock and leads for one term. lasted reports whether the term lasted for a
 // TTL or longer.
 //
-// The owner is a random one: under that of another hold a reentrant lock would be entered twice. It
-// also keeps retry from handing the lock over to another Candidate of this process, so that each
-// term is known to the server.
+// The owner is random, because a reentrant lock can be acquired again under the owner of another
+// hold. A request with an owner is also excluded from hand-overs by middleware/retry, so that the
+// server knows of each term.
 func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	lock, err := c.locker.Acquire(ctx, c.cfg.request(lease.NewToken()))
 	if err != nil {
@@ -133,7 +135,7 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	if !t.wait(c.cfg.StopTimeout) {
 		return verdict{err: fmt.Errorf("%w: term %d of %q, for %v", ErrLeadRunning, t.number, c.cfg.Name, c.cfg.StopTimeout)}, false
 	}
-	o := outcome{stopped: ctx.Err() != nil, lead: t.err, end: t.saysEnd, lost: lock.Err(), release: lock.Release(ctx)}
+	o := outcome{stopped: ctx.Err() != nil, lead: t.err, ctxErr: t.ctxErr, lost: lock.Err(), release: lock.Release(ctx)}
 	switch {
 	case t.panicked != nil:
 		panic(t.panicked)
@@ -143,9 +145,9 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	return afterTerm(o), time.Since(began) >= lock.TTL()
 }
 
-// IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It asks nobody,
-// and never returns nil past the lock's Deadline, nor after Lead's ctx has ended or Lead has
-// returned. ctx is not used: the method is that of gocron's Elector.
+// IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It sends nothing.
+// It never returns nil after the lock's Deadline, nor after Lead's ctx has ended or Lead has
+// returned. ctx is not used; it is there for gocron's Elector interface.
 func (c *Candidate) IsLeader(context.Context) error {
 	if _, leads := c.Term(); !leads {
 		return ErrNotLeader

@@ -12,40 +12,41 @@ import (
 
 // Config configures a Candidate. Name and Lead are required.
 type Config struct {
-	// Name is the name of the lock: 1 to 1024 bytes, as locker.Request.Name. Those who campaign for
-	// one name elect one leader.
+	// Name is the name of the lock: 1 to 1024 bytes, as locker.Request.Name. The Candidates of one
+	// name elect one leader.
 	Name string
 	// Lead is what the leader does. It is called in a goroutine of its own, with the number of the
-	// term. Its ctx ends when the leadership does: with the ctx of Run, or when the lease is lost;
-	// then context.Cause is a [locker.LostError]. It carries the lock's owner, and what middleware
-	// adds, such as a span. Lead should return soon after it ends.
+	// term. Its ctx ends with the ctx of Run, and when the lease is lost; then context.Cause is a
+	// [locker.LostError]. It carries the lock's owner, and what middleware adds, such as a span.
+	// Lead should return soon after its ctx ends.
 	//
 	// What Lead returns decides what comes next:
-	//   - After its ctx has ended, nothing: Run ends if its own ctx has ended, and campaigns again
-	//     if the lease was lost.
-	//   - nil before that says that the work is done: the Candidate steps down, and Run returns nil.
-	//   - An error before that says that another Candidate should try: this one steps down, and
-	//     campaigns again after a pause.
-	//   - backoff.Permanent(err) steps down, and Run returns err.
+	//   - nil while it leads: the work is done. The Candidate steps down, and Run returns nil.
+	//   - an error while it leads: another Candidate should try. This one steps down, and campaigns
+	//     again after a pause.
+	//   - anything after the lease was lost: the Candidate campaigns again after a pause.
+	//   - anything after the ctx of Run ended: the Candidate steps down. Run returns Lead's error,
+	//     or nil if that is only the error of Lead's ctx.
+	//   - backoff.Permanent(err), at any time: the Candidate steps down, and Run returns err.
 	//
 	// If Lead panics or calls runtime.Goexit, the Candidate steps down, and the panic or the Goexit
 	// continues in the goroutine that called Run.
 	Lead func(ctx context.Context, term int64) error
 	// TTL is how long the lease lasts unless it is renewed: 1 ms to 24 days. It bounds how long
-	// nobody leads after the leader has died, and how long a leader can be cut off without losing
-	// the leadership. Default: the strategy's, 30 s.
+	// nobody leads after the leader died, and how long a leader can be cut off from the server
+	// before it loses the leadership. Default: the strategy's, 30 s.
 	TTL time.Duration
-	// Note describes this Candidate to others: [Observe] yields it, and those who are refused see
-	// it. At most 1024 bytes. Default: "".
+	// Note describes this Candidate to others: [Observe] yields it, and the errors of Candidates
+	// that are refused have it. At most 1024 bytes. Default: "".
 	Note string
 	// StopTimeout is how long Run waits for Lead to return after its ctx has ended, whatever ended
 	// it. Default: 30 s.
 	StopTimeout time.Duration
-	// Policy makes the pauses before another campaign: after a Lead that failed, a lease that was
-	// lost, or an acquire that failed. It is called for each row of these; a term that lasts for a
-	// TTL or longer ends the row. If a pause is backoff.Stop, Run returns the error that the pause
-	// was for. Default: exponential from 100 ms, doubling to 10 s, each pause drawn from half to one
-	// and a half of that, without end.
+	// Policy makes the BackOff whose pauses come before another campaign: after Lead returned an
+	// error, the lease was lost, or an acquire failed. A term that lasts for a TTL or longer ends
+	// the series of pauses; then Policy is called for a new BackOff. If a pause is backoff.Stop, Run
+	// returns the error that the pause was for. Default: exponential from 100 ms, doubling to 10 s,
+	// each pause drawn from half to one and a half of that, without end.
 	Policy func() backoff.BackOff
 }
 

@@ -1,44 +1,44 @@
 // Package leader elects one of several processes, over any Locker.
 //
-// A [Candidate] campaigns for a name: it waits for the lock of that name, and while it holds it,
-// it leads: [Config].Lead runs. When the leadership ends, it campaigns again. [Run] does so for
-// programs that need no more. [Observe] reports who leads.
+// A [Candidate] campaigns for a name: it waits for the lock of that name. While it holds the lock it
+// leads, and [Config].Lead runs. When the leadership ends, it campaigns again. [Run] is all that
+// most programs need. [Observe] yields who leads.
 //
-// The Locker waits and renews, as the one that holdfast.New or holdfast.Wrap returns
+// Use a Locker that waits and renews, as that of holdfast.New or holdfast.Wrap
 // (middleware/retry and strategies/watchdog). Over a bare strategy a Candidate polls, with the
-// pauses of Config.Policy, and each term ends after one TTL. Any exclusive strategy will do, as
-// will a quorum of servers. Tracing, metrics and logging are those of the Locker.
+// pauses of Config.Policy, and each term ends after one TTL. Any strategy with an exclusive mode and
+// fencing tokens will do, and so will a quorum of servers, but not a semaphore of more than one
+// permit, whose holders would all lead. The middleware of the Locker traces, measures and logs.
 //
 // # Terms
 //
 // A term is one hold of the lock. Its number is the fencing token of the hold, so it increases
-// from term to term, whichever process leads. What a leader writes where a late write would do
-// harm needs the term, checked there: see [locker.Lock.Fence].
+// from term to term, whichever process leads. Where a late write would do harm, send the term with
+// each write, and let the store refuse lower ones: see [locker.Lock.Fence].
 //
 // # What is guaranteed
 //
-//   - At most one Candidate of a name leads at a time, as far as the lock keeps that up (package
-//     locker). Lead's ctx ends when the lease is lost, at its Deadline at the latest, even if no
-//     packet comes back.
-//   - [Candidate.IsLeader] and [Candidate.Term] ask nobody. They say that the Candidate leads only
-//     before the Deadline and while Lead's ctx has not ended. A process that was frozen past its
+//   - At most one Candidate of a name leads at a time, under the assumptions of package locker.
+//     Lead's ctx ends when the lease is lost, at its Deadline at the latest, even if no packet comes
+//     back.
+//   - [Candidate.IsLeader] and [Candidate.Term] send nothing. They report that the Candidate leads
+//     only before the Deadline and before Lead's ctx has ended. A process that was frozen past its
 //     lease learns with its next call that it no longer leads.
-//   - One Candidate never runs Lead twice at once. It steps down once Lead has returned, and not
-//     before; until then the lease is renewed.
+//   - One Candidate never runs Lead twice at once. It releases the lock only once Lead has returned;
+//     until StopTimeout has passed, the lease is renewed.
 //   - After Lead has returned, panicked or called runtime.Goexit, the lock is released, and the
-//     next Candidate that waits leads a few milliseconds later. If a process dies, the next one
-//     leads when the lease has ended: within one TTL.
+//     next waiting Candidate leads a few milliseconds later. If a process dies, the next one leads
+//     when the lease has ended: within one TTL.
 //
 // # A Lead that does not return
 //
 // Lead should return soon after its ctx ends. Run waits for it for Config.StopTimeout. Then it
-// returns an error that matches [ErrLeadRunning], and leaves the lock alone: nobody renews it any
-// more, and it is free at the end of its lease, or as soon as Lead returns. Another process may
-// lead from then on, while this Lead still runs. A program in which that would do harm ends itself
-// when Run returns this error.
+// returns an error that matches [ErrLeadRunning] and no longer renews the lock, which is free at the
+// end of its lease, or as soon as Lead returns. Another process may then lead while this Lead still
+// runs. If that would do harm, end the process when Run returns this error.
 //
 // # What is not guaranteed
 //
 // A check is not a barrier. A process may be suspended between IsLeader and what it does next, and
-// Lead may run past the end of its ctx. The term protects what is written.
+// Lead may run past the end of its ctx. Only a store that checks the term keeps late writes out.
 package leader

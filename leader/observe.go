@@ -9,13 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Leader says who leads. The zero Leader: nobody.
+// Leader is who leads. The zero Leader means that nobody does.
 type Leader struct {
-	// Note is the leader's Config.Note. Behind it may be what middleware adds, as
-	// middleware/tracing does.
+	// Note is the leader's Config.Note. Middleware may append to it, as middleware/tracing does.
 	Note string
-	// Term is the number of its term. In a quorum it may be higher than what Lead got, since a
-	// server that joins later mints a number too.
+	// Term is the number of its term. In a quorum it may be higher than the one that Lead was
+	// called with, since a server that joins later mints a number too.
 	Term int64
 }
 
@@ -23,15 +22,15 @@ type Leader struct {
 const defaultInterval = time.Second
 
 // Observe yields who leads name: now, and after each change, until ctx ends or the loop is left. It
-// asks with locker.Inspect, every interval (default: 1 s) and when the leader's lease ends, in the
-// goroutine of the loop; nothing goes on beside the loop. Terms that begin and end between two
-// looks are not seen. The terms it yields increase, but for those of a server that lost its data.
+// polls with locker.Inspect, every interval (default: 1 s) and when the leader's lease ends. It
+// starts no goroutine. A term that begins and ends between two polls is not seen. The terms that
+// Observe yields increase, unless the server loses its data.
 //
-// If it cannot ask, it yields the error once, with the Leader it knew last, and then who leads as
-// soon as it can ask again. It ends after an error that another attempt would only repeat:
-// locker.ErrInvalid, errors.ErrUnsupported (l has no locker.Inspector), locker.ErrClosed, a missing
-// permission. What it yields may be outdated: it is for finding the leader, and does not decide who
-// may write.
+// If a poll fails, Observe yields the error once, with the last known Leader. It polls on, and
+// yields who leads as soon as a poll succeeds. It ends after an error that another attempt would
+// only repeat: locker.ErrInvalid, errors.ErrUnsupported (l has no locker.Inspector),
+// locker.ErrClosed, a missing permission. What it yields may be out of date: use it to find the
+// leader, not to decide who may write.
 func Observe(ctx context.Context, l locker.Locker, name string, interval time.Duration) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if err := checkObserve(ctx, interval); err != nil {
@@ -53,7 +52,7 @@ func Observe(ctx context.Context, l locker.Locker, name string, interval time.Du
 			if err != nil && !driver.Transient(err) {
 				return
 			}
-			sleep(ctx, nextLook(state, interval))
+			sleep(ctx, untilPoll(state, interval))
 		}
 	}
 }
@@ -68,8 +67,8 @@ func checkObserve(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// nextLook returns how long to wait after a look that found state.
-func nextLook(state locker.State, interval time.Duration) time.Duration {
+// untilPoll returns how long to wait for the next poll after one that found state.
+func untilPoll(state locker.State, interval time.Duration) time.Duration {
 	if state.Held && state.Left > 0 {
 		return min(interval, state.Left+time.Millisecond)
 	}
@@ -80,11 +79,11 @@ func nextLook(state locker.State, interval time.Duration) time.Duration {
 type view struct {
 	leader Leader
 	owner  string // of the leader's hold; "": unknown
-	known  bool   // leader was seen at the last look
-	failed bool   // the last look failed
+	known  bool   // the last poll returned leader
+	failed bool   // the last poll failed
 }
 
-// update takes in what a look found, and reports whether to yield.
+// update records the result of a poll, and reports whether to yield.
 func (v *view) update(state locker.State, err error) bool {
 	if err != nil {
 		first := !v.failed || !driver.Transient(err)
@@ -95,7 +94,7 @@ func (v *view) update(state locker.State, err error) bool {
 	if state.Held {
 		now = Leader{state.Note, state.Fence}
 	}
-	// A Candidate's owner is another one in each term, so that one that stays means the same term.
+	// A Candidate has another owner in each term, so the same owner means the same term.
 	if v.owner != "" && state.Owner == v.owner && now.Note == v.leader.Note {
 		now.Term = v.leader.Term
 	}

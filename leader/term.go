@@ -17,12 +17,12 @@ type term struct {
 	ctx    context.Context // Lead's
 	cancel context.CancelFunc
 
-	ended    atomic.Int32  // who ended it: nobody, Lead by returning, or Run by leaving
+	ended    atomic.Int32  // who ended it: nobody, Lead by returning, or Run by no longer waiting
 	returned chan struct{} // closed once Lead has returned, if Run waits for that
 
-	// What became of Lead, once returned is closed.
+	// How Lead ended; set before returned is closed.
 	err      error
-	saysEnd  bool        // err says no more than that its ctx ended
+	ctxErr   bool        // err only reports the end of its ctx
 	panicked *panicError // nil: it did not panic
 	exited   bool        // it called runtime.Goexit
 }
@@ -40,14 +40,14 @@ func newTerm(ctx context.Context, lock *locker.Lock) *term {
 	return t
 }
 
-// leads reports whether the term goes on. The lock knows its Deadline; its ctx may end a moment
-// later.
+// leads reports whether the term has not ended. It asks the lock too, which compares the clock with
+// the Deadline: ctx may end a moment later.
 func (t *term) leads() bool {
 	return t.ended.Load() == byNobody && t.ctx.Err() == nil && t.lock.Err() == nil
 }
 
-// lead runs f, and then calls done. If Run does not wait any more, it releases the lock, and a
-// panic continues here.
+// lead runs f, and then calls done. If Run no longer waits, lead releases the lock, and a panic
+// continues in this goroutine.
 func (t *term) lead(f func(context.Context, int64) error, done func()) {
 	normal := false
 	defer func() {
@@ -58,7 +58,7 @@ func (t *term) lead(f func(context.Context, int64) error, done func()) {
 				t.exited = true
 			}
 		}
-		t.saysEnd = saysEnd(t.ctx, t.err)
+		t.ctxErr = isContextErr(t.ctx, t.err)
 		waited := t.ended.CompareAndSwap(byNobody, byLead)
 		t.cancel()
 		if waited {
@@ -76,8 +76,8 @@ func (t *term) lead(f func(context.Context, int64) error, done func()) {
 	normal = true
 }
 
-// wait waits until Lead returns. It returns false if Lead has not returned by timeout after its ctx
-// ended. Nobody renews the lock from then on.
+// wait waits until Lead returns. It returns false if Lead has not returned when timeout has passed
+// since its ctx ended; the lock is no longer renewed then.
 func (t *term) wait(timeout time.Duration) bool {
 	select {
 	case <-t.returned:
@@ -99,7 +99,7 @@ func (t *term) wait(timeout time.Duration) bool {
 	return false
 }
 
-// panicError is the value of a panic of Lead, as it continues in another goroutine.
+// panicError carries a panic of Lead into another goroutine.
 type panicError struct {
 	value any
 	stack []byte

@@ -17,8 +17,8 @@ type verdict struct {
 	err   error
 }
 
-// afterAcquire returns the verdict after an acquire failed with err. stopped says that the ctx of
-// Run has ended.
+// afterAcquire returns the verdict after an acquire failed with err. stopped reports whether the ctx
+// of Run has ended.
 func afterAcquire(stopped bool, err error) verdict {
 	if stopped {
 		return verdict{}
@@ -26,11 +26,11 @@ func afterAcquire(stopped bool, err error) verdict {
 	return verdict{driver.Transient(err), err}
 }
 
-// outcome is what became of a term.
+// outcome is how a term ended.
 type outcome struct {
 	stopped bool  // the ctx of Run has ended
 	lead    error // what Lead returned
-	end     bool  // lead says no more than that its ctx ended
+	ctxErr  bool  // lead only reports the end of its ctx
 	lost    error // how the lock had ended when Lead returned; nil: it was held
 	release error // what the release returned
 }
@@ -40,7 +40,7 @@ func afterTerm(o outcome) verdict {
 	if permanent, ok := errors.AsType[*backoff.PermanentError](o.lead); ok {
 		return verdict{err: join(permanent.Err, o.release)}
 	}
-	if o.end {
+	if o.ctxErr {
 		o.lead = nil
 	}
 	switch {
@@ -53,8 +53,8 @@ func afterTerm(o outcome) verdict {
 	}
 }
 
-// saysEnd reports whether err, which Lead returned, says no more than that its ctx ended.
-func saysEnd(ctx context.Context, err error) bool {
+// isContextErr reports whether err, which Lead returned, only reports the end of its ctx.
+func isContextErr(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 

@@ -33,11 +33,11 @@ func TestAfterTerm(t *testing.T) {
 		"failed for good, wrapped":                {outcome{lead: fmt.Errorf("x: %w", backoff.Permanent(errWork))}, false, []error{errWork}},
 		"failed for good after the loss":          {outcome{lead: backoff.Permanent(errWork), lost: errLost}, false, []error{errWork}},
 		"stopped":                                 {outcome{stopped: true}, false, nil},
-		"stopped, and it says so":                 {outcome{stopped: true, end: true, lead: fmt.Errorf("x: %w", context.Canceled)}, false, nil},
+		"stopped, and it says so":                 {outcome{stopped: true, ctxErr: true, lead: fmt.Errorf("x: %w", context.Canceled)}, false, nil},
 		"stopped, and the work failed":            {outcome{stopped: true, lead: errWork}, false, []error{errWork}},
 		"stopped, and the lease ended meanwhile":  {outcome{stopped: true, lost: errLost, release: errLost}, false, []error{locker.ErrLost}},
 		"lost":                                    {outcome{lost: errLost}, true, nil},
-		"lost, and it says so":                    {outcome{lost: errLost, end: true, lead: errLost, release: errLost}, true, []error{locker.ErrLost}},
+		"lost, and it says so":                    {outcome{lost: errLost, ctxErr: true, lead: errLost, release: errLost}, true, []error{locker.ErrLost}},
 		"lost, and the work failed":               {outcome{lost: errLost, lead: errWork}, true, []error{errWork}},
 		"it says cancelled, but its ctx goes on":  {outcome{lead: context.Canceled}, true, []error{context.Canceled}},
 		"released by somebody else":               {outcome{lost: locker.ErrReleased}, false, nil},
@@ -61,7 +61,7 @@ func TestAfterTerm(t *testing.T) {
 	}
 }
 
-func TestSaysEnd(t *testing.T) {
+func TestIsContextErr(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the cause")
 	ended, cancel := context.WithCancelCause(t.Context())
@@ -78,7 +78,7 @@ func TestSaysEnd(t *testing.T) {
 		"of another ctx":          {t.Context(), context.Canceled, false},
 		"nil of one that goes on": {t.Context(), nil, false},
 	} {
-		if got := saysEnd(tc.ctx, tc.err); got != tc.want {
+		if got := isContextErr(tc.ctx, tc.err); got != tc.want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}
@@ -159,7 +159,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-func TestNextLook(t *testing.T) {
+func TestUntilPoll(t *testing.T) {
 	t.Parallel()
 	for what, tc := range map[string]struct {
 		state locker.State
@@ -170,7 +170,7 @@ func TestNextLook(t *testing.T) {
 		"held for a moment":   {locker.State{Held: true, Left: 20 * time.Millisecond}, 21 * time.Millisecond},
 		"held without an end": {locker.State{Held: true}, time.Second},
 	} {
-		if got := nextLook(tc.state, time.Second); got != tc.want {
+		if got := untilPoll(tc.state, time.Second); got != tc.want {
 			t.Errorf("%s: %v, want %v", what, got, tc.want)
 		}
 	}
