@@ -145,9 +145,9 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	return afterTerm(o), time.Since(began) >= lock.TTL()
 }
 
-// IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It sends nothing.
-// It never returns nil after the lock's Deadline, nor after Lead's ctx has ended or Lead has
-// returned. ctx is not used; it is there for gocron's Elector interface.
+// IsLeader returns nil if the Candidate leads now, and ErrNotLeader if it does not. It sends
+// nothing. It never returns nil after the lock's Deadline, nor after Lead's ctx has ended or Lead
+// has returned. ctx is not used; it is there for gocron's Elector interface.
 func (c *Candidate) IsLeader(context.Context) error {
 	if _, leads := c.Term(); !leads {
 		return ErrNotLeader

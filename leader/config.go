@@ -44,9 +44,9 @@ type Config struct {
 	StopTimeout time.Duration
 	// Policy makes the BackOff whose pauses come before another campaign: after Lead returned an
 	// error, the lease was lost, or an acquire failed. A term that lasts for a TTL or longer ends
-	// the series of pauses; then Policy is called for a new BackOff. If a pause is backoff.Stop, Run
-	// returns the error that the pause was for. Default: exponential from 100 ms, doubling to 10 s,
-	// each pause drawn from half to one and a half of that, without end.
+	// the series of pauses; then Policy is called for a new BackOff. If a pause is backoff.Stop,
+	// Run returns the error that the pause was for. Default: exponential from 100 ms, doubling to
+	// 10 s, each pause drawn from half to one and a half of that, without end.
 	Policy func() backoff.BackOff
 }
 

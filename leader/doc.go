@@ -1,13 +1,13 @@
 // Package leader elects one of several processes, over any Locker.
 //
-// A [Candidate] campaigns for a name: it waits for the lock of that name. While it holds the lock it
-// leads, and [Config].Lead runs. When the leadership ends, it campaigns again. [Run] is all that
+// A [Candidate] campaigns for a name: it waits for the lock of that name. While it holds the lock
+// it leads, and [Config].Lead runs. When the leadership ends, it campaigns again. [Run] is all that
 // most programs need. [Observe] yields who leads.
 //
 // Use a Locker that waits and renews, as that of holdfast.New or holdfast.Wrap
 // (middleware/retry and strategies/watchdog). Over a bare strategy a Candidate polls, with the
-// pauses of Config.Policy, and each term ends after one TTL. Any strategy with an exclusive mode and
-// fencing tokens will do, and so will a quorum of servers, but not a semaphore of more than one
+// pauses of Config.Policy, and each term ends after one TTL. Any strategy with an exclusive mode
+// and fencing tokens will do, and so will a quorum of servers, but not a semaphore of more than one
 // permit, whose holders would all lead. The middleware of the Locker traces, measures and logs.
 //
 // # Terms
@@ -19,13 +19,13 @@
 // # What is guaranteed
 //
 //   - At most one Candidate of a name leads at a time, under the assumptions of package locker.
-//     Lead's ctx ends when the lease is lost, at its Deadline at the latest, even if no packet comes
-//     back.
+//     Lead's ctx ends when the lease is lost, at its Deadline at the latest, even if no packet
+//     comes back.
 //   - [Candidate.IsLeader] and [Candidate.Term] send nothing. They report that the Candidate leads
 //     only before the Deadline and before Lead's ctx has ended. A process that was frozen past its
 //     lease learns with its next call that it no longer leads.
-//   - One Candidate never runs Lead twice at once. It releases the lock only once Lead has returned;
-//     until StopTimeout has passed, the lease is renewed.
+//   - One Candidate never runs Lead twice at once. It releases the lock only once Lead has
+//     returned; until StopTimeout has passed, the lease is renewed.
 //   - After Lead has returned, panicked or called runtime.Goexit, the lock is released, and the
 //     next waiting Candidate leads a few milliseconds later. If a process dies, the next one leads
 //     when the lease has ended: within one TTL.
@@ -33,9 +33,9 @@
 // # A Lead that does not return
 //
 // Lead should return soon after its ctx ends. Run waits for it for Config.StopTimeout. Then it
-// returns an error that matches [ErrLeadRunning] and no longer renews the lock, which is free at the
-// end of its lease, or as soon as Lead returns. Another process may then lead while this Lead still
-// runs. If that would do harm, end the process when Run returns this error.
+// returns an error that matches [ErrLeadRunning] and no longer renews the lock, which is free at
+// the end of its lease, or as soon as Lead returns. Another process may then lead while this Lead
+// still runs. If that would do harm, end the process when Run returns this error.
 //
 // # What is not guaranteed
 //

@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// At most one leads at any time, one Candidate runs one Lead at a time, and terms increase, whatever
-// befalls the Candidates and the network.
+// At most one leads at any time, one Candidate runs one Lead at a time, and terms increase,
+// whatever befalls the Candidates and the network.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for seed := range effort.Of[uint64](2, 8, 150) {

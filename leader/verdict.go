@@ -17,8 +17,8 @@ type verdict struct {
 	err   error
 }
 
-// afterAcquire returns the verdict after an acquire failed with err. stopped reports whether the ctx
-// of Run has ended.
+// afterAcquire returns the verdict after an acquire failed with err. stopped reports whether the
+// ctx of Run has ended.
 func afterAcquire(stopped bool, err error) verdict {
 	if stopped {
 		return verdict{}
