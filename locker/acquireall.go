@@ -12,48 +12,48 @@ import (
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
-// MaxNames is how many different names one [AcquireAll] or [DoAll] accepts. It is fixed: more names
-// than that take as many round trips, and are better locked under one name that stands for them.
+// MaxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name takes
+// a round trip. To lock more names than that, lock one name that stands for all of them.
 const MaxNames = 64
 
-// undoGrace is how long a failed AcquireAll whose time is over waits for its releases.
+// undoGrace is how long a failed AcquireAll waits for its releases after ctx or MaxWait has ended.
 const undoGrace = 250 * time.Millisecond
 
 // AcquireAll acquires the locks of all reqs, or none of them. It acquires them one after another in
-// the order of their names, whatever the order of reqs, so that callers of AcquireAll that ask for
-// the same names never wait for one another in a circle. If one cannot be acquired, or one is lost
-// before the last is acquired, AcquireAll releases what it has, in reverse order. If ctx or MaxWait
-// ends before these releases are answered, it returns at most 250 ms later, and they go on in the
-// background.
+// the order of their names, whatever the order of reqs, so that calls never deadlock with one
+// another. If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll
+// releases those it has, in reverse order. If ctx or MaxWait ends before these releases are
+// answered, it returns at most 250 ms later, and they go on in the background.
 //
-// A caller that holds a lock and asks for another one gives up that order, and can deadlock with a
-// caller that does the same. Ask for all names in one call.
+// A caller that holds a lock while it calls AcquireAll acquires out of order, and can deadlock with
+// a caller that does the same. Ask for all names in one call.
 //
 // Locks acquired early must outlast the wait for the others: let l renew its locks
 // (strategies/watchdog, as in holdfast.New), or bound the wait by less than the TTL.
 //
-// The strictest of reqs applies to the whole call: it ends after the shortest MaxWait, and does not
-// wait if one has NoWait. Requests for the same name become one lock, which all of them get:
-// exclusive if one of them is, fenced if one of them is, with the longest TTL and MinHold and the
-// first Note. One that leaves out TTL or Owner takes that of the others.
+// The shortest MaxWait of reqs bounds the whole call, and the call does not wait if a request has
+// NoWait. Requests for the same name share one lock. It is exclusive if one of them is, and fenced
+// if one of them is. It has the longest TTL and MinHold, and the first Note that is given. A
+// request without an Owner takes that of the others.
 //
-// Errors: an [OpError] that names the lock that failed, as of [Locker]. It matches ErrLost if a lock
-// was lost before the last was acquired, and ErrInvalid, before anything is sent, if
+// An error is an [OpError] that names the lock that failed, with the errors of [Locker]. It matches
+// ErrLost if a lock was lost before the last was acquired. It matches ErrInvalid, and nothing is
+// sent, if
 //   - a request is invalid or has Resume,
-//   - requests for one name differ in another field, such as Owner,
-//   - there are no requests, or ones for more than [MaxNames] names,
+//   - requests for the same name have different Owners, or differ in Permits,
+//   - there are no requests, or requests for more than [MaxNames] names,
 //   - ctx or l is nil.
 func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 	return acquireAll(ctx, l, reqs, "AcquireAll")
 }
 
-// DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine, and
-// releases the locks in reverse order when fn returns, panics or calls runtime.Goexit. fn's ctx ends
-// when any of the locks is lost; its cause is the [LostError] of that one. It carries the owners of
-// all locks for their names.
+// DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine,
+// and releases the locks in reverse order when fn returns, panics or calls runtime.Goexit. fn's ctx
+// ends when any of the locks is lost; its cause is the [LostError] of that lock. It carries the
+// owner of each lock for its name.
 //
-// The errors are those of AcquireAll, and then those of [Do]: a nil error means that fn returned nil,
-// and that all locks were held until fn returned or released them.
+// The errors are those of AcquireAll and of [Do]. A nil error means that fn returned nil, and that
+// each lock was held until fn returned or released it.
 func DoAll(ctx context.Context, l Locker, reqs []Request, fn func(context.Context, *Locks) error) error {
 	if fn == nil {
 		return opError("acquire", firstName(reqs), driver.Invalid("DoAll function", "nil", "a function"))
@@ -84,7 +84,7 @@ func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*
 	return locks, nil
 }
 
-// acquire acquires the locks of reqs in their order, or none.
+// acquire acquires the locks of reqs in the order of reqs, or none.
 func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) (err error) {
 	wait, noWait := bounds(reqs)
 	bounded := ctx
@@ -137,8 +137,8 @@ func (s *Locks) failure(ctx context.Context, name string, err error) error {
 	}
 }
 
-// undo releases what a call that failed has acquired, and waits for that a little longer than ctx
-// lasts.
+// undo releases the locks of a call that failed. It waits for that until ctx ends, and undoGrace
+// longer.
 func (s *Locks) undo(ctx context.Context) {
 	if len(s.held) == 0 {
 		return
@@ -180,7 +180,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// sortRequests returns reqs in the order of their names, one for each name.
+// sortRequests returns reqs in the order of their names, with one request for each name.
 func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 	if len(reqs) == 0 {
 		return nil, opError("acquire", "", driver.Invalid(caller+" requests", "none", "1 to 64 names"))
@@ -212,8 +212,8 @@ func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 	return sorted, nil
 }
 
-// mergeRequests returns the request that grants what both of two requests for one name ask for. It
-// fails if they differ in a field for which there is no such request.
+// mergeRequests returns a request that satisfies both of two requests for one name. It fails if
+// they differ in a field that cannot be merged.
 func mergeRequests(a, b Request) (Request, error) {
 	merged := a
 	if b.Mode == Exclusive {

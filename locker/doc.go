@@ -25,20 +25,21 @@
 // MinHold has passed since the acquire. A job that takes 20 ms then runs once per tick on replicas
 // whose clocks differ by less than MinHold.
 //
-//   - The time runs by the server's clock, from a moment between the server's answer to the acquire
-//     and its arrival. A release says how much is left of it when it is sent; a resend says less. A
-//     release that arrives late keeps the name for as much longer, at most until the end of the
-//     lease.
-//   - A holder that dies leaves the name taken until its lease ends, which lasts for MinHold at
-//     least: a TTL that is shorter is ErrInvalid, and a default that is shorter is raised.
-//   - What is left belongs to nobody: it cannot be renewed, released or resumed, and the owner is
-//     refused like others. What a shared hold leaves is shared: it keeps exclusive requests out.
-//   - The refused get the holder's owner and note, and what is left of MinHold in Left
-//     ([ContentionError].Released). [Inspect] reports a name that is held, with no holds.
-//   - Waiters acquire the lock when MinHold has passed. A release before wakes the first one, which
-//     learns when that is.
+//   - MinHold counts from the arrival of the answer to the acquire. A release sends the server the
+//     time that is left of it, and a resend sends less; the server's clock measures that time. So
+//     the name is never free too soon. If the release takes long to arrive, the name is free that
+//     much later, but at the end of the lease at the latest.
+//   - If the holder dies, the name stays taken until the lease ends. A lease is never shorter than
+//     MinHold: a shorter TTL is ErrInvalid, and a shorter default TTL is raised.
+//   - After the release nobody holds the lock: it cannot be renewed, released or resumed, and the
+//     owner is refused like anybody else. After a shared hold the name stays taken for exclusive
+//     requests only.
+//   - A refusal ([ContentionError]) has Released set, the holder's Owner and Note, and what is left
+//     of MinHold in Left. [Inspect] returns a State that is Held, with 0 Holds.
+//   - Waiters acquire the lock when MinHold has passed. The release wakes the first one, which is
+//     refused and learns that time; the waiters of strategies/rwhash poll.
 //   - A Handle has what was left of MinHold when it was made; that counts from the resume.
-//   - An acquire that its caller gave up leaves nothing.
+//   - An acquire that its caller gave up does not leave the name taken.
 //
 // # What is not guaranteed
 //

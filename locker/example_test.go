@@ -207,8 +207,8 @@ func ExampleResume() {
 	// <nil>
 }
 
-// A service that unlocks in another process, or after a restart, keeps the Handle as text. Keep it as
-// secret as a password.
+// A service that unlocks in another process, or after a restart, keeps the Handle as text. Keep it
+// as secret as a password.
 func ExampleReleaseHandle() {
 	ctx, l := context.Background(), locks()
 	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "upload"}))

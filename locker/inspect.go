@@ -14,19 +14,19 @@ type State struct {
 	// Owner and Note are the holder's. They are empty unless the stored value has exactly our form.
 	Owner, Note string
 	Mode        Mode
-	// Holds is the number of live holds. It is 0 while Held if the holder has released, and its
-	// Request.MinHold keeps the name taken; Left is then the rest of that.
+	// Holds is the number of live holds. If it is 0 and Held is set, the holder has released the
+	// lock, and its Request.MinHold keeps the name taken for Left.
 	Holds int
 	// Left is the time until the lease ends unless renewed. Zero: it never ends, as foreign data
 	// may.
 	Left time.Duration
-	// Permits is the limit of a semaphore, and Free how many of its permits are free. Zero: it is
-	// no semaphore.
+	// Permits is the limit of a semaphore, and Free is how many of its permits are free. If
+	// Permits is 0, the strategy is not a semaphore.
 	Permits, Free int
-	// Fence is the holder's fencing token, or zero if there is none. The strategies over one key,
-	// except reentrant, return the last one minted under the name: that of an earlier tenure if the
-	// holder asked for none. A semaphore returns zero. In a quorum it may be higher than the
-	// holder's, since a node that joins later mints one too.
+	// Fence is the holder's fencing token, or zero if there is none. single and rwhash return the
+	// last token minted for the name, which is an earlier holder's if this one asked for none. A
+	// semaphore returns zero. In a quorum the token may be higher than the holder's, since a node
+	// that joins later mints one too.
 	Fence int64
 }
 

@@ -83,7 +83,8 @@ func (l *Lock) facts() lease.Grant {
 	}
 }
 
-// restOfMinHold returns what is left of MinHold, in whole milliseconds. The mutex is held.
+// restOfMinHold returns what is left of MinHold, rounded up to whole milliseconds. The mutex is
+// held.
 func (l *Lock) restOfMinHold() time.Duration {
 	if l.extra == nil || l.extra.keepUntil.IsZero() {
 		return 0
@@ -101,8 +102,8 @@ func (l *Lock) dropMinHold() {
 	}
 }
 
-// keepUntil returns until when a release leaves the name taken. It is zero if MinHold has passed, or
-// there is none.
+// keepUntil returns the time until which a release leaves the name taken. It is zero if MinHold has
+// passed, or there is none.
 func (l *Lock) keepUntil() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

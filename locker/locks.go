@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
-// Locks is the locks that one [AcquireAll] acquired. They are renewed, converted and traced one by
-// one, each as the Locker that made it does. Locks is safe for concurrent use.
+// Locks holds the locks that one [AcquireAll] acquired. Each is renewed, converted and traced on
+// its own. Locks is safe for concurrent use.
 type Locks struct {
-	held  []*Lock // in the order of their names, in which they were acquired
-	asked []*Lock // the lock of each request
+	held  []*Lock // in the order of their names, as they were acquired
+	asked []*Lock // the lock of each request, in the order of the requests
 
 	mu       sync.Mutex
-	err      error // why not all are held any more; set once
+	err      error // of the first lock found not held; set once
 	released bool  // Release was called
 }
 
-// place fills in the lock of each of reqs.
+// place sets asked: the lock of each of reqs.
 func (s *Locks) place(reqs []Request) {
 	s.asked = make([]*Lock, len(reqs))
 	for i, req := range reqs {
@@ -34,8 +34,8 @@ func (s *Locks) place(reqs []Request) {
 // lock.
 func (s *Locks) All() []*Lock { return slices.Clone(s.asked) }
 
-// Err returns nil while all locks are held, and then always the same error: the [LostError] of the
-// first one that it found lost, which names it, or ErrReleased if one was released.
+// Err returns nil while all locks are held. After that it always returns the same error: the
+// [LostError] of the first lock that it found lost, or ErrReleased if one was released.
 func (s *Locks) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,9 +60,9 @@ func (s *Locks) look() error {
 	return s.err
 }
 
-// Context returns a copy of parent that ends when any of the locks ends; its cause (context.Cause)
-// is what Err of that lock returns. It carries the owners of all locks for their names. See
-// [Lock.Context].
+// Context returns a copy of parent that ends when any of the locks is lost or released; its cause
+// (context.Cause) is what Err of that lock returns. It carries the owner of each lock for its name.
+// See [Lock.Context].
 func (s *Locks) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancels := parent, make([]context.CancelFunc, len(s.held))
 	for i, lock := range s.held {
@@ -75,12 +75,12 @@ func (s *Locks) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Release releases the locks that the caller has not released one by one, in the reverse order of
-// their names. It is terminal as [Lock.Release] is: a second call returns ErrReleased and sends
-// nothing. If a server does not answer a release, the remaining locks are released at once, so that
-// an outage is waited for twice at most.
+// Release releases the locks in the reverse order of their names, except those that the caller has
+// released already. It is terminal as [Lock.Release] is: a second call returns ErrReleased and
+// sends nothing. If a release fails, other than with ErrLost, the remaining locks are released
+// concurrently, so that Release waits at most twice as long as one release takes in an outage.
 //
-// The errors of the releases, each an [OpError] with the name of its lock, are joined (errors.Join).
+// The errors of the releases are joined (errors.Join). Each is an [OpError] that names its lock.
 func (s *Locks) Release(ctx context.Context) error {
 	s.mu.Lock()
 	if s.released {

@@ -18,7 +18,7 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	lock := &made.lock
 	lock.name, lock.owner, lock.mode, lock.ttl, lock.fence, lock.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
 	lock.hidden.Store(&made.hidden)
-	if g.MinHold > 0 { // it counts from here: the server has granted the lock before
+	if g.MinHold > 0 { // it counts from now on, which is later than the acquire at the server
 		lock.extras().keepUntil = time.Now().Add(g.MinHold)
 	}
 	if t := locktrace.From(ctx); t != nil {

@@ -12,19 +12,20 @@ type HandleReleaser interface {
 	ReleaseHandle(ctx context.Context, h Handle) error
 }
 
-// ReleaseHandle ends the hold that h names, for a program that has no Lock of it: a service that
-// releases in another process than the one that acquired, by the text of [Handle.Encode]. The Lock of
-// the hold, if there still is one, is lost at its next renewal, and its ctx ends then.
+// ReleaseHandle releases the hold of h without its Lock. It is for a program that acquires in one
+// process and releases in another, which gets the Handle as text ([Handle.Encode]). If the first
+// process still has the Lock, it loses it at the next renewal, and the Lock's Context ends then.
 //
-// A MinHold counts from here, for as long as was left of it when the Handle was made.
+// If the hold has a MinHold, the name stays taken, from this call on, for as long as was left of
+// MinHold when the Handle was made.
 //
-// The first [HandleReleaser] among l and the Lockers that it wraps does it in one round trip;
-// middleware between them does not observe it. A Locker without one, such as strategies/redlock,
-// resumes the hold and releases it. As with [Lock.Release], a cancelled ctx does not stop it, except
-// for a resume.
+// The first [HandleReleaser] among l and the Lockers that it wraps releases the hold in one round
+// trip; middleware around it does not observe the release. If there is none, as with
+// strategies/redlock, ReleaseHandle resumes the hold and releases it. As with [Lock.Release], a
+// cancelled ctx does not stop the release, but it does stop the resume.
 //
-// Errors, in an [OpError]: ErrNotHeld (the hold has ended, or was resumed by another),
-// ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrInvalid, the client's.
+// Errors, in an [OpError]: ErrNotHeld (the hold has ended, or was resumed by another caller),
+// ErrUnknownOutcome (the lock is free at its TTL at the latest), ErrInvalid, the client's.
 func ReleaseHandle(ctx context.Context, l Locker, h Handle) error {
 	switch {
 	case ctx == nil:

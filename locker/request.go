@@ -36,13 +36,14 @@ type Request struct {
 	// TTL is how long the lease lasts unless renewed: 1 ms to 24 days, in whole milliseconds (a
 	// fraction is dropped). Zero: the strategy's default (30 s).
 	TTL time.Duration
-	// MinHold keeps the name taken for at least so long, also if the lock is released before: 1 ms
-	// to 24 days, and at most TTL if that is set. A Release ends the hold as always, and nobody,
-	// not even the same Owner, can acquire the lock until MinHold has passed since the acquire: so a
-	// job that takes 20 ms runs once per tick on replicas whose clocks differ. See "Minimum hold" in
-	// the package comment. With a zero TTL the lease is the strategy's default, or MinHold if that is
-	// longer. With Resume it counts from the resume. strategies/semaphore does not support it. Default:
-	// 0, a release frees the lock.
+	// MinHold is the minimum time for which the name stays taken, from the acquire on, even if the
+	// lock is released earlier: 1 ms to 24 days, and at most TTL if that is set. A Release ends the
+	// hold as always, but nobody, not even the same Owner, can acquire the lock until MinHold has
+	// passed. So a job that takes 20 ms runs once per tick on replicas whose clocks differ. See
+	// "Minimum hold" in the package comment. With a zero TTL the lease lasts for the strategy's
+	// default, or for MinHold if that is longer. With Resume, MinHold counts from the resume.
+	// strategies/semaphore refuses it with errors.ErrUnsupported. Default: 0, a release frees the
+	// lock.
 	MinHold time.Duration
 	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
 	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
@@ -61,7 +62,7 @@ type Request struct {
 	// never an identity. At most 1024 bytes.
 	Note string
 	// Permits is how many permits of a semaphore to acquire. Strategies other than semaphore refuse
-	// more than one with errors.ErrUnsupported. Zero: one, or those of Resume.
+	// more than one with errors.ErrUnsupported. Zero: one, or as many as the Handle of Resume has.
 	Permits int
 	// Resume takes over this hold instead of acquiring one. Name and Mode must be the handle's.
 	Resume Handle
@@ -97,8 +98,8 @@ func (r Request) Validate() error {
 	return r.validateResume()
 }
 
-// validateMinHold refuses a MinHold that no lease lasts for: if the holder dies, the end of the
-// lease frees the lock.
+// validateMinHold refuses a MinHold that is longer than the lease: if the holder dies, the end of
+// the lease frees the lock.
 func (r Request) validateMinHold() error {
 	switch {
 	case r.MinHold != 0 && (r.MinHold < MinTTL || r.MinHold > MaxTTL):

@@ -31,8 +31,8 @@ func Bound(ctx context.Context, d time.Duration) *Bounded {
 	return b
 }
 
-// Start initializes a zero Bounded that ends with ctx or at the deadline, for a Bounded that is part
-// of another struct. It must be called once.
+// Start initializes a zero Bounded that ends with ctx or at the deadline, for a Bounded that is
+// part of another struct. It must be called once.
 func (b *Bounded) Start(ctx context.Context, deadline time.Time) {
 	b.Context, b.deadline = ctx, deadline
 	if Cancellable(ctx) {

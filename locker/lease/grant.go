@@ -23,8 +23,8 @@ type Grant struct {
 	// Deadline is when the lease ends by the local clock. Zero: never.
 	Deadline time.Time
 	Fence    int64 // zero: none
-	// MinHold is for how long, from the moment when the Lock is made of the Grant, a release leaves
-	// the name taken. Zero: it frees the lock.
+	// MinHold is how long the name stays taken, counted from when the Lock is made of the Grant,
+	// even if it is released earlier. Zero: a release frees the lock.
 	MinHold time.Duration
 }
 

@@ -46,23 +46,23 @@ type Op struct {
 	TTL   time.Duration // OpRenew
 	Mode  Mode          // OpConvert
 	Fence int64         // OpRaiseFence
-	// Waiter, of OpRelease, is the Waiting.ID of this process if one of its waiters tries at once. It
-	// needs no wake-up. Empty: none does.
+	// Waiter, of OpRelease, is the Waiting.ID of this process if it has a waiter that tries at
+	// once, without a wake-up from the server. Empty: it has none.
 	Waiter string
 	Next   Next // OpRelease
-	// KeepUntil, of OpRelease, is until when the name stays taken although the hold ends. Zero: the
-	// lock is free at once.
+	// KeepUntil, of OpRelease, is the time until which the name stays taken although the hold ends.
+	// Zero: the lock is free at once.
 	KeepUntil time.Time
 }
 
-// Next says who acquires a lock after its release.
+// Next is who is to try next after a release.
 type Next string
 
 // The values of Next.
 const (
-	NextFirst Next = ""      // the first waiter, which is woken
+	NextFirst Next = ""      // the first waiter in the queue at the server, which is woken
 	NextOwn   Next = "keep"  // Op.Waiter; nobody else is woken, unless the order of waiters is strict
-	NextOther Next = "leave" // the first waiter but Op.Waiter, whose process has none any more
+	NextOther Next = "leave" // the first waiter; the place of Op.Waiter is removed, nobody waits there
 )
 
 // Term is the result of an operation. After OpRenew a zero Deadline means that the lease never
@@ -73,7 +73,8 @@ type Term struct {
 	Others   Others // OpRelease
 }
 
-// Others is what a release found out about waiters in the queue at the server but Op.Waiter.
+// Others is what a release found out about the waiters in the queue at the server, other than
+// Op.Waiter.
 type Others int
 
 // The values of Others.
@@ -117,10 +118,10 @@ type Transferable interface {
 	Transfer() (g Grant, ok bool)
 }
 
-// Counted is implemented by a Lease, and by a Locker, that may be of a semaphore: then a name has
-// several exclusive holds at a time.
+// Counted is implemented by a Lease, and by a Locker, that may be a semaphore's. A name of a
+// semaphore can have several exclusive holds at a time.
 type Counted interface {
-	// Permits returns the limit of the semaphore; 0 if it is none.
+	// Permits returns the limit of the semaphore; 0 if it is not a semaphore.
 	Permits() int
 }
 

@@ -16,8 +16,8 @@ type Waiting struct {
 	Until time.Time
 	// Subscribed says that the process is subscribed to the channel of ID (driver.Channel.For).
 	Subscribed bool
-	// Next is since when the next waiter of the process waits. If the order of waiters is strict, it
-	// takes over the place when this acquire succeeds. Zero: there is none.
+	// Next is when the acquire of the process's next waiter began. If the order of waiters is
+	// strict, that waiter takes over the place when this acquire succeeds. Zero: there is none.
 	Next time.Time
 	// Free says that the lock was free a moment ago, and that ID has no place: the process released
 	// it for this acquire.

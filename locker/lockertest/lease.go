@@ -32,8 +32,8 @@ type hold struct {
 	over              *hold // that it was taken over from; nil: it was acquired
 }
 
-// begin gives the hold its token, its lease, which lasts for minHold at least, and its fencing token
-// if it is to have one.
+// begin gives the hold its token, its lease, which lasts for minHold at least, and its fencing
+// token if it is to have one.
 func (h *hold) begin(ttl, minHold time.Duration, fenced bool) {
 	h.minHold = minHold.Truncate(time.Millisecond)
 	h.token, h.ttl = lease.NewToken(), max(ttl.Truncate(time.Millisecond), h.minHold)

@@ -53,8 +53,8 @@ func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	return l.lock(ctx, h), nil
 }
 
-// Inspect implements locker.Inspector. Of several shared holders, Owner, Note and Fence are those of
-// the one that came first, and Left is that of the one that stays longest.
+// Inspect implements locker.Inspector. Of several shared holders, Owner, Note and Fence are those
+// of the one that came first, and Left is that of the one that stays longest.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	if err := check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
@@ -77,8 +77,8 @@ func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error)
 	}, nil
 }
 
-// ReleaseHandle implements locker.HandleReleaser. The Lock of the hold learns of it when it renews or
-// releases.
+// ReleaseHandle implements locker.HandleReleaser. The Lock of the hold learns of it when it renews
+// or releases.
 func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
 	err := check(context.WithoutCancel(ctx), locker.Request{Name: h.Name(), Mode: h.Mode(), Resume: h})
 	if err == nil {

@@ -1,20 +1,23 @@
-// Package named locks names without a [locker.Lock] in the caller's hands: Lock(ctx, name),
-// TryLock(ctx, name) and Unlock(ctx, name), as the interfaces of certmagic and of many other programs
-// ask for. [Locks] keeps the lock of each name between the two calls.
+// Package named locks and unlocks by name, for callers that cannot keep a [locker.Lock]: it has
+// Lock(ctx, name), TryLock(ctx, name) and Unlock(ctx, name), as the storage interface of certmagic
+// and others require. [Locks] keeps the Lock of each name between the two calls.
 //
-// # What is kept
+// # What is guaranteed
 //
-//   - Callers of one process that Lock the same name wait for one another, over any Locker. Those of
-//     several processes wait if the Locker does.
-//   - A lock that is lost no longer occupies its name: others can Lock it at once, in this process
-//     too. The Unlock of the lost lock still says so (locker.ErrLost), and does not release the lock
-//     that somebody else acquired since.
-//   - Between owners: an Unlock whose ctx carries another owner than that of the Lock releases nothing.
-//   - Nothing stays of a name that nobody holds or waits for. A lost lock is remembered until its
-//     Unlock, the last 1,024 of them at most.
+//   - Callers of one process that Lock the same name wait for one another, over any Locker. Callers
+//     in several processes wait if the Locker does.
+//   - A lost lock does not block its name: others can Lock it at once, in this process too. The
+//     Unlock of the lost lock returns an error that matches locker.ErrLost, and does not release
+//     the lock that another caller acquired since.
+//   - An Unlock whose ctx carries another owner than the ctx of the Lock releases nothing.
+//   - A name that nobody holds or waits for takes no memory. A lost lock is remembered until its
+//     Unlock; only the latest 1,024 are.
 //
-// # What is not
+// # What is not guaranteed
 //
-// The caller does not learn of a loss before its Unlock: no ctx ends. Where the work can be stopped,
-// [locker.Do] is better. A name is not re-entered: a caller that Locks it twice waits for itself.
+// The caller does not learn of a loss before its Unlock: no ctx ends. Where the work can be
+// stopped, use [locker.Do]. Locks is not reentrant: a caller that Locks a name twice waits for
+// itself. Each Lock needs its Unlock, even after a loss. If an Unlock is left out, the next Unlock
+// of the name returns locker.ErrLost in its place and leaves the lock held, unless their owners
+// differ.
 package named

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// maxLost bounds how many lost locks wait for their Unlock. Beyond that the oldest is forgotten.
+// maxLost is how many lost locks are remembered until their Unlock. Beyond that the oldest is
+// dropped.
 const maxLost = 1024
 
 // Locks locks names, and keeps the lock of each name until its Unlock. It is safe for concurrent
@@ -27,7 +28,7 @@ type Locks struct {
 	lost  []*tenure        // not unlocked yet, the oldest first
 }
 
-// name is a name in use. Locks.mu guards it.
+// name is a name in use. Locks.mu guards users and held.
 type name struct {
 	turn  chan struct{} // has a value while one caller acquires, holds or releases the name
 	users int           // callers that wait for the turn or have it
@@ -40,13 +41,13 @@ type tenure struct {
 	owner string // that the ctx of Lock carried; "" if it carried none
 }
 
-// New returns Locks over l. Every lock is acquired as req says, with its Name filled in: set TTL,
-// MaxWait, Fenced, Note or Owner there. The zero Request works. Let l wait and renew, as that of
-// holdfast.New does: over a bare strategy Lock fails if another process holds the lock, and a lock is
-// lost one TTL after it was acquired.
+// New returns Locks over l. Each lock is acquired by a copy of req with its Name set: set TTL,
+// MaxWait, Fenced, Note or Owner there. The zero Request works. Use a Locker that waits and renews,
+// as that of holdfast.New: over a bare strategy Lock fails if another process holds the lock, and a
+// lock is lost one TTL after it was acquired.
 //
-// It returns an error that matches locker.ErrInvalid if l is nil, or if req is invalid, has a Name, a
-// Resume, or a Mode other than Exclusive.
+// It returns an error that matches locker.ErrInvalid if l is nil, or if req is invalid, has a Name
+// or a Resume, or has a Mode other than Exclusive.
 func New(l locker.Locker, req locker.Request) (*Locks, error) {
 	switch {
 	case l == nil:
@@ -67,11 +68,11 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 }
 
 // Lock acquires the lock of a name. If another caller of this process holds it, Lock waits for its
-// Unlock, as for a sync.Mutex; then l acquires it. ctx and the MaxWait of New's Request bound Lock,
-// never the hold.
+// Unlock, as for a sync.Mutex; then l acquires it. ctx and the MaxWait of New's Request bound the
+// call, but not the hold.
 //
-// The errors are those of [locker.Locker]. If ctx or MaxWait ends the wait for another caller of this
-// process, the error matches locker.ErrNotAcquired too.
+// The errors are those of [locker.Locker]. If ctx or MaxWait ends while Lock waits for another
+// caller of this process, the error matches locker.ErrNotAcquired too.
 func (s *Locks) Lock(ctx context.Context, name string) error {
 	return s.acquire(ctx, name, s.req.NoWait)
 }
@@ -88,11 +89,11 @@ func (s *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 
 // Unlock releases the lock of a name. Any goroutine may call it. A cancelled ctx does not stop it.
 //
-// If the lock was lost, Unlock returns an error that matches locker.ErrLost and releases nothing that
-// was acquired since: the Unlock that is still due for a lost lock comes before that of the name's
-// next lock, if the two cannot be told apart by their owners. If no lock of this name is held, the
-// error matches locker.ErrNotHeld. The same goes for a ctx that carries an owner ([locker.WithOwner])
-// other than the one that the ctx of Lock carried. Other errors are those of [locker.Lock.Release].
+// If the lock was lost, Unlock returns an error that matches locker.ErrLost and does not release a
+// lock of the name that was acquired since. An Unlock belongs to the oldest lost lock of the name
+// that has had none, and otherwise to the lock that is held. If ctx carries an owner
+// ([locker.WithOwner]), that excludes locks whose Lock had a ctx with another owner. If no lock is
+// left, the error matches locker.ErrNotHeld. Other errors are those of [locker.Lock.Release].
 func (s *Locks) Unlock(ctx context.Context, name string) error {
 	if ctx == nil {
 		return opError("release", name, driver.NilContext("Unlock ctx"))
@@ -115,7 +116,7 @@ func (s *Locks) Unlock(ctx context.Context, name string) error {
 	return lock.Release(ctx)
 }
 
-// of reports whether an Unlock whose ctx carries that owner may be for t.
+// of reports whether an Unlock whose ctx carries owner may belong to t.
 func (t *tenure) of(owner string) bool {
 	return t.owner == "" || owner == "" || t.owner == owner
 }
@@ -206,7 +207,7 @@ func (s *Locks) done(name string, n *name) {
 	s.leave(name, n)
 }
 
-// leave forgets a name that nobody uses any more.
+// leave removes the name if this was its last user.
 func (s *Locks) leave(name string, n *name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,8 +240,8 @@ func (s *Locks) keep(ctx context.Context, name string, n *name, lock *locker.Loc
 	})
 }
 
-// takeLost removes the oldest lost lock of a name that an Unlock with that owner may be for. The
-// mutex is held.
+// takeLost removes and returns the oldest lost lock of a name to which an Unlock with that owner
+// may belong. The mutex is held.
 func (s *Locks) takeLost(name, owner string) *tenure {
 	at := slices.IndexFunc(s.lost, func(t *tenure) bool { return t.lock.Name() == name && t.of(owner) })
 	if at < 0 {

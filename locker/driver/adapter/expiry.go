@@ -37,10 +37,10 @@ type expiry struct {
 	users  atomic.Int32 // contexts in use, and one for being the latest; at 0 the timer is stopped for good
 }
 
-// Share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline alone
-// (see [driver.Cancellable]), and that is more than a second away, the context shares its Done with
-// others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call [Unshare]
-// with what Share returned when the call is over.
+// Share returns a context in place of ctx for one call, as of now. If ctx ends at its deadline
+// alone (see [driver.Cancellable]), and that is more than a second away, the context shares its
+// Done with others, and ends up to [Grain] after the deadline. Otherwise Share returns ctx. Call
+// [Unshare] with what Share returned when the call is over.
 func (e *Expiries) Share(ctx context.Context, now time.Time) context.Context {
 	deadline, ok := ctx.Deadline()
 	if !ok || deadline.Sub(now) <= near || driver.Cancellable(ctx) {
