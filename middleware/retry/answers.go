@@ -175,8 +175,8 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool) {
 }
 
 // released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the
-// lock may be free. leftHere and others are of the release: whether it left the lock to this process,
-// and what it found out. mu is held.
+// lock may be free. leftHere and others are of the release: whether it left the lock to this
+// process, and what it found out. mu is held.
 func (qs *queues) released(name string, t *tenure, leftHere bool, others lease.Others) {
 	qs.end(name, t)
 	q := qs.byName[name]

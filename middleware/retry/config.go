@@ -35,10 +35,11 @@ type Config struct {
 	WakeJitter time.Duration
 	// HandOver is how long after an acquire at the server a release passes the lock on to the next
 	// waiter of this process, without a command. The first release after that is sent, so that
-	// another process has a turn: the one that has waited longest, if the strategy keeps a queue. The
-	// waiters of this process then make no attempt for 1 ms, or longer if attempts take longer; if
-	// nobody waits at the server they do so once in 100 ms, for libraries that poll. With n waiting processes each waits for about n times HandOver. See Hand-over in the package
-	// comment. Default: 0, every release is sent.
+	// another process has a turn: the one that has waited longest, if the strategy keeps a queue.
+	// The waiters of this process then make no attempt for as long as four fast attempts take, at
+	// least 1 ms. If no other process waits at the server, they pause like that only once per 100
+	// ms, for libraries that poll. With n waiting processes each waits for about n times HandOver.
+	// See "Hand-over" in the package comment. Default: 0, every release is sent.
 	HandOver time.Duration
 
 	pollsByDefault bool // there is no Policy

@@ -13,11 +13,13 @@
 // one place in it for each name, and a release wakes one process. The first waiter then polls only
 // after ContentionError.RetryAfter (2 s, or the end of the lease if that is sooner), provided that
 // it has its place and listens, that the holder is not another library's, and that Config.Policy is
-// not set. Unless the strategy's order is strict (ContentionError.Fair), an acquire from the server
-// begins a turn of this process, which lasts for 1 ms, or for up to 3 ms as long as one of those
-// waits who waited when it began. A release within it leaves the lock to the next waiter of this
-// process, and wakes no other process. After a release that woke another process, the waiters of this
-// one make no attempt for 1 ms.
+// not set.
+//
+// Unless the strategy's order is strict (ContentionError.Fair), an acquire at the server begins a
+// turn of this process. A turn lasts for 1 ms, and for up to 3 ms while a waiter that waited at its
+// beginning still waits. A release within the turn leaves the lock to the next waiter of this
+// process and wakes no other process. After a release that woke another process, the waiters of
+// this one make no attempt for 1 ms.
 //
 // # What is guaranteed
 //
@@ -57,9 +59,9 @@
 //   - Request.NoWait makes one attempt. Request.Resume is tried again only after an error that
 //     proves that nothing ran. MaxWait bounds both.
 //
-// A lock that was released before its Request.MinHold (ContentionError.Released) is taken until
-// then, and nothing is published at that time: the first waiter tries again when the time left in
-// the refusal has passed.
+// If a lock was released before its Request.MinHold had passed (ContentionError.Released), its name
+// stays taken until then, and no wake-up is published at that time: the first waiter tries again
+// when ContentionError.Left has passed.
 //
 // Near the end of ctx or MaxWait, a waiter of a contended lock sends no attempt that would take
 // longer than the time left, judged by the fastest attempt of its queue.
@@ -69,17 +71,18 @@
 // With [Config.HandOver], a release passes the lock on to the first waiter of this process without
 // a command, as cohort locks do (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). The time
 // from an acquire at the server to the release that is sent there is a tenure of this process. Once
-// HandOver has passed, the next release is sent, and the waiters of this process do not try for as
-// long as four fast attempts take, at least 1 ms. Another process then has a turn, which may last
-// as long.
+// HandOver has passed, the next release is sent, and the waiters of this process make no attempt
+// for as long as four fast attempts take, at least 1 ms; if no other process waits at the server,
+// they pause like that only once per 100 ms. Another process then has a turn, which may last as
+// long.
 //
 //   - The waiter gets a Lock of its own; the Lock that was released has ended. The lease keeps its
 //     Deadline. If less than half of the TTL is left, it is renewed before Acquire returns. If less
 //     than a quarter is left at the release, the release is sent.
 //   - Fencing tokens increase with each Lock. They are reserved in blocks of 4,096, by one command
-//     for each block. If the server lost the key, and granted the lock elsewhere, before the process
-//     noticed, a hand-over's token may be lower than the new holder's. If a process dies, the rest
-//     of its block is never used.
+//     for each block. If the server lost the key, and granted the lock elsewhere, before the
+//     process noticed, a hand-over's token may be lower than the new holder's. If a process dies,
+//     the rest of its block is never used.
 //   - A lock is handed over if the strategy supports it ([lease.Transferable]: single does, for
 //     exclusive requests without an owner), and the waiter asks for the TTL of the request that
 //     began the tenure, and for a fencing token only if that did. A lock whose Handle was asked for
@@ -89,12 +92,12 @@
 //     first Note of the tenure, and waiters there link to the span of its first holder.
 //   - A waiter that gives up just when the lock is handed over to it gets the lock, and no error,
 //     unless tokens have to be reserved for it.
-//   - If the lease turns out to be lost, or no tokens can be reserved, the lock is released, and the
-//     waiter queues again, at the end.
+//   - If the lease turns out to be lost, or no tokens can be reserved, the lock is released, and
+//     the waiter queues again, at the end.
 //   - The release that hands over asks the server nothing. If the server has lost the key, its
 //     caller does not learn that; the next renewal, or the release that ends the tenure, does.
-//   - If no hand-over happens for a second, or the lease ends, the first waiter asks the server, and
-//     then once a second.
+//   - If no hand-over happens for a second, or the lease ends, the first waiter asks the server,
+//     and then once a second.
 //   - Trace.Woken reports a hand-over as [locktrace.ByHandOver], with the owner before.
 //
 // Middleware that wraps leases, such as watchdog, must be around retry, as in holdfast.New. If it

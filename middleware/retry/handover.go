@@ -13,8 +13,8 @@ import (
 const (
 	// fenceBlock is how many fencing tokens are reserved at once for hand-overs.
 	fenceBlock = 4096
-	// reservePause is how long, after fencing tokens could not be reserved, no hand-over needs them:
-	// its waiter would lose its place each time.
+	// reservePause is how long, after fencing tokens could not be reserved, no hand-over needs
+	// them: its waiter would lose its place each time.
 	reservePause = time.Second
 )
 
@@ -89,8 +89,8 @@ func (q *queue) heir(t *tenure) *waiter {
 	return nil
 }
 
-// held reports whether w is the leader of a queue whose lock this process holds and may hand over to
-// it.
+// held reports whether w is the leader of a queue whose lock this process holds and may hand over
+// to it.
 func (w *waiter) held() bool {
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()

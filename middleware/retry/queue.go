@@ -77,12 +77,12 @@ type queue struct {
 	subscriptions [2]subscription // of the leaders; the second one is of shared requests if the strategy orders the modes
 
 	atServer bool         // there is a queue of waiters at the server
-	fair     bool         // whose order is strict
+	fair     bool         // the order of that queue is strict
 	turn     turn         // of this process
-	leftHere bool         // the latest release left it to them, and no attempt since was refused
-	free     bool         // so it did, or nobody waits at the server
+	leftHere bool         // the latest release left the lock to this process, no attempt since failed
+	free     bool         // leftHere, or nobody waits at the server: the lock is probably free
 	placed   bool         // this process may have a place there
-	unwoken  *wakingLease // the lease of the latest release that counted on a waiter here, until one tries
+	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one tries
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
 	timer     *time.Timer // wakes the leaders; nil: it does not run
@@ -217,8 +217,8 @@ func (q *queue) advance(entering *waiter) {
 		}
 		if leader != line.leader {
 			if line.leader == nil && leader != entering && leader.shared {
-				// An exclusive waiter was ahead, and may have the lock: the others wait for the leader's
-				// answer.
+				// An exclusive waiter was ahead, and may have the lock: the others wait for the
+				// leader's answer.
 				q.closed = true
 			}
 			line.leader = leader

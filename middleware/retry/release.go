@@ -16,7 +16,7 @@ type wakingLease struct {
 	lock   *locker.Lock
 	tenure *tenure // nil: the lock cannot be handed over
 
-	passedOn bool // its place at the server may be the next waiter's
+	passedOn bool // its acquire may have left its place at the server to the next waiter
 }
 
 // wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
@@ -57,13 +57,13 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return term, err
 }
 
-// released wakes the leaders of the lock's queue after op, which ended so.
+// released wakes the leaders of the lock's queue after op, which returned term and err.
 func (l *wakingLease) released(op lease.Op, term lease.Term, err error) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {
-		l.countOnHeir()
+		l.relyOnWaiter()
 	}
 	qs.released(l.lock.Name(), l.tenure, op.Next == lease.NextOwn && err == nil, term.Others)
 }

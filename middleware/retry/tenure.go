@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// tenurePoll is how often the first waiter asks the server while a request of this process holds
-	// the lock and no hand-over happens.
+	// tenurePoll is how often the first waiter asks the server while a request of this process
+	// holds the lock and no hand-over happens.
 	tenurePoll = time.Second
 )
 
@@ -80,7 +80,8 @@ func (t *tenure) outcome(now time.Time) outcome {
 	return outcome{held: t.refusal, here: t.lock, at: now}
 }
 
-// nameHolder returns o with the holder of now where the server named the tenure's first one. mu is held.
+// nameHolder returns o with the holder of now where the server named the tenure's first one. mu is
+// held.
 func (q *queue) nameHolder(o outcome) outcome {
 	t := q.tenure
 	if t == nil || o.held == nil || o.held.Owner != "" || o.held.Note != t.note || t.lost(o.at) {
@@ -92,8 +93,8 @@ func (q *queue) nameHolder(o outcome) outcome {
 	return o
 }
 
-// begin records that t begins with an acquire of name, or, if it is nil, that the one before is over:
-// the server granted the lock to somebody else. mu is held.
+// begin records that t begins with an acquire of name, or, if it is nil, that the one before is
+// over: the server granted the lock to somebody else. mu is held.
 func (qs *queues) begin(name string, t *tenure) {
 	if t == nil {
 		qs.end(name, qs.tenures[name])
@@ -159,8 +160,8 @@ func (q *queue) startLook() {
 	}
 }
 
-// startTimer starts the timer that wakes the leaders, unless it runs: to ask the server about a tenure
-// without hand-overs, or to try once they have yielded. mu is held.
+// startTimer starts the timer that wakes the leaders, unless it runs: to ask the server about a
+// tenure without hand-overs, or to try once they have yielded. mu is held.
 func (q *queue) startTimer(after time.Duration) {
 	if q.timer == nil {
 		q.timer = time.AfterFunc(after, q.onTimer)

@@ -219,7 +219,8 @@ func TestRefusedByTheServerDuringATenure(t *testing.T) {
 	})
 }
 
-// Where no fencing tokens can be reserved, waiters are served in their order after the first failure.
+// Where no fencing tokens can be reserved, waiters are served in their order after the first
+// failure.
 func TestOrderWithoutAFenceBlock(t *testing.T) {
 	inCohort(t, func(t *testing.T, c cohort) {
 		c.s.fail = func(k lease.OpKind) error {
@@ -239,8 +240,8 @@ func TestOrderWithoutAFenceBlock(t *testing.T) {
 	})
 }
 
-// A server that does not answer does not keep a waiter that a lock was handed over to, and which has
-// to give it up, beyond its MaxWait.
+// A server that does not answer does not keep a waiter that a lock was handed over to, and which
+// has to give it up, beyond its MaxWait.
 func TestSilenceAtAHandOver(t *testing.T) {
 	inCohort(t, func(t *testing.T, c cohort) {
 		held := c.acquire(locker.Request{Fenced: true})

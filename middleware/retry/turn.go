@@ -9,39 +9,39 @@ import (
 )
 
 const (
-	// shortTurn and longTurn bound the length of a turn of this process, from the acquire that begins
-	// it. A release within a turn wakes the next waiter of this process and no other process, which
-	// saves the round trips that a change of process takes. In between, a turn lasts until those have
-	// had the lock who waited when it began.
+	// shortTurn and longTurn bound the length of a turn of this process, from the acquire that
+	// begins it. A release within a turn wakes the next waiter of this process and no other
+	// process, which saves the round trips that a change of process takes. After shortTurn, a turn
+	// ends as soon as all waiters that waited when it began have had the lock.
 	shortTurn = time.Millisecond
 	longTurn  = 3 * time.Millisecond
-	// turnSlack is how much longer the leader waits for a release before it takes a place at the
-	// server.
+	// turnSlack is how long after longTurn the leader still waits for a release of this process
+	// before it takes a place at the server.
 	turnSlack = time.Millisecond
 	// minYield is the minimum time for which the waiters of this process make no attempt while
 	// another process has its turn.
 	minYield = time.Millisecond
-	// yieldEvery is how often a tenure that HandOver ended yields although the queue at the server is
-	// empty: to other libraries, which poll.
+	// yieldEvery is the interval at which a tenure that HandOver ended yields while the queue at
+	// the server is empty, for other libraries, which poll.
 	yieldEvery = 100 * time.Millisecond
 )
 
 // turn is a turn of this process. The zero turn is over.
 type turn struct {
 	began time.Time
-	last  int // the number of the latest waiter that waited when it began
+	last  int // the number of the last waiter that was in the queue when the turn began
 }
 
-// serves reports whether a release at now leaves the lock to w.
+// serves reports whether a release at now leaves the lock to w, a waiter of this process.
 func (t turn) serves(w *waiter, now time.Time) bool {
 	return now.Before(t.began.Add(shortTurn)) || now.Before(t.began.Add(longTurn)) && w.number <= t.last
 }
 
-// slackEnd is until when the leader counts on a release.
+// slackEnd returns the time until which the leader relies on a release of this process.
 func (t turn) slackEnd() time.Time { return t.began.Add(longTurn + turnSlack) }
 
-// beginTurn begins a turn at an acquire of this process, unless a release within the last one left
-// the lock to this process. mu is held.
+// beginTurn begins a turn at an acquire of this process, unless a release within the previous turn
+// left the lock to this process: that turn goes on. mu is held.
 func (q *queue) beginTurn(now time.Time) {
 	if q.atServer && !q.leftHere {
 		q.turn = turn{now, q.entered}
@@ -49,15 +49,15 @@ func (q *queue) beginTurn(now time.Time) {
 	q.leftHere, q.free = false, false
 }
 
-// inTurn reports whether a waiter that becomes the leader need not send an attempt: the lock is
-// held by this process in its turn, and the release wakes the leader. In a strict order it needs a
-// place. mu is held.
+// inTurn reports whether a waiter that becomes the leader need not send an attempt: this process
+// holds the lock in its turn, and the release wakes the leader. If the order is strict, this
+// process must have a place at the server, too. mu is held.
 func (q *queue) inTurn(leader *waiter, now time.Time) bool {
 	return leader.mayInherit() && q.known.here != nil && now.Before(q.turn.slackEnd()) && (q.placed || !q.fair)
 }
 
-// next returns who acquires the lock after the release of l: own is this process's ID if its leader
-// tries at once.
+// next returns who is to try after the release of l, and own, the ID of this process if it has a
+// leader that tries at once, or a place to remove (lease.NextOther).
 func (l *wakingLease) next() (own string, next lease.Next) {
 	qs := l.queues
 	qs.mu.Lock()
@@ -65,7 +65,7 @@ func (l *wakingLease) next() (own string, next lease.Next) {
 	q, now := qs.byName[l.lock.Name()], time.Now()
 	if q == nil {
 		if l.passedOn {
-			return qs.id, lease.NextOther // who has the place gave up
+			return qs.id, lease.NextOther // the waiter that has the place gave up
 		}
 		return "", lease.NextFirst
 	}
@@ -78,9 +78,9 @@ func (l *wakingLease) next() (own string, next lease.Next) {
 	return qs.id, lease.NextFirst
 }
 
-// countOnHeir records that the release of l counts on a waiter of this process. If there is none any
-// more, it wakes the first waiter at the server. mu is held.
-func (l *wakingLease) countOnHeir() {
+// relyOnWaiter records that the release of l relies on a waiter of this process to try next. If no
+// waiter is left, it wakes the first waiter at the server. mu is held.
+func (l *wakingLease) relyOnWaiter() {
 	if q := l.queues.byName[l.lock.Name()]; q != nil {
 		q.unwoken = l
 		return
@@ -88,15 +88,15 @@ func (l *wakingLease) countOnHeir() {
 	go l.wakeOthers()
 }
 
-// wakeOthers wakes the first waiter at the server after a release that counted on a waiter of this
-// process, if none tries any more. It sends the release again: that of a free lock wakes the first
+// wakeOthers wakes the first waiter at the server after a release that relied on a waiter of this
+// process, if none is left. It sends the release again: the release of a free lock wakes the first
 // waiter.
 func (l *wakingLease) wakeOthers() {
 	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: l.queues.id, Next: lease.NextOther})
 }
 
-// yieldAfter makes the leaders wait if other processes go first after a release of t, which may be
-// nil. mu is held.
+// yieldAfter makes the leaders wait if other processes are to try first after a release. t is the
+// tenure that the release ended; it may be nil. mu is held.
 func (q *queue) yieldAfter(t *tenure, others lease.Others, now time.Time) {
 	switch overtime := t != nil && t.overtime; {
 	case overtime && (others != lease.OthersNone || now.Sub(q.yielded) >= yieldEvery):
@@ -107,7 +107,7 @@ func (q *queue) yieldAfter(t *tenure, others lease.Others, now time.Time) {
 	}
 }
 
-// waiting returns the lease.Waiting for an attempt of w, whose acquire ends at until.
+// waiting returns the lease.Waiting for an attempt of w. until is the end of its acquire.
 func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q := w.queue
 	q.all.mu.Lock()
@@ -127,5 +127,5 @@ func (w *waiter) listens() bool {
 	return w.subscription().sub != nil
 }
 
-// endTurn wakes the leaders at the end of a turn in which no release did. mu is held.
+// endTurn wakes the leaders at the end of a turn without a release. mu is held.
 func (q *queue) endTurn() { q.wakeLeaders(locktrace.ByTurn) }

@@ -24,7 +24,8 @@ func TestTurnOfAProcess(t *testing.T) {
 		fair bool
 		want []lease.Next
 	}{
-		// Until about 0, 2 and 4 ms after the turn began; then a new one, whose last waiter is alone.
+		// Until about 0, 2 and 4 ms after the turn began; then a new one, whose last waiter is
+		// alone.
 		"turns":          {false, []lease.Next{lease.NextOwn, lease.NextOwn, lease.NextFirst, lease.NextOwn, lease.NextFirst}},
 		"a strict order": {true, slices.Repeat([]lease.Next{lease.NextFirst}, 5)},
 	} {
@@ -337,8 +338,8 @@ func TestPlaceIsPassedOn(t *testing.T) {
 	}
 }
 
-// The waiters of a process make no attempt for 1 ms after a tenure that HandOver ended, but only once
-// in 100 ms if nobody waits at the server.
+// The waiters of a process make no attempt for 1 ms after a tenure that HandOver ended, but only
+// once in 100 ms if nobody waits at the server.
 func TestYieldAfterATenure(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {

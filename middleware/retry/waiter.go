@@ -17,8 +17,8 @@ type waiter struct {
 	queued        int    // how many were ahead when it entered
 	owner         string // "": none was asked for
 	unchecked     bool   // it has an owner, and does not know whether that holds the lock
-	placed        bool   // an attempt of it asked for a place at the server
-	passesOn      bool   // its latest attempt passed that on to the next waiter
+	placed        bool   // one of its attempts asked for a place at the server
+	passesOn      bool   // its latest attempt asked to pass that on to the next waiter
 	trying        bool   // its early attempt is under way
 	began         int    // queue.entered when its latest attempt began
 	asking        bool   // its latest attempt is in flight
@@ -61,8 +61,8 @@ func (w *waiter) next(now time.Time, due bool, end time.Time) (step, time.Time) 
 	return s, until
 }
 
-// begin is called before w sends, at the time now. The attempt covers all wake-ups until now, so begin discards
-// them. It returns false if w need not send, because the lock was handed over to it.
+// begin is called at now, before w sends. The attempt covers all wake-ups until now, so begin
+// discards them. It returns false if w need not send, because the lock was handed over to it.
 func (w *waiter) begin(s step, now time.Time) bool {
 	q := w.queue
 	q.all.mu.Lock()
