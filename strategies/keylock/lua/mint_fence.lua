@@ -33,8 +33,8 @@ local function store_fence(key, fence, last, ttl)
   return fence
 end
 
--- raise_fence(key, fence, last, ttl) is store_fence that does not set a counter that is as high as
--- fence: a server at maxmemory would refuse that.
+-- raise_fence(key, fence, last, ttl) is like store_fence, but does not set a counter that is
+-- already as high as fence: a server at maxmemory would refuse that.
 local function raise_fence(key, fence, last, ttl)
   if not last or tonumber(last) < tonumber(fence) then
     return store_fence(key, fence, last, ttl)

@@ -6,13 +6,13 @@
 --         PUBLISH, 1 by PUBLISH with an exact number of receivers, 2 by SPUBLISH
 -- Waiters that are woken all together share the member ~all0 or ~all2, by their delivery.
 --
--- A waiter counts until some time after its next attempt is due. Once woken, it has time_to_try for
--- an attempt. It is dropped if its delivery counts the receivers and its wake-up reaches none. A
--- queue that the user may not access, or whose key holds another type, is treated as empty.
+-- A waiter counts until counts_for after its next attempt is due. Once woken, it has time_to_try
+-- for an attempt. It is dropped if its delivery counts the receivers and its wake-up reaches none.
+-- A queue that the user may not access, or whose key holds another type, is treated as empty.
 
 local presence = 4e15
 local retry_first = 2000 -- ms after which the first waiter tries again at the latest
-local retry_spread = 5 -- each so many waiters ahead add 1 ms, so that a long queue sends few polls
+local retry_spread = 5 -- the number of waiters ahead that adds 1 ms, so that a long queue sends few polls
 local retry_last = 60000 -- ms after which any waiter tries again at the latest
 local counts_for = 3000 -- ms for which a waiter counts after its next attempt is due
 local time_to_try = 500 -- ms that a woken waiter has for its attempt
@@ -74,7 +74,7 @@ local function first_waiter(queue, now, trying)
 end
 
 -- wake_first(queue, channel, own) wakes the first waiter, unless one was woken already and still
--- has time to try. To own, which its process wakes, it publishes nothing. It returns the ID of the
+-- has time to try. It publishes nothing for own, which its process wakes. It returns the ID of the
 -- woken waiter, or nil if the queue is empty.
 local function wake_first(queue, channel, own)
   local now = now_us()
@@ -91,8 +91,8 @@ local function wake_first(queue, channel, own)
   end
 end
 
--- wake_all(queue, channel) wakes the waiters without places of their own, once, and removes them. It
--- returns whether there were any.
+-- wake_all(queue, channel) wakes the waiters without places of their own, once, and removes them.
+-- It returns whether there were any.
 local function wake_all(queue, channel)
   local found = false
   for delivery = 0, 2, 2 do
@@ -110,9 +110,10 @@ local function has_waiters(queue)
   return queue and redis.pcall('ZRANGE', queue, 0, 0)[1] ~= nil
 end
 
--- wake(queue, channel, own) wakes the waiters that try next, now that the lock is free. It returns
--- the result of wake_first, and what a release adds to its reply: 1 if nobody but own waits, 2 if
--- another waiter has been woken. With an empty channel it wakes nobody, and returns nil, 0.
+-- wake(queue, channel, own) wakes the waiters that are to try next, now that the lock is free. It
+-- returns the result of wake_first, and what a release adds to its reply: 1 if nobody but own
+-- waits, 2 if another waiter has been woken. With an empty channel it wakes nobody, and returns
+-- nil, 0.
 local function wake(queue, channel, own)
   if channel == '' then
     return nil, 0
@@ -126,8 +127,8 @@ local function wake(queue, channel, own)
 end
 
 -- enqueue(queue, id, delivery, waited, patience, left) puts a refused waiter into the queue, or
--- extends its presence there. It has waited for waited ms and waits for at most patience ms longer
--- ('': without end). left is what is left of the holder's lease, ms, negative if unknown. It
+-- extends its presence there. The waiter has waited for waited ms and waits for at most patience ms
+-- longer ('': no bound). left is what is left of the holder's lease, ms, negative if unknown. It
 -- returns the time after which the waiter tries again, ms: left for one that has no place of its
 -- own, -1 for one whose place cannot be stored, so that nobody wakes it.
 local function enqueue(queue, id, delivery, waited, patience, left)
@@ -165,9 +166,9 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   return math.min(again, left < 0 and again or left + ahead)
 end
 
--- leave_place(queue, id, delivery, next) is called for a waiter that acquires the lock. If the order
--- is strict, the next one of its process takes its place over; next is for how long that has waited,
--- ms, or negative if there is none.
+-- leave_place(queue, id, delivery, next) is called for a waiter that acquires the lock. It removes
+-- the waiter's place, or passes it on to the next waiter of the process, which has waited for next
+-- ms. next is '' if the order is not strict, and negative if there is no such waiter.
 local function leave_place(queue, id, delivery, next)
   if next == '' or tonumber(next) < 0 then
     remove_waiter(queue, id)
@@ -178,14 +179,14 @@ end
 
 -- kept_for(queue, channel, id, fair) returns the ID of the waiter for which a free lock is kept, or
 -- nil if id may have the lock. It is kept for another waiter that was woken and still has time to
--- try. With fair it is kept for any other waiter that is first, and that one is woken.
+-- try. With fair it is kept for the first waiter, if that is not id, and that waiter is woken.
 local function kept_for(queue, channel, id, fair)
   if not has_waiters(queue) then
     return nil
   end
   local first, score = first_waiter(queue, now_us(), id)
   if first and first ~= id and fair then
-    first, score = wake_first(queue, channel, id), -1 -- it drops those that do not listen
+    first, score = wake_first(queue, channel, id), -1 -- which drops waiters whose message nobody receives
   end
   if first and first ~= id and score < 0 then
     return first

@@ -9,8 +9,8 @@ local function read(key, most)
   return text
 end
 
--- current_fence(key) returns the fence counter; '0' if there is none or the key holds something
--- else.
+-- current_fence(key) returns the fence counter in decimal; '0' if there is none, or if the key
+-- holds something else.
 local function current_fence(key)
   local last = key and read(key, 16)
   return type(last) == 'string' and #last <= 16 and string.match(last, '^%d+$') or '0'

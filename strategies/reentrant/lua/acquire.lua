@@ -15,15 +15,16 @@
 --          wait
 -- ARGV[9]  its delivery (see the queue)
 -- ARGV[10] the channel to wake waiters on
--- ARGV[11] if the order is strict: how long the next one of the caller's process has waited, ms; -1:
---          there is none. Empty if the order is not strict
+-- ARGV[11] if the order is strict: how long the next waiter of the caller's process has waited, ms,
+--          or -1 if there is none; empty: the order is not strict
 -- reply    {1, fence}             acquired by this call
 --          {2, fence}             acquired by an earlier send of this call
 --          {0, owner, note, ms, again}
---                                 held: by whom, until its last hold ends, and the latest next
---                                 attempt; '', '', -1 if it is free, but kept for another waiter
+--                                 held: by whom; the time until its last hold ends, and until the
+--                                 next attempt at the latest, ms; '', '', -1 if the lock is free,
+--                                 but kept for another waiter
 --          {0, owner, note, ms, again, 1}
---                                 released by its holder, and taken for so long
+--                                 released by that holder, but the name stays taken for ms
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced

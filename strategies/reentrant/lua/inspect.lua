@@ -1,10 +1,10 @@
 -- Reads who holds. Needs holds, open.
 -- KEYS[1]  the lock
--- reply    {1, owner, note, ms, holds, 0, fence}   until the last of its live holds ends, and how
---                                                  many there are; 0: exclusive; the fencing token
---                                                  of the tenure in decimal, '0' if there is none.
---                                                  No hold: the lock was released, and the name stays
---                                                  taken
+-- reply    {1, owner, note, ms, holds, 0, fence}   the time until the last live hold ends, ms, and
+--                                                  the number of live holds, 0 if the lock was
+--                                                  released and the name stays taken; 0: exclusive;
+--                                                  the fencing token of the tenure in decimal, '0'
+--                                                  if there is none
 --          {0}                                     free
 --          {-2, text}                              the key holds something else: text
 local lock, other = open(KEYS[1])

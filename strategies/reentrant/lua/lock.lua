@@ -3,7 +3,7 @@
 --   owner    who holds
 --   note     the note, if one was given
 --   fence    the fencing token of the tenure, if one was minted
---   keep     until when the name stays taken without a hold, ms, if a release said so
+--   keep     the time until which the name stays taken without a hold, ms, if a release set it
 -- The value of a hold is its end, and nothing else.
 
 -- open(key) returns the lock. It returns nil if there is none, and nil and a reply that says what

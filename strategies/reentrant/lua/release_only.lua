@@ -1,6 +1,6 @@
 -- The common case of release: the only hold there is, live or not, and nobody waits. It comes first
--- to be cheap: the functions of the other cases are not even made. KEYS, ARGV and reply are those of
--- release.
+-- because it needs none of the functions below, which Lua makes in each call. KEYS, ARGV and reply
+-- are those of release.
 if not ARGV[6] and (not KEYS[2] or redis.call('EXISTS', KEYS[2]) == 0) then
   local f = redis.pcall('HMGET', KEYS[1], 'kind', 'owner', 'last', ARGV[1], 'note', 'fence', 'rough')
   if f[1] == 'reentrant' and f[2] and f[3] == ARGV[1] and f[4] and #f[4] <= 15 and string.match(f[4], '^%d+$') then

@@ -16,15 +16,15 @@
 --          wait
 -- ARGV[11] its delivery (see the queue)
 -- ARGV[12] the channel to wake waiters on; not used
--- ARGV[13] of a strict order; not used: the order of writers always is
+-- ARGV[13] whether the order is strict; not used: the order of writers always is
 -- ARGV[14] how long at a time waiting writers keep new readers out, ms
 -- reply    {1, fence, 0}          acquired by this call
 --          {2, fence, 0}          acquired by an earlier send of this call
 --          {0, owner, note, left, again}
 --                                 refused: the holder, what is left of its lease, ms (-1: it is a
---                                 waiting writer or reader without a lease), and the latest next
---                                 attempt, ms; and 1 if that holder has released, and the name stays
---                                 taken
+--                                 waiting writer or reader without a lease), and the time until the
+--                                 next attempt at the latest, ms; then 1 if that holder has
+--                                 released and the name stays taken
 --          {-1, text}             the counter holds something else: text
 --          {-2, text}             the key holds something else: text
 --          fence is a decimal string, '0' if the hold is not fenced

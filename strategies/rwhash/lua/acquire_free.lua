@@ -1,5 +1,6 @@
--- The common case of acquire: a free name, no fence, and nobody waits. It comes first to be cheap:
--- the functions of the other cases are not even made. KEYS, ARGV and reply are those of acquire.
+-- The common case of acquire: a free name, no fence, and nobody waits. It comes first because it
+-- needs none of the functions below, which Lua makes in each call. KEYS, ARGV and reply are those
+-- of acquire.
 if ARGV[3] == '0' and redis.call('EXISTS', unpack(KEYS)) == 0 then
   local time = redis.call('TIME')
   local till = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])

@@ -1,10 +1,12 @@
 -- Reads who holds. Needs current_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
--- reply    {1, owner, note, ms, holds, mode, fence}   the live hold that ends last: whose, and until
---                                                     when; how many are live, without those that a
---                                                     release left; 1 if they are shared, else 0; the last fencing token in decimal, '0'
---                                                     if there is none
+-- reply    {1, owner, note, ms, holds, mode, fence}   the live hold that ends last: its owner, its
+--                                                     note and the time until it ends, ms; the
+--                                                     number of live holds, without those that a
+--                                                     release left; 1 if they are shared, else 0;
+--                                                     the last fencing token in decimal, '0' if
+--                                                     there is none
 --          {0}                                        free
 --          {-2, text}                                 the key holds something else: text
 local lock, other = open(KEYS[1])

@@ -8,7 +8,8 @@
 --   rowner, rnote   who left it last
 --   turn     until when it is the readers' turn, ms
 --   long     '1': that turn is a long one
---   heir     the ID of the writer that is next, having waited longest: others are refused a free lock
+--   heir     the ID of the next writer, the one that has waited longest: others are refused a free
+--            lock
 --   hsince   since when it waits, ms
 --   hwant    its intent: until when it counts, ms
 --   howner, hnote   who it is
@@ -16,8 +17,8 @@
 -- The value of a hold is "<end, ms> <number of its last conversion> <bytes of
 -- owner>:<owner><note>".
 --
--- A release that leaves the name taken replaces the hold by one that nobody can name: its token is
--- kept_token's. In all else it is a hold like others.
+-- A release that leaves the name taken replaces the hold by one whose token no client has: that of
+-- kept_token. Otherwise it is a hold like any other.
 --
 -- An attempt that is refused and goes on waiting leaves an intent. Each attempt renews it; it
 -- expires soon after the last one. The refusal says to try again before that. Nothing is counted.

@@ -9,8 +9,8 @@
 -- ARGV[4]  '1' if the order is strict; not used
 -- ARGV[5]  whether the caller's process tries next; not used
 -- ARGV[6]  how long the readers have their turn after a writer, ms
--- ARGV[7]  how long the name stays taken, ms; without it the lock is free. What is left of the hold
---          bounds it. Nobody is woken: those who wait soon try again
+-- ARGV[7]  for how long the name stays taken, ms, at most until the lease would have ended; nobody
+--          is woken, because waiters poll often. Absent: the lock is free
 -- reply    1 released; 2 the lock is free, and nobody waits; 0 not held: the hold is gone or has
 --          expired
 local lock, other = open(KEYS[1], ARGV[1])

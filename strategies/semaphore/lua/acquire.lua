@@ -8,8 +8,8 @@
 -- ARGV[3]  TTL of the counter, ms; '0' if the hold is not fenced
 -- ARGV[4]  how long the caller has waited, ms; -1: it does not wait
 -- ARGV[5]  how much longer it waits at most, ms; empty: no bound
--- ARGV[6]  its ID in the queue; 'all': it has no place of its own, and is woken with all others that
---          have none; empty: it does not wait
+-- ARGV[6]  its ID in the queue; 'all': it has no place of its own, and is woken with all others
+--          that have none; empty: it does not wait
 -- ARGV[7]  its delivery (see the queue)
 -- ARGV[8]  the channel to wake waiters on
 -- ARGV[9]  how long the next waiter of the caller's process has waited, ms; -1: there is none

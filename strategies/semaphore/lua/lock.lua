@@ -73,9 +73,9 @@ local function free(lock)
   return lock.limit - lock.used
 end
 
--- find_ended(lock, wanted) finds ended holds until wanted permits are free or it has found them all.
--- It writes nothing: it lists them in lock.dead, and takes their permits off lock.used. It returns
--- false if one of them is not of our form.
+-- find_ended(lock, wanted) finds ended holds until wanted permits are free or it has found them
+-- all. It writes nothing: it lists them in lock.dead, and takes their permits off lock.used. It
+-- returns false if one of them is not of our form.
 local function find_ended(lock, wanted)
   while free(lock) < wanted do
     local found = redis.call('ZRANGEBYSCORE', lock.key, 0, lock.now, 'LIMIT', batch * #lock.dead, batch)

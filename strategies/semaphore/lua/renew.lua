@@ -1,6 +1,6 @@
--- Extends the lease of a hold. It never shortens a lease and never revives an expired one. It writes
--- whenever it replies 1, even if nothing changes: a WAIT sent after it then covers all earlier
--- writes. Needs renew_fence, lock.
+-- Extends the lease of a hold. It never shortens a lease and never revives an expired one. It
+-- writes whenever it replies 1, even if nothing changes: a WAIT sent after it then covers all
+-- earlier writes. Needs renew_fence, lock.
 -- KEYS[1]  the semaphore
 -- KEYS[2]  the fence counter, if the hold is fenced
 -- ARGV[1]  the hold's value

@@ -12,8 +12,8 @@
 -- ARGV[6]  its ID in the queue; 'all': it has no place of its own; empty: it does not wait
 -- ARGV[7]  how it is woken: its delivery (see the queue)
 -- ARGV[8]  the channel to wake waiters on
--- ARGV[9]  if the order is strict: how long the next one of the caller's process has waited, ms; -1:
---          there is none. Empty if the order is not strict
+-- ARGV[9]  if the order is strict: how long the next waiter of the caller's process has waited, ms,
+--          or -1 if there is none; empty: the order is not strict
 -- reply    {1, fence}               acquired by this call
 --          {2, fence}               acquired by an earlier send of this call
 --          {0, value, ms, again}    held, or reserved for another waiter: what is stored, '' if it

@@ -1,10 +1,10 @@
 -- Reads who holds the lock. Needs most, read, current_fence, reserved.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
--- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours, and its
---                                        PTTL; one hold, exclusive (none if the value is
---                                        kept, see reserved); the last fencing token in
---                                        decimal, '0' if there is none
+-- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours; its PTTL;
+--                                        1 hold, also if a release left the name taken (see kept);
+--                                        0: exclusive; the last fencing token in decimal, '0' if
+--                                        there is none
 --          {0}                           free, or reserved for a waiter
 local held = read(KEYS[1], most)
 if type(held) == 'table' then

@@ -4,12 +4,13 @@
 -- KEYS[2]  the queue of waiters; without it nobody is woken
 -- ARGV[1]  our value
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
--- ARGV[3]  the ID of the place of the caller's process, which needs no message; empty: none
+-- ARGV[3]  the ID of the place of the caller's process, to which no message is sent: the process
+--          wakes its waiter itself; empty: none
 -- ARGV[4]  '1' if the order is strict: the lock is reserved for the first waiter
--- ARGV[5]  'keep': the caller's process tries next, and no other is woken, unless the order is
---          strict; 'leave': nobody of the caller's process waits any more; empty: neither
--- ARGV[6]  how long the name stays taken, ms; without it the lock is free. What is left of the lease
---          bounds it. The first waiter is woken, to learn of it
+-- ARGV[5]  'keep': the caller's process tries next, and no other process is woken, unless the order
+--          is strict; 'leave': no waiter of the caller's process is left; empty: neither
+-- ARGV[6]  for how long the name stays taken, ms, at most until the lease would have ended; the
+--          first waiter is woken, so that it learns the time. Absent: the lock is free
 -- reply    1 released; 2 released, and nobody else waits; 3 released, and another waiter has been
 --          woken; 0 not ours
 local own, fair, leaves = ARGV[3], ARGV[4] == '1', ARGV[5] == 'leave'

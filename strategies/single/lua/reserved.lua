@@ -3,7 +3,8 @@ local function reserved(id)
   return '~' .. id .. '~'
 end
 
--- kept(value) returns the value that a release stores if the name of a hold is to stay taken.
+-- kept(value) returns what a release stores in place of value, a hold's, if the name is to stay
+-- taken.
 local function kept(value)
   return '~' .. value
 end
