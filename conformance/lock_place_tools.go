@@ -115,8 +115,8 @@ func (t *caseT) listenersOf(c driver.Channel) int64 {
 	return n
 }
 
-// inTime repeats f until it returns true: on a busy machine a time that is none of the case's choice
-// may pass.
+// inTime repeats f until it returns true: on a busy machine a time that is none of the case's
+// choice may pass.
 func (t *caseT) inTime(f func() bool) {
 	t.Helper()
 	for range 10 {

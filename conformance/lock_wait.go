@@ -96,7 +96,8 @@ func releaseIsPublished(t *caseT) {
 }
 
 // undoIsQuiet undoes one hold, which publishes nothing though somebody waits, and releases the next
-// one. A strategy may lack the undo; then it returns errors.ErrUnsupported and leaves the hold alone.
+// one. A strategy may lack the undo; then it returns errors.ErrUnsupported and leaves the hold
+// alone.
 func undoIsQuiet(t *caseT) {
 	l, name := t.direct(), t.Key()
 	sub := t.listenAt(t.Server.Target.Addrs[0], wakeChannel(name))

@@ -101,7 +101,8 @@ func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
 	}
 }
 
-// dialWith makes drivers that run scripts with flawed in place of sound. One of them must have that.
+// dialWith makes drivers that run scripts with flawed in place of sound. One of them must have
+// that.
 func dialWith(t *testing.T, sound, flawed string) func(testing.TB, drivertest.Target) (driver.Driver, error) {
 	var found atomic.Bool
 	t.Cleanup(func() {

@@ -92,8 +92,8 @@ var hostile = map[string]string{
 // suffixes are what a cycle puts behind a name.
 var suffixes = []string{"plain", "fenced", "resumed", "awaited", "led", "n0.quorum", "n1.quorum", "n2.quorum", "more", "more1", "more2"}
 
-// Whatever a name, an owner and a note contain, the scripts stay the same, byte by byte, and the keys are the name and its
-// fence counter.
+// Whatever a name, an owner and a note contain, the scripts stay the same, byte by byte, and the
+// keys are the name and its fence counter.
 func TestTextsAreData(t *testing.T) {
 	t.Parallel()
 	for name, s := range strategies {

@@ -32,9 +32,9 @@
 //     whose context never ends waits in the client instead.
 //   - All subscriptions share one connection outside the pool. It is dialed for the first
 //     subscription, and again when it breaks; every listener is woken then.
-//   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE, over
-//     one more connection to each master that has a channel. It follows its slot to another master.
-//     While there are subscriptions the client reloads its state every five seconds.
+//   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE,
+//     over one more connection to each master that has a channel. It follows its slot to another
+//     master. While there are subscriptions the client reloads its state every five seconds.
 //
 // # What is not guaranteed
 //

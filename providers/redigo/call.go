@@ -65,9 +65,9 @@ func endless(ctx context.Context) bool {
 	return !bounded && !driver.Cancellable(ctx)
 }
 
-// detach runs f in a goroutine that outlives ctx if it must. The caller passes on its place at gate,
-// if there is one.
-// While f has not set begun and ctx has ended, nothing has been sent or ever will be.
+// detach runs f in a goroutine that outlives ctx if it must. The caller passes on its place at
+// gate, if there is one. While f has not set begun and ctx has ended, nothing has been sent or ever
+// will be.
 func detach[T any](
 	ctx context.Context, gate *adapter.Gate, f func(begun *atomic.Bool) (T, error),
 ) (v T, err error) {

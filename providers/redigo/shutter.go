@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// shutter shuts connections at the deadlines of calls, with one timer for all calls of a driver. The
-// zero shutter is ready to use.
+// shutter shuts connections at the deadlines of calls, with one timer for all calls of a driver.
+// The zero shutter is ready to use.
 type shutter struct {
 	mu      sync.Mutex
 	watched map[*watcher]struct{}

@@ -158,8 +158,8 @@ func (d *rueidisDriver) build(
 // one it is pipelined, and ends with Done. direct is the number of direct commands under way, with
 // this one: commands that are pipelined and end at their deadline alone share the channel of Done.
 //
-// Where there are many, it lets other goroutines prepare theirs first, so that the client sends more
-// of them in one write.
+// Where there are many, it lets other goroutines prepare theirs first, so that the client sends
+// more of them in one write.
 func (n *node) pipelined(ctx context.Context, now time.Time, direct int32) context.Context {
 	if direct >= crowd {
 		runtime.Gosched()
@@ -188,9 +188,9 @@ func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 // command is on its way, so that the client returns when the reply comes or the connection breaks,
 // and not when the caller leaves.
 //
-// A client of rueidis itself calls Err right before it sends, once it has a connection. If the caller
-// has left by then, Err returns an error, and the command is not sent; otherwise it notes that the
-// command may be sent. A wrapper may call Err of a context of its own instead.
+// A client of rueidis itself calls Err right before it sends, once it has a connection. If the
+// caller has left by then, Err returns an error, and the command is not sent; otherwise it notes
+// that the command may be sent. A wrapper may call Err of a context of its own instead.
 //
 // The client sends a lone command with a deadline in the goroutine of its caller, and closes the
 // connection after the deadline, so that is as far away as its own timeout. Without a deadline it

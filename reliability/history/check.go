@@ -112,8 +112,8 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	return res
 }
 
-// strictLimit bounds the check without losses. The holds of a semaphore that overlap may end in many
-// orders, all of which are tried if a loss makes each impossible.
+// strictLimit bounds the check without losses. The holds of a semaphore that overlap may end in
+// many orders, all of which are tried if a loss makes each impossible.
 func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration {
 	lossy := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Lose })
 	if r.Model == Semaphore && lossy && (timeout == 0 || timeout > lossyLimit) {
@@ -122,7 +122,8 @@ func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration 
 	return timeout
 }
 
-// lossyLimit bounds the strict check of a semaphore's history where a server may have lost its state.
+// lossyLimit bounds the strict check of a semaphore's history where a server may have lost its
+// state.
 const lossyLimit = 3 * time.Second
 
 func (r Rules) model() porcupine.Model {

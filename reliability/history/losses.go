@@ -21,8 +21,8 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 		}
 	}
 	if r.Model == Reentrant && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Resume }) {
-		// A resume raises the token of all holds of its owner: of one in doubt the others could not be
-		// told apart.
+		// A resume raises the token of all holds of its owner: of one in doubt the others could not
+		// be told apart.
 		for _, l := range all {
 			if l.shaky() {
 				l.doubt = min(l.doubt, l.acquired.Call)

@@ -19,22 +19,22 @@ type Rules struct {
 	// Permits is the limit of a semaphore: 1 to 9.
 	Permits int `json:"permits,omitempty"`
 	// Linger is how long a request may be held up before the server executes it, and how long the
-	// library cleans up after one: what is not released is gone one TTL and Linger after the last that
-	// was heard of it.
+	// library cleans up after one: what is not released is gone one TTL and Linger after the last
+	// that was heard of it.
 	Linger time.Duration `json:"linger"`
 	// Resend is how long a call takes at least in which a command is sent more than once, its
-	// connection having broken: what was sent first may then be executed late, and is cleaned up. 0: a
-	// third of the TTL, at most 3 s, as where no answer came.
+	// connection having broken: what was sent first may then be executed late, and is cleaned up.
+	// 0: a third of the TTL, at most 3 s, as where no answer came.
 	Resend time.Duration `json:"resend,omitempty"`
 	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
 	Crowd bool `json:"crowd,omitempty"`
-	// Intent is for how long after the attempt of one who waits those of others may be refused, since
-	// a lock keeps turns among those who wait: readers for a writer, writers for both. 0: there are no
-	// turns.
+	// Intent is for how long after the attempt of one who waits those of others may be refused,
+	// since a lock keeps turns among those who wait: readers for a writer, writers for both. 0:
+	// there are no turns.
 	Intent time.Duration `json:"intent,omitempty"`
-	// Woken is for how long after somebody waited a free lock may be kept for the waiter that a release
-	// has woken: attempts of others that wait are refused meanwhile, and with Fair those of all. 0: it
-	// is not kept.
+	// Woken is for how long after somebody waited a free lock may be kept for the waiter that a
+	// release has woken: attempts of others that wait are refused meanwhile, and with Fair those of
+	// all. 0: it is not kept.
 	Woken time.Duration `json:"woken,omitempty"`
 	Fair  bool          `json:"fair,omitempty"`
 	// HandOver says that a holder may hand the lock over to a waiter of its own process.

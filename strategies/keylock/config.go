@@ -31,8 +31,8 @@ type Config struct {
 	// Default: half of the attempt's timeout.
 	ReplicaTimeout time.Duration
 	// Fair makes the order of waiters strict: the lock goes to the one that has waited longest, and
-	// to nobody else while one waits. It needs a Spec with Queue. Default: newcomers may take a free
-	// lock.
+	// to nobody else while one waits. It needs a Spec with Queue. Default: newcomers may take a
+	// free lock.
 	Fair bool
 }
 

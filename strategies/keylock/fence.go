@@ -20,8 +20,8 @@ var (
 	//go:embed lua/read.lua
 	ReadLua string
 
-	// MintFenceLua defines next_fence(key), store_fence(key, fence, last, ttl), mint_fence(key, ttl),
-	// which does both, and raise_fence(key, fence, last, ttl).
+	// MintFenceLua defines next_fence(key), store_fence(key, fence, last, ttl), mint_fence(key,
+	// ttl), which does both, and raise_fence(key, fence, last, ttl).
 	//
 	//go:embed lua/mint_fence.lua
 	MintFenceLua string

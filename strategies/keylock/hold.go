@@ -63,8 +63,8 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{}, fmt.Errorf("%v on a lock of %s: %w", op.Kind, spec.Name, errors.ErrUnsupported)
 }
 
-// Transfer implements lease.Transferable. A hold of an owner or of a semaphore may be one of several
-// of its key, and a converted one is not exclusive.
+// Transfer implements lease.Transferable. A hold of an owner or of a semaphore may be one of
+// several of its key, and a converted one is not exclusive.
 func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
 	if drainer, drains := h.l.drv.(driver.Drainer); drains && drainer.Closing() {
 		return lease.Grant{}, false

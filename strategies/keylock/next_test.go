@@ -124,8 +124,8 @@ func TestReleaseForAnother(t *testing.T) {
 	match("the second waiter", try("other", time.Second), nil)
 }
 
-// In a strict order an acquire passes its place on to the next waiter of its process, which so stays
-// before those of other processes that came after it.
+// In a strict order an acquire passes its place on to the next waiter of its process, which so
+// stays before those of other processes that came after it.
 func TestAcquirePassesItsPlaceOn(t *testing.T) {
 	t.Parallel()
 	for s, open := range map[string]func(driver.Driver) (locker.Locker, error){

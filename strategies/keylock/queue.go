@@ -27,8 +27,8 @@ var QueueLua string
 // reservedPrefix begins the value that single stores to reserve a lock for a waiter. A script
 // replies with the prefix alone if the lock is kept for a waiter and the key is free.
 //
-// It also begins the value that a release of single leaves where MinHold has not passed: the prefix,
-// and the value of the hold.
+// It also begins the value that a release of single leaves where MinHold has not passed: the
+// prefix, and the value of the hold.
 const reservedPrefix = "~"
 
 // placeOfAll is the place that waiters without one of their own share: a release wakes all of them.

@@ -141,8 +141,8 @@ func kthShortest(all []time.Duration, k int) time.Duration {
 	return known[k-1]
 }
 
-// acquireVerdict says why an attempt to acquire missed the quorum. mayChange reports whether answers
-// that are missing might change it.
+// acquireVerdict says why an attempt to acquire missed the quorum. mayChange reports whether
+// answers that are missing might change it.
 func (t *nodeAnswers) acquireVerdict() (err error, mayChange bool) { //nolint:revive // the error is what it returns
 	refused := len(t.refused)
 	outOfReach := t.done+t.pending < t.quorum

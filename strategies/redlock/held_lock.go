@@ -86,7 +86,8 @@ func (t turn) pass() { <-t }
 
 // release ends the lock at all nodes. Node locks that join later are released then. It returns when
 // a quorum has released, or cannot any more; at the latest after two AttemptTimeouts, or after one
-// if ctx has ended. ReleaseTimeout bounds both. The releases go on. Until keep the nodes stay taken.
+// if ctx has ended. ReleaseTimeout bounds both. The releases go on. Until keep the nodes stay
+// taken.
 func (h *heldLock) release(ctx context.Context, keep time.Time) error {
 	op, held := h.beginRelease(keep)
 	op.start(func(i int) error {

@@ -110,8 +110,8 @@ func (s *quorumState) releaseEnded(at *slot, err error) {
 // hasCalls reports whether a call is in flight at a node. The mutex is held.
 func (s *quorumState) hasCalls() bool { return slices.ContainsFunc(s.slots, slot.hasCall) }
 
-// awaitLeftovers waits until the leftovers have ended, at most for patience. It reports false if the
-// attempt or the lock ended first.
+// awaitLeftovers waits until the leftovers have ended, at most for patience. It reports false if
+// the attempt or the lock ended first.
 func (s *quorumState) awaitLeftovers(left []leftover, patience time.Duration) bool {
 	s.mu.Lock()
 	if !s.accepts() {

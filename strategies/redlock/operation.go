@@ -112,8 +112,8 @@ func (o *operation) wait(ctx context.Context, patience, afterCtx time.Duration) 
 	}
 }
 
-// awaitRest returns a channel that is closed once all have answered. It is nil if the quorum has done
-// it, or there is no reply left to wait for.
+// awaitRest returns a channel that is closed once all have answered. It is nil if the quorum has
+// done it, or there is no reply left to wait for.
 func (o *operation) awaitRest() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -38,8 +38,9 @@
 // single.
 //
 // In each process middleware/retry queues the waiters. The next one tries as soon as the one before
-// it has its permits. So a process can have many holds of a name, but one place in the queue. Places
-// are ordered by how long their waiters have waited, so the process gets no more than its turn.
+// it has its permits. So a process can have many holds of a name, but one place in the queue.
+// Places are ordered by how long their waiters have waited, so the process gets no more than its
+// turn.
 //
 // # Changing the limit
 //

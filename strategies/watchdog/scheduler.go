@@ -80,9 +80,9 @@ func (s *scheduler) schedule(l *watchedLease, due instant) {
 	s.arm()
 }
 
-// jittered returns the time of a renewal: after wait from now, less a random part of it up to Config.Jitter.
-// It is rounded down to a multiple of a fraction of the jitter, so that renewals that are due at
-// almost the same moment are due at the same moment, and share a batch.
+// jittered returns the time of a renewal: after wait from now, less a random part of it up to
+// Config.Jitter. It is rounded down to a multiple of a fraction of the jitter, so that renewals
+// that are due at almost the same moment are due at the same moment, and share a batch.
 func (s *scheduler) jittered(now instant, wait time.Duration) instant {
 	jitter := int64(float64(wait) * s.cfg.Jitter)
 	if jitter < 8 {
