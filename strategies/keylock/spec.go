@@ -17,7 +17,8 @@ import (
 // script checks everything before its first write, so that an error leaves nothing half written; it
 // returns the error of a key of another type (WRONGTYPE) as redis.pcall gives it.
 //
-// A reply is a number, its status, or a list that begins with it:
+// A reply is a number, its status, or a list that begins with it. Release has a meaning of its own
+// for 2 and 3; otherwise:
 //
 //	 1  done by this call
 //	 2  done by an earlier send of the same call
@@ -41,10 +42,10 @@ type Spec struct {
 	// token.
 	NewValue   func(owner, note string, permits int) string
 	ParseValue func(value string) (owner, note string)
-	// Permits is how many permits of a name are granted at a time, by a semaphore. A request may
-	// ask for that many. Its value, which has them, is made by NewValue; ParsePermits returns the
-	// permits of a value, 0 if it is not exactly of that form. Default: 0, a lock; a request for
-	// more than one permit ends in errors.ErrUnsupported.
+	// Permits is the limit of a semaphore: how many permits of a name are granted at a time.
+	// NewValue puts the permits of a hold into its value, and ParsePermits returns them, or 0 if
+	// the value is not exactly of NewValue's form. Default: 0, a lock; a request for more than one
+	// permit ends in errors.ErrUnsupported.
 	Permits      int
 	ParsePermits func(value string) int
 	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
@@ -58,8 +59,8 @@ type Spec struct {
 	// release wakes the first one. With NewValue a value begins with lease.NewToken(). Default:
 	// Release publishes on one channel for all.
 	Queue bool
-	// MinHold says that Release can leave the name taken, for Request.MinHold. Default: a request
-	// with a MinHold ends in errors.ErrUnsupported.
+	// MinHold says that Release supports Request.MinHold: it can leave the name taken. Default: a
+	// request with a MinHold ends in errors.ErrUnsupported.
 	MinHold bool
 	// ExtraArgs are put behind the arguments of Acquire, Resume, Release and Convert.
 	ExtraArgs []string
@@ -92,12 +93,13 @@ type Spec struct {
 	// Release removes the hold, and publishes an empty message if that frees the lock.
 	//
 	//	ARGV   value, the channel to publish on ('': do not publish);
-	//	       with Queue: the place of a waiter that its own process wakes ('': none); '1' if the order
-	//	       is strict, else ''; who is next (lease.Next);
+	//	       with Queue: the place of the caller's process, which needs no wake-up ('': none); '1' if
+	//	       the order is strict, else ''; who is to try next (lease.Next);
 	//	       with MinHold, after ExtraArgs, if the name is to stay taken: for how long. The hold is
-	//	       replaced by one that nobody can renew or release, and the waiters are woken, so that
-	//	       they learn when it ends. It never lasts longer than the lease of the hold
-	//	reply  1; 2: the lock is free, and nobody else waits; 3: and another waiter is woken; 0
+	//	       replaced by one that nobody can renew or release, and waiters that do not poll are
+	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the hold
+	//	reply  1 released; 2 the lock is free, and nobody else waits; 3 the lock is free, and another
+	//	       waiter was woken; 0 not held
 	Release *driver.Script
 
 	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a
