@@ -79,7 +79,7 @@ type queue struct {
 	atServer bool         // there is a queue of waiters at the server
 	fair     bool         // the order of that queue is strict
 	turn     turn         // of this process
-	leftHere bool         // the latest release left the lock to this process, no attempt since failed
+	leftHere bool         // the latest release left the lock to this process, no attempt was refused since
 	free     bool         // leftHere, or nobody waits at the server: the lock is probably free
 	placed   bool         // this process may have a place there
 	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one tries

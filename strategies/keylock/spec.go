@@ -25,9 +25,9 @@ import (
 //	 0  not done: another holds the lock, or the hold is gone
 //	 3  a conversion was refused because of another holder
 //	 4  a conversion came behind a later one, and changed nothing
-//	 5  and a number: the semaphore has that other limit; nothing was written
-//	-1  and a text: the fence counter holds something else, which the text names; nothing was written
-//	-2  and a text: the key holds something else, which the text names; nothing was written
+//	 5  and a number: the semaphore has that other limit; nothing written
+//	-1  and a text: the fence counter holds something else, which the text names; nothing written
+//	-2  and a text: the key holds something else, which the text names; nothing written
 //
 // A fence in a reply is a decimal string; it is '0' if the hold is not fenced. A holder is owner,
 // note, left; or, with ParseValue, value, left. left is the time until the lock is free if nobody
@@ -69,13 +69,13 @@ type Spec struct {
 	//
 	//	ARGV   value, TTL, TTL of the fence counter ('0' if there is none);
 	//	       owner, note, unless there is a ParseValue;
-	//	       with Shared: the mode ('exclusive' or 'shared'); who waits, a random ID, '' before the
-	//	       first refusal;
-	//	       with Shared or Queue: how long the caller has waited, '-1' if it does not wait; how long
-	//	       it will wait at most, '' without end;
-	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own, ''
-	//	       if it does not wait; its delivery (see QueueLua); the channel to wake waiters on; with
-	//	       Config.Fair: how long the next one of its process has waited, '-1' if there is none,
+	//	       with Shared: the mode ('exclusive' or 'shared'); who waits, a random ID, '' before
+	//	       the first refusal;
+	//	       with Shared or Queue: how long the caller has waited, '-1' if it does not wait; how
+	//	       long it will wait at most, '' without end;
+	//	       with Queue: its place in the queue: a random ID, 'all' if it has no place of its own,
+	//	       '' if it does not wait; its delivery (see QueueLua); the channel to wake waiters on;
+	//	       with Config.Fair: how long the next one of its process has waited, '-1' if there is none,
 	//	       else ''
 	//	reply  {1, fence}, {2, fence}, {0, holder}, {0, holder, again} or {0, holder, again, 1},
 	//	       {-1, text}, {-2, text}; with Permits {5, limit}
@@ -93,13 +93,14 @@ type Spec struct {
 	// Release removes the hold, and publishes an empty message if that frees the lock.
 	//
 	//	ARGV   value, the channel to publish on ('': do not publish);
-	//	       with Queue: the place of the caller's process, which needs no wake-up ('': none); '1' if
-	//	       the order is strict, else ''; who is to try next (lease.Next);
-	//	       with MinHold, after ExtraArgs, if the name is to stay taken: for how long. The hold is
-	//	       replaced by one that nobody can renew or release, and waiters that do not poll are
-	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the hold
-	//	reply  1 released; 2 the lock is free, and nobody else waits; 3 the lock is free, and another
-	//	       waiter was woken; 0 not held
+	//	       with Queue: the place of the caller's process, which needs no wake-up ('': none); '1'
+	//	       if the order is strict, else ''; who is to try next (lease.Next);
+	//	       with MinHold, after ExtraArgs, if the name is to stay taken: for how long. The hold
+	//	       is replaced by one that nobody can renew or release, and waiters that do not poll are
+	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the
+	//	       hold
+	//	reply  1 released; 2 the lock is free, and nobody else waits; 3 the lock is free, and
+	//	       another waiter was woken; 0 not held
 	Release *driver.Script
 
 	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a
@@ -117,8 +118,8 @@ type Spec struct {
 	// Convert changes the mode of a hold, and writes whenever it replies 1. The lease stays as it
 	// is. It refuses what comes behind a conversion with a higher number. Default: no conversion.
 	//
-	//	ARGV   value, the mode to change to, the conversion's number, the channel to publish on, TTL of
-	//	       the fence counter
+	//	ARGV   value, the mode to change to, the conversion's number, the channel to publish on, TTL
+	//	       of the fence counter
 	//	reply  {1, fence}, {2, fence}, {0}, {3, holder}, {4}, {-1, text}, {-2, text}
 	Convert *driver.Script
 	// RaiseFence raises the fencing token of a hold to at least a given one, which a quorum needs.
@@ -132,8 +133,8 @@ type Spec struct {
 	// ends in errors.ErrUnsupported.
 	//
 	//	ARGV   none
-	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0}, {-2, text};
-	//	       with Permits the limit and the permits that are held follow, and no fence;
+	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0},
+	//	       {-2, text}; with Permits the limit and the permits that are held follow, and no fence;
 	//	       the number is 0 if a holder has released, and its MinHold lasts for left
 	//
 	// fence is '0' if the holder has none; it may be left out.
