@@ -102,7 +102,7 @@ func (q *queue) yieldAfter(t *tenure, others lease.Others, now time.Time) {
 	case overtime && (others != lease.OthersNone || now.Sub(q.yielded) >= yieldEvery):
 		q.yielded = now
 		q.notBefore = now.Add(max(minYield, 4*q.timing.fastest)) // as long as a few attempts take
-	case others == lease.OthersWoken && q.atServer && !q.fair:
+	case others == lease.OthersWoken && !q.fair:
 		q.notBefore = now.Add(minYield)
 	}
 }

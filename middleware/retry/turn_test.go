@@ -380,3 +380,18 @@ func TestYieldAfterATenure(t *testing.T) {
 		})
 	}
 }
+
+// The waiters of a process make no attempt for a millisecond after a release that woke another
+// process, also if they have not been refused because they wait for a hand-over.
+func TestYieldWithoutAHandOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.transfer, s.unnamed, s.others = true, true, lease.OthersWoken
+		l := wrap(t, s, retry.Config{HandOver: 10 * ms})
+		first := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
+		second := s.begin(t.Context(), l, locker.Request{TTL: time.Hour}) // it inherits nothing
+		elapse(5 * ms)
+		match(t, first.Release(t.Context()), nil, nil)
+		elapse(ms)
+		second.wantLock(t, 6*ms)
+	})
+}
