@@ -90,9 +90,15 @@ func (l *wakingLease) relyOnWaiter() {
 
 // wakeOthers wakes the first waiter at the server after a release that relied on a waiter of this
 // process, if none is left. It sends the release again: the release of a free lock wakes the first
-// waiter.
+// waiter. A waiter that has come meanwhile may have lost its place by that, so the leaders try again.
 func (l *wakingLease) wakeOthers() {
-	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: l.queues.id, Next: lease.NextOther})
+	qs := l.queues
+	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, Next: lease.NextOther})
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if q := qs.byName[l.lock.Name()]; q != nil {
+		q.wakeLeaders(locktrace.ByTurn)
+	}
 }
 
 // yieldAfter makes the leaders wait if other processes are to try first after a release. t is the
