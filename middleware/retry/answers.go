@@ -102,6 +102,7 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	if o.held == nil {
 		q.reentry = reentry{} // one at a time again, and not before the pause ends
 	} else {
+		w.unwoken = nil
 		q.timing = q.timing.add(took)
 		q.ordered = q.ordered || o.held.Ordered
 		if o.held.Queue {
@@ -132,6 +133,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 	q, now := w.queue, time.Now()
 	q.all.mu.Lock()
 	q.all.begin(q.name, t)
+	w.unwoken = nil
 	w.answered(now)
 	if q.size > 1 {
 		q.granted(lock, note, alone)

@@ -82,7 +82,7 @@ type queue struct {
 	leftHere bool         // the latest release left the lock to this process, no attempt was refused since
 	free     bool         // leftHere, or nobody waits at the server: the lock is probably free
 	placed   bool         // this process may have a place there
-	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one tries
+	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
 	timer     *time.Timer // wakes the leaders; nil: it does not run
@@ -185,6 +185,9 @@ func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
 		w.setUnchecked(false)
 	}
 	q.endEarly(w)
+	if w.unwoken != nil && q.unwoken == nil {
+		q.unwoken = w.unwoken // it gives up without an answer
+	}
 	if w.asking {
 		w.cutOff(time.Now())
 	}

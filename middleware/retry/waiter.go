@@ -25,6 +25,7 @@ type waiter struct {
 	left          bool
 	terms         terms
 	inheritance   *inheritance // the hold that was handed over to it
+	unwoken       *wakingLease // the queue's when its latest attempts began, until one is answered
 	// wake holds at most one reason to try again. It is made when the waiter first waits or is
 	// first woken: one that gets its lock at the first attempt has none.
 	wake chan locktrace.WakeReason
@@ -88,7 +89,9 @@ func (w *waiter) begin(s step, now time.Time) bool {
 	case <-w.subscription().wake:
 	default:
 	}
-	q.unwoken = nil
+	if q.unwoken != nil {
+		w.unwoken, q.unwoken = q.unwoken, nil
+	}
 	return true
 }
 
