@@ -132,7 +132,7 @@ func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 	if made = lock.Err() == nil; !made {
 		return nil, true
 	}
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t, false} })
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t} })
 	a.queues.inherited(t, lock, a.req.Note, now)
 	return lock, false
 }

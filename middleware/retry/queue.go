@@ -36,11 +36,19 @@ type queues struct {
 	tenures map[string]*tenure // of the names that this process holds and may hand over
 	sweepAt int                // how many tenures there are when those that are over are looked for
 
+	// places are until when this process may have a place at the server, of the names for which
+	// nobody waits any more.
+	places        map[string]time.Time
+	sweepPlacesAt int // how many there are when those that are over are removed
+
 	reserveAfter time.Time // no hand-over needs a new block of fencing tokens before
 }
 
 func newQueues() *queues {
-	return &queues{id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{}, tenures: map[string]*tenure{}, sweepAt: 64}
+	return &queues{
+		id: lease.NewToken(), byName: map[string]*queue{}, parked: map[string]*parkedSubscriptions{},
+		tenures: map[string]*tenure{}, sweepAt: 64, places: map[string]time.Time{}, sweepPlacesAt: 64,
+	}
 }
 
 // queue holds those who acquire one name, in a line for each mode. Waiters are numbered in the
@@ -110,6 +118,8 @@ func (qs *queues) enter(name string, since time.Time, shared bool, owner string,
 		q, w = &made.queue, &made.waiter
 		q.all, q.name = qs, name
 		qs.byName[name] = q
+		q.placed = qs.takePlace(name)
+		q.atServer = q.placed
 		qs.unpark(q)
 		qs.joinTenure(q)
 	} else {
@@ -194,6 +204,9 @@ func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
 	if q.size == 0 {
 		delete(q.all.byName, q.name)
 		q.stopTimer()
+		if q.atServer && q.placed {
+			q.all.leavePlace(q.name)
+		}
 		if q.unwoken != nil {
 			go q.unwoken.wakeOthers()
 		}

@@ -15,14 +15,12 @@ type wakingLease struct {
 	queues *queues
 	lock   *locker.Lock
 	tenure *tenure // nil: the lock cannot be handed over
-
-	passedOn bool // its acquire may have left its place at the server to the next waiter
 }
 
 // wrap wraps the Lease of a lock that was just acquired. A Lock without one, as a test double may
 // return, stays as it is. alone reports whether nobody else can hold the lock: it is exclusive, and
 // not one of several holds of a semaphore.
-func (a *acquisition) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone bool, err error) {
+func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone bool, err error) {
 	alone = lock.Mode() == locker.Exclusive
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		if inner == nil {
@@ -30,8 +28,8 @@ func (a *acquisition) wrap(lock *locker.Lock, req locker.Request) (t *tenure, al
 		}
 		counted, ok := lease.Find[lease.Counted](inner)
 		alone = alone && (!ok || counted.Permits() <= 1)
-		t, err = a.newTenure(lock, inner, req)
-		return &wakingLease{inner, a.queues, lock, t, a.place != nil && a.place.passesOn}
+		t, err = r.newTenure(lock, inner, req)
+		return &wakingLease{inner, r.queues, lock, t}
 	})
 	return t, alone, err
 }
@@ -44,8 +42,8 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRaiseFence {
 		l.endTenure() // its next tokens may be lower
 	}
-	if op.Kind == lease.OpRelease && op.KeepUntil.IsZero() { // else the lock is not free for the next one
-		op.Waiter, op.Next = l.next()
+	if op.Kind == lease.OpRelease {
+		op.Waiter, op.Next = l.next(!op.KeepUntil.IsZero())
 	}
 	term, err := l.Lease.Do(ctx, op)
 	switch op.Kind {

@@ -57,20 +57,21 @@ func (q *queue) inTurn(leader *waiter, now time.Time) bool {
 }
 
 // next returns who is to try after the release of l, and own, the ID of this process if it has a
-// leader that tries at once, or a place to remove (lease.NextOther).
-func (l *wakingLease) next() (own string, next lease.Next) {
+// leader that tries at once, or a place to remove (lease.NextOther). keeps says that the name stays
+// taken.
+func (l *wakingLease) next(keeps bool) (own string, next lease.Next) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q, now := qs.byName[l.lock.Name()], time.Now()
 	if q == nil {
-		if l.passedOn {
-			return qs.id, lease.NextOther // the waiter that has the place gave up
+		if qs.takePlace(l.lock.Name()) {
+			return qs.id, lease.NextOther
 		}
 		return "", lease.NextFirst
 	}
 	switch leader := q.line(false).leader; {
-	case leader == nil, q.ordered, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
+	case keeps, leader == nil, !q.atServer, q.ordered, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
 		return "", lease.NextFirst
 	case !q.fair && q.turn.serves(leader, now):
 		return qs.id, lease.NextOwn
