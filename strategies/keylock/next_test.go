@@ -193,3 +193,27 @@ func TestReadersAreOthers(t *testing.T) {
 		}
 	}
 }
+
+// A late attempt of a waiter that soon gives up does not end the place of the next one of its
+// process.
+func TestLateAttemptLeavesThePlace(t *testing.T) {
+	t.Parallel()
+	m := clients.NewMemory(t)
+	l := locker.Must(single.New(clients.OpenMemory(t, m), single.Config{}))
+	req := locker.Request{Name: name, TTL: time.Minute}
+	held := locker.Must(l.Acquire(t.Context(), req))
+	refused := func(w lease.Waiting) {
+		t.Helper()
+		if _, err := l.Acquire(lease.WithWaiting(t.Context(), w), req); !errors.Is(err, locker.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+	}
+	refused(lease.Waiting{ID: "other", Since: time.Now()})
+	refused(lease.Waiting{ID: "other", Since: time.Now(), Until: time.Now().Add(time.Millisecond)})
+	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the server has a clock of its own
+	var bare lease.Lease
+	held.Hold().Wrap(func(inner lease.Lease) lease.Lease { bare = inner; return inner })
+	if term, err := bare.Do(t.Context(), lease.Op{Kind: lease.OpRelease}); err != nil || term.Others != lease.OthersWoken {
+		t.Errorf("the release found out %v, %v, want that it woke the waiter", term.Others, err)
+	}
+}

@@ -127,10 +127,11 @@ local function wake(queue, channel, own)
 end
 
 -- enqueue(queue, id, delivery, waited, patience, left) puts a refused waiter into the queue, or
--- extends its presence there. The waiter has waited for waited ms and waits for at most patience ms
--- longer ('': no bound). left is what is left of the holder's lease, ms, negative if unknown. It
--- returns the time after which the waiter tries again, ms: left for one that has no place of its
--- own, -1 for one whose place cannot be stored, so that nobody wakes it.
+-- extends its presence there. It never shortens it: an attempt of another waiter of the process may
+-- come late. The waiter has waited for waited ms and waits for at most patience ms longer ('': no
+-- bound). left is what is left of the holder's lease, ms, negative if unknown. It returns the time
+-- after which the waiter tries again, ms: left for one that has no place of its own, -1 for one
+-- whose place cannot be stored, so that nobody wakes it.
 local function enqueue(queue, id, delivery, waited, patience, left)
   local all, ahead = id == 'all', 0
   local unplaced = (all or id == '') and left or -1
@@ -151,8 +152,12 @@ local function enqueue(queue, id, delivery, waited, patience, left)
   end
   local again = math.min(retry_last, retry_first + math.floor(ahead / retry_spread))
   local kept = math.min(again + counts_for, math.ceil(tonumber(patience) or math.huge))
-  local till = digits(presence + 4 * (math.floor(now / 1000) + kept) + delivery)
-  local added = redis.pcall('ZADD', queue, till, '~' .. (all and (delivery == '2' and 'all2' or 'all0') or id))
+  local till = math.floor(now / 1000) + kept
+  local member = '~' .. (all and (delivery == '2' and 'all2' or 'all0') or id)
+  if read_presence(queue, member, now) then -- of another waiter here, which may wait longer
+    till = math.max(till, math.floor((tonumber(redis.call('ZSCORE', queue, member)) - presence) / 4))
+  end
+  local added = redis.pcall('ZADD', queue, digits(presence + 4 * till + delivery), member)
   if type(added) ~= 'number' then
     return unplaced
   end
