@@ -80,7 +80,7 @@ type Others int
 // The values of Others.
 const (
 	OthersUnknown Others = iota
-	OthersNone           // nobody else waits
+	OthersNone           // nobody else waits, or Op.Waiter is ahead of them
 	OthersWoken          // one of them has been woken
 )
 

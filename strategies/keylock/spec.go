@@ -99,8 +99,8 @@ type Spec struct {
 	//	       is replaced by one that nobody can renew or release, and waiters that do not poll are
 	//	       woken, so that they learn when it ends. It never lasts longer than the lease of the
 	//	       hold
-	//	reply  1 released; 2 the lock is free, and nobody else waits; 3 the lock is free, and
-	//	       another waiter was woken; 0 not held
+	//	reply  1 released; 2 the lock is free, and nobody waits or the caller's process is first;
+	//	       3 the lock is free, and another waiter was woken; 0 not held
 	Release *driver.Script
 
 	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a

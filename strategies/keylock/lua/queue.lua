@@ -111,8 +111,8 @@ local function has_waiters(queue)
 end
 
 -- wake(queue, channel, own) wakes the waiters that are to try next, now that the lock is free. It
--- returns the result of wake_first, and what a release adds to its reply: 1 if nobody but own
--- waits, 2 if another waiter has been woken. With an empty channel it wakes nobody, and returns
+-- returns the result of wake_first, and what a release adds to its reply: 1 if nobody waits or own
+-- is first, 2 if another waiter has been woken. With an empty channel it wakes nobody, and returns
 -- nil, 0.
 local function wake(queue, channel, own)
   if channel == '' then
