@@ -11,8 +11,8 @@
 --          is strict; 'leave': no waiter of the caller's process is left; empty: neither
 -- ARGV[6]  for how long the name stays taken, ms, at most until the lease would have ended; the
 --          first waiter is woken, so that it learns the time. Absent: the lock is free
--- reply    1 released; 2 the lock is free, and nobody waits or the caller is first; 3 it is free, and another waiter
---          has been woken; 0 not held: the hold is gone or has expired
+-- reply    1 released; 2 the lock is free, and nobody waits or the caller's process is first; 3 it is
+--          free, and another waiter has been woken; 0 not held: the hold is gone or has expired
 local lock, other = open(KEYS[1])
 if other then
   return other.err and other or 0

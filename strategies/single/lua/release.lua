@@ -11,8 +11,8 @@
 --          is strict; 'leave': no waiter of the caller's process is left; empty: neither
 -- ARGV[6]  for how long the name stays taken, ms, at most until the lease would have ended; the
 --          first waiter is woken, so that it learns the time. Absent: the lock is free
--- reply    1 released; 2 released, and nobody waits or the caller is first; 3 released, and another waiter has been
---          woken; 0 not ours
+-- reply    1 released; 2 released, and nobody waits or the caller's process is first; 3 released, and
+--          another waiter has been woken; 0 not ours
 local own, fair, leaves = ARGV[3], ARGV[4] == '1', ARGV[5] == 'leave'
 local held = read(KEYS[1], leaves and math.max(#ARGV[1], #reserved(own)) or #ARGV[1])
 if type(held) == 'table' then
