@@ -8,7 +8,7 @@
 // (middleware/retry and strategies/watchdog). Over a bare strategy a Candidate polls, with the
 // pauses of Config.Policy, and each term ends after one TTL. Any strategy with an exclusive mode
 // and fencing tokens will do, and so will a quorum of servers, but not a semaphore of more than one
-// permit, whose holders would all lead. The middleware of the Locker traces, measures and logs.
+// permit, which New refuses: its holders would all lead. The middleware of the Locker traces, measures and logs.
 //
 // # Terms
 //

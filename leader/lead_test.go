@@ -387,6 +387,14 @@ func TestSecondRun(t *testing.T) {
 	})
 }
 
+// semaphore is a Locker that says that it is one.
+type semaphore struct {
+	locker.Locker
+	permits int
+}
+
+func (s semaphore) Permits() int { return s.permits }
+
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	lead := func(context.Context, int64) error { return nil }
@@ -396,6 +404,7 @@ func TestInvalid(t *testing.T) {
 		cfg leader.Config
 	}{
 		"no Locker":             {nil, leader.Config{Name: name, Lead: lead}},
+		"a semaphore":           {semaphore{l, 2}, leader.Config{Name: name, Lead: lead}},
 		"no name":               {l, leader.Config{Lead: lead}},
 		"no Lead":               {l, leader.Config{Name: name}},
 		"a TTL below 0":         {l, leader.Config{Name: name, Lead: lead, TTL: -1}},

@@ -46,12 +46,14 @@ type tenure struct {
 // as that of holdfast.New: over a bare strategy Lock fails if another process holds the lock, and a
 // lock is lost one TTL after it was acquired.
 //
-// It returns an error that matches locker.ErrInvalid if l is nil, or if req is invalid, has a Name
-// or a Resume, or has a Mode other than Exclusive.
+// It returns an error that matches locker.ErrInvalid if l is nil or a semaphore of more than one
+// permit, or if req is invalid, has a Name or a Resume, or has a Mode other than Exclusive.
 func New(l locker.Locker, req locker.Request) (*Locks, error) {
 	switch {
 	case l == nil:
 		return nil, driver.Invalid("named.New locker", "nil", "a Locker")
+	case permits(l) > 1:
+		return nil, driver.Invalid("named.New locker", fmt.Sprintf("a semaphore of %d permits", permits(l)), "a lock that one holds at a time")
 	case req.Name != "":
 		return nil, driver.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name), "none; Lock is given the name")
 	case req.Mode != locker.Exclusive:
@@ -65,6 +67,14 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 		return nil, err
 	}
 	return &Locks{locker: l, req: req, names: map[string]*name{}}, nil
+}
+
+// permits returns how many may hold a name at a time if l is a semaphore, else 0.
+func permits(l locker.Locker) int {
+	if counted, ok := locker.As[lease.Counted](l); ok {
+		return counted.Permits()
+	}
+	return 0
 }
 
 // Lock acquires the lock of a name. If another caller of this process holds it, Lock waits for its

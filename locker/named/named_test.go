@@ -293,6 +293,14 @@ func TestBounded(t *testing.T) {
 	})
 }
 
+// semaphore is a Locker that says that it is one.
+type semaphore struct {
+	locker.Locker
+	permits int
+}
+
+func (s semaphore) Permits() int { return s.permits }
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	l := lockertest.New()
@@ -300,11 +308,12 @@ func TestNewRefuses(t *testing.T) {
 		l   locker.Locker
 		req locker.Request
 	}{
-		"locker": {nil, locker.Request{}},
-		"name":   {l, locker.Request{Name: "a"}},
-		"mode":   {l, locker.Request{Mode: locker.Shared}},
-		"TTL":    {l, locker.Request{TTL: 1}},
-		"resume": {l, locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "a", Token: "t"})}},
+		"locker":    {nil, locker.Request{}},
+		"semaphore": {semaphore{l, 2}, locker.Request{}},
+		"name":      {l, locker.Request{Name: "a"}},
+		"mode":      {l, locker.Request{Mode: locker.Shared}},
+		"TTL":       {l, locker.Request{TTL: 1}},
+		"resume":    {l, locker.Request{Resume: locker.NewHandle(lease.Grant{Name: "a", Token: "t"})}},
 	} {
 		s, err := named.New(tt.l, tt.req)
 		if ie, ok := errors.AsType[*locker.InvalidError](err); !ok || s != nil || ie.What == "" {
