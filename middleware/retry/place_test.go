@@ -55,6 +55,7 @@ func TestPlaceOfAnAttemptThatIsCutOff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		second := s.begin(ctx, l, locker.Request{})
 		elapse(10 * ms)
+		synctest.Wait()
 		s.latency = 10 * ms
 		if err := lock.Release(t.Context()); err != nil {
 			t.Error(err)
