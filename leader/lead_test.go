@@ -84,7 +84,7 @@ func free(t *testing.T, l locker.Locker) {
 	}
 }
 
-// The pauses grow, and begin anew after a term that lasted.
+// The pauses grow, and start again from the shortest after a term that lasted.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

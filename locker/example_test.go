@@ -55,7 +55,7 @@ func ExampleTry() {
 }
 
 // A transfer locks both accounts. Transfers in the other direction acquire them in the same order,
-// so none of them waits for another for ever.
+// so none of them waits for another forever.
 func ExampleDoAll() {
 	ctx, l := context.Background(), locks()
 	transfer := func(from, to string) error {

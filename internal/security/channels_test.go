@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// Who waits for a name whose channel the ACL refuses polls. It costs those who wait for other names
+// A waiter of a name whose channel the ACL refuses polls. It costs the waiters of other names
 // neither their connection nor their wake-ups.
 func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 	t.Parallel()

@@ -170,7 +170,7 @@ func (n *node) end(c *call) {
 
 // leave notes that c's caller has left, and reports whether its command may have been sent. If not,
 // it never will be. A call that waits for a connection of the client's pool, or for a reply on one,
-// is given up after lag; it may wait for ever otherwise, where the pool is used up.
+// is given up after lag; it may wait forever otherwise, if the pool is used up.
 func (n *node) leave(c *call) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
