@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -68,6 +69,8 @@ type Harness struct {
 	waits func(retry.Config) (locker.Middleware, error)
 	// named makes locks by name; nil: named.New.
 	named func(l locker.Locker, req locker.Request) names
+	// candidate makes candidates for the lead; nil: leader.New.
+	candidate func(l locker.Locker, cfg leader.Config) candidate
 	// doAll calls fn under several locks; nil: locker.DoAll.
 	doAll func(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error
 }
