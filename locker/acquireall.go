@@ -226,6 +226,7 @@ func mergeRequests(a, b Request) (Request, error) {
 	merged.MaxWait = shorter(a.MaxWait, b.MaxWait)
 	merged.NoWait = a.NoWait || b.NoWait
 	merged.Fenced = a.Fenced || b.Fenced
+	merged.Permits = max(a.Permits, b.Permits)
 	if a.Owner == "" {
 		merged.Owner = b.Owner
 	}
@@ -238,13 +239,16 @@ func mergeRequests(a, b Request) (Request, error) {
 	case restOf(a) != restOf(b):
 		return Request{}, driver.Invalid("Request", "two for one name that cannot be merged",
 			"ones that differ in Mode, TTL, MinHold, MaxWait, NoWait, Fenced and Note")
+	case max(a.Permits, 1) != max(b.Permits, 1):
+		return Request{}, driver.Invalid("Request.Permits", fmt.Sprintf("%d and %d for one name", max(a.Permits, 1), max(b.Permits, 1)),
+			"the same for all requests for a name")
 	}
 	return merged, nil
 }
 
 // restOf returns the fields of a request that mergeRequests cannot merge.
 func restOf(r Request) Request {
-	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note = 0, 0, 0, 0, false, false, "", ""
+	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note, r.Permits = 0, 0, 0, 0, false, false, "", "", 0
 	return r
 }
 

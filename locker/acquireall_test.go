@@ -58,6 +58,7 @@ func TestAcquireAllMerges(t *testing.T) {
 		{"one owner", locker.Request{Owner: "me"}, locker.Request{Owner: "me"}, locker.Request{Owner: "me"}},
 		{"notes", locker.Request{Note: "1"}, locker.Request{Note: "2"}, locker.Request{Note: "1"}},
 		{"a note and none", locker.Request{}, locker.Request{Note: "2"}, locker.Request{Note: "2"}},
+		{"one permit by default", locker.Request{Permits: 1}, locker.Request{}, locker.Request{Permits: 1}},
 		{"one does not wait", locker.Request{}, locker.Request{NoWait: true}, locker.Request{NoWait: true}},
 	}
 	for _, tt := range tests {
@@ -98,6 +99,7 @@ func TestAcquireAllRefuses(t *testing.T) {
 		{"an invalid one", t.Context(), l, named("a", ""), "", "Request.Name"},
 		{"a resume", t.Context(), l, []locker.Request{{Name: "a"}, {Name: "b", Resume: h}}, "b", "Request.Resume"},
 		{"two owners", t.Context(), l, []locker.Request{{Name: "a", Owner: "x"}, {Name: "a", Owner: "y"}}, "a", `"x" and "y" for one name`},
+		{"other permits", t.Context(), l, []locker.Request{{Name: "a"}, {Name: "a", Permits: 2}}, "a", "Request.Permits: 1 and 2 for one name"},
 	}
 	for _, tt := range tests {
 		locks, err := locker.AcquireAll(tt.ctx, tt.l, tt.reqs)
