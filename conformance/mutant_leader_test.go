@@ -30,11 +30,11 @@ func (c *flawedCandidate) Run(ctx context.Context) error {
 		lock, err := c.locker.Acquire(ctx, locker.Request{Name: c.cfg.Name, TTL: c.cfg.TTL, Fenced: true, NoWait: c.impatient})
 		switch {
 		case err == nil:
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // as of a Candidate that is stopped
 		case c.impatient && errors.Is(err, locker.ErrNotAcquired):
 			_ = c.lead(ctx, time.Now().UnixMicro())
 			continue
-		case ctx.Err() != nil:
-			return nil
 		default:
 			return err
 		}
