@@ -123,15 +123,10 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, strategy, flags uint8, ops string, stream []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &hostile{replies: resp.NewReader(bytes.NewReader(stream))}
-			locks := strategies[:len(strategies)-1] // the last one is a semaphore, whose replies are longer
+			locks := strategies[:len(strategies)-1] // the last one is a semaphore: see FuzzSemaphoreReplies
 			s := locks[int(strategy)%len(locks)]
 			h := &victim{T: t, hostile: d, l: locker.Must(s.new(d, settings{})), hash: s.name != "single", rw: s.name == "rwhash"}
-			h.run(flags, ops[:min(len(ops), 8)])
-			for len(d.behind) > 0 {
-				clean := d.behind[0]
-				d.behind = d.behind[1:]
-				clean(t.Context())
-			}
+			h.run(flags, ops)
 		})
 	})
 }
@@ -142,20 +137,36 @@ type victim struct {
 	*hostile
 	l        locker.Locker
 	hash, rw bool
+	permits  int64 // the limit of a semaphore
 	fenced   bool
 	lock     *locker.Lock
 	lease    lease.Lease
 }
 
-// run acquires or resumes, does some of what can be done with a lock, and releases.
+// run acquires or resumes, does some of what can be done with a lock, releases, and cleans up.
 func (v *victim) run(flags uint8, ops string) {
+	v.use(flags, ops[:min(len(ops), 8)])
+	for len(v.behind) > 0 {
+		clean := v.behind[0]
+		v.behind = v.behind[1:]
+		clean(v.Context())
+	}
+}
+
+func (v *victim) use(flags uint8, ops string) {
 	v.fenced = flags&1 != 0
 	req := locker.Request{Name: name, Fenced: v.fenced}
 	if v.rw && flags&2 != 0 {
 		req.Mode = locker.Shared
 	}
 	if flags&4 != 0 {
-		req.Resume = locker.NewHandle(lease.Grant{Name: name, Owner: "o", Token: lease.NewToken(), Mode: req.Mode})
+		token := lease.NewToken()
+		if v.permits > 0 {
+			token += " 1 0:"
+		}
+		req.Resume = locker.NewHandle(lease.Grant{Name: name, Owner: "o", Token: token, Mode: req.Mode})
+	} else if flags&16 != 0 {
+		req.MinHold = time.Second
 	}
 	if flags&8 != 0 {
 		v.inspect()
@@ -233,6 +244,8 @@ func (v *victim) inspect() {
 	switch {
 	case err != nil:
 		ok = !state.Held
+	case v.permits > 0:
+		ok = v.seesPermits(state)
 	case v.hash && state.Held:
 		holds, _ := v.last.Int(4)
 		ok = v.is(1) && v.text(1) && v.text(2) && v.number(3) && holds > 0 && v.number(5)
@@ -242,7 +255,7 @@ func (v *victim) inspect() {
 	default:
 		ok = v.is(0)
 	}
-	if !ok || state.Left < 0 || state.Held != (state.Holds > 0) {
+	if !ok || state.Left < 0 || v.permits == 0 && state.Held != (state.Holds > 0) {
 		v.Errorf("%+v is seen in the reply %+v, %v", state, v.last, err)
 	}
 }

@@ -42,7 +42,7 @@ func (d *slotted) Info() driver.Info { return driver.Info{} }
 func FuzzValues(f *testing.F) {
 	const token = "0123456789abcdefABCDE_"
 	for _, value := range []string{
-		token, token + "|o|n", token + "||", token + "|o", token + "|%6f|n", token + "|a b|", token + "|a+b|%7C", token + "|o|n|x", "x|o|n", "|o|n",
+		token, token + "|o|n", "~" + token + "|o|n", "~~" + token + "|o|n", token + "||", token + "|o", token + "|%6f|n", token + "|a b|", token + "|a+b|%7C", token + "|o|n|x", "x|o|n", "|o|n",
 	} {
 		f.Add("", "", value)
 		f.Add("o|wner", "no%te +\x00\xff", value)
@@ -64,6 +64,7 @@ func FuzzValues(f *testing.F) {
 		}
 		d.value = foreign
 		owner, note = told(t, l)
+		foreign = strings.TrimPrefix(foreign, "~") // as a release before MinHold leaves it
 		escaped, ours := foreign[:min(len(foreign), lease.TokenLen)]+"|"+url.QueryEscape(owner)+"|"+url.QueryEscape(note), owner != "" || note != ""
 		if ours && (escaped != foreign || strings.Trim(foreign[:lease.TokenLen], token+"ghijklmnopqrstuvwxyzFGHIJKLMNOPQRSTUVWXYZ-") != "") {
 			t.Errorf("of %q, owner %q and note %q are told", foreign, owner, note)
