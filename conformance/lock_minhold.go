@@ -78,6 +78,11 @@ var minHoldCases = []testCase{
 		run: readersMinHold,
 	},
 	{
+		name: "permits stay taken for MinHold", contract: minimumHold, on: suite.WithoutSentinel, permits: true, can: minHold, leaves: true,
+		why: "as many jobs as there are permits run per tick, and the permits of others are not touched",
+		run: permitsStayTaken,
+	},
+	{
 		name: "a quorum keeps the name taken for MinHold", contract: minimumHold, on: suite.OneAddress, quorum: true, can: minHold, leaves: true,
 		why: "each node must keep its part, for as long as the others do",
 		run: quorumKeepsName,
@@ -297,6 +302,28 @@ func readersMinHold(t *caseT) {
 	if ce.Left <= 0 || ce.Left > req.MinHold || ce.Owner != req.Owner || !ce.Released {
 		t.Errorf("a writer is refused by %v", ce)
 	}
+}
+
+func permitsStayTaken(t *caseT) {
+	l, other, name := t.semaphore(t.Driver(), 4), t.semaphore(t.Driver(), 4), t.Key()
+	lock := t.acquire(l, locker.Request{Name: name, TTL: long, MinHold: long / 2, Permits: 2})
+	beside := t.permits(other, name, 1)
+	t.OK(lock.Release(t.Ctx), "Release of two permits before MinHold")
+	t.noPermits(other, name, 2)
+	last := t.permits(other, name, 1)
+	t.noPermits(l, name, 1)
+	t.OK(beside.Release(t.Ctx), "Release of a permit")
+	t.OK(last.Release(t.Ctx), "Release of a permit")
+	ce := t.contended(other, locker.Request{Name: name, Permits: 3, NoWait: true})
+	if !ce.Released || ce.Left <= 0 || ce.Left > long/2 {
+		t.Errorf("the refusal is %+v, want that the holder has released, and at most its MinHold", ce)
+	}
+	state, err := locker.Inspect(t.Ctx, unwrap(l), name)
+	t.OK(err, "Inspect")
+	if !state.Held || state.Holds != 0 || state.Free != 2 {
+		t.Errorf("the state is %+v, want no hold, and 2 of 4 permits free", state)
+	}
+	t.OK(t.permits(l, name, 2).Release(t.Ctx), "Release of the free permits")
 }
 
 func quorumKeepsName(t *caseT) {

@@ -29,7 +29,7 @@ func TestMutantsWithPermits(t *testing.T) {
 		},
 		{
 			"permits of the dead are never free",
-			"  while free(lock) < wanted do", "  while false do",
+			"  while lock.limit - used < wanted do", "  while false do",
 			[]string{"permits return at the end of a lease"},
 		},
 		{
@@ -66,6 +66,16 @@ func TestMutantsWithPermits(t *testing.T) {
 			"Inspect forgets the permits of a hold",
 			"holds, 0, lock.limit, lock.used}", "holds, 0, lock.limit, holds}",
 			[]string{"Inspect reports free permits"},
+		},
+		{
+			"a release before MinHold that frees the permits",
+			"elseif till then\n  lock.used", "end\nif till then\n  lock.used",
+			[]string{"permits stay taken for MinHold"},
+		},
+		{
+			"a release before MinHold that still counts as a hold",
+			"holds - kept_holds(lock) - lock.kept", "holds",
+			[]string{"permits stay taken for MinHold"},
 		},
 		{
 			"all holders have one token",

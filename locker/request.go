@@ -42,8 +42,7 @@ type Request struct {
 	// passed. So a job that takes 20 ms runs once per tick on replicas whose clocks differ. See
 	// "Minimum hold" in the package comment. With a zero TTL the lease lasts for the strategy's
 	// default, or for MinHold if that is longer. With Resume, MinHold counts from the resume.
-	// strategies/semaphore refuses it with errors.ErrUnsupported. Default: 0, a release frees the
-	// lock.
+	// Of a semaphore it keeps the permits taken. Default: 0, a release frees the lock.
 	MinHold time.Duration
 	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
 	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds

@@ -140,7 +140,7 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 		return locker.State{}, err
 	}
 	holds, err := reply.Int(holder.next)
-	if holder.released {
+	if holder.released && s.Permits == 0 {
 		holds = 0
 	}
 	if err == nil && (holds < 0 || holds > math.MaxInt32) {

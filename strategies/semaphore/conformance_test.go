@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 				NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
 					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: 500 * time.Millisecond})
 				},
-				Can: conformance.Capabilities{Hash: true, Fair: true},
+				Can: conformance.Capabilities{Hash: true, Fair: true, MinHold: true},
 				On:  client.On,
 			})
 		})

@@ -4,9 +4,9 @@
 // A [locker.Request] asks for Request.Permits permits, one by default. They form one hold: a Lock
 // with one lease, which ends for all of them together. No permit belongs to two holds, so the mode
 // is Exclusive, and Do, Try, Resume, the watchdog and all other middleware work as with a lock.
-// Request.Mode Shared and Request.MinHold return errors.ErrUnsupported, and so does Request.Permits
-// above 1 with any other strategy. The semaphore is not reentrant: an owner that acquires again
-// needs more permits, and waits for itself if too few are free.
+// Request.Mode Shared returns errors.ErrUnsupported, and so does Request.Permits above 1 with any
+// other strategy. The semaphore is not reentrant: an owner that acquires again needs more permits,
+// and waits for itself if too few are free.
 //
 // # What is guaranteed
 //
@@ -19,6 +19,9 @@
 //     Resume replaces it by a higher one. Holds are concurrent, so a store that accepts only the
 //     highest token it has seen refuses writes of older holders that are still live. Compare tokens
 //     only where at most one holder writes, such as for each unit of work.
+//   - With Request.MinHold the permits of a hold stay taken, after its release, until MinHold has
+//     passed since the acquire. Other holds and the free permits are not affected. Inspect counts
+//     these permits as taken, and no hold for them.
 //   - Lost replies, clean-up, Release, Resume and Deadline are as in package single, for each hold.
 //     A resumed hold keeps its permits: another Request.Permits is ErrInvalid.
 //
@@ -44,10 +47,10 @@
 //
 // # Changing the limit
 //
-// The limit is stored with the holds. While anybody holds permits, an acquire by a Locker with
-// another Config.Permits returns a *[LimitError], which has both limits. Holds that were acquired
-// under either limit can still be renewed and released. Once nobody holds permits, the next acquire
-// sets the limit.
+// The limit is stored with the holds. While anybody holds permits, or a MinHold keeps them taken, an
+// acquire by a Locker with another Config.Permits returns a *[LimitError], which has both limits.
+// Holds that were acquired under either limit can still be renewed and released. Once all permits
+// are free, the next acquire sets the limit.
 //
 // To change the limit while it is in use, deploy programs with the new Config.Permits and with
 // Config.Resize. The first acquire of one of them sets the limit, even if it is refused. A higher

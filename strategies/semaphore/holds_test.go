@@ -165,6 +165,24 @@ func TestOtherLimit(t *testing.T) {
 	})
 }
 
+// A limit counts until the last hold has ended, even if the key is still there.
+func TestLimitEndsWithLastHold(t *testing.T) {
+	run(t, 3, func(t *testing.T, b bench) {
+		take(t, b, locker.Request{TTL: time.Second, Permits: 2})
+		b.m.SetTTL(name, time.Hour)
+		five := b.with(semaphore.Config{Permits: 5})
+		_, err := five.Acquire(t.Context(), locker.Request{Name: name})
+		if _, ok := errors.AsType[*semaphore.LimitError](err); !ok {
+			t.Errorf("another limit while permits are held: %v", err)
+		}
+		sleep(time.Second)
+		all := take(t, five, locker.Request{Permits: 5})
+		refused(t, five, 1)
+		release(t, all)
+		b.gone(t)
+	})
+}
+
 // A limit that grows counts at once; one that shrinks, as permits return.
 func TestResize(t *testing.T) {
 	run(t, 3, func(t *testing.T, b bench) {
@@ -288,11 +306,16 @@ func TestForeignKeys(t *testing.T) {
 			}
 			b.m.Del(name)
 		}
-		lock := take(t, b, locker.Request{})
-		_, err := b.m.ZAdd(name, 1, "x")
+		lock := take(t, b, locker.Request{MinHold: locker.DefaultTTL})
+		take(t, b, locker.Request{TTL: time.Second, Permits: 2})
+		_, err := b.m.ZAdd(name, float64(time.Now().Add(2*time.Second).UnixMilli()), "x")
 		match(t, err)
+		sleep(2 * time.Second)
 		match(t, lock.Renew(t.Context(), 0))
 		release(t, lock)
+		if used, err := b.m.ZScore(name, "used"); used != -4 || err != nil {
+			t.Errorf("used has the score %v, %v: want -4, for none was removed", used, err)
+		}
 	})
 }
 

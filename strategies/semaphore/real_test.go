@@ -72,9 +72,10 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
 	drv := clients.All[0].Open(t, server.Addr())
-	l := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 3}))
+	l := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 4}))
 	req := locker.Request{TTL: time.Minute, Fenced: true}
 	one, two := take(t, l, req), take(t, l, req)
+	kept := take(t, l, locker.Request{TTL: time.Minute, MinHold: time.Minute})
 	resumed, err := locker.Resume(t.Context(), l, two.Handle())
 	match(t, err)
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
@@ -88,8 +89,9 @@ func TestOutOfMemory(t *testing.T) {
 		match(t, lock.Renew(t.Context(), time.Hour))
 		match(t, lock.Release(t.Context()))
 	}
-	if n := server.MustCommand(t, "EXISTS", name); n != int64(0) {
-		t.Error("the key is still there")
+	release(t, kept)
+	if s, err := l.Inspect(t.Context(), name); !s.Held || s.Holds != 0 || s.Free != 3 || err != nil {
+		t.Errorf("state %+v, %v; want a kept hold", s, err)
 	}
 }
 

@@ -36,6 +36,7 @@ var fencing = keylock.ReadLua + keylock.MintFenceLua
 var spec = keylock.Spec{
 	Name:         "semaphore",
 	Queue:        true,
+	MinHold:      true,
 	NewValue:     newValue,
 	ParseValue:   parseValue,
 	ParsePermits: parsePermits,

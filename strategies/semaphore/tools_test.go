@@ -78,7 +78,7 @@ func refused(t *testing.T, l locker.Locker, permits int) *locker.ContentionError
 func (b bench) state(t *testing.T, holds, free int) locker.State {
 	t.Helper()
 	s, err := b.Inspect(t.Context(), name)
-	if err != nil || s.Holds != holds || s.Free != free || s.Held != (holds > 0) {
+	if err != nil || s.Holds != holds || s.Free != free || s.Held != (s.Left > 0) {
 		t.Errorf("state %+v, %v; want %d holds, %d free", s, err, holds, free)
 	}
 	return s

@@ -43,8 +43,9 @@ func number(text string, most int) (int, bool) {
 	return n, err == nil && n >= 0 && n <= most && strconv.Itoa(n) == text
 }
 
+// parseValue parses also what a release leaves of a value until MinHold has passed.
 func parseValue(value string) (owner, note string) {
-	h := parse(value)
+	h := parse(strings.TrimPrefix(value, "~"))
 	return h.owner, h.note
 }
 

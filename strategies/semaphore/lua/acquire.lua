@@ -38,7 +38,7 @@ if lock and end_of(lock, ARGV[1]) then
   return fence and {2, fence} or {-1, text}
 end
 if lock and lock.limit ~= limit then
-  if ARGV[11] ~= '1' then
+  if ARGV[11] ~= '1' and live_holds(lock) > 0 then
     return {5, lock.limit}
   end
   lock.limit = limit

@@ -2,15 +2,15 @@
 -- KEYS[1]  the semaphore
 -- reply    {1, value, ms, holds, 0, limit, used}
 --                       the live hold that ends last, and what is left of its lease, ms; the
---                       number of live holds; 0: exclusive; the limit, and the permits that the
---                       live holds have
---          {0}          nobody holds
+--                       number of live holds that are not kept; 0: exclusive; the limit, and the
+--                       permits that all live holds have
+--          {0}          all permits are free
 --          {-2, text}   the key holds something else: text
 local lock, other = open(KEYS[1])
 if other then
   return other
 end
-local holds = lock and redis.call('ZCOUNT', KEYS[1], '(' .. whole(lock.now), '+inf') or 0
+local holds = lock and live_holds(lock) or 0
 if holds == 0 then
   return {0}
 end
@@ -18,4 +18,5 @@ if not find_ended(lock, math.huge) then
   return unknown
 end
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+holds = math.max(holds - kept_holds(lock) - lock.kept, 0)
 return {1, last[1], tonumber(last[2]) - lock.now, holds, 0, lock.limit, lock.used}

@@ -1,10 +1,12 @@
 -- What the scripts share. A semaphore is a sorted set. Each hold is a member: its value, with the
--- time at which the hold ends as the score, in ms by the server's clock. Two more members have
--- negative scores:
+-- time at which the hold ends as the score, in ms by the server's clock. Up to three more members
+-- have negative scores:
 --   permits  minus the limit
 --   used     minus one, minus the permits of all holds in the set, also those that have ended
--- A value is "<token> <permits> <bytes of owner>:<owner><note>". The set expires with the hold that
--- ends last, or later.
+--   kept     minus one, minus the number of kept holds in the set; 0 of them if it is missing
+-- A value is "<token> <permits> <bytes of owner>:<owner><note>". A release whose MinHold has not
+-- passed leaves a kept hold: the same value behind a '~', which no caller sends. The set expires
+-- with the hold that ends last, or later.
 
 local batch = 1000 -- ended holds that one command reads or removes
 
@@ -22,7 +24,7 @@ end
 
 -- permits_of(value) returns the permits of a hold; nil if its value is not of our form.
 local function permits_of(value)
-  local token, permits = string.match(value, '^([%w_-]+) (%d+) %d+:')
+  local token, permits = string.match(value, '^~?([%w_-]+) (%d+) %d+:')
   return token and #token == 22 and #permits <= 10 and tonumber(permits) or nil
 end
 
@@ -54,7 +56,7 @@ local function open(key)
     end
     return nil -- it has expired since, at a server whose clock goes on during a script
   end
-  return {key = key, now = clock(), limit = limit, stored = limit, used = used - 1, dead = {}}
+  return {key = key, now = clock(), limit = limit, stored = limit, used = used - 1, dead = {}, kept = 0}
 end
 
 -- end_of(lock, value) returns when a hold ends or ended; nil if there is none.
@@ -68,39 +70,57 @@ local function live_end(lock, value)
   return till and till > lock.now and till or nil
 end
 
+-- live_holds(lock) returns the number of holds that have not ended, also of kept ones.
+local function live_holds(lock)
+  return redis.call('ZCOUNT', lock.key, '(' .. whole(lock.now), '+inf')
+end
+
+-- kept_holds(lock) returns the number of kept holds that are stored.
+local function kept_holds(lock)
+  return (count(redis.call('ZSCORE', lock.key, 'kept'), 1) or 1) - 1
+end
+
 -- free(lock) returns how many permits are free. It is negative after the limit has shrunk.
 local function free(lock)
   return lock.limit - lock.used
 end
 
 -- find_ended(lock, wanted) finds ended holds until wanted permits are free or it has found them
--- all. It writes nothing: it lists them in lock.dead, and takes their permits off lock.used. It
--- returns false if one of them is not of our form.
+-- all. It writes nothing: it lists them in lock.dead, and takes them off lock.used and lock.kept.
+-- If one of them is not of our form, it changes nothing and returns false.
 local function find_ended(lock, wanted)
-  while free(lock) < wanted do
-    local found = redis.call('ZRANGEBYSCORE', lock.key, 0, lock.now, 'LIMIT', batch * #lock.dead, batch)
+  local used, kept, dead = lock.used, lock.kept, {}
+  while lock.limit - used < wanted do
+    local found = redis.call('ZRANGEBYSCORE', lock.key, 0, lock.now, 'LIMIT', batch * #dead, batch)
     if #found == 0 then
-      return true
+      break
     end
     for _, value in ipairs(found) do
       local permits = permits_of(value)
       if not permits then
         return false
       end
-      lock.used = lock.used - permits
+      used = used - permits
+      if string.sub(value, 1, 1) == '~' then
+        kept = kept - 1
+      end
     end
-    lock.dead[#lock.dead + 1] = found
+    dead[#dead + 1] = found
   end
+  lock.used, lock.kept, lock.dead = used, kept, dead
   return true
 end
 
 -- The functions below write.
 
 -- store(lock, ...) removes the holds that find_ended found, and stores the limit and the permits in
--- use, and further scores and members if given.
+-- use, and further scores and members if given. lock.kept is added to the number of kept holds.
 local function store(lock, ...)
   for _, found in ipairs(lock.dead) do
     redis.call('ZREM', lock.key, unpack(found))
+  end
+  if lock.kept ~= 0 then
+    redis.call('ZADD', lock.key, whole(-1 - math.max(kept_holds(lock) + lock.kept, 0)), 'kept')
   end
   redis.call('ZADD', lock.key, whole(-lock.limit), 'permits', whole(-1 - lock.used), 'used', ...)
 end

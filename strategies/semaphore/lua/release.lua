@@ -9,6 +9,8 @@
 -- ARGV[5]  'leave': no waiter of the caller's process is left
 -- ARGV[6]  the limit; not used
 -- ARGV[7]  '1' if it replaces another limit; not used
+-- ARGV[8]  for how long the permits stay taken, ms, at most until the lease would have ended; the
+--          first waiter is woken, so that it learns the time. Absent: they are free
 -- reply    1 released, 0 not held: the hold was removed or has expired
 if KEYS[2] and ARGV[5] == 'leave' then
   remove_waiter(KEYS[2], ARGV[3])
@@ -22,13 +24,17 @@ if not lock then
   return 0
 end
 local till = end_of(lock, ARGV[1])
+local keeps = ARGV[8] and till and till > lock.now
 if till then
-  lock.used = math.max(lock.used - (permits_of(ARGV[1]) or 0), 0)
   redis.call('ZREM', KEYS[1], ARGV[1]) -- first: it needs no memory
 end
-if not find_ended(lock, 1) then
-  lock.dead = {}
+if keeps then
+  redis.call('ZADD', KEYS[1], whole(math.min(till, lock.now + tonumber(ARGV[8]))), '~' .. ARGV[1])
+  lock.kept = 1
+elseif till then
+  lock.used = math.max(lock.used - (permits_of(ARGV[1]) or 0), 0)
 end
+find_ended(lock, 1)
 if till or #lock.dead > 0 then
   store(lock)
   local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
@@ -39,7 +45,9 @@ if till or #lock.dead > 0 then
     redis.call('PEXPIREAT', KEYS[1], last[2])
   end
 end
-if free(lock) > 0 then
+if keeps then
+  wake(KEYS[2], ARGV[2], '')
+elseif free(lock) > 0 then
   wake(KEYS[2], ARGV[2], ARGV[3])
 end
 return till and till > lock.now and 1 or 0
