@@ -184,7 +184,7 @@ var arrows = []arrow{
 	},
 	{
 		program: []string{"conformance"},
-		with:    []string{"conformance/...", "internal/...", "locker/...", "middleware/...", "strategies/..."},
+		with:    []string{"conformance/...", "internal/...", "leader", "locker/...", "middleware/...", "strategies/..."},
 		outside: []string{backoff, miniredis},
 		why:     "the suite is given a provider: one that it knew could pass by being special",
 	},
