@@ -223,6 +223,22 @@ func ExampleReleaseHandle() {
 	// true
 }
 
+// An operator ends the hold of a process that does not work any more.
+func ExampleBreak() {
+	ctx, l := context.Background(), locks()
+	stuck := locker.Must(l.Acquire(ctx, locker.Request{Name: "import", Note: "host-7", TTL: time.Hour}))
+
+	ended, err := locker.Break(ctx, l, "import")
+	fmt.Println(ended.Note, err)
+	fmt.Println(errors.Is(stuck.Renew(ctx, 0), locker.ErrLost))
+	_, err = locker.Break(ctx, l, "import")
+	fmt.Println(errors.Is(err, locker.ErrNotHeld))
+	// Output:
+	// host-7 <nil>
+	// true
+	// true
+}
+
 // A fencing token keeps out a holder that was paused for longer than its lease: what is written
 // carries the token, and the store refuses one that is smaller than the last it saw. In SQL: UPDATE
 // ... SET fence = $1 ... WHERE fence <= $1.

@@ -161,7 +161,7 @@ func (c *cycle) known(owner, note, what string) {
 	}
 }
 
-// hold acquires, is refused, looks, renews and releases.
+// hold acquires, is refused, looks, renews and releases. It acquires again, and breaks that.
 func (c *cycle) hold(req locker.Request) {
 	lock := c.acquire(c.locks, req)
 	if lock == nil {
@@ -173,6 +173,10 @@ func (c *cycle) hold(req locker.Request) {
 	}
 	c.check(lock.Renew(c.ctx, time.Hour), "renew")
 	c.check(lock.Release(c.ctx), "release")
+	if c.acquire(c.locks, req) != nil {
+		_, err := locker.Break(c.ctx, c.locks, req.Name)
+		c.check(err, "break")
+	}
 }
 
 // takeOver resumes, gives that back, resumes again, raises the fencing token and releases.
@@ -298,6 +302,10 @@ func (c *cycle) quorum(name string) {
 	c.check(err, "quorum: inspect")
 	c.check(lock.Renew(c.ctx, time.Hour), "quorum: renew")
 	c.check(lock.Release(c.ctx), "quorum: release")
+	if c.acquire(l, locker.Request{Name: "quorum"}) != nil {
+		_, err := locker.Break(c.ctx, l, "quorum")
+		c.check(err, "quorum: break")
+	}
 }
 
 // crowd acquires until holds are many, and releases them.

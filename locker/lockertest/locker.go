@@ -25,6 +25,7 @@ var (
 	_ locker.Locker         = (*Locker)(nil)
 	_ locker.Inspector      = (*Locker)(nil)
 	_ locker.HandleReleaser = (*Locker)(nil)
+	_ locker.Breaker        = (*Locker)(nil)
 )
 
 // New returns a Locker on which nothing is held.

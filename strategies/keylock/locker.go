@@ -24,6 +24,7 @@ var (
 	_ locker.Locker         = (*Locker)(nil)
 	_ locker.Inspector      = (*Locker)(nil)
 	_ locker.HandleReleaser = (*Locker)(nil)
+	_ locker.Breaker        = (*Locker)(nil)
 	_ lease.Sourced         = (*Locker)(nil)
 	_ lease.Counted         = (*Locker)(nil)
 )
@@ -119,33 +120,4 @@ func (l *Locker) ownerOf(ctx context.Context, req locker.Request) string {
 		owner = lease.NewToken()
 	}
 	return owner
-}
-
-// Inspect implements locker.Inspector with one script.
-func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	state, err := l.inspect(ctx, name)
-	if err != nil {
-		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
-	}
-	return state, nil
-}
-
-func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error) {
-	if l.spec.Inspect == nil {
-		return locker.State{}, fmt.Errorf("%s: %w", l.spec.Name, errors.ErrUnsupported)
-	}
-	if err := checkContext(ctx); err != nil {
-		return locker.State{}, err
-	}
-	key, err := l.check(ctx, locker.Request{Name: name})
-	if err != nil {
-		return locker.State{}, err
-	}
-	bound := driver.Bound(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
-	defer bound.Stop()
-	reply, err := l.drv.Eval(bound, l.spec.Inspect, []string{key, counterKey(key)}, nil)
-	if err != nil {
-		return locker.State{}, err
-	}
-	return l.spec.readState(reply, key)
 }

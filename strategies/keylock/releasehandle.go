@@ -27,16 +27,20 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	if err != nil {
 		return err
 	}
-	h := &keyHold{l: l, name: g.Name, key: key, value: g.Token, owner: g.Owner, shared: g.Mode == locker.Shared, ttl: l.cfg.ttl(g.TTL)}
-	h.timeout = l.cfg.attemptTimeout(h.ttl)
-	h.extend(time.Now().Add(h.ttl)) // unknown; the outcome of a resend depends on it
 	op := lease.Op{Kind: lease.OpRelease}
 	if g.MinHold > 0 {
 		op.KeepUntil = time.Now().Add(g.MinHold)
 	}
-	_, err = h.Do(ctx, op)
+	_, err = l.foundHold(g.Name, key, g.Token, l.cfg.ttl(g.TTL)).Do(ctx, op)
 	if errors.Is(err, locker.ErrLost) {
 		return locker.ErrNotHeld // nobody held a Lock here that could be lost
 	}
 	return err
+}
+
+// foundHold returns the hold of that value, which another Lock may be of.
+func (l *Locker) foundHold(name, key, value string, ttl time.Duration) *keyHold {
+	h := &keyHold{l: l, name: name, key: key, value: value, ttl: ttl, timeout: l.cfg.attemptTimeout(ttl)}
+	h.extend(time.Now().Add(ttl)) // unknown; the outcome of a resend depends on it
+	return h
 }

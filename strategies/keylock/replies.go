@@ -171,6 +171,18 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 	return state, nil
 }
 
+// valuesAt returns the index of the first value behind a state, in a reply of Inspect.
+func (s *Spec) valuesAt() int {
+	at := 7 // behind status, owner, note, left, holds, mode, fence
+	if s.ParseValue != nil {
+		at-- // one value in place of owner and note
+	}
+	if s.Permits > 0 {
+		at++ // limit and used in place of the fence
+	}
+	return at
+}
+
 // fromMillis converts ms of a reply, which a foreign key may make large.
 func fromMillis(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond

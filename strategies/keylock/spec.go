@@ -132,12 +132,14 @@ type Spec struct {
 	// Inspect reads who holds. It always gets the fence counter as KEYS[2]. Default: Locker.Inspect
 	// ends in errors.ErrUnsupported.
 	//
-	//	ARGV   none
+	//	ARGV   none, or 'holds'
 	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0},
 	//	       {-2, text}; with Permits the limit and the permits that are held follow, and no fence;
 	//	       the number is 0 if a holder has released, and its MinHold lasts for left
 	//
-	// fence is '0' if the holder has none; it may be left out.
+	// fence is '0' if the holder has none; it may be left out. With 'holds' the values of all live
+	// holds follow, and of what a release with MinHold left: Release ends each of them by its value.
+	// Without these values locker.Break ends in errors.ErrUnsupported.
 	Inspect *driver.Script
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Locker is a quorum over nodes. It implements locker.Locker and, if a quorum of its nodes does,
-// locker.Inspector.
+// locker.Inspector and locker.Breaker.
 type Locker struct {
 	nodes  []*quorumNode
 	quorum int
@@ -26,6 +26,7 @@ type Locker struct {
 var (
 	_ locker.Locker    = (*Locker)(nil)
 	_ locker.Inspector = (*Locker)(nil)
+	_ locker.Breaker   = (*Locker)(nil)
 )
 
 // New returns a Locker that locks where a quorum of nodes does. The nodes are bare strategies over

@@ -6,6 +6,11 @@
 --   keep     the time until which the name stays taken without a hold, ms, if a release set it
 -- The value of a hold is its end, and nothing else.
 
+-- kept_name(lock) names what keeps the name taken without a hold. No token begins like it.
+local function kept_name(lock)
+  return '~' .. string.format('%.0f', lock.keep)
+end
+
 -- open(key) returns the lock. It returns nil if there is none, and nil and a reply that says what
 -- the key holds if that is no lock of ours.
 local function open(key)

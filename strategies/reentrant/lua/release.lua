@@ -2,7 +2,7 @@
 -- holds, open, the queue.
 -- KEYS[1]  the lock
 -- KEYS[2]  the queue of waiters; without it nobody is woken
--- ARGV[1]  the hold's token
+-- ARGV[1]  the hold's token, or the name of what keeps the name taken (see kept_name)
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
 -- ARGV[3]  the ID of the place of the caller's process, to which no message is sent: the process
 --          wakes its waiter itself; empty: none
@@ -32,6 +32,10 @@ local function wake_next()
 end
 
 local till = lock and hold_end(lock, ARGV[1])
+if lock and not broken and ARGV[1] == kept_name(lock) then
+  till, lock.keep, lock.needed = lock.keep, 0, 0
+  redis.call('HDEL', KEYS[1], 'keep')
+end
 if not lock then
   wake_next()
 end

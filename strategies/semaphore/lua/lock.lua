@@ -5,8 +5,8 @@
 --   used     minus one, minus the permits of all holds in the set, also those that have ended
 --   kept     minus one, minus the number of kept holds in the set; 0 of them if it is missing
 -- A value is "<token> <permits> <bytes of owner>:<owner><note>". A release whose MinHold has not
--- passed leaves a kept hold: the same value behind a '~', which no caller sends. The set expires
--- with the hold that ends last, or later.
+-- passed leaves a kept hold: the same value behind a '~', which only locker.Break sends. The set
+-- expires with the hold that ends last, or later.
 
 local batch = 1000 -- ended holds that one command reads or removes
 

@@ -1,10 +1,11 @@
 -- Reads who holds the lock. Needs most, read, current_fence, reserved.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
+-- ARGV[1]  'holds': what ends the hold follows, the value itself
 -- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours; its PTTL;
 --                                        1 hold, also if a release left the name taken (see kept);
 --                                        0: exclusive; the last fencing token in decimal, '0' if
---                                        there is none
+--                                        there is none; then the value again, if asked for
 --          {0}                           free, or reserved for a waiter
 local held = read(KEYS[1], most)
 if type(held) == 'table' then
@@ -14,4 +15,5 @@ local left = redis.call('PTTL', KEYS[1])
 if left == -2 or held == reserved(string.sub(held, 2, -2)) and #held == 24 then
   return {0}
 end
-return {1, #held > most and '' or held, left, 1, 0, current_fence(KEYS[2])}
+held = #held > most and '' or held
+return {1, held, left, 1, 0, current_fence(KEYS[2]), ARGV[1] and held ~= '' and held or nil}

@@ -1,0 +1,69 @@
+package locker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Breaker is implemented by strategies whose holds can be ended by name. [Break] finds it behind
+// middleware.
+type Breaker interface {
+	// FindHolds returns who holds name, and a function that ends the holds that it found, and no
+	// later ones. That function returns ErrNotHeld if they had all ended. It is nil if nobody
+	// holds name.
+	FindHolds(ctx context.Context, name string) (State, func(context.Context) error, error)
+}
+
+// Break ends the hold of name, whoever has it, and returns what it ended. It is for operators: to
+// end the hold of a process that is frozen, or that cannot be reached, before its lease ends.
+//
+// It ends all holds that exist when it begins: the writer or all readers of strategies/rwhash, all
+// permits of strategies/semaphore, the hold of another library, and also the time for which a
+// Request.MinHold keeps the name taken. It never ends a hold that was acquired later, even if its
+// command is executed late. In a quorum it ends the holds on every node that answers.
+//
+// Waiters are woken as by a release. The holder is not told: its Lock is lost at its next renewal,
+// and until then, or until its Deadline, its process may go on. So use Break only if the holder
+// does not work any more, or if fencing tokens protect the data. Every later holder has a fencing
+// token higher than the returned State.Fence. A store that is given State.Fence+1 at once refuses
+// the old holder from then on.
+//
+// ctx bounds the call. Break can end some holds of several, and then fail; it can be called again.
+//
+// Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
+// ErrUnknownOutcome (the attempt to end the hold goes on in the background), ErrInvalid,
+// errors.ErrUnsupported if there is no Breaker among l and the Lockers that it wraps, the client's.
+func Break(ctx context.Context, l Locker, name string) (State, error) {
+	state, err := breakHolds(ctx, l, name)
+	if err != nil {
+		return State{}, opError("break", name, err)
+	}
+	return state, nil
+}
+
+func breakHolds(ctx context.Context, l Locker, name string) (State, error) {
+	err := validateName(name)
+	switch {
+	case ctx == nil:
+		err = driver.NilContext("Break ctx")
+	case l == nil:
+		err = driver.Invalid("Break locker", "nil", "a Locker")
+	}
+	if err != nil {
+		return State{}, err
+	}
+	breaker, ok := As[Breaker](l)
+	if !ok {
+		return State{}, errors.ErrUnsupported
+	}
+	state, end, err := breaker.FindHolds(ctx, name)
+	switch {
+	case err != nil:
+		return State{}, err
+	case end == nil:
+		return State{}, ErrNotHeld
+	}
+	return state, end(ctx)
+}

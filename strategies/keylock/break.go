@@ -1,0 +1,71 @@
+package keylock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// FindHolds implements locker.Breaker. What it returns releases each hold by its value, as
+// ReleaseHandle does.
+func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
+	state, values, err := l.findHolds(ctx, name)
+	if err != nil || !state.Held {
+		return locker.State{}, nil, err
+	}
+	return state, func(ctx context.Context) error { return l.endHolds(ctx, name, state, values) }, nil
+}
+
+func (l *Locker) findHolds(ctx context.Context, name string) (state locker.State, values []string, err error) {
+	key, err := l.checkName(ctx, name)
+	if err != nil {
+		return state, nil, err
+	}
+	state, reply, err := l.inspect(ctx, key, "holds")
+	if err != nil || !state.Held {
+		return state, nil, err
+	}
+	for i := l.spec.valuesAt(); i < reply.Len(); i++ {
+		value, err := reply.Text(i)
+		if err != nil {
+			return state, nil, malformed(err)
+		}
+		values = append(values, value)
+	}
+	if len(values) == 0 {
+		return state, nil, fmt.Errorf("%s cannot tell how to end what key %.64q holds: %w", l.spec.Name, key, errors.ErrUnsupported)
+	}
+	return state, values, nil
+}
+
+// endHolds ends the holds of those values. Readers that come later are to have a higher fencing
+// token, although readers share theirs.
+func (l *Locker) endHolds(ctx context.Context, name string, state locker.State, values []string) error {
+	raised, ended := state.Fence == 0 || state.Mode != locker.Shared, 0
+	key, ttl := l.cfg.Prefix+name, l.cfg.ttl(0)
+	for i, value := range values {
+		err := locker.ContextErr(ctx)
+		h := l.foundHold(name, key, value, ttl)
+		if !raised && err == nil {
+			h.counter = counterKey(key)
+			_, err = h.Do(ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: state.Fence + 1})
+			raised = err == nil
+		}
+		if err == nil {
+			_, err = h.Do(ctx, lease.Op{Kind: lease.OpRelease})
+		}
+		switch {
+		case err == nil:
+			ended++
+		case !errors.Is(err, locker.ErrLost):
+			return fmt.Errorf("%d of %d holds may remain: %w", len(values)-i, len(values), err)
+		}
+	}
+	if ended == 0 {
+		return locker.ErrNotHeld
+	}
+	return nil
+}
