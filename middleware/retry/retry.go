@@ -86,8 +86,8 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 			a.queues.abandon(context.WithoutCancel(a.ctx), i)
 		}
 	}()
-	for {
-		lock, err := a.turn()
+	for now := a.start; ; now = time.Now() {
+		lock, err := a.turn(now)
 		i := a.place.take()
 		if i == nil {
 			return lock, err
@@ -100,12 +100,12 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 
 // turn acquires in its turn. Until then it tries early if its owner may hold the lock already. If
 // it returns neither a lock nor an error, the lock was handed over.
-func (a *acquisition) turn() (lock *locker.Lock, err error) {
+func (a *acquisition) turn(now time.Time) (lock *locker.Lock, err error) {
 	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
 	a.waiting = a.waiting || a.place.listens() // the name was contended a moment ago
-	for entered := !a.place.held(); ; entered = false {
-		next, err := a.await(entered)
+	for entered := !a.place.held(); ; entered, now = false, time.Now() {
+		next, err := a.await(now, entered)
 		if err != nil || next == inherit {
 			return nil, err
 		}

@@ -8,13 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// await waits in the queue until it is time to send. entered: it has just entered; else it has made
-// an attempt.
-func (a *acquisition) await(entered bool) (step, error) {
+// await waits in the queue until it is time to send. It begins at now. entered: it has just entered;
+// else it has made an attempt.
+func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
-	for {
-		now := time.Now()
+	for ; ; now = time.Now() {
 		next, until := a.place.next(now, due, end)
 		switch next {
 		case stay:
@@ -40,6 +39,9 @@ func (a *acquisition) await(entered bool) (step, error) {
 			a.traceWaiting(e.info(a, now))
 		}
 		by, due = a.wakeUp(e), true
+		if by == locktrace.ByHandOver {
+			return inherit, nil
+		}
 		if a.ctx.Err() != nil {
 			return stay, a.giveUp(ended(a.ctx, a.caller))
 		}
