@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
@@ -141,7 +140,7 @@ func TestView(t *testing.T) {
 		},
 		"an outage": {
 			{state: held("1", "a", 5), yield: true, want: Leader{"a", 5}},
-			{err: failure, yield: true, want: Leader{"a", 5}}, {err: failure, want: Leader{"a", 5}},
+			{err: failure, yield: true, want: Leader{"a", 5}},
 			{state: held("1", "a", 5), yield: true, want: Leader{"a", 5}}, {err: failure, yield: true, want: Leader{"a", 5}},
 		},
 		"an outage first":          {{err: failure, yield: true}, {yield: true}},
@@ -156,22 +155,5 @@ func TestView(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestUntilPoll(t *testing.T) {
-	t.Parallel()
-	for what, tc := range map[string]struct {
-		state locker.State
-		want  time.Duration
-	}{
-		"free":                {locker.State{}, time.Second},
-		"held for long":       {locker.State{Held: true, Left: time.Minute}, time.Second},
-		"held for a moment":   {locker.State{Held: true, Left: 20 * time.Millisecond}, 21 * time.Millisecond},
-		"held without an end": {locker.State{Held: true}, time.Second},
-	} {
-		if got := untilPoll(tc.state, time.Second); got != tc.want {
-			t.Errorf("%s: %v, want %v", what, got, tc.want)
-		}
 	}
 }

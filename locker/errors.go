@@ -110,8 +110,8 @@ func (l *Lock) gone(operation string, err error) error {
 // OpError wraps every error of an operation on a lock, once. errors.As finds the client's own error
 // in it.
 type OpError struct {
-	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade", "inspect" or
-	// "break".
+	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade", "inspect",
+	// "break" or "watch".
 	Op string
 	// Name is the lock's name.
 	Name string

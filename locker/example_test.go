@@ -239,6 +239,27 @@ func ExampleBreak() {
 	// true
 }
 
+// A dashboard shows who holds a lock, as that changes.
+func ExampleWatch() {
+	ctx, l := context.Background(), locks()
+	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "import", Note: "host-7"}))
+	for state, err := range locker.Watch(ctx, l, "import", 10*time.Millisecond) {
+		switch {
+		case err != nil:
+			fmt.Println("unknown:", err) // it goes on
+		case state.Held:
+			fmt.Println("held by", state.Note)
+			_ = lock.Release(ctx) // sooner or later
+		default:
+			fmt.Println("free")
+			return
+		}
+	}
+	// Output:
+	// held by host-7
+	// free
+}
+
 // A fencing token keeps out a holder that was paused for longer than its lease: what is written
 // carries the token, and the store refuses one that is smaller than the last it saw. In SQL: UPDATE
 // ... SET fence = $1 ... WHERE fence <= $1.

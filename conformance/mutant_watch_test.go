@@ -1,0 +1,77 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// flawedInspect is single with a flaw in Inspect, by which locker.Watch polls.
+type flawedInspect struct {
+	locker.Locker
+	drv driver.Driver
+
+	caches     bool // it returns what it found first
+	givesUp    bool // after an error it gives up
+	free       bool // an outage looks like a free lock
+	subscribes bool // it listens for releases
+
+	mu     sync.Mutex
+	asked  bool
+	first  locker.State
+	failed bool
+}
+
+func (f *flawedInspect) Inspect(ctx context.Context, name string) (locker.State, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.givesUp && f.failed {
+		return locker.State{}, locker.ErrClosed
+	}
+	if f.subscribes && !f.asked {
+		channel, _ := driver.Sibling(name, driver.WakeSuffix)
+		if sub, err := f.drv.Subscribe(ctx, channel); err == nil {
+			defer sub.Close()
+		}
+	}
+	state, err := f.Locker.(locker.Inspector).Inspect(ctx, name)
+	f.failed = f.failed || err != nil
+	if err != nil && f.free {
+		return locker.State{}, nil
+	}
+	if f.caches && f.asked {
+		return f.first, nil
+	}
+	f.asked, f.first = true, state
+	return state, err
+}
+
+func TestWatchMutants(t *testing.T) {
+	t.Parallel()
+	harness := func(flaw func(*flawedInspect)) *Harness {
+		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
+			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			f := &flawedInspect{Locker: l, drv: drv}
+			flaw(f)
+			return f, err
+		}}
+	}
+	var suspects []suspect
+	for _, m := range []struct {
+		name   string
+		flaw   func(*flawedInspect)
+		caught string
+	}{
+		{"an Inspect that repeats its first answer", func(f *flawedInspect) { f.caches = true }, "Watch sees a hold come and go"},
+		{"an Inspect that gives up", func(f *flawedInspect) { f.givesUp = true }, "Watch outlives an outage"},
+		{"an Inspect to which an outage is a free lock", func(f *flawedInspect) { f.free = true }, "Watch outlives an outage"},
+		{"an Inspect that listens", func(f *flawedInspect) { f.subscribes = true }, "Watch sends nothing but polls"},
+	} {
+		suspects = append(suspects, suspect{m.name, harness(m.flaw), harness(func(*flawedInspect) {}), []string{m.caught}})
+	}
+	convict(t, suspects)
+}
