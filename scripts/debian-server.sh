@@ -26,7 +26,9 @@ work=$(mktemp -d "$cache/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{lists,state,cache/archives/partial,root}
 : >"$work/status"
-for s in "${suite%-backports}" "$suite"; do
+base=${suite%-backports} # what the suite adds to, which has the libraries
+[[ $suite != experimental ]] || base=unstable
+for s in "$base" "$suite"; do
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $s main"
 done | sort -u >"$work/sources"
 options=(
