@@ -37,7 +37,7 @@ func TestErrorTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = held.Release(context.Background()) })
-	for _, client := range clients.All {
+	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			p := faultproxy.Start(t, server.Addr())

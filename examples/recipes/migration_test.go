@@ -7,9 +7,11 @@ import (
 	"time"
 
 	rueidisclient "github.com/redis/rueidis"
+	valkeyclient "github.com/valkey-io/valkey-go"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
+	"github.com/holdfast-go/holdfast/providers/valkey"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
@@ -46,6 +48,41 @@ func Example_migrationToAnotherClient() {
 	// go-redis releases: <nil>
 	// rueidis acquires: <nil>
 	// rueidis releases: <nil>
+}
+
+// One instance has gone over from rueidis to valkey-go, another one has not. They exclude each
+// other, and the fencing tokens go on.
+func Example_migrationToValkey() {
+	b := connect()
+	defer b.close()
+	rueidisClient := locker.Must(rueidisclient.NewClient(rueidisclient.ClientOption{
+		InitAddress:  []string{b.server.Addr()},
+		DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, // for the embedded server only
+	}))
+	defer rueidisClient.Close()
+	valkeyClient := locker.Must(valkeyclient.NewClient(valkeyclient.ClientOption{
+		InitAddress:  []string{b.server.Addr()},
+		DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true, // for the embedded server only
+	}))
+	defer valkeyClient.Close()
+	old, migrated := locker.Must(rueidis.New(rueidisClient)), locker.Must(valkey.New(valkeyClient))
+	defer old.Close()
+	defer migrated.Close()
+
+	ctx, req := context.Background(), locker.Request{Name: "invoice:42", Fenced: true}
+	before := locker.Must(locker.Must(single.New(old, single.Config{})).Acquire(ctx, req))
+	l := locker.Must(single.New(migrated, single.Config{}))
+	_, err := l.Acquire(ctx, req)
+	fmt.Println("valkey-go is refused:", errors.Is(err, locker.ErrNotAcquired))
+	fmt.Println("rueidis releases:", before.Release(ctx))
+	after := locker.Must(l.Acquire(ctx, req))
+	fmt.Println("valkey-go has a higher token:", after.Fence() > before.Fence())
+	fmt.Println("valkey-go releases:", after.Release(ctx))
+	// Output:
+	// valkey-go is refused: true
+	// rueidis releases: <nil>
+	// valkey-go has a higher token: true
+	// valkey-go releases: <nil>
 }
 
 // Old instances still lock with SET key value NX PX, as many libraries do. With the same key as the

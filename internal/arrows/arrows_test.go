@@ -16,6 +16,7 @@ const (
 	semconv   = "go.opentelemetry.io/otel/semconv/v1.43.0"
 	redigo    = "github.com/gomodule/redigo/redis"
 	rueidis   = "github.com/redis/rueidis"
+	valkey    = "github.com/valkey-io/valkey-go"
 )
 
 // Packages that come with locker.
@@ -87,6 +88,12 @@ var arrows = []arrow{
 		why:     "a program links the client that it chose, and no other",
 	},
 	{
+		program: []string{"locker", "providers/valkey"},
+		with:    []string{"locker/driver", "locker/driver/adapter", lease, trace, text},
+		outside: []string{valkey},
+		why:     "a program links the client that it chose, and no other",
+	},
+	{
 		program: []string{"providers/goredis"},
 		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{goredis},
@@ -102,6 +109,12 @@ var arrows = []arrow{
 		program: []string{"providers/rueidis"},
 		with:    []string{"locker/driver", "locker/driver/adapter"},
 		outside: []string{rueidis},
+		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
+	},
+	{
+		program: []string{"providers/valkey"},
+		with:    []string{"locker/driver", "locker/driver/adapter"},
+		outside: []string{valkey},
 		why:     "an adapter can become a module of its own: it knows no strategy and nothing internal",
 	},
 	{

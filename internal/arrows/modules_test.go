@@ -23,6 +23,7 @@ var required = map[string]string{
 	"github.com/mna/redisc":               "tests: redigo with a Cluster",
 	"github.com/redis/go-redis/v9":        "providers/goredis",
 	"github.com/redis/rueidis":            "providers/rueidis",
+	"github.com/valkey-io/valkey-go":      "providers/valkey",
 	"github.com/yuin/gopher-lua":          "miniredis",
 	"go.opentelemetry.io/auto/sdk":        "OpenTelemetry's API",
 	"go.opentelemetry.io/otel":            "middleware/tracing and metrics",
@@ -33,8 +34,8 @@ var required = map[string]string{
 	"go.opentelemetry.io/otel/trace":      "middleware/tracing",
 	"go.uber.org/atomic":                  "go-redis",
 	"go.uber.org/goleak":                  "tests: no goroutine stays behind",
-	"golang.org/x/net":                    "rueidis' own tests",
-	"golang.org/x/sys":                    "go-redis and rueidis",
+	"golang.org/x/net":                    "rueidis' and valkey-go's own tests",
+	"golang.org/x/sys":                    "go-redis, rueidis and valkey-go",
 }
 
 // downloaded are the modules that a program downloads and links for a set of packages.
@@ -56,6 +57,10 @@ var downloaded = []struct {
 	{
 		packages: []string{"locker", "strategies/single", "providers/rueidis"},
 		modules:  []string{"github.com/redis/rueidis", "golang.org/x/sys"},
+	},
+	{
+		packages: []string{"locker", "strategies/single", "providers/valkey"},
+		modules:  []string{"github.com/valkey-io/valkey-go", "golang.org/x/sys"},
 	},
 	{
 		packages: []string{"."},

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
-// strategies and Kinds are, with All, the dimensions of the product over which the conformance
+// strategies and Kinds are, with WithFork, the dimensions of the product over which the conformance
 // suite runs. The chain, which has a watchdog in it, is not over the same clients as the watchdog
 // alone.
 var (
@@ -33,7 +33,7 @@ func Cover(tb testing.TB, strategy string) []Covered {
 		tb.Fatalf("clients: unknown strategy %q; known are %q", strategy, strategies)
 	}
 	if effort.Full() {
-		return cover(i, len(All))
+		return cover(i, len(WithFork))
 	}
 	return cover(i, 1)
 }
@@ -41,13 +41,13 @@ func Cover(tb testing.TB, strategy string) []Covered {
 // cover returns what a strategy runs on in the first squares of the product, which has one for each
 // client: in square s strategy i runs on kind k over client i+k+s, modulo the number of clients.
 func cover(strategy, squares int) []Covered {
-	list := make([]Covered, len(All))
-	for c, client := range All {
+	list := make([]Covered, len(WithFork))
+	for c, client := range WithFork {
 		list[c].Client = client
 	}
 	for k, kind := range Kinds {
 		for s := range squares {
-			c := (strategy + k + s) % len(All)
+			c := (strategy + k + s) % len(WithFork)
 			list[c].On = append(list[c].On, kind)
 		}
 	}

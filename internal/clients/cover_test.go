@@ -21,11 +21,11 @@ func cells(squares int) map[[3]string]int {
 func TestPairwise(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"reentrant": "goredis: miniredis sentinel; rueidis: single; redigo: cluster",
-		"rwhash":    "goredis: cluster; rueidis: miniredis sentinel; redigo: single",
-		"watchdog":  "goredis: single; rueidis: cluster; redigo: miniredis sentinel",
-		"chain":     "goredis: miniredis sentinel; rueidis: single; redigo: cluster",
-		"semaphore": "goredis: cluster; rueidis: miniredis sentinel; redigo: single",
+		"reentrant": "goredis: miniredis; rueidis: single; redigo: cluster; valkey: sentinel",
+		"rwhash":    "goredis: sentinel; rueidis: miniredis; redigo: single; valkey: cluster",
+		"watchdog":  "goredis: cluster; rueidis: sentinel; redigo: miniredis; valkey: single",
+		"chain":     "goredis: single; rueidis: cluster; redigo: sentinel; valkey: miniredis",
+		"semaphore": "goredis: miniredis; rueidis: single; redigo: cluster; valkey: sentinel",
 	}
 	for i, strategy := range strategies {
 		got := ""
@@ -48,8 +48,8 @@ func TestPairwise(t *testing.T) {
 // kind of server. The full product has each cell once, and so all that runs by default.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
-	names := make([]string, len(All))
-	for i, c := range All {
+	names := make([]string, len(WithFork))
+	for i, c := range WithFork {
 		names[i] = c.Name
 	}
 	kindNames := make([]string, len(Kinds))
@@ -58,7 +58,7 @@ func TestCoverage(t *testing.T) {
 	}
 	dimensions := [3][]string{strategies, names, kindNames}
 
-	pairwise, full := cells(1), cells(len(All))
+	pairwise, full := cells(1), cells(len(WithFork))
 	for a, b := range map[int]int{0: 1, 1: 2, 2: 0} {
 		for _, x := range dimensions[a] {
 			for _, y := range dimensions[b] {
@@ -94,7 +94,7 @@ func TestCoverage(t *testing.T) {
 }
 
 func TestModes(t *testing.T) {
-	for mode, want := range map[string]int{"": len(Kinds), "full": len(Kinds) * len(All)} {
+	for mode, want := range map[string]int{"": len(Kinds), "full": len(Kinds) * len(WithFork)} {
 		t.Setenv("HOLDFAST_TEST", mode)
 		n := 0
 		for _, c := range Cover(t, "rwhash") {

@@ -1,8 +1,9 @@
-// Package clients makes a driver over each of the three clients, set up as the documentation of its
-// provider advises, for tests that any client must pass.
+// Package clients makes a driver over each client, set up as the documentation of its provider
+// advises, for tests that any client must pass.
 package clients
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -23,10 +24,14 @@ type Client struct {
 	InMemory func(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error)
 }
 
-// All are the three clients.
+// All are the three clients that differ.
 var All = []Client{
 	{"goredis", Goredis, goredisInMemory}, {"rueidis", Rueidis, rueidisInMemory}, {"redigo", Redigo, redigoInMemory},
 }
+
+// WithFork are All and valkey-go. It is rueidis under other names, and its provider is generated
+// from rueidis', so what costs time and proves nothing new of it runs over All.
+var WithFork = append(slices.Clip(All), Client{"valkey", Valkey, valkeyInMemory})
 
 // Open makes a driver over a client at the one server at addr. tb closes both.
 func (c Client) Open(tb testing.TB, addr string) driver.Driver {

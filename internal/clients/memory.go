@@ -11,12 +11,14 @@ import (
 	redigoclient "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
 	rueidisclient "github.com/redis/rueidis"
+	valkeyclient "github.com/valkey-io/valkey-go"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/providers/redigo"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
+	"github.com/holdfast-go/holdfast/providers/valkey"
 )
 
 // address is never dialed.
@@ -43,6 +45,20 @@ func rueidisInMemory(m *miniredis.Miniredis) (driver.Driver, func() error, error
 		return nil, nil, err
 	}
 	drv, err := rueidis.New(client)
+	return drv, func() error { client.Close(); return nil }, err
+}
+
+func valkeyInMemory(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
+	client, err := valkeyclient.NewClient(valkeyclient.ClientOption{
+		InitAddress: []string{address}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
+		ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10, RingScaleEachConn: 6,
+		Dialer: net.Dialer{KeepAlive: -1}, PipelineMultiplex: -1, // as rueidisInMemory
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	drv, err := valkey.New(client)
 	return drv, func() error { client.Close(); return nil }, err
 }
 

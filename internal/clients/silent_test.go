@@ -16,7 +16,7 @@ import (
 func TestSubscribeToASilentServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	for _, client := range clients.All {
+	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			proxy := faultproxy.Start(t, server.Addr())

@@ -45,7 +45,7 @@ func TestACLOfMinReplicas(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	redistest.StartReplica(t, server, server.Addr())
 	for name, newLocker := range replicated {
-		for _, client := range clients.All {
+		for _, client := range clients.WithFork {
 			try := func(rule []string) (driver.Driver, error) {
 				setUser(t, server, name, rule)
 				drv, err := dial(t, client, name, alone(server))

@@ -146,7 +146,7 @@ func TestACL(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	for _, c := range ruleCases {
-		for _, client := range clients.All {
+		for _, client := range clients.WithFork {
 			t.Run(c.user+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				server := redistest.Start(t, redistest.Options{})
@@ -188,7 +188,7 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 func TestACLForBothKindsOfNames(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
-	for _, client := range clients.All {
+	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, redistest.Options{})
@@ -212,7 +212,7 @@ func TestACLThatAllowsLess(t *testing.T) {
 		setUser(t, server, user, slices.DeleteFunc(append(rule(t, "single"), "+client|tracking"), func(word string) bool {
 			return slices.Contains(without, word)
 		}))
-		for _, client := range clients.All {
+		for _, client := range clients.WithFork {
 			t.Run(user+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				drv, err := dial(t, client, user, alone(server))
@@ -274,7 +274,7 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 		if err != nil {
 			t.Errorf("got %v; want nothing to fail", err)
 		}
-	case word == "+client|tracking": // rueidis.NewClient failed
+	case word == "+client|tracking": // NewClient of rueidis or valkey-go failed
 		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("got %v; want NOPERM", err)
 		}

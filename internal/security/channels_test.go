@@ -29,7 +29,7 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 	t.Parallel()
 	const others, refusals = 30, 20
 	redistest.Need(t)
-	for _, client := range clients.All {
+	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, redistest.Options{})

@@ -15,6 +15,7 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
+	"github.com/valkey-io/valkey-go"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -34,7 +35,7 @@ func TestRepliesThatRepeatArguments(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	for server, unknown := range map[string][]string{"no EVALSHA": {"EVALSHA"}, "neither SET nor EVALSHA": {"SET", "EVALSHA"}} {
-		for _, client := range clients.All {
+		for _, client := range clients.WithFork {
 			t.Run(server+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				var args []string
@@ -181,7 +182,7 @@ func TestRepliesThatRepeatArgumentsKeepTheClientsType(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	server := redistest.Start(t, redistest.Options{Args: []string{"--rename-command", "EVALSHA", ""}})
-	for _, client := range clients.All {
+	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			_, err := client.Open(t, server.Addr()).Eval(t.Context(), driver.NewScript("return 1"), []string{"k"}, []string{"secret"})
@@ -201,6 +202,7 @@ func TestRepliesThatRepeatArgumentsKeepTheClientsType(t *testing.T) {
 var clientText = map[string]func(error) (string, bool){
 	"goredis": func(err error) (string, bool) { return textOf[goredis.Error](err) },
 	"rueidis": func(err error) (string, bool) { return textOf[*rueidis.RedisError](err) },
+	"valkey":  func(err error) (string, bool) { return textOf[*valkey.ValkeyError](err) },
 	"redigo":  func(err error) (string, bool) { return textOf[redigo.Error](err) },
 }
 

@@ -26,7 +26,7 @@ import (
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
-	for _, client := range clients.All {
+	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
 			target := alone(server)
@@ -72,7 +72,7 @@ func TestTLSRefused(t *testing.T) {
 		"a server of another name":    {misnamed, is[x509.HostnameError], patience},
 		"plain TCP":                   {nil, failed, 2 * time.Second}, // a server that hangs up may come back
 	} {
-		for _, client := range clients.All {
+		for _, client := range clients.WithFork {
 			t.Run(name+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), tc.within)
@@ -80,7 +80,7 @@ func TestTLSRefused(t *testing.T) {
 				target := alone(server)
 				target.TLS = tc.config
 				drv, err := client.Dial(t, target)
-				if err != nil { // rueidis connects at once
+				if err != nil { // rueidis and valkey-go connect at once
 					if !tc.judge(err) {
 						t.Errorf("dial: %v", err)
 					}

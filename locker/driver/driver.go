@@ -34,7 +34,7 @@ type Driver interface {
 
 // Info names the client and the server of a driver.
 type Info struct {
-	// Client is the usual name of the Go client: "go-redis", "rueidis", "redigo".
+	// Client is the usual name of the Go client: "go-redis", "rueidis", "redigo", "valkey-go".
 	Client string
 	// Address is the server's "host:port", or several separated by commas. It is empty if the
 	// client does not report it.

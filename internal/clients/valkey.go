@@ -1,0 +1,34 @@
+package clients
+
+import (
+	"testing"
+
+	valkeygo "github.com/valkey-io/valkey-go"
+
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/valkey"
+)
+
+// Valkey dials with valkey-go.
+func Valkey(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	opts := valkeygo.ClientOption{
+		InitAddress:       target.Addrs,
+		Sentinel:          valkeygo.SentinelOption{MasterSet: target.MasterName},
+		Username:          target.Username,
+		Password:          target.Password,
+		TLSConfig:         target.TLS,
+		ForceSingleClient: target.Miniredis,
+		AlwaysRESP2:       target.Miniredis,
+		DisableCache:      target.Miniredis,
+	}
+	if target.Miniredis {
+		opts.PipelineMultiplex = -1 // one connection, since the suite has miniredis refuse what comes with new ones too
+	}
+	client, err := valkeygo.NewClient(opts)
+	if err != nil {
+		return nil, driver.NotSent(err) // it logs in at once
+	}
+	tb.Cleanup(client.Close)
+	return valkey.New(client)
+}
