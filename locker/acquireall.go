@@ -113,7 +113,7 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) (err erro
 		lock, err := l.Acquire(waiting, req)
 		if err == nil {
 			s.held = append(s.held, lock)
-			defer lock.afterDone(&afterDone{f: lost, signal: true})() //nolint:gocritic // until the last one is acquired
+			defer lock.load().afterDone(&afterDone{f: lost, signal: true})() //nolint:gocritic // until the last one is acquired
 			err = s.Err()
 		}
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Locks) undo(ctx context.Context) {
 		return
 	}
 	for _, lock := range s.held {
-		lock.dropMinHold()
+		lock.load().dropMinHold()
 	}
 	undone := make(chan struct{})
 	go func() {

@@ -6,28 +6,19 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
-// From the call on, nobody may rely on the exclusive hold. Conversions of one Lock run one at a
-// time.
-//
-// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared from then on, but others may
-// still be kept out; another Downgrade lets them in), errors.ErrUnsupported, the client's.
-func (l *Lock) Downgrade(ctx context.Context) error {
+// Downgrade is Lock.Downgrade.
+func (l *lockState) Downgrade(ctx context.Context) error {
 	return l.convert(ctx, "downgrade", Shared)
 }
 
-// Upgrade turns a shared hold into an exclusive one. If there are other holders it fails at once,
-// and the hold stays shared.
-//
-// Errors: a *ContentionError that says who else holds, and those of Downgrade. After any of them
-// Mode stays Shared.
-func (l *Lock) Upgrade(ctx context.Context) error {
+// Upgrade is Lock.Upgrade.
+func (l *lockState) Upgrade(ctx context.Context) error {
 	return l.convert(ctx, "upgrade", Exclusive)
 }
 
 // convert runs one conversion at a time. If replies arrived in another order than the server
 // executed the commands, the Lock would be left in the wrong mode.
-func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
+func (l *lockState) convert(ctx context.Context, name string, to Mode) error {
 	if ctx != nil && l.valid() {
 		done, err := l.alone(ctx)
 		if err != nil {
@@ -41,7 +32,7 @@ func (l *Lock) convert(ctx context.Context, name string, to Mode) error {
 }
 
 // alone waits until no conversion is in flight, and lets none begin until done is called.
-func (l *Lock) alone(ctx context.Context) (done func(), err error) {
+func (l *lockState) alone(ctx context.Context) (done func(), err error) {
 	for {
 		l.mu.Lock()
 		extra := l.extras()

@@ -22,6 +22,9 @@ var (
 	ErrNotHeld = errors.New("lock is not held")
 	// ErrLost: the hold ended without being released. It matches ErrNotHeld. A *LostError says how.
 	ErrLost error = &notHeldError{"lock was lost"}
+	// ErrForgotten: the program dropped the Lock without releasing it, so that it was not renewed
+	// any more. It is the cause of an ErrLost; see [Lock].
+	ErrForgotten = errors.New("the Lock was garbage-collected without a Release")
 	// ErrReleased: the hold was released. It matches ErrNotHeld.
 	ErrReleased error = &notHeldError{"lock was released"}
 	// ErrUnknownOutcome: no reply came, and the outcome could not be found out.
@@ -83,12 +86,12 @@ func detail(err error) string {
 }
 
 // lost returns the error of a lock that ended because of cause, which may be nil.
-func (l *Lock) lost(reason string, cause error) error {
+func (l *lockState) lost(reason string, cause error) error {
 	return &LostError{Name: l.name, Reason: reason, Err: cause}
 }
 
 // expired returns the error of a lock whose Deadline has passed. The mutex is held.
-func (l *Lock) expired() error {
+func (l *lockState) expired() error {
 	if l.extra == nil || l.extra.cause == nil {
 		return l.lost("its Deadline passed before it was renewed", nil)
 	}
@@ -96,7 +99,7 @@ func (l *Lock) expired() error {
 }
 
 // gone returns the error of a lock that an operation found no longer held; err is its error.
-func (l *Lock) gone(operation string, err error) error {
+func (l *lockState) gone(operation string, err error) error {
 	switch {
 	case detail(err) != "":
 		return l.lost("it was gone at the "+operation, err)

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// Format implements fmt.Formatter for every verb, as String does.
-func (l *Lock) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()) }
+// Format is Lock.Format.
+func (l *lockState) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()) }
 
-// String describes the lock: name, mode, owner, fence and state, never the token.
-func (l *Lock) String() string {
+// String is Lock.String.
+func (l *lockState) String() string {
 	if !l.valid() {
 		return "lock (not held)"
 	}
@@ -21,8 +21,8 @@ func (l *Lock) String() string {
 	return "lock " + l.facts().String() + " (" + state + ")"
 }
 
-// LogValue implements slog.LogValuer, without the token.
-func (l *Lock) LogValue() slog.Value {
+// LogValue is Lock.LogValue.
+func (l *lockState) LogValue() slog.Value {
 	if !l.valid() {
 		return slog.GroupValue(slog.Bool("held", false))
 	}

@@ -10,14 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Hold returns the lock as strategies and middleware act on it. Programs that acquire locks do not
-// need it.
-func (l *Lock) Hold() lease.Hold { return (*middlewareHold)(l) }
+// Hold is Lock.Hold.
+func (l *lockState) Hold() lease.Hold { return (*middlewareHold)(l) }
 
-// middlewareHold is a Lock with the methods of [lease.Hold].
-type middlewareHold Lock
+// middlewareHold is a lockState with the methods of [lease.Hold].
+type middlewareHold lockState
 
-func (h *middlewareHold) lock() *Lock { return (*Lock)(h) }
+func (h *middlewareHold) lock() *lockState { return (*lockState)(h) }
 
 // Format implements fmt.Formatter for every verb, as that of the Lock does.
 func (h *middlewareHold) Format(f fmt.State, verb rune) { h.lock().Format(f, verb) }
@@ -31,6 +30,15 @@ func (h *middlewareHold) Name() string { return h.lock().Name() }
 // TTL implements lease.Hold.
 func (h *middlewareHold) TTL() time.Duration { return h.lock().TTL() }
 
+// Owner implements lease.Hold.
+func (h *middlewareHold) Owner() string { return h.lock().Owner() }
+
+// Mode implements lease.Hold.
+func (h *middlewareHold) Mode() lease.Mode { return h.lock().Mode() }
+
+// Deadline implements lease.Hold.
+func (h *middlewareHold) Deadline() time.Time { return h.lock().Deadline() }
+
 // Err implements lease.Hold.
 func (h *middlewareHold) Err() error { return h.lock().Err() }
 
@@ -40,6 +48,20 @@ func (h *middlewareHold) Source() locktrace.Source {
 		return s.Source()
 	}
 	return locktrace.Source{}
+}
+
+// Lease implements lease.Hold.
+func (h *middlewareHold) Lease() lease.Lease { return h.lock().current() }
+
+// Forgotten implements lease.Hold.
+func (h *middlewareHold) Forgotten() bool {
+	l := h.lock()
+	if !l.valid() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.forgotten()
 }
 
 // Wrap implements lease.Hold.

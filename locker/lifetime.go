@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 )
 
 // The timer for the end of a lease also fires in between, to compare the wall clock with the
@@ -16,9 +17,8 @@ const (
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Done returns a channel that is closed when the lock is released, lost, or past its Deadline,
-// whether or not the server can be reached. It is a signal, not a barrier: see the package comment.
-func (l *Lock) Done() <-chan struct{} {
+// Done is Lock.Done.
+func (l *lockState) Done() <-chan struct{} {
 	if !l.valid() {
 		return closedChan
 	}
@@ -38,9 +38,8 @@ func (l *Lock) Done() <-chan struct{} {
 	return done
 }
 
-// Err returns nil while the lock is held, and then always the same error, which matches ErrReleased
-// or ErrLost. The nil and the zero Lock return ErrNotHeld.
-func (l *Lock) Err() error {
+// Err is Lock.Err.
+func (l *lockState) Err() error {
 	if !l.valid() {
 		return ErrNotHeld
 	}
@@ -53,7 +52,7 @@ func (l *Lock) Err() error {
 }
 
 // peek returns what Err returns, but does not end the lock: printing a lock must run no callback.
-func (l *Lock) peek() error {
+func (l *lockState) peek() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil && l.left() <= 0 {
@@ -69,21 +68,12 @@ type afterDone struct {
 	next   *afterDone
 }
 
-// AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
-// If the lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the
-// lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
-// lock is running when one of the other three finds the lock lost, f does not wait for it and runs
-// in a goroutine of its own. Otherwise f runs in a goroutine that works for this lock alone, so
-// that an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
-//
-// If f panics, the other callbacks still run and the release is still sent; then the panic
-// continues in the goroutine that called f. stop removes f, and reports whether f will never run
-// because of it.
-func (l *Lock) AfterDone(f func(error)) (stop func() bool) {
+// AfterDone is Lock.AfterDone.
+func (l *lockState) AfterDone(f func(error)) (stop func() bool) {
 	return l.afterDone(&afterDone{f: f})
 }
 
-func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
+func (l *lockState) afterDone(entry *afterDone) (stop func() bool) {
 	if !l.valid() {
 		entry.f(ErrNotHeld)
 		return func() bool { return false }
@@ -108,7 +98,7 @@ func (l *Lock) afterDone(entry *afterDone) (stop func() bool) {
 	return func() bool { return l.forget(entry) }
 }
 
-func (l *Lock) forget(entry *afterDone) bool {
+func (l *lockState) forget(entry *afterDone) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for at := &l.after; *at != nil; at = &(*at).next {
@@ -122,7 +112,7 @@ func (l *Lock) forget(entry *afterDone) bool {
 
 // ending is the callbacks to run, without the mutex, after a lock has ended. nil: there are none.
 type ending struct {
-	lock    *Lock
+	lock    *lockState
 	tracing *tracing
 	signals []*afterDone
 	after   []*afterDone
@@ -181,7 +171,7 @@ func (e *ending) callAfter() {
 
 // end records why the lock is no longer held, unless it ended before. It returns the callbacks to
 // run, nil if there are none. The mutex is held.
-func (l *Lock) end(err error) *ending {
+func (l *lockState) end(err error) *ending {
 	if l.err != nil {
 		return nil
 	}
@@ -209,7 +199,7 @@ func (l *Lock) end(err error) *ending {
 }
 
 // lose ends the lock as lost, and enqueues the callbacks.
-func (l *Lock) lose(err error) *ending {
+func (l *lockState) lose(err error) *ending {
 	e := l.end(err)
 	if e != nil && (e.tracing != nil || len(e.after) > 0) {
 		l.enqueue(report{run: e.run})
@@ -218,15 +208,41 @@ func (l *Lock) lose(err error) *ending {
 }
 
 // expire ends a lock whose Deadline has passed. The mutex is held.
-func (l *Lock) expire() *ending {
+func (l *lockState) expire() *ending {
 	if l.err != nil || l.left() > 0 {
 		return nil
 	}
 	return l.lose(l.expired())
 }
 
+// forgotten reports whether the lock is held, the Lock was garbage-collected, and nothing else can
+// wait for the end or take the hold over. The first call only begins to observe the Lock. The mutex
+// is held.
+func (l *lockState) forgotten() bool {
+	switch {
+	case l.err != nil, l.done != nil, l.handed.Load(), l.hasCallbacks():
+		return false
+	case l.strong != nil:
+		l.weak, l.strong = weak.Make(l.strong), nil
+		return false
+	default:
+		return l.weak.Value() == nil
+	}
+}
+
+// hasCallbacks reports whether AfterDone has callbacks, other than those of Context, which is in
+// use only as long as the Lock is reachable. The mutex is held.
+func (l *lockState) hasCallbacks() bool {
+	for a := l.after; a != nil; a = a.next {
+		if !a.signal {
+			return true
+		}
+	}
+	return false
+}
+
 // left returns the time until the Deadline by the monotonic or the wall clock, whichever is less.
-func (l *Lock) left() time.Duration {
+func (l *lockState) left() time.Duration {
 	if l.deadline.IsZero() {
 		return 1<<63 - 1
 	}
@@ -236,17 +252,20 @@ func (l *Lock) left() time.Duration {
 
 // watch starts the timer that ends the lock at its Deadline, for a lock whose end something waits
 // for. The mutex is held.
-func (l *Lock) watch() {
+func (l *lockState) watch() {
 	if l.err != nil || l.timer != nil || l.deadline.IsZero() {
 		return
 	}
 	l.timer = time.AfterFunc(l.tick(), l.ticked)
 }
 
-func (l *Lock) tick() time.Duration { return min(l.left(), min(max(minTick, l.ttl/8), maxTick)) }
+func (l *lockState) tick() time.Duration { return min(l.left(), min(max(minTick, l.ttl/8), maxTick)) }
 
-func (l *Lock) ticked() {
+func (l *lockState) ticked() {
 	l.mu.Lock()
+	if l.forgotten() {
+		l.extras().cause = ErrForgotten
+	}
 	ended := l.expire()
 	if l.err == nil && !l.deadline.IsZero() {
 		l.timer.Reset(l.tick())

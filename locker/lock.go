@@ -2,198 +2,99 @@ package locker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
+	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // Lock is one hold. The nil and the zero Lock are not held: their methods return ErrNotHeld. A Lock
 // is safe for concurrent use and must not be copied.
+//
+// Every Lock must be released. One that is garbage-collected while it is held is forgotten: it is
+// no longer renewed, and ends at its Deadline as lost, with [ErrForgotten]. A Lock is in use, and
+// not forgotten, while the program has the Lock, the ctx or the cancel function of its Context, or
+// a ctx derived from that; a goroutine that has nothing but the channel of that ctx's Done does not
+// count. A Lock whose Done or Handle was called, or that has an AfterDone callback, is never taken
+// for forgotten, because another goroutine or process may rely on the hold.
 type Lock struct {
-	// hidden is nil in the zero Lock.
-	hidden atomic.Pointer[hidden]
-
-	name  string
-	ttl   time.Duration
-	mu    sync.Mutex // guards what follows
-	owner string     // empty until somebody asks, if the strategy chose none
-	fence int64
-
-	deadline time.Time
-	err      error       // why it is no longer held; set once
-	handed   atomic.Bool // Handle was called
-	mode     Mode
-	disowned bool // another Lock continues the hold
-	released bool // Release was called
-	answered bool // the outcome of the release is known
-	done     chan struct{}
-	timer    *time.Timer // for the end; nil until something waits for it
-	after    *afterDone  // the first one to call
-	tracing  *tracing    // nil if there is no Trace
-	reports  *reports    // events to report; nil: none
-	extra    *extra      // nil: each is nil
+	state atomic.Pointer[lockState] // nil in the zero Lock; printers do not follow it
 }
 
-// extra is what few locks need, each zero in the others. It is apart because programs may hold many
-// locks.
-type extra struct {
-	cause     error                                 // why nothing renews the lease any more; nil: not known
-	converts  chan struct{}                         // closed when the conversion in flight is over; nil: there is none
-	dress     func(context.Context) context.Context // what Context adds to its parent; nil: nothing
-	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
-}
-
-// extras returns what l.extra points to, to change it. The mutex is held.
-func (l *Lock) extras() *extra {
-	if l.extra == nil {
-		l.extra = new(extra)
+// load returns what l refers to, or nil if l is nil or the zero Lock.
+func (l *Lock) load() *lockState {
+	if l == nil {
+		return nil
 	}
-	return l.extra
-}
-
-// hidden is what must not be printed. It is behind an atomic.Pointer because printers that show
-// unexported fields, such as those of test frameworks, follow all other pointers and interfaces. A
-// Lease may know the token.
-type hidden struct {
-	token string
-	lease lease.Lease // guarded by Lock.mu
-	first lease.Lease // the strategy's, before any wrapper
-}
-
-func (l *Lock) valid() bool { return l != nil && l.hidden.Load() != nil }
-
-// facts returns the Grant as it is now. It chooses a random owner if there is none yet.
-func (l *Lock) facts() lease.Grant {
-	if !l.valid() {
-		return lease.Grant{}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.owner == "" {
-		l.owner = lease.NewToken()
-	}
-	return lease.Grant{
-		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline, Fence: l.fence,
-		MinHold: l.restOfMinHold(),
-	}
-}
-
-// restOfMinHold returns what is left of MinHold, rounded up to whole milliseconds. The mutex is
-// held.
-func (l *Lock) restOfMinHold() time.Duration {
-	if l.extra == nil || l.extra.keepUntil.IsZero() {
-		return 0
-	}
-	left := max(time.Until(l.extra.keepUntil), 0)
-	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
-}
-
-// dropMinHold makes the release free the name: the caller never got the lock.
-func (l *Lock) dropMinHold() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.extra != nil {
-		l.extra.keepUntil = time.Time{}
-	}
-}
-
-// keepUntil returns the time until which a release leaves the name taken. It is zero if MinHold has
-// passed, or there is none.
-func (l *Lock) keepUntil() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.restOfMinHold() == 0 {
-		return time.Time{}
-	}
-	return l.extra.keepUntil
+	return l.state.Load()
 }
 
 // Name returns the lock's name.
-func (l *Lock) Name() string {
-	if l == nil {
-		return ""
-	}
-	return l.name
-}
+func (l *Lock) Name() string { return l.load().Name() }
 
 // Mode returns how the lock is held. Downgrade and Upgrade change it.
-func (l *Lock) Mode() Mode {
-	if !l.valid() {
-		return Exclusive
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.mode
-}
+func (l *Lock) Mode() Mode { return l.load().Mode() }
 
 // Owner returns who holds the lock: the owner of the Request or of its ctx, or a random one.
-func (l *Lock) Owner() string { return l.facts().Owner }
+func (l *Lock) Owner() string { return l.load().Owner() }
 
 // TTL returns how long the lease lasts after the acquire and after each Renew(ctx, 0).
-func (l *Lock) TTL() time.Duration {
-	if l == nil {
-		return 0
-	}
-	return l.ttl
-}
+func (l *Lock) TTL() time.Duration { return l.load().TTL() }
 
 // Handle returns what another process needs to take the hold over ([Resume]). Whoever has the
 // Handle can release the lock.
-func (l *Lock) Handle() Handle {
-	g := l.facts()
-	if l.valid() {
-		if !l.hand() {
-			g.Token = lease.NewToken()
-			return NewHandle(g)
-		}
-		t, ok := lease.Find[lease.Tokened](l.current())
-		if !ok { // a wrapper without Unwrap hides it
-			t, ok = l.hidden.Load().first.(lease.Tokened)
-		}
-		if ok {
-			g.Token = t.Token()
-		}
-	}
-	return NewHandle(g)
-}
-
-// hand records that Handle was called. It returns false if another Lock continues the hold, so that
-// there is none that a Handle of this Lock could identify.
-func (l *Lock) hand() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.disowned {
-		l.handed.Store(true)
-	}
-	return !l.disowned
-}
+func (l *Lock) Handle() Handle { return l.load().Handle() }
 
 // Fence returns the fencing token, which increases with every tenure of the name. It is zero if the
 // Request did not ask for one, so that a check like `WHERE fence <= $1` fails closed.
-func (l *Lock) Fence() int64 {
-	if !l.valid() {
-		return 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.fence
-}
+func (l *Lock) Fence() int64 { return l.load().Fence() }
 
 // Deadline returns the time, by the local clock, until which nobody else can hold the lock, under
 // the assumptions of the package comment. A renewal moves it. It is zero if the lease never ends,
 // and for the nil and the zero Lock.
-func (l *Lock) Deadline() time.Time {
-	if !l.valid() {
-		return time.Time{}
+func (l *Lock) Deadline() time.Time { return l.load().Deadline() }
+
+// Err returns nil while the lock is held, and then always the same error, which matches ErrReleased
+// or ErrLost. The nil and the zero Lock return ErrNotHeld.
+func (l *Lock) Err() error { return l.load().Err() }
+
+// Done returns a channel that is closed when the lock is released, lost, or past its Deadline,
+// whether or not the server can be reached. It is a signal, not a barrier: see the package comment.
+func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
+
+// AfterDone arranges for f to be called once, with the error that Err returns, when the lock ends.
+// If the lock has ended, AfterDone calls f itself. If Release, Renew, Upgrade or Downgrade ends the
+// lock, f runs in their caller's goroutine, before a release is sent; if a callback of the same
+// lock is running when one of the other three finds the lock lost, f does not wait for it and runs
+// in a goroutine of its own. Otherwise f runs in a goroutine that works for this lock alone, so
+// that an f that blocks delays no other lock. AfterDone takes no goroutine while the lock is held.
+//
+// If f panics, the other callbacks still run and the release is still sent; then the panic
+// continues in the goroutine that called f. stop removes f, and reports whether f will never run
+// because of it.
+func (l *Lock) AfterDone(f func(error)) (stop func() bool) { return l.load().AfterDone(f) }
+
+// Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is what
+// Err returns then. It carries the lock's owner for this name, so that a reentrant lock is
+// re-entered with it, and what middleware adds, such as the span of the hold.
+func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	s := l.load()
+	if dress := s.dresser(); dress != nil {
+		parent = dress(parent)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deadline
+	ctx, cancel := context.WithCancelCause(parent)
+	if s.valid() {
+		ctx = lease.WithHold(ctx, l)
+	}
+	stop := s.afterDone(&afterDone{f: func(err error) { cancel(err) }, signal: true})
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+		runtime.KeepAlive(l) // a program that has cancel has not forgotten the lock
+	}
 }
 
 // Renew extends the lease to ttl from now, or to TTL if ttl is zero. It never shortens a lease and
@@ -201,104 +102,22 @@ func (l *Lock) Deadline() time.Time {
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (the Deadline stays as it was), ErrInvalid, the
 // client's.
-func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error {
-	op := lease.Op{Kind: lease.OpRenew, TTL: ttl}
-	if ttl == 0 && l != nil {
-		op.TTL = l.ttl
-	}
-	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
-	l.renewed(op.TTL, err)
-	l.report(ended)
-	return err
-}
+func (l *Lock) Renew(ctx context.Context, ttl time.Duration) error { return l.load().Renew(ctx, ttl) }
 
-// do runs an operation that keeps the hold. invalid is what is wrong with its arguments. If the
-// lock has ended meanwhile, ended has the callbacks to run.
-func (l *Lock) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
-	if ctx == nil {
-		invalid = driver.NilContext("Lock." + name + " ctx")
-	}
-	if invalid != nil {
-		return nil, opError(name, l.Name(), invalid)
-	}
-	if err := l.Err(); err != nil {
-		return nil, opError(name, l.Name(), err)
-	}
-	term, err := l.current().Do(whileHeld{ctx, l}, op)
-	ended, err = l.apply(op, term, err)
-	return ended, opError(name, l.Name(), err)
-}
+// Downgrade turns an exclusive hold into a shared one, without a moment in which it is neither.
+// From the call on, nobody may rely on the exclusive hold. Conversions of one Lock run one at a
+// time.
+//
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (Mode is Shared from then on, but others may
+// still be kept out; another Downgrade lets them in), errors.ErrUnsupported, the client's.
+func (l *Lock) Downgrade(ctx context.Context) error { return l.load().Downgrade(ctx) }
 
-// whileHeld is the ctx of an operation. Its Err also reports the end of the lock, so that nothing
-// is resent after it. Its Done does not, and so costs nothing: each send is bounded by itself, and
-// its late outcome changes nothing.
-type whileHeld struct {
-	context.Context
-	lock *Lock
-}
-
-// Err implements context.Context.
-func (w whileHeld) Err() error {
-	if err := w.Context.Err(); err != nil {
-		return err
-	}
-	if w.lock.peek() != nil {
-		return context.Canceled
-	}
-	return nil
-}
-
-// noun returns the operation as errors name it: "the renewal".
-func noun(o lease.Op) string {
-	switch {
-	case o.Kind == lease.OpRenew:
-		return "renewal"
-	case o.Kind == lease.OpConvert && o.Mode == Shared:
-		return "downgrade"
-	case o.Kind == lease.OpConvert:
-		return "upgrade"
-	default:
-		return o.Kind.String()
-	}
-}
-
-// apply records the outcome of an operation. A lock that ended while it was in flight stays ended,
-// and ended has the callbacks to run.
-func (l *Lock) apply(op lease.Op, term lease.Term, err error) (ended *ending, _ error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ended = l.expire()
-	if l.err == nil && errors.Is(err, ErrNotHeld) {
-		ended = l.lose(l.gone(noun(op), err))
-	}
-	if l.err != nil {
-		return ended, l.err
-	}
-	return nil, l.keep(op, term, err)
-}
-
-// keep records the answer to an operation on a lock that is held. The mutex is held.
-func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
-	if err != nil {
-		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
-			l.mode = Shared // it may be: nobody may rely on more
-		}
-		return err
-	}
-	switch op.Kind {
-	case lease.OpConvert:
-		l.mode = op.Mode
-	case lease.OpRenew:
-		if term.Deadline.IsZero() {
-			l.deadline = time.Time{}
-		}
-	}
-	if !l.deadline.IsZero() && term.Deadline.After(l.deadline) {
-		l.deadline = term.Deadline
-	}
-	l.fence = max(l.fence, term.Fence)
-	return nil
-}
+// Upgrade turns a shared hold into an exclusive one. If there are other holders it fails at once,
+// and the hold stays shared.
+//
+// Errors: a *ContentionError that says who else holds, and those of Downgrade. After any of them
+// Mode stays Shared.
+func (l *Lock) Upgrade(ctx context.Context) error { return l.load().Upgrade(ctx) }
 
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
 // sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer
@@ -308,54 +127,17 @@ func (l *Lock) keep(op lease.Op, term lease.Term, err error) error {
 // Errors: ErrLost (the hold had ended before, somebody else may have held the lock meanwhile),
 // ErrUnknownOutcome (the lock frees itself at its TTL at the latest), ErrReleased, ErrInvalid (ctx
 // is nil; the lock was released all the same), the client's.
-func (l *Lock) Release(ctx context.Context) (err error) {
-	if ctx == nil { // Release ends the hold even so
-		ctx = context.Background()
-		defer func() {
-			if err == nil || !l.valid() {
-				err = opError("release", l.Name(), driver.NilContext("Lock.Release ctx"))
-			}
-		}()
-	}
-	if !l.valid() {
-		return opError("release", l.Name(), ErrNotHeld)
-	}
-	l.mu.Lock()
-	if l.released {
-		l.mu.Unlock()
-		return opError("release", l.Name(), ErrReleased)
-	}
-	l.released = true
-	sender := l.hidden.Load().lease
-	ended := l.expire()
-	before := l.err
-	if before == nil {
-		ended = l.end(ErrReleased)
-	}
-	l.mu.Unlock()
-	defer func() { err = l.release(ctx, sender, before) }() // even if a callback panics
-	if before == nil {
-		ended.run()
-	} else {
-		l.reportInBackground(ended)
-	}
-	return nil
-}
+func (l *Lock) Release(ctx context.Context) error { return l.load().Release(ctx) }
 
-// release sends the release. before is the error with which the lock had ended, or nil if the
-// release ends it.
-func (l *Lock) release(ctx context.Context, sender lease.Lease, before error) error {
-	keep := l.keepUntil()
-	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease, KeepUntil: keep})
-	switch {
-	case errors.Is(err, ErrNotHeld) && before == nil:
-		err = l.gone("release", err)
-	case before != nil && (err == nil || errors.Is(err, ErrNotHeld)):
-		err = before
-	case before != nil:
-		err = fmt.Errorf("%w; the release of what may be left failed: %w", before, err)
-	}
-	err = opError("release", l.Name(), err)
-	l.releasedBy(err, keep)
-	return err
-}
+// Hold returns the lock as strategies and middleware act on it. Programs that acquire locks do not
+// need it.
+func (l *Lock) Hold() lease.Hold { return l.load().Hold() }
+
+// String describes the lock: name, mode, owner, fence and state, never the token.
+func (l *Lock) String() string { return l.load().String() }
+
+// Format implements fmt.Formatter for every verb, as String does.
+func (l *Lock) Format(f fmt.State, verb rune) { l.load().Format(f, verb) }
+
+// LogValue implements slog.LogValuer, without the token.
+func (l *Lock) LogValue() slog.Value { return l.load().LogValue() }

@@ -12,22 +12,24 @@ import (
 // the Trace in ctx, and later events too. Without a Trace it keeps nothing of ctx.
 func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	made := &struct { // one allocation for both
-		lock   Lock
+		state  lockState
 		hidden hidden
 	}{hidden: hidden{g.Token, l, l}}
-	lock := &made.lock
-	lock.name, lock.owner, lock.mode, lock.ttl, lock.fence, lock.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
-	lock.hidden.Store(&made.hidden)
+	s, lock := &made.state, new(Lock)
+	s.name, s.owner, s.mode, s.ttl, s.fence, s.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
+	s.hidden.Store(&made.hidden)
+	lock.state.Store(s)
+	s.strong = lock
 	if g.MinHold > 0 { // it counts from now on, which is later than the acquire at the server
-		lock.extras().keepUntil = time.Now().Add(g.MinHold)
+		s.extras().keepUntil = time.Now().Add(g.MinHold)
 	}
 	if t := locktrace.From(ctx); t != nil {
-		lock.traced(ctx, t)
+		s.traced(ctx, t)
 	}
 	return lock
 }
 
-func (l *Lock) current() lease.Lease {
+func (l *lockState) current() lease.Lease {
 	if !l.valid() {
 		return nil
 	}

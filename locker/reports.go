@@ -30,7 +30,7 @@ func (rs *reports) add(r report) {
 }
 
 // enqueue adds an event. The mutex is held.
-func (l *Lock) enqueue(r report) {
+func (l *lockState) enqueue(r report) {
 	if l.reports == nil {
 		l.reports = &reports{}
 	}
@@ -39,7 +39,7 @@ func (l *Lock) enqueue(r report) {
 
 // startReports reports whether the caller must call runReports: reports wait, and no goroutine runs
 // them.
-func (l *Lock) startReports() bool {
+func (l *lockState) startReports() bool {
 	if !l.valid() {
 		return false
 	}
@@ -55,7 +55,7 @@ func (l *Lock) startReports() bool {
 // report calls the signals of ended, and then runs the waiting reports in the caller's goroutine. If
 // another goroutine is running reports, that one runs them. The callbacks of AfterDone do not wait
 // for it, because it may be in a callback that blocks.
-func (l *Lock) report(ended *ending) {
+func (l *lockState) report(ended *ending) {
 	ended.signal()
 	switch {
 	case l.startReports():
@@ -66,7 +66,7 @@ func (l *Lock) report(ended *ending) {
 }
 
 // reportInBackground is report, except that the reports run in another goroutine.
-func (l *Lock) reportInBackground(ended *ending) {
+func (l *lockState) reportInBackground(ended *ending) {
 	ended.signal()
 	switch {
 	case l.startReports():
@@ -78,7 +78,7 @@ func (l *Lock) reportInBackground(ended *ending) {
 
 // runReports runs reports until none wait, even if a callback panics. After maxReports of them it
 // leaves the rest to another goroutine, so that its caller is not kept.
-func (l *Lock) runReports() {
+func (l *lockState) runReports() {
 	panicked := true
 	defer func() {
 		if panicked {
@@ -99,7 +99,7 @@ func (l *Lock) runReports() {
 
 // nextReport removes and returns the oldest report. ok is false if there is none; the reporting has
 // then ended.
-func (l *Lock) nextReport() (r report, ok bool) {
+func (l *lockState) nextReport() (r report, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.reports.queue) == 0 {

@@ -35,9 +35,9 @@ func TestSuspensionIsNoticed(t *testing.T) {
 			lock := NewLock(t.Context(), lease.Grant{Name: "a", Token: "t", TTL: tt.ttl, Deadline: start.Add(tt.ttl)}, noLease{})
 			done := lock.Done()
 			<-time.After(tt.at)
-			lock.mu.Lock()
-			lock.deadline = time.Now().Add(tt.left)
-			lock.mu.Unlock()
+			lock.load().mu.Lock()
+			lock.load().deadline = time.Now().Add(tt.left)
+			lock.load().mu.Unlock()
 			<-done
 			if got := time.Since(start); got != tt.ends {
 				t.Errorf("TTL %v, %v left after %v: Done closed after %v, want %v", tt.ttl, tt.left, tt.at, got, tt.ends)

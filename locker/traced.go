@@ -18,7 +18,7 @@ type tracing struct {
 
 // traced reports Acquired to the Trace in the ctx of the acquire, and keeps the Trace if it has
 // callbacks for later events. No other goroutine has the lock yet.
-func (l *Lock) traced(ctx context.Context, t *locktrace.Trace) {
+func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
 	later := t.Renewed != nil || t.Released != nil || t.Lost != nil
 	if t.Acquired == nil && !later {
 		return
@@ -41,7 +41,7 @@ func (l *Lock) traced(ctx context.Context, t *locktrace.Trace) {
 }
 
 // renewed enqueues the report of a renewal that ended with err.
-func (l *Lock) renewed(ttl time.Duration, err error) {
+func (l *lockState) renewed(ttl time.Duration, err error) {
 	if !l.valid() {
 		return
 	}
@@ -56,7 +56,7 @@ func (l *Lock) renewed(ttl time.Duration, err error) {
 	}
 }
 
-func (t *tracing) renewed(l *Lock, ttl time.Duration, deadline time.Time, err error) {
+func (t *tracing) renewed(l *lockState, ttl time.Duration, deadline time.Time, err error) {
 	for ; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
 			t.trace.Renewed(t.ctx, locktrace.RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: deadline, Err: err})
@@ -65,7 +65,7 @@ func (t *tracing) renewed(l *Lock, ttl time.Duration, deadline time.Time, err er
 }
 
 // releasedBy reports that a release ended with err, and until when it leaves the name taken.
-func (l *Lock) releasedBy(err error, keep time.Time) {
+func (l *lockState) releasedBy(err error, keep time.Time) {
 	l.mu.Lock()
 	l.answered = true // for a Trace that is added now
 	if traces := l.tracing; traces != nil {
@@ -79,7 +79,7 @@ func (l *Lock) releasedBy(err error, keep time.Time) {
 	l.report(nil)
 }
 
-func (t *tracing) released(l *Lock, err error, keep time.Time) {
+func (t *tracing) released(l *lockState, err error, keep time.Time) {
 	if t.trace.Released != nil {
 		t.trace.Released(t.ctx, locktrace.ReleasedInfo{
 			Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep, Err: err,
@@ -88,7 +88,7 @@ func (t *tracing) released(l *Lock, err error, keep time.Time) {
 }
 
 // lost reports that l ended with err, unless that was a release.
-func (t *tracing) lost(l *Lock, err error) {
+func (t *tracing) lost(l *lockState, err error) {
 	if err == ErrReleased { //nolint:errorlint // set by Release itself
 		return
 	}

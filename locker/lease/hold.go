@@ -8,18 +8,27 @@ import (
 )
 
 // Hold is a Lock as strategies and middleware act on it. Lock.Hold returns it. Only Lock implements
-// it, and it may grow. It is printed and logged as the Lock is, without the token.
+// it, and it may grow. It is printed and logged as the Lock is, without the token. The Holds of one
+// Lock are equal (==).
+//
+// What outlives an acquire keeps the Hold and not the Lock: a Hold does not keep the Lock from
+// being garbage-collected, so that [Hold.Forgotten] can be told.
 //
 // Wrap, WrapContext and Trace are for middleware before it returns the Lock, by one goroutine at a
 // time.
 type Hold interface {
-	// Name, TTL and Err are those of the Lock.
+	// Name, Owner, Mode, TTL, Deadline and Err are those of the Lock.
 	Name() string
+	Owner() string
+	Mode() Mode
 	TTL() time.Duration
+	Deadline() time.Time
 	Err() error
 
 	// Source returns where the lock comes from, if its Lease is [Sourced].
 	Source() locktrace.Source
+	// Lease returns the Lease with what is wrapped around it; nil if there is none.
+	Lease() Lease
 	// Wrap puts wrap around the Lease. wrap gets nil from a Lock without one, such as that of a test
 	// double.
 	Wrap(wrap func(Lease) Lease)
@@ -55,6 +64,11 @@ type Hold interface {
 	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before. It
 	// sends nothing.
 	MarkLost(cause error)
+	// Forgotten reports whether the lock is held and the program has let go of it: the Lock was
+	// garbage-collected, and nothing waits for its end. What renews the lock asks before each
+	// renewal, and then renews it no more. The first call returns false and begins to observe, so
+	// that locks that are released before it cost nothing.
+	Forgotten() bool
 	// ExplainExpiry records why nothing renews the lease any more: if the lease runs out, Err matches
 	// ErrLost and cause. It does not end the lock. nil removes what was recorded.
 	ExplainExpiry(cause error)

@@ -89,7 +89,7 @@ func (l *Locker) Expire(name string) bool {
 		lock := h.lock
 		l.mu.Unlock()
 		if lock != nil {
-			lock.Hold().MarkLost(errExpired)
+			lock.MarkLost(errExpired)
 		}
 	}
 	return len(dropped) > 0

@@ -25,8 +25,8 @@ type hold struct {
 	ttl               time.Duration
 	end               time.Time // of the lease
 	fence             int64
-	lock              *locker.Lock // nil until it was made
-	expired           bool         // by Locker.Expire
+	lock              lease.Hold // nil until it was made
+	expired           bool       // by Locker.Expire
 	minHold           time.Duration
 	released          bool  // it only keeps the name taken, until end
 	over              *hold // that it was taken over from; nil: it was acquired

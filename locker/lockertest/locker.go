@@ -142,7 +142,7 @@ func (l *Locker) attempt(req locker.Request) (*hold, error) {
 func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 	lock := locker.NewLock(ctx, h.grant(), h)
 	l.mu.Lock()
-	h.lock = lock
+	h.lock = lock.Hold()
 	expired := h.expired
 	l.mu.Unlock()
 	if expired {

@@ -22,14 +22,14 @@ const (
 type inheritance struct {
 	tenure *tenure
 	grant  lease.Grant
-	from   *locker.Lock
+	from   lease.Hold
 }
 
 // handOver gives the hold of a lock that was just released to the first waiter of this process, and
 // reports whether it did. It sends nothing.
 func (l *wakingLease) handOver() bool {
 	t, qs := l.tenure, l.queues
-	if t == nil || l.lock.Err() != locker.ErrReleased || !qs.awaited(t) || !l.lock.Hold().Disown() { //nolint:errorlint // set by Release itself
+	if t == nil || l.lock.Err() != locker.ErrReleased || !qs.awaited(t) || !l.lock.Disown() { //nolint:errorlint // set by Release itself
 		return false
 	}
 	grant, ok := t.lease.Transfer()
@@ -132,7 +132,7 @@ func (a *acquisition) inherit(i *inheritance) (lock *locker.Lock, again bool) {
 	if made = lock.Err() == nil; !made {
 		return nil, true
 	}
-	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock, t} })
+	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease { return &wakingLease{inner, a.queues, lock.Hold(), t} })
 	a.queues.inherited(t, lock, a.req.Note, now)
 	return lock, false
 }
@@ -185,7 +185,7 @@ func (qs *queues) pauseReserving() {
 func (qs *queues) inherited(t *tenure, lock *locker.Lock, note string, now time.Time) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	t.lock = lock
+	t.lock = lock.Hold()
 	if note != t.refusal.Note {
 		t.refusal = &locker.ContentionError{Name: t.refusal.Name, Note: note}
 	}

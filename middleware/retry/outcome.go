@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // expirySlack is what Redis needs beyond a PTTL: a key expires in the millisecond after its time.
@@ -16,8 +17,8 @@ const expirySlack = time.Millisecond
 // zero outcome is none.
 type outcome struct {
 	held    *locker.ContentionError
-	here    *locker.Lock // the holder, if it is a request of this process
-	assumed bool         // no answer said so: others are ahead in the queue
+	here    lease.Hold // the holder, if it is a request of this process
+	assumed bool       // no answer said so: others are ahead in the queue
 	err     error
 	others  bool // it is of an attempt of another request
 	at      time.Time

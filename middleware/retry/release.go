@@ -13,7 +13,7 @@ import (
 type wakingLease struct {
 	lease.Lease
 	queues *queues
-	lock   *locker.Lock
+	lock   lease.Hold
 	tenure *tenure // nil: the lock cannot be handed over
 }
 
@@ -29,7 +29,7 @@ func (r *retrier) wrap(lock *locker.Lock, req locker.Request) (t *tenure, alone 
 		counted, ok := lease.Find[lease.Counted](inner)
 		alone = alone && (!ok || counted.Permits() <= 1)
 		t, err = r.newTenure(lock, inner, req)
-		return &wakingLease{inner, r.queues, lock, t}
+		return &wakingLease{inner, r.queues, lock.Hold(), t}
 	})
 	return t, alone, err
 }

@@ -40,7 +40,7 @@ type tenure struct {
 	note  string    // as the server knows it: of the first request
 	until time.Time // no hand-over after it
 
-	lock     *locker.Lock            // the one that holds, or held last
+	lock     lease.Hold              // the one that holds, or held last
 	refusal  *locker.ContentionError // for waiters
 	latest   time.Time               // when lock was acquired or handed over
 	overtime bool                    // it ends because until has passed, though others of this process wait
@@ -70,7 +70,7 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 	}
 	now, fence := time.Now(), lock.Fence()
 	return &tenure{
-		lease: l, terms: termsOf(req), note: req.Note, until: now.Add(r.cfg.HandOver), lock: lock, latest: now, fence: fence, reserved: fence,
+		lease: l, terms: termsOf(req), note: req.Note, until: now.Add(r.cfg.HandOver), lock: lock.Hold(), latest: now, fence: fence, reserved: fence,
 		refusal: &locker.ContentionError{Name: req.Name, Note: req.Note},
 	}, nil
 }

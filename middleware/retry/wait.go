@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
@@ -187,7 +187,7 @@ func (a *acquisition) traceWoken(by locktrace.WakeReason, from string) bool {
 
 // traceHandedOver reports a wait that a hand-over ended, also one that was too short to be reported
 // when it began.
-func (a *acquisition) traceHandedOver(from *locker.Lock) {
+func (a *acquisition) traceHandedOver(from lease.Hold) {
 	if t := locktrace.From(a.ctx); t == nil || t.Woken == nil {
 		return
 	}

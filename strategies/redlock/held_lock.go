@@ -24,7 +24,7 @@ type heldLock struct {
 func (h *heldLock) attach(lock *locker.Lock) *locker.Lock {
 	h.mu.Lock()
 	defer h.unlock()
-	if h.lock = lock; h.phase == lost {
+	if h.lock = lock.Hold(); h.phase == lost {
 		h.unreportedLoss = h.lossError()
 	}
 	return lock

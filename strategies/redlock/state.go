@@ -45,12 +45,12 @@ type quorumState struct {
 	mode           locker.Mode
 	upgrading      bool // the mode is being changed to exclusive
 	fence          int64
-	deadline       time.Time    // of the quorum, as last promised
-	lock           *locker.Lock // nil until there is one
-	alarm          *time.Timer  // runs if the quorum ends before deadline
-	viewed         quorumView   // what view returns; reused, since a cycle needs twenty
-	unreportedLoss error        // unlock ends the Lock with it
-	keepUntil      time.Time    // until when releases of node locks leave the name taken; zero: they do not
+	deadline       time.Time   // of the quorum, as last promised
+	lock           lease.Hold  // nil until there is one
+	alarm          *time.Timer // runs if the quorum ends before deadline
+	viewed         quorumView  // what view returns; reused, since a cycle needs twenty
+	unreportedLoss error       // unlock ends the Lock with it
+	keepUntil      time.Time   // until when releases of node locks leave the name taken; zero: they do not
 }
 
 // unlock unlocks the mutex, and then ends the Lock if there is an unreported loss: that runs
@@ -62,7 +62,7 @@ func (s *quorumState) unlock() {
 	}
 	s.mu.Unlock()
 	if lock != nil && loss != nil {
-		lock.Hold().MarkLost(loss)
+		lock.MarkLost(loss)
 	}
 }
 

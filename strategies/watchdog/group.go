@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
@@ -41,7 +42,7 @@ type groupKey struct {
 // are many.
 func groupOf(l *watchedLease) groupKey {
 	fails := min(l.fails, 2)
-	batch := l.lock.Hold().Batch()
+	batch := l.lock.Batch()
 	if batch == nil {
 		return groupKey{l.watcher, false, fails}
 	}
@@ -96,7 +97,7 @@ func (s *scheduler) work(g *group) {
 		size = maxBatch
 	}
 	for taken, crowded := s.take(g, size); len(taken) > 0; taken, crowded = s.take(g, size) {
-		if taken = slices.DeleteFunc(taken, ended); len(taken) == 0 {
+		if taken = slices.DeleteFunc(taken, unneeded); len(taken) == 0 {
 			continue
 		}
 		errs := s.send(g, taken, crowded)
@@ -146,7 +147,7 @@ func renewTogether(g *group, taken []*watchedLease) []error {
 	holds := make([]lease.Hold, len(taken))
 	wait := patience(taken[0])
 	for i, l := range taken {
-		holds[i] = l.lock.Hold()
+		holds[i] = l.lock
 		wait = min(wait, patience(l))
 	}
 	ctx := context.Background()
@@ -165,7 +166,7 @@ func renewAlone(l *watchedLease, crowded bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	return l.lock.Hold().Renew(ctx)
+	return l.lock.Renew(ctx)
 }
 
 // addStalled adds n to the number of stalled workers.
@@ -177,6 +178,19 @@ func (s *scheduler) addStalled(g *group, n int) {
 }
 
 func ended(l *watchedLease) bool { return l.lock.Err() != nil }
+
+// unneeded reports whether the lock is not to be renewed: it has ended, or was forgotten. The lease
+// of a forgotten one runs out.
+func unneeded(l *watchedLease) bool {
+	if ended(l) {
+		return true
+	}
+	forgotten := l.lock.Forgotten()
+	if forgotten {
+		l.lock.ExplainExpiry(locker.ErrForgotten)
+	}
+	return forgotten
+}
 
 // patience returns how long a renewal waits for its answer: a third of the TTL, or less if the one
 // before it failed.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // instant is a time, in nanoseconds after the scheduler's epoch.
@@ -63,7 +64,7 @@ func (s *scheduler) remove(l *watchedLease) {
 // mutex is held.
 func (s *scheduler) planRenewal(l *watchedLease, now instant, wait time.Duration) {
 	if s.cfg.MaxRenewals > 0 && l.renewals >= s.cfg.MaxRenewals {
-		l.lock.Hold().ExplainExpiry(ErrMaxRenewals)
+		l.lock.ExplainExpiry(ErrMaxRenewals)
 		return
 	}
 	s.schedule(l, s.jittered(now, wait))
@@ -72,7 +73,7 @@ func (s *scheduler) planRenewal(l *watchedLease, now instant, wait time.Duration
 // schedule puts l into the queue, unless MaxHold is over by then. The mutex is held.
 func (s *scheduler) schedule(l *watchedLease, due instant) {
 	if s.cfg.MaxHold > 0 && due-l.began > instant(s.cfg.MaxHold) {
-		l.lock.Hold().ExplainExpiry(ErrMaxHold)
+		l.lock.ExplainExpiry(ErrMaxHold)
 		return
 	}
 	l.due = due
@@ -140,7 +141,7 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 	case err == nil:
 		if l.fails > 0 {
 			l.fails = 0
-			l.lock.Hold().ExplainExpiry(nil)
+			l.lock.ExplainExpiry(nil)
 		}
 		l.renewals++
 		s.planRenewal(l, s.at(now), wait)
@@ -156,15 +157,15 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 // explain records why the lease may run out. A renewal is repeated after any error, also one that
 // is not transient, such as NOPERM: a permission may come back, and the lease lasts until its
 // Deadline.
-func explain(lock *locker.Lock, err error) {
+func explain(lock lease.Hold, err error) {
 	if op, ok := errors.AsType[*locker.OpError](err); ok {
 		err = op.Err
 	}
 	by := ""
-	if address := lock.Hold().Source().Address; address != "" {
+	if address := lock.Source().Address; address != "" {
 		by = " by " + address
 	}
-	lock.Hold().ExplainExpiry(fmt.Errorf("it was not renewed%s: %w", by, err))
+	lock.ExplainExpiry(fmt.Errorf("it was not renewed%s: %w", by, err))
 }
 
 const (

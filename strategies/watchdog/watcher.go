@@ -41,7 +41,7 @@ func (w *watcher) watch(lock *locker.Lock) {
 		if inner == nil {
 			return nil
 		}
-		l := &watchedLease{Lease: inner, watcher: w, lock: lock, index: notQueued}
+		l := &watchedLease{Lease: inner, watcher: w, lock: lock.Hold(), index: notQueued}
 		w.scheduler.add(l)
 		return l
 	})
@@ -52,7 +52,7 @@ func (w *watcher) watch(lock *locker.Lock) {
 type watchedLease struct {
 	lease.Lease
 	watcher *watcher
-	lock    *locker.Lock
+	lock    lease.Hold
 
 	began    instant // for MaxHold
 	due      instant // when the next renewal begins
@@ -78,7 +78,7 @@ func (l *watchedLease) Unwrap() lease.Lease { return l.Lease }
 
 // untilRenewal returns how long from now the renewal of the lock can wait: until a third of its
 // lease is over.
-func untilRenewal(lock *locker.Lock, now time.Time) time.Duration {
+func untilRenewal(lock lease.Hold, now time.Time) time.Duration {
 	ttl, left := lock.TTL(), lock.Deadline().Sub(now)
 	return max(left-ttl/3*2, min(left, ttl)/3, 0)
 }

@@ -17,6 +17,7 @@ var sentinels = []struct {
 	err  error
 	name string
 }{
+	{locker.ErrForgotten, "forgotten"},
 	{locker.ErrLost, "lost"},
 	{locker.ErrUnknownOutcome, "unknown_outcome"},
 	{locker.ErrNotReplicated, "not_replicated"},

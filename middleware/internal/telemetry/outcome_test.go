@@ -77,6 +77,7 @@ func TestOutcomes(t *testing.T) {
 			want: telemetry.Unknown, rest: telemetry.Unknown, errorType: "unknown_outcome",
 		},
 		{name: "lost", err: op(lost), want: telemetry.Error, rest: telemetry.Lost, errorType: "lost"},
+		{name: "forgotten", err: op(&locker.LostError{Name: "a", Err: locker.ErrForgotten}), want: telemetry.Error, rest: telemetry.Lost, errorType: "forgotten"},
 		{name: "lost and unknown", err: op(errors.Join(lost, locker.ErrUnknownOutcome)), want: telemetry.Unknown, rest: telemetry.Lost, errorType: "lost"},
 		{name: "not held", err: op(locker.ErrNotHeld), want: telemetry.Error, rest: telemetry.Error, errorType: "not_held"},
 		{name: "invalid", err: op(driver.Invalid("a", "b", "c")), want: telemetry.Error, rest: telemetry.Error, errorType: "invalid_argument"},

@@ -1,0 +1,352 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// lockState is what a Lock refers to. It outlives a Lock that the program has forgotten: strategies,
+// middleware and timers act on it by its lease.Hold, which does not keep the Lock. The nil lockState
+// is that of the nil and the zero Lock.
+type lockState struct {
+	hidden atomic.Pointer[hidden]
+
+	name  string
+	ttl   time.Duration
+	mu    sync.Mutex // guards what follows
+	owner string     // empty until somebody asks, if the strategy chose none
+	fence int64
+
+	deadline time.Time
+	err      error       // why it is no longer held; set once
+	handed   atomic.Bool // Handle was called
+	mode     Mode
+	disowned bool // another Lock continues the hold
+	released bool // Release was called
+	answered bool // the outcome of the release is known
+	done     chan struct{}
+	timer    *time.Timer // for the end; nil until something waits for it
+	after    *afterDone  // the first one to call
+	tracing  *tracing    // nil if there is no Trace
+	reports  *reports    // events to report; nil: none
+	extra    *extra      // nil: each is nil
+
+	// strong is the Lock, until forgotten has been called. Then weak is. It is not set at once, because
+	// making a weak pointer takes about as long as making the Lock.
+	strong *Lock
+	weak   weak.Pointer[Lock]
+}
+
+// extra is what few locks need, each zero in the others. It is apart because programs may hold many
+// locks.
+type extra struct {
+	cause     error                                 // why nothing renews the lease any more; nil: not known
+	converts  chan struct{}                         // closed when the conversion in flight is over; nil: there is none
+	dress     func(context.Context) context.Context // what Context adds to its parent; nil: nothing
+	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
+}
+
+// extras returns what l.extra points to, to change it. The mutex is held.
+func (l *lockState) extras() *extra {
+	if l.extra == nil {
+		l.extra = new(extra)
+	}
+	return l.extra
+}
+
+// hidden is what must not be printed. It is behind an atomic.Pointer because printers that show
+// unexported fields, such as those of test frameworks, follow all other pointers and interfaces. A
+// Lease may know the token.
+type hidden struct {
+	token string
+	lease lease.Lease // guarded by lockState.mu
+	first lease.Lease // the strategy's, before any wrapper
+}
+
+func (l *lockState) valid() bool { return l != nil }
+
+// facts returns the Grant as it is now. It chooses a random owner if there is none yet.
+func (l *lockState) facts() lease.Grant {
+	if !l.valid() {
+		return lease.Grant{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owner == "" {
+		l.owner = lease.NewToken()
+	}
+	return lease.Grant{
+		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline, Fence: l.fence,
+		MinHold: l.restOfMinHold(),
+	}
+}
+
+// restOfMinHold returns what is left of MinHold, rounded up to whole milliseconds. The mutex is
+// held.
+func (l *lockState) restOfMinHold() time.Duration {
+	if l.extra == nil || l.extra.keepUntil.IsZero() {
+		return 0
+	}
+	left := max(time.Until(l.extra.keepUntil), 0)
+	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// dropMinHold makes the release free the name: the caller never got the lock.
+func (l *lockState) dropMinHold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.extra != nil {
+		l.extra.keepUntil = time.Time{}
+	}
+}
+
+// keepUntil returns the time until which a release leaves the name taken. It is zero if MinHold has
+// passed, or there is none.
+func (l *lockState) keepUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.restOfMinHold() == 0 {
+		return time.Time{}
+	}
+	return l.extra.keepUntil
+}
+
+// Name is Lock.Name.
+func (l *lockState) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.name
+}
+
+// Mode is Lock.Mode.
+func (l *lockState) Mode() Mode {
+	if !l.valid() {
+		return Exclusive
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mode
+}
+
+// Owner is Lock.Owner.
+func (l *lockState) Owner() string { return l.facts().Owner }
+
+// TTL is Lock.TTL.
+func (l *lockState) TTL() time.Duration {
+	if l == nil {
+		return 0
+	}
+	return l.ttl
+}
+
+// Handle is Lock.Handle.
+func (l *lockState) Handle() Handle {
+	g := l.facts()
+	if l.valid() {
+		if !l.hand() {
+			g.Token = lease.NewToken()
+			return NewHandle(g)
+		}
+		t, ok := lease.Find[lease.Tokened](l.current())
+		if !ok { // a wrapper without Unwrap hides it
+			t, ok = l.hidden.Load().first.(lease.Tokened)
+		}
+		if ok {
+			g.Token = t.Token()
+		}
+	}
+	return NewHandle(g)
+}
+
+// hand records that Handle was called. It returns false if another Lock continues the hold, so that
+// there is none that a Handle of this Lock could identify.
+func (l *lockState) hand() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.disowned {
+		l.handed.Store(true)
+	}
+	return !l.disowned
+}
+
+// Fence is Lock.Fence.
+func (l *lockState) Fence() int64 {
+	if !l.valid() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fence
+}
+
+// Deadline is Lock.Deadline.
+func (l *lockState) Deadline() time.Time {
+	if !l.valid() {
+		return time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
+// Renew is Lock.Renew.
+func (l *lockState) Renew(ctx context.Context, ttl time.Duration) error {
+	op := lease.Op{Kind: lease.OpRenew, TTL: ttl}
+	if ttl == 0 && l != nil {
+		op.TTL = l.ttl
+	}
+	ended, err := l.do(ctx, "renew", op, validateTTL("Lock.Renew ttl", ttl))
+	l.renewed(op.TTL, err)
+	l.report(ended)
+	return err
+}
+
+// do runs an operation that keeps the hold. invalid is what is wrong with its arguments. If the
+// lock has ended meanwhile, ended has the callbacks to run.
+func (l *lockState) do(ctx context.Context, name string, op lease.Op, invalid error) (ended *ending, err error) {
+	if ctx == nil {
+		invalid = driver.NilContext("Lock." + name + " ctx")
+	}
+	if invalid != nil {
+		return nil, opError(name, l.Name(), invalid)
+	}
+	if err := l.Err(); err != nil {
+		return nil, opError(name, l.Name(), err)
+	}
+	term, err := l.current().Do(whileHeld{ctx, l}, op)
+	ended, err = l.apply(op, term, err)
+	return ended, opError(name, l.Name(), err)
+}
+
+// whileHeld is the ctx of an operation. Its Err also reports the end of the lock, so that nothing
+// is resent after it. Its Done does not, and so costs nothing: each send is bounded by itself, and
+// its late outcome changes nothing.
+type whileHeld struct {
+	context.Context
+	lock *lockState
+}
+
+// Err implements context.Context.
+func (w whileHeld) Err() error {
+	if err := w.Context.Err(); err != nil {
+		return err
+	}
+	if w.lock.peek() != nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// noun returns the operation as errors name it: "the renewal".
+func noun(o lease.Op) string {
+	switch {
+	case o.Kind == lease.OpRenew:
+		return "renewal"
+	case o.Kind == lease.OpConvert && o.Mode == Shared:
+		return "downgrade"
+	case o.Kind == lease.OpConvert:
+		return "upgrade"
+	default:
+		return o.Kind.String()
+	}
+}
+
+// apply records the outcome of an operation. A lock that ended while it was in flight stays ended,
+// and ended has the callbacks to run.
+func (l *lockState) apply(op lease.Op, term lease.Term, err error) (ended *ending, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended = l.expire()
+	if l.err == nil && errors.Is(err, ErrNotHeld) {
+		ended = l.lose(l.gone(noun(op), err))
+	}
+	if l.err != nil {
+		return ended, l.err
+	}
+	return nil, l.keep(op, term, err)
+}
+
+// keep records the answer to an operation on a lock that is held. The mutex is held.
+func (l *lockState) keep(op lease.Op, term lease.Term, err error) error {
+	if err != nil {
+		if op.Kind == lease.OpConvert && op.Mode == Shared && errors.Is(err, ErrUnknownOutcome) {
+			l.mode = Shared // it may be: nobody may rely on more
+		}
+		return err
+	}
+	switch op.Kind {
+	case lease.OpConvert:
+		l.mode = op.Mode
+	case lease.OpRenew:
+		if term.Deadline.IsZero() {
+			l.deadline = time.Time{}
+		}
+	}
+	if !l.deadline.IsZero() && term.Deadline.After(l.deadline) {
+		l.deadline = term.Deadline
+	}
+	l.fence = max(l.fence, term.Fence)
+	return nil
+}
+
+// Release is Lock.Release.
+func (l *lockState) Release(ctx context.Context) (err error) {
+	if ctx == nil { // Release ends the hold even so
+		ctx = context.Background()
+		defer func() {
+			if err == nil || !l.valid() {
+				err = opError("release", l.Name(), driver.NilContext("Lock.Release ctx"))
+			}
+		}()
+	}
+	if !l.valid() {
+		return opError("release", l.Name(), ErrNotHeld)
+	}
+	l.mu.Lock()
+	if l.released {
+		l.mu.Unlock()
+		return opError("release", l.Name(), ErrReleased)
+	}
+	l.released = true
+	sender := l.hidden.Load().lease
+	ended := l.expire()
+	before := l.err
+	if before == nil {
+		ended = l.end(ErrReleased)
+	}
+	l.mu.Unlock()
+	defer func() { err = l.release(ctx, sender, before) }() // even if a callback panics
+	if before == nil {
+		ended.run()
+	} else {
+		l.reportInBackground(ended)
+	}
+	return nil
+}
+
+// release sends the release. before is the error with which the lock had ended, or nil if the
+// release ends it.
+func (l *lockState) release(ctx context.Context, sender lease.Lease, before error) error {
+	keep := l.keepUntil()
+	_, err := sender.Do(ctx, lease.Op{Kind: lease.OpRelease, KeepUntil: keep})
+	switch {
+	case errors.Is(err, ErrNotHeld) && before == nil:
+		err = l.gone("release", err)
+	case before != nil && (err == nil || errors.Is(err, ErrNotHeld)):
+		err = before
+	case before != nil:
+		err = fmt.Errorf("%w; the release of what may be left failed: %w", before, err)
+	}
+	err = opError("release", l.Name(), err)
+	l.releasedBy(err, keep)
+	return err
+}

@@ -1,0 +1,147 @@
+//nolint:forbidigo // fake time
+package watchdog_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+	"github.com/holdfast-go/holdfast/middleware/logging"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/single"
+	"github.com/holdfast-go/holdfast/strategies/watchdog"
+)
+
+// records is a slog.Handler that keeps the records as lines.
+type records struct {
+	slog.Handler
+	mu    *sync.Mutex
+	lines *strings.Builder
+}
+
+func newRecords() records {
+	r := records{mu: new(sync.Mutex), lines: new(strings.Builder)}
+	r.Handler = slog.NewTextHandler(r.lines, nil)
+	return r
+}
+
+func (r records) Handle(ctx context.Context, record slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Handler.Handle(ctx, record)
+}
+
+func (r records) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lines.String()
+}
+
+// use acquires a lock and returns what f does.
+//
+//go:noinline
+func use(t *testing.T, ctx context.Context, l locker.Locker, f func(*locker.Lock) any) any {
+	return f(acquire(t, ctx, l, locker.Request{}))
+}
+
+// The renewals of a forgotten lock end, so that its name is free one TTL later, and the log has one
+// record of it. A lock that is in use is renewed for as long as it is.
+func TestForgottenLockExpires(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		use     func(*locker.Lock) any
+		expires bool
+	}{
+		"dropped": {func(*locker.Lock) any { return nil }, true},
+		"ctx dropped": {func(l *locker.Lock) any {
+			ctx, cancel := l.Context(context.Background())
+			<-time.After(time.Second)
+			cancel()
+			return ctx.Err()
+		}, true},
+		"alive":  {func(l *locker.Lock) any { return l }, false},
+		"Done":   {func(l *locker.Lock) any { return l.Done() }, false},
+		"Handle": {func(l *locker.Lock) any { return l.Handle() }, false},
+		"ctx": {func(l *locker.Lock) any {
+			ctx, _ := l.Context(context.Background()) //nolint:govet // forgotten
+			return ctx
+		}, false},
+	} {
+		for order, chain := range map[string]func(locker.Locker, locker.Middleware, locker.Middleware) locker.Locker{
+			"watchdog outside": func(l locker.Locker, dog, wait locker.Middleware) locker.Locker { return locker.Chain(l, dog, wait) },
+			"watchdog inside":  func(l locker.Locker, dog, wait locker.Middleware) locker.Locker { return locker.Chain(l, wait, dog) },
+		} {
+			t.Run(what+", "+order, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					server, log := lockertest.New(), newRecords()
+					l := chain(server, locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{})))
+					l = locker.Chain(l, locker.Must(logging.New(logging.Config{Logger: slog.New(log)})))
+					ctx, at := renewals(t)
+					kept := use(t, ctx, l, tt.use)
+					for range 20 {
+						time.Sleep(ttl / 4)
+						runtime.GC()
+						runtime.GC()
+					}
+					synctest.Wait()
+					if state, err := server.Inspect(t.Context(), name); err != nil || state.Held == tt.expires {
+						t.Errorf("after 5 TTLs: %+v, %v", state, err)
+					}
+					if n := len(at.list()); tt.expires && n > 2 || !tt.expires && n < 13 {
+						t.Errorf("%d renewals", n)
+					}
+					lines := log.String()
+					if n := strings.Count(lines, "\n"); tt.expires && (n != 1 || !strings.Contains(lines, "error_type=forgotten")) || !tt.expires && n > 0 {
+						t.Errorf("logged %s", lines)
+					}
+					runtime.KeepAlive(kept)
+				})
+			})
+		}
+	}
+}
+
+// A lock that was handed over is forgotten like any other, and not while it is held.
+func TestForgottenAfterAHandOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lost []error
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(_ context.Context, info locktrace.LostInfo) { lost = append(lost, info.Err) }})
+		s := newServer(t)
+		l := locker.Chain(locker.Must(single.New(s, single.Config{})),
+			locker.Must(watchdog.New(watchdog.Config{})), locker.Must(retry.New(retry.Config{HandOver: time.Hour})))
+		first := acquire(t, ctx, l, locker.Request{})
+		handed := make(chan *locker.Lock)
+		go func() { handed <- acquire(t, ctx, l, locker.Request{}) }()
+		synctest.Wait()
+		match(t, first.Release(t.Context()))
+		second := <-handed
+		for range 8 {
+			time.Sleep(ttl / 4)
+			runtime.GC()
+		}
+		held(t, second)
+		hold := second.Hold()
+		second = nil
+		for range 20 {
+			time.Sleep(ttl / 4)
+			runtime.GC()
+			runtime.GC()
+		}
+		synctest.Wait()
+		match(t, hold.Err(), locker.ErrLost, locker.ErrForgotten)
+		if len(lost) != 1 {
+			t.Errorf("reported %v", lost)
+		}
+		match(t, first.Err(), locker.ErrReleased)
+	})
+}
