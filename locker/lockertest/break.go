@@ -5,35 +5,56 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// FindHolds implements locker.Breaker. The Locks of the holds learn of it when they renew or
+// FindHolds implements locker.Breaker. The Locks of the holds learn of their end when they renew or
 // release.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
-	state, err := l.Inspect(ctx, name)
-	if err != nil || !state.Held {
+	if err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, nil, err
 	}
-	l.mu.Lock()
+	if err := l.reach(ctx, attemptTimeout(0)); err != nil {
+		return locker.State{}, nil, known(err)
+	}
 	defer l.mu.Unlock()
 	found := slices.Clone(l.of(name).live())
-	for _, h := range found {
-		state.Fence = max(state.Fence, h.fence)
+	if len(found) == 0 {
+		return locker.State{}, nil, nil
 	}
-	return state, func(ctx context.Context) error { return l.endHolds(ctx, name, found) }, nil
+	state := l.state(name)
+	for _, h := range found {
+		if l.permits == 0 {
+			state.Fence = max(state.Fence, h.fence)
+		}
+	}
+	return state, func(ctx context.Context) error { return l.breakHolds(ctx, name, found) }, nil
 }
 
-func (l *Locker) endHolds(ctx context.Context, name string, found []*hold) error {
-	if err := locker.ContextErr(ctx); err != nil {
+// breakHolds ends those of found that are live. Readers that come later have a higher fencing token.
+func (l *Locker) breakHolds(ctx context.Context, name string, found []*hold) (err error) {
+	done := l.record(Call{Op: "break", Request: locker.Request{Name: name}})
+	defer func() { done(err) }()
+	end := func() error {
+		t, ended := l.of(name), 0
+		for _, h := range found {
+			if slices.Contains(t.live(), h) {
+				h.end(lease.Op{Kind: lease.OpRelease})
+				ended++
+			}
+		}
+		if ended == 0 {
+			return locker.ErrNotHeld
+		}
+		if t.fence > 0 && found[0].mode == locker.Shared {
+			t.mint()
+		}
+		return nil
+	}
+	if err := l.reachToRelease(ctx, found[0].ttl); err != nil {
+		l.owe(func() { _ = end() })
 		return err
 	}
-	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.of(name)
-	before := len(t.live())
-	t.holds = slices.DeleteFunc(t.holds, func(h *hold) bool { return slices.Contains(found, h) })
-	if len(t.holds) == before {
-		return locker.ErrNotHeld
-	}
-	return nil
+	return end()
 }

@@ -1,15 +1,31 @@
 // Package lockertest has a [Locker] in memory, for unit tests of programs that take locks. It needs
-// no Redis, and no driver.
+// no Redis, and no client.
 //
-// It behaves as a Locker over Redis does: leases end by themselves, a lock that was lost says so, a
-// refusal names the holder, bad requests are refused, fencing tokens increase. Time is time.Now, so
-// that leases end at once, and exactly, in a testing/synctest bubble. [Locker.Expire],
-// [Locker.Forget], [Locker.Hold] and the Fail methods bring about what is rare in production and
-// belongs in a test.
+// Pass one Locker to all that is to exclude each other: each middleware chain around it is like a
+// process. The conformance suite, which the strategies pass, proves that it behaves as they do,
+// except for what takes a server. Time is time.Now, so in a testing/synctest bubble leases end at
+// once, and exactly.
 //
-// It differs where a test is better served. One server in one process has no clock drift: a Lock's
-// Deadline is the end of its lease, with no margin. Fencing tokens of a name are 1, 2, 3 and so on.
-// Both modes and their conversion are there, as in strategies/rwhash, but a waiting writer holds up
-// no readers. As on any bare strategy, Acquire makes one attempt; the middleware of the program
-// under test goes around it. Releases are not announced: middleware/retry looks again by itself.
+//   - [New] is a lock: exclusive or shared, with conversions, fencing tokens, Resume and MinHold, as
+//     strategies/rwhash. [NewSemaphore] is a semaphore, as strategies/semaphore.
+//   - [Locker.SetOutage] cuts the server off, until it is called again.
+//   - [Locker.FailAcquire], [Locker.FailRenew] and [Locker.FailRelease] make one call fail.
+//   - [Locker.Hold] is another process that holds a lock. [Locker.Expire] and [Locker.Forget] take a
+//     lock away from its holder.
+//   - [Locker.Calls] returns what the program asked for, and [Locker.Inspect] what is held.
+//
+// All else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll, ReleaseHandle, Break
+// and Watch, packages leader and named, and the middleware. As any strategy, Locker makes one attempt and does
+// not renew. Put the middleware of the program around it, for example with holdfast.Wrap.
+//
+// # Differences from the strategies
+//
+//   - One clock has no drift: a Lock's Deadline is the end of its lease, without a margin.
+//   - Fencing tokens of a name are 1, 2, 3 and so on.
+//   - Waiters have no places in a queue: a release wakes all that wait by middleware/retry. In one
+//     process they still queue. A large request for permits can be passed by small ones. Readers that
+//     waited for a writer have no precedence over the next writer.
+//   - An owner does not enter again, as with strategies/reentrant it does.
+//   - An outage begins and ends at once: no connection breaks while a command is on its way. No
+//     command is executed late.
 package lockertest

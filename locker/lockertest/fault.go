@@ -36,8 +36,8 @@ func next(due *[]error) error {
 }
 
 // FailAcquire makes the next valid Acquire, or Resume, of any name fail with err, without any
-// effect. Called again, it makes one more fail. A *locker.ContentionError says "held by another";
-// any other error is an outage.
+// effect. Called again, it makes one more fail. A *locker.ContentionError says "held by another".
+// For an outage that lasts, see [Locker.SetOutage].
 func (l *Locker) FailAcquire(err error) { l.fail(&l.faults.acquire, err) }
 
 // FailRenew makes the next renewal of any lock fail with err, without any effect. Called again, it
@@ -59,19 +59,23 @@ func (l *Locker) fail(due *[]error, err error) {
 	*due = append(*due, err)
 }
 
-// Hold takes a name on behalf of somebody else, such as another process, and returns that one's
-// Lock. No failure set by FailAcquire applies. It panics where the request is not valid or the name
-// is not free.
+// Hold acquires a lock on behalf of somebody else, such as another process, and returns that one's
+// Lock. No failure set by FailAcquire applies, and no outage. It panics if the request is not valid
+// or the lock is not free.
 func (l *Locker) Hold(req locker.Request) *locker.Lock {
 	ctx := context.Background()
-	if err := check(ctx, req); err != nil {
+	if err := l.check(ctx, req); err != nil {
 		panic(err)
 	}
 	if !req.Resume.IsZero() {
-		panic("lockertest: Hold takes a name; Acquire resumes")
+		panic("lockertest: Hold acquires; Acquire resumes")
 	}
+	req.NoWait = true
 	l.mu.Lock()
-	h, err := l.take(req)
+	h, err := l.take(ctx, req)
+	if err == nil {
+		h.theirs = true
+	}
 	l.mu.Unlock()
 	if err != nil {
 		panic(&locker.OpError{Op: "acquire", Name: req.Name, Err: err})
@@ -106,5 +110,6 @@ func (l *Locker) drop(name string) []*hold {
 	t := l.of(name)
 	dropped := t.live()
 	t.holds = nil
+	l.wake(name)
 	return dropped
 }

@@ -22,25 +22,30 @@ type hold struct {
 	name, owner, note string
 	token             string
 	mode              locker.Mode
+	permits           int // of a semaphore
 	ttl               time.Duration
-	end               time.Time // of the lease
+	until             time.Time // the end of the lease
 	fence             int64
 	lock              lease.Hold // nil until it was made
 	expired           bool       // by Locker.Expire
 	minHold           time.Duration
 	released          bool  // it only keeps the name taken, until end
 	over              *hold // that it was taken over from; nil: it was acquired
+	theirs            bool  // Locker.Hold made it: its calls are not recorded
 }
 
 // begin gives the hold its token, its lease, which lasts for minHold at least, and its fencing
-// token if it is to have one.
+// token if it is to have one. Readers have that of the last writer.
 func (h *hold) begin(ttl, minHold time.Duration, fenced bool) {
 	h.minHold = minHold.Truncate(time.Millisecond)
 	h.token, h.ttl = lease.NewToken(), max(ttl.Truncate(time.Millisecond), h.minHold)
-	h.end = time.Now().Add(h.ttl)
-	if fenced {
-		h.tenures.fence++
+	h.until = time.Now().Add(h.ttl)
+	switch {
+	case !fenced:
+	case h.mode == locker.Shared && h.tenures.fence > 0:
 		h.fence = h.tenures.fence
+	default:
+		h.fence = h.tenures.mint()
 	}
 }
 
@@ -51,56 +56,53 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// extend moves the end of the lease to end, never back.
-func (h *hold) extend(end time.Time) {
-	if end.After(h.end) {
-		h.end = end
+// extend moves the end of the lease, never back.
+func (h *hold) extend(until time.Time) {
+	if until.After(h.until) {
+		h.until = until
 	}
 }
 
 func (h *hold) grant() lease.Grant {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
-	return lease.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.end, Fence: h.fence, MinHold: h.minHold}
+	return lease.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.until, Fence: h.fence, MinHold: h.minHold}
 }
 
 // Source implements lease.Sourced.
-func (h *hold) Source() locktrace.Source { return source }
+func (*hold) Source() locktrace.Source { return source }
+
+// Permits implements lease.Counted.
+func (h *hold) Permits() int { return h.locks.permits }
 
 // Do implements lease.Lease.
 func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
-	if err := locker.ContextErr(ctx); err != nil && op.Kind != lease.OpRelease && op.Kind != lease.OpUndo {
+	done := h.record(op)
+	term, err := h.do(ctx, op)
+	done(err)
+	return term, err
+}
+
+func (h *hold) do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if err := h.reach(ctx, op); err != nil {
 		return lease.Term{}, err
 	}
-	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
 	if err := h.locks.faults.of(op.Kind); err != nil {
 		return lease.Term{}, err
 	}
-	holds := h.tenures.live()
-	if h.released || !slices.Contains(holds, h) {
+	if h.tenures.find(h.token) != h {
 		return lease.Term{}, locker.ErrLost
 	}
 	switch op.Kind {
 	case lease.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
 	case lease.OpRelease, lease.OpUndo:
-		if op.Kind == lease.OpUndo && h.over != nil {
-			h.over.extend(h.end)
-			h.tenures.holds[slices.Index(holds, h)] = h.over
-			break
-		}
-		if time.Now().Before(op.KeepUntil) {
-			h.released, h.end = true, earlier(h.end, op.KeepUntil)
-			break
-		}
-		h.tenures.holds = slices.DeleteFunc(holds, func(other *hold) bool { return other == h })
+		h.end(op)
 	case lease.OpConvert:
-		if op.Mode == locker.Exclusive && len(holds) > 1 {
-			others := slices.DeleteFunc(slices.Clone(holds), func(other *hold) bool { return other == h })
-			return lease.Term{}, refusal(h.name, others)
+		if err := h.convert(op.Mode); err != nil {
+			return lease.Term{}, err
 		}
-		h.mode = op.Mode
 	case lease.OpRaiseFence:
 		if h.fence == 0 {
 			return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)
@@ -110,5 +112,68 @@ func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	default:
 		return lease.Term{}, fmt.Errorf("%v: %w", op.Kind, errors.ErrUnsupported)
 	}
-	return lease.Term{Deadline: h.end, Fence: h.fence}, nil
+	return lease.Term{Deadline: h.until, Fence: h.fence}, nil
+}
+
+// reach waits until op can be executed; then the mutex is held. If a release cannot, it is executed
+// when the outage is over.
+func (h *hold) reach(ctx context.Context, op lease.Op) error {
+	if op.Kind != lease.OpRelease && op.Kind != lease.OpUndo {
+		if err := locker.ContextErr(ctx); err != nil {
+			return err
+		}
+		h.locks.mu.Lock()
+		left := time.Until(h.until)
+		h.locks.mu.Unlock()
+		return h.locks.reach(ctx, left)
+	}
+	err := h.locks.reachToRelease(ctx, h.ttl)
+	if err != nil {
+		h.locks.owe(func() {
+			if h.tenures.find(h.token) == h {
+				h.end(op)
+			}
+		})
+	}
+	return err
+}
+
+// end executes op, a release or an undo, on a hold that is live. The mutex is held.
+func (h *hold) end(op lease.Op) {
+	t := h.tenures
+	at := slices.Index(t.holds, h)
+	switch {
+	case op.Kind == lease.OpUndo && h.over != nil:
+		h.over.extend(h.until)
+		t.holds[at] = h.over
+		return
+	case time.Now().Before(op.KeepUntil):
+		h.released, h.until = true, earlier(h.until, op.KeepUntil)
+	default:
+		t.holds = slices.Delete(t.holds, at, at+1)
+	}
+	if op.Kind == lease.OpRelease {
+		h.locks.wake(h.name)
+	}
+}
+
+// convert changes the mode. The mutex is held.
+func (h *hold) convert(mode locker.Mode) error {
+	if h.locks.permits > 0 {
+		return fmt.Errorf("convert the permits of a semaphore: %w", errors.ErrUnsupported)
+	}
+	others := slices.DeleteFunc(slices.Clone(h.tenures.live()), func(other *hold) bool { return other == h })
+	if mode == locker.Exclusive && len(others) > 0 {
+		return h.locks.refusal(others[0], lastToEnd(others).until)
+	}
+	if h.mode == mode {
+		return nil
+	}
+	h.mode = mode
+	if mode == locker.Shared {
+		h.locks.wake(h.name)
+	} else if h.fence != 0 {
+		h.fence = h.tenures.mint()
+	}
+	return nil
 }

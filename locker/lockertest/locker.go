@@ -4,21 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Locker is a locker.Locker and a locker.Inspector in memory. The zero Locker is ready. It is safe
-// for concurrent use.
+// minTTL is the shortest lease that the strategies over one key accept.
+const minTTL = 3 * time.Millisecond
+
+// Locker is a locker.Locker in memory, and all that the strategies over one server implement beside
+// it. The zero Locker is ready. It is safe for concurrent use.
 type Locker struct {
-	mu     sync.Mutex
-	names  map[string]*tenures
-	faults faults
+	permits int // the limit of a semaphore; 0: a lock
+
+	mu       sync.Mutex
+	names    map[string]*tenures
+	faults   faults
+	outage   Outage
+	changed  chan struct{} // closed when outage changes; nil in no outage
+	owed     []func()      // the releases that an outage keeps from being executed
+	calls    []Call
+	channels map[string][]*subscription
 }
 
 var (
@@ -26,115 +37,84 @@ var (
 	_ locker.Inspector      = (*Locker)(nil)
 	_ locker.HandleReleaser = (*Locker)(nil)
 	_ locker.Breaker        = (*Locker)(nil)
+	_ lease.Sourced         = (*Locker)(nil)
+	_ lease.Counted         = (*Locker)(nil)
 )
 
 // New returns a Locker on which nothing is held.
 func New() *Locker { return new(Locker) }
 
-// Acquire implements locker.Locker: one attempt to take the lock, or, with Request.Resume, to take
-// a hold over. A zero Request.TTL is locker.DefaultTTL, or the handle's.
+// NewSemaphore returns a Locker that grants up to permits permits of each name at a time, as
+// strategies/semaphore does. It panics if permits is less than 1.
+func NewSemaphore(permits int) *Locker {
+	if permits < 1 {
+		panic(driver.Invalid("lockertest.NewSemaphore permits", strconv.Itoa(permits), "1 or more"))
+	}
+	return &Locker{permits: permits}
+}
+
+// Source implements lease.Sourced.
+func (*Locker) Source() locktrace.Source { return source }
+
+// Permits implements lease.Counted: the limit of a semaphore, or 0.
+func (l *Locker) Permits() int { return l.permits }
+
+// Acquire implements locker.Locker: one attempt to acquire the lock, or, with Request.Resume, to
+// take a hold over. A zero Request.TTL is locker.DefaultTTL, or the handle's.
 func (l *Locker) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	op := "acquire"
 	if !req.Resume.IsZero() {
 		op = "resume"
 	}
+	done := l.record(Call{Op: op, Request: req})
+	lock, err := l.acquire(ctx, req)
+	done(err)
+	if err != nil {
+		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+	}
+	return lock, nil
+}
+
+func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	if ctx != nil && req.MaxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
+		defer cancel()
+	}
 	if ctx != nil && req.Owner == "" && req.Resume.IsZero() {
 		req.Owner, _ = lease.OwnerFrom(ctx, req.Name)
 	}
-	if err := check(ctx, req); err != nil {
-		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+	if err := l.check(ctx, req); err != nil {
+		return nil, err
 	}
-	h, err := l.attempt(req)
+	h, err := l.attempt(ctx, req)
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locktrace.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode.String(), Sends: 1, Err: err})
 	}
 	if err != nil {
-		return nil, &locker.OpError{Op: op, Name: req.Name, Err: err}
+		return nil, err
 	}
 	return l.lock(ctx, h), nil
 }
 
-// Inspect implements locker.Inspector. Of several shared holders, Owner, Note and Fence are those
-// of the one that came first, and Left is that of the one that stays longest.
-func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	if err := check(ctx, locker.Request{Name: name}); err != nil {
-		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
+// attempt acquires the lock, or takes a hold over, unless a failure is due.
+func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error) {
+	began := time.Now()
+	if err := l.reach(ctx, acquireLimit(ctx, req)); err != nil {
+		return nil, locker.NewAttemptError(address{}.String(), time.Since(began), err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	holds := l.of(name).live()
-	if len(holds) == 0 {
-		return locker.State{}, nil
-	}
-	first, n := holds[0], 0
-	for _, h := range holds {
-		if !h.released {
-			n++
-		}
-	}
-	return locker.State{
-		Held: true, Owner: first.owner, Note: first.note, Mode: first.mode, Holds: n, Left: time.Until(latest(holds)),
-		Fence: first.fence,
-	}, nil
-}
-
-// ReleaseHandle implements locker.HandleReleaser. The Lock of the hold learns of it when it renews
-// or releases.
-func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
-	err := check(context.WithoutCancel(ctx), locker.Request{Name: h.Name(), Mode: h.Mode(), Resume: h})
-	if err == nil {
-		err = l.release(ctx, h)
-	}
-	if err != nil {
-		return &locker.OpError{Op: "release", Name: h.Name(), Err: err}
-	}
-	return nil
-}
-
-func (l *Locker) release(ctx context.Context, handle locker.Handle) error {
-	g := handle.Grant()
-	l.mu.Lock()
-	holds := l.of(g.Name).live()
-	i := slices.IndexFunc(holds, func(h *hold) bool { return h.token == g.Token })
-	l.mu.Unlock()
-	if i < 0 {
-		return locker.ErrNotHeld
-	}
-	op := lease.Op{Kind: lease.OpRelease}
-	if g.MinHold > 0 {
-		op.KeepUntil = time.Now().Add(g.MinHold)
-	}
-	if _, err := holds[i].Do(ctx, op); !errors.Is(err, locker.ErrLost) {
-		return err
-	}
-	return locker.ErrNotHeld
-}
-
-// check refuses what cannot be asked for.
-func check(ctx context.Context, req locker.Request) error {
-	if ctx == nil {
-		return &locker.InvalidError{What: "ctx", Got: "nil", Allowed: "a context; context.Background() where there is none"}
-	}
-	if err := req.Validate(); err != nil {
-		return err
-	}
-	if req.Permits > 1 {
-		return fmt.Errorf("lockertest has no permits, semaphore does: %w", errors.ErrUnsupported)
-	}
-	return locker.ContextErr(ctx)
-}
-
-// attempt takes the lock, or a hold over, unless a failure is due.
-func (l *Locker) attempt(req locker.Request) (*hold, error) {
-	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := next(&l.faults.acquire); err != nil {
 		return nil, err
 	}
-	if req.Resume.IsZero() {
-		return l.take(req)
+	if !req.Resume.IsZero() {
+		return l.takeOver(req)
 	}
-	return l.takeOver(req)
+	h, err := l.take(ctx, req)
+	if err != nil && !req.NoWait {
+		err = fmt.Errorf("%w; one attempt was made, middleware/retry waits", err)
+	}
+	return h, err
 }
 
 // lock makes the Lock of h, which is held already: it may be expired before there is a Lock to
@@ -149,4 +129,93 @@ func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 		lock.Hold().MarkLost(errExpired)
 	}
 	return lock
+}
+
+// Inspect implements locker.Inspector. Of several shared holders, Owner, Note and Fence are those
+// of the one that came first, and Left is that of the one that stays longest. Of a semaphore's, all
+// are those of the one whose lease ends last, and Fence is 0.
+func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
+	done := l.record(Call{Op: "inspect", Request: locker.Request{Name: name}})
+	state, err := l.inspect(ctx, name)
+	done(err)
+	if err != nil {
+		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
+	}
+	return state, nil
+}
+
+func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error) {
+	if err := l.check(ctx, locker.Request{Name: name}); err != nil {
+		return locker.State{}, err
+	}
+	if err := l.reach(ctx, attemptTimeout(locker.DefaultTTL)); err != nil {
+		return locker.State{}, known(err)
+	}
+	defer l.mu.Unlock()
+	return l.state(name), nil
+}
+
+// ReleaseHandle implements locker.HandleReleaser. The Lock of the hold learns of it when it renews
+// or releases.
+func (l *Locker) ReleaseHandle(ctx context.Context, h locker.Handle) error {
+	done := l.record(Call{Op: "release", Request: locker.Request{Name: h.Name(), Mode: h.Mode(), Owner: h.Owner()}})
+	err := l.releaseHandle(ctx, h)
+	done(err)
+	if err != nil {
+		return &locker.OpError{Op: "release", Name: h.Name(), Err: err}
+	}
+	return nil
+}
+
+func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error {
+	uncancelled := ctx
+	if ctx != nil {
+		uncancelled = context.WithoutCancel(ctx)
+	}
+	if err := l.check(uncancelled, locker.Request{Name: handle.Name(), Mode: handle.Mode(), Resume: handle}); err != nil {
+		return err
+	}
+	g := handle.Grant()
+	op := lease.Op{Kind: lease.OpRelease}
+	if g.MinHold > 0 {
+		op.KeepUntil = time.Now().Add(g.MinHold)
+	}
+	release := func() error {
+		h := l.of(g.Name).find(g.Token)
+		if h == nil {
+			return locker.ErrNotHeld
+		}
+		h.end(op)
+		return nil
+	}
+	if err := l.reachToRelease(ctx, g.TTL); err != nil {
+		l.owe(func() { _ = release() })
+		return err
+	}
+	defer l.mu.Unlock()
+	if err := next(&l.faults.release); err != nil {
+		return err
+	}
+	return release()
+}
+
+// check refuses what cannot be asked for.
+func (l *Locker) check(ctx context.Context, req locker.Request) error {
+	if ctx == nil {
+		return driver.NilContext("Acquire ctx")
+	}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	switch ttl := req.TTL; {
+	case req.Mode != locker.Exclusive && l.permits > 0:
+		return fmt.Errorf("a semaphore has no %v mode, rwhash does: %w", req.Mode, errors.ErrUnsupported)
+	case req.Permits > 1 && l.permits == 0:
+		return fmt.Errorf("lockertest.New has no permits, NewSemaphore does: %w", errors.ErrUnsupported)
+	case l.permits > 0 && req.Permits > l.permits:
+		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits), fmt.Sprintf("1 to %d, the permits of the semaphore", l.permits))
+	case ttl != 0 && ttl < minTTL:
+		return driver.Invalid("Request.TTL", ttl.String(), "3ms or more, as the strategies over one key ask for")
+	}
+	return locker.ContextErr(ctx)
 }

@@ -165,9 +165,11 @@ func TestContention(t *testing.T) {
 		if !errors.As(err, &ce) {
 			t.Fatalf("Acquire: %v, want a ContentionError", err)
 		}
-		want := locker.ContentionError{Name: "a", Owner: "w1", Note: "host 1", Left: 50 * time.Second, RetryAfter: 50 * time.Second}
-		if *ce != want {
-			t.Errorf("refusal %+v, want %+v", *ce, want)
+		want := locker.ContentionError{
+			Name: "a", Owner: "w1", Note: "host 1", Left: 50 * time.Second, RetryAfter: 50 * time.Second, Channel: ce.Channel, Ordered: true,
+		}
+		if *ce != want || ce.Channel.IsZero() {
+			t.Errorf("refusal %+v, want %+v with a channel", *ce, want)
 		}
 		state := inspect(t, l, "a")
 		if want := (locker.State{Held: true, Owner: "w1", Note: "host 1", Holds: 1, Left: 50 * time.Second}); state != want {
@@ -186,7 +188,7 @@ func TestContentionWithReaders(t *testing.T) {
 		}
 		_, err := l.Acquire(t.Context(), locker.Request{Name: "a"})
 		var ce *locker.ContentionError
-		if !errors.As(err, &ce) || ce.RetryAfter != time.Minute || ce.Owner != "1s" {
+		if !errors.As(err, &ce) || ce.Left != time.Minute || ce.Owner != "1s" {
 			t.Errorf("Acquire: %v, want a refusal by 1s for a minute", err)
 		}
 		advance(time.Second)

@@ -2,16 +2,43 @@ package lockertest
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // tenures is what there is of one name. Locker.mu guards it, and the holds in it.
 type tenures struct {
-	holds []*hold // the oldest first; several only where all are shared
+	holds []*hold // the oldest first; several only where all are shared, or have permits
 	fence int64   // the last fencing token
+	wants intent  // of the latest writer that readers refused
+}
+
+// intent keeps new readers out while a writer waits.
+type intent struct {
+	owner, note string
+	since       time.Time // when the first writer of an unbroken series was refused
+	end         time.Time
+}
+
+// The times of strategies/rwhash, with its defaults.
+const (
+	intentLife = time.Second            // how long an attempt of a writer counts as waiting
+	tryAgain   = 400 * time.Millisecond // when one that waits is to try again at the latest
+	writerTurn = 5 * time.Second        // how long at a time writers keep new readers out
+)
+
+// bars returns how much longer a waiting writer keeps new readers out.
+func (i intent) bars(now time.Time) time.Duration {
+	if !now.Before(i.end) {
+		return 0
+	}
+	past := now.Sub(i.since) % (2 * writerTurn) // then it is the readers' turn
+	return max(0, min(i.end.Sub(now), writerTurn-past))
 }
 
 // of returns the tenures of name. The mutex is held.
@@ -30,49 +57,165 @@ func (l *Locker) of(name string) *tenures {
 // live drops the holds whose lease has ended, and returns the others.
 func (t *tenures) live() []*hold {
 	now := time.Now()
-	t.holds = slices.DeleteFunc(t.holds, func(h *hold) bool { return !now.Before(h.end) })
+	t.holds = slices.DeleteFunc(t.holds, func(h *hold) bool { return !now.Before(h.until) })
 	return t.holds
 }
 
-// refusal is the error of an attempt that holds stand in the way of.
-func refusal(name string, holds []*hold) error {
-	left := time.Until(latest(holds))
-	return &locker.ContentionError{Name: name, Owner: holds[0].owner, Note: holds[0].note, Left: left, RetryAfter: left, Released: holds[0].released}
+// find returns the live hold with a token, or nil if there is none or it was released.
+func (t *tenures) find(token string) *hold {
+	for _, h := range t.live() {
+		if h.token == token && !h.released {
+			return h
+		}
+	}
+	return nil
 }
 
-// latest is when the last of holds, of which there is one at least, ends.
-func latest(holds []*hold) time.Time {
-	return slices.MaxFunc(holds, func(a, b *hold) int { return a.end.Compare(b.end) }).end
+// mint returns the next fencing token.
+func (t *tenures) mint() int64 {
+	t.fence++
+	return t.fence
+}
+
+// used returns how many permits the live holds have.
+func (t *tenures) used() (n int) {
+	for _, h := range t.live() {
+		n += h.permits
+	}
+	return n
+}
+
+// firstToEnd and lastToEnd return one of holds, of which there is one at least.
+func firstToEnd(holds []*hold) *hold {
+	return slices.MinFunc(holds, func(a, b *hold) int { return a.until.Compare(b.until) })
+}
+
+func lastToEnd(holds []*hold) *hold {
+	return slices.MaxFunc(holds, func(a, b *hold) int { return a.until.Compare(b.until) })
+}
+
+// state returns what Inspect does. The mutex is held.
+func (l *Locker) state(name string) locker.State {
+	t := l.of(name)
+	holds := t.live()
+	state := locker.State{Permits: l.permits, Free: max(0, l.permits-t.used())}
+	if len(holds) == 0 {
+		return state
+	}
+	last := lastToEnd(holds)
+	shown := holds[0]
+	if l.permits > 0 {
+		shown = last
+	} else {
+		state.Fence = shown.fence
+	}
+	state.Held, state.Owner, state.Note, state.Mode, state.Left = true, shown.owner, shown.note, shown.mode, time.Until(last.until)
+	for _, h := range holds {
+		if !h.released {
+			state.Holds++
+		}
+	}
+	return state
+}
+
+// refusal returns the error of an attempt that found the name held by shown until the time end.
+func (l *Locker) refusal(shown *hold, end time.Time) *locker.ContentionError {
+	left := time.Until(end)
+	return &locker.ContentionError{
+		Name: shown.name, Owner: shown.owner, Note: shown.note, Left: left, RetryAfter: left, Released: shown.released,
+		Channel: l.channel(shown.name), Ordered: l.permits == 0,
+	}
+}
+
+// refuse returns the refusal of req, or nil if nothing is in its way.
+func (l *Locker) refuse(ctx context.Context, req locker.Request) error {
+	t, now := l.of(req.Name), time.Now()
+	holds := t.live()
+	switch {
+	case l.permits > 0:
+		if t.used()+max(req.Permits, 1) <= l.permits {
+			return nil
+		}
+		first := firstToEnd(holds)
+		return l.refusal(first, first.until)
+	case req.Mode == locker.Shared:
+		if len(holds) > 0 && holds[0].mode == locker.Exclusive {
+			return soon(req, l.refusal(holds[0], holds[0].until))
+		}
+		bar := t.wants.bars(now)
+		if bar == 0 || len(holds) == 0 {
+			return nil
+		}
+		return soon(req, &locker.ContentionError{
+			Name: req.Name, Owner: t.wants.owner, Note: t.wants.note, RetryAfter: bar, Channel: l.channel(req.Name), Ordered: true,
+		})
+	case len(holds) == 0:
+		return nil
+	}
+	held := l.refusal(holds[0], lastToEnd(holds).until)
+	if holds[0].mode == locker.Exclusive || req.NoWait {
+		return held
+	}
+	t.wait(ctx, req)
+	return soon(req, held)
+}
+
+// wait leaves the intent of a writer that readers refused.
+func (t *tenures) wait(ctx context.Context, req locker.Request) {
+	now := time.Now()
+	if !now.Before(t.wants.end) {
+		t.wants.since = now
+	}
+	t.wants.owner, t.wants.note, t.wants.end = req.Owner, req.Note, now.Add(intentLife)
+	if end, bounded := ctx.Deadline(); bounded {
+		t.wants.end = earlier(t.wants.end, end)
+	}
+}
+
+// soon makes a request that waits try again before its intent ends.
+func soon(req locker.Request, held *locker.ContentionError) error {
+	if !req.NoWait {
+		held.RetryAfter = min(held.RetryAfter, tryAgain)
+	}
+	return held
 }
 
 // take is one attempt. The mutex is held.
-func (l *Locker) take(req locker.Request) (*hold, error) {
-	t := l.of(req.Name)
-	if holds := t.live(); len(holds) > 0 && (req.Mode == locker.Exclusive || holds[0].mode == locker.Exclusive) {
-		return nil, refusal(req.Name, holds)
+func (l *Locker) take(ctx context.Context, req locker.Request) (*hold, error) {
+	if err := l.refuse(ctx, req); err != nil {
+		return nil, err
 	}
+	t := l.of(req.Name)
 	h := &hold{locks: l, tenures: t, name: req.Name, owner: req.Owner, note: req.Note, mode: req.Mode}
+	if l.permits > 0 {
+		h.permits = max(req.Permits, 1)
+	}
+	if req.Mode == locker.Exclusive {
+		t.wants = intent{}
+	}
 	h.begin(cmp.Or(req.TTL, locker.DefaultTTL), req.MinHold, req.Fenced)
 	t.holds = append(t.holds, h)
 	return h, nil
 }
 
-// takeOver puts a new hold in the place of the one that the request's handle names, as it stands.
-// The mutex is held.
+// takeOver puts a new hold in the place of the one that the request's handle names. The mutex is
+// held.
 func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	t := l.of(req.Name)
 	old := req.Resume.Grant()
-	i := slices.IndexFunc(t.live(), func(h *hold) bool { return h.token == old.Token && !h.released && h.mode == req.Mode })
-	if i < 0 {
+	was := t.find(old.Token)
+	switch {
+	case was == nil || was.mode != req.Mode:
 		return nil, locker.ErrNotHeld
+	case req.Permits != 0 && req.Permits != was.permits && l.permits > 0:
+		return nil, driver.Invalid("Request.Permits", strconv.Itoa(req.Permits), "the handle's, "+strconv.Itoa(was.permits)+", or 0")
 	}
-	was := t.holds[i]
 	h := &hold{
-		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was,
+		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was, permits: was.permits, theirs: was.theirs,
 		owner: cmp.Or(req.Owner, old.Owner, was.owner), note: cmp.Or(req.Note, was.note),
 	}
 	h.begin(cmp.Or(req.TTL, old.TTL, locker.DefaultTTL), max(req.MinHold, old.MinHold), req.Fenced || was.fence != 0)
-	h.extend(was.end)
-	t.holds[i] = h
+	h.extend(was.until)
+	t.holds[slices.Index(t.holds, was)] = h
 	return h, nil
 }

@@ -28,7 +28,20 @@ import (
 
 // waitsFor is a retry that tries again at these intervals.
 func waitsFor(d time.Duration) locker.Middleware {
-	return locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
+	waits := locker.Must(retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(d) }}))
+	return func(l locker.Locker) locker.Locker { return waits(unannounced(l)) }
+}
+
+// unannounced hides where the releases of l are published, so that only the pauses of a policy end
+// a wait.
+func unannounced(l locker.Locker) locker.Locker {
+	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		lock, err := l.Acquire(ctx, req)
+		if held, refused := errors.AsType[*locker.ContentionError](err); refused {
+			held.Channel, held.RetryAfter = driver.Channel{}, held.Left
+		}
+		return lock, err
+	})
 }
 
 // Each outcome is recorded on the span.

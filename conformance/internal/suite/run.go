@@ -122,6 +122,12 @@ func (s *Suite) runCase(tb testing.TB, c *Case, kind Kind, shared *Server) {
 		srv = start(tb, kind, c.Nodes)
 		tb.Cleanup(func() { leavesNoConnection(tb, srv) })
 	}
+	s.RunOn(tb, c, srv)
+}
+
+// RunOn runs one case on srv.
+func (s *Suite) RunOn(tb testing.TB, c *Case, srv *Server) {
+	tb.Helper()
 	t := newT(tb, s, srv)
 	t.LeavesKeys = c.LeavesKeys
 	tb.Cleanup(func() {

@@ -18,8 +18,8 @@ import (
 // ClusterSize is the number of masters of a cluster.
 const ClusterSize = 3
 
-// Server is a server under test, with a way to it around the driver. One of Mini, Real, Cluster
-// and Nodes is set.
+// Server is a server under test, with a way to it around the driver. One of Mini, Real, Cluster,
+// Nodes and Double is set.
 type Server struct {
 	Target   Target
 	Mini     *miniredis.Miniredis
@@ -29,6 +29,9 @@ type Server struct {
 
 	Nodes  []*Server // independent servers
 	Killed bool      // one of Nodes, for good
+
+	// Double answers commands in place of a server.
+	Double func(args ...any) (any, error)
 }
 
 // startShared starts what cases of a kind share, by Case.Nodes; on Miniredis each has its own.
@@ -123,6 +126,8 @@ func StartReal(tb testing.TB, opts redistest.Options) *Server {
 // Do sends a command to the node that has key, around the driver.
 func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
 	switch {
+	case s.Double != nil:
+		return s.Double(args...)
 	case s.Mini != nil:
 		return DoAt(ctx, s.Target.Addrs[0], args...) // a closed miniredis forgets its address
 	case s.Cluster != nil:

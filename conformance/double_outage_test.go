@@ -1,0 +1,218 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// outage is a Locker whose server can be cut off.
+type outage struct {
+	locker.Locker
+	begin func()
+}
+
+// outageTTL makes an attempt last for 200 ms.
+const outageTTL = 600 * time.Millisecond
+
+// outageCalls are calls that meet an outage. Each returns the error.
+var outageCalls = map[string]func(ctx context.Context, o outage) error{
+	"acquire until its deadline": func(ctx context.Context, o outage) error {
+		o.begin()
+		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+		defer cancel()
+		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL})
+	},
+	"acquire until it is cancelled": func(ctx context.Context, o outage) error {
+		o.begin()
+		ctx, cancel := context.WithCancel(ctx)
+		defer time.AfterFunc(outageTTL/4, cancel).Stop()
+		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL})
+	},
+	"acquire with MaxWait": func(ctx context.Context, o outage) error {
+		o.begin()
+		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL / 4})
+	},
+	"acquire with NoWait": func(ctx context.Context, o outage) error {
+		o.begin()
+		return acquireError(ctx, o, locker.Request{Name: "a", TTL: outageTTL, NoWait: true})
+	},
+	"acquire with middleware/retry": func(ctx context.Context, o outage) error {
+		waits, err := retry.New(retry.Config{})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		return acquireError(ctx, waits(o.Locker), locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL / 4})
+	},
+	"resume": func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+		defer cancel()
+		_, err = locker.Resume(ctx, o.Locker, lock.Handle())
+		return err
+	},
+	"renew": func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+		defer cancel()
+		return errors.Join(lock.Renew(ctx, 0), lock.Err())
+	},
+	"renew at the end of the lease": func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		<-lock.Done()
+		return lock.Renew(ctx, 0)
+	},
+	"release": func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		return lock.Release(ctx)
+	},
+	"release with a cancelled ctx": func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return lock.Release(ctx)
+	},
+	"release by handle": func(ctx context.Context, o outage) error {
+		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
+		if err != nil {
+			return err
+		}
+		o.begin()
+		return locker.ReleaseHandle(ctx, o.Locker, lock.Handle())
+	},
+	"inspect": func(ctx context.Context, o outage) error {
+		o.begin()
+		ctx, cancel := context.WithTimeout(ctx, outageTTL/4)
+		defer cancel()
+		_, err := locker.Inspect(ctx, o.Locker, "a")
+		return err
+	},
+	"Do": func(ctx context.Context, o outage) error {
+		return locker.Do(ctx, o.Locker, locker.Request{Name: "a", TTL: outageTTL}, func(ctx context.Context, _ *locker.Lock) error {
+			o.begin()
+			<-ctx.Done()
+			return nil
+		})
+	},
+}
+
+func acquireError(ctx context.Context, l locker.Locker, req locker.Request) error {
+	_, err := l.Acquire(ctx, req)
+	return err
+}
+
+// classes returns which of the errors that callers test for err matches, and its Op.
+func classes(err error) (list []string) {
+	for name, class := range map[string]error{
+		"ErrNotAcquired": locker.ErrNotAcquired, "ErrMaxWait": locker.ErrMaxWait, "ErrNotHeld": locker.ErrNotHeld, "ErrLost": locker.ErrLost,
+		"ErrReleased": locker.ErrReleased, "ErrUnknownOutcome": locker.ErrUnknownOutcome, "ErrInvalid": locker.ErrInvalid,
+		"driver.ErrNotSent": driver.ErrNotSent, "context.Canceled": context.Canceled, "context.DeadlineExceeded": context.DeadlineExceeded,
+	} {
+		if errors.Is(err, class) {
+			list = append(list, name)
+		}
+	}
+	if driver.Transient(err) {
+		list = append(list, "transient")
+	}
+	if oe, ok := errors.AsType[*locker.OpError](err); ok {
+		list = append(list, "OpError of "+oe.Op)
+	}
+	if ae, ok := errors.AsType[*locker.AttemptError](err); ok {
+		list = append(list, fmt.Sprintf("AttemptError, server known: %v", ae.Server != ""))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// The errors of an outage of the in-memory Locker match what those of strategies/single match when
+// its server cannot be reached.
+func TestDoubleFailsAsStrategiesDo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []lockertest.Outage{lockertest.Refused, lockertest.Silent} {
+		for what, call := range outageCalls {
+			t.Run(kind.String()+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				atLeast, actual := realOutage(t, kind, call)
+				synctest.Test(t, func(t *testing.T) {
+					l := lockertest.New()
+					began := time.Now()
+					err := call(t.Context(), outage{l, func() { l.SetOutage(kind) }})
+					if took := time.Since(began); took > atLeast+outageTTL/20 { // a Deadline of the strategy has a margin
+						t.Errorf("the double's call takes %v, the strategy's %v", took, atLeast)
+					}
+					if got, want := classes(err), classes(actual); !slices.Equal(got, want) {
+						t.Errorf("the double's error matches %v,\nthe strategy's %v:\n%v\n%v", got, want, err, actual)
+					}
+				})
+			})
+		}
+	}
+}
+
+// realOutage makes a call of single over a server behind a proxy.
+func realOutage(t *testing.T, kind lockertest.Outage, call func(context.Context, outage) error) (took time.Duration, err error) {
+	t.Helper()
+	s := (&Harness{Dial: plain}).suite()
+	s.RunMutant(t, &suite.Case{Run: func(t *suite.T) {
+		t.LeavesKeys = true
+		p, drv := t.Proxied()
+		l, newErr := single.New(drv, single.Config{})
+		t.OK(newErr, "single.New")
+		began := time.Now()
+		err = call(context.WithoutCancel(t.Ctx), outage{l, func() { beginOutage(t, l, p, kind) }})
+		took = time.Since(began)
+		p.Thaw()
+		t.OK(errors.Join(p.Accept(), drv.Close()), "end of the outage")
+	}}, 10*time.Second)
+	return took, err
+}
+
+// beginOutage cuts the server off. It returns once no connection is left that was made before.
+func beginOutage(t *suite.T, l locker.Locker, p *faultproxy.Proxy, kind lockertest.Outage) {
+	if kind == lockertest.Silent {
+		p.Freeze()
+		return
+	}
+	p.Refuse()
+	p.CutAll()
+	t.Eventually("nothing is sent", func() bool {
+		ctx, cancel := context.WithTimeout(t.Ctx, outageTTL/6)
+		defer cancel()
+		_, err := l.Acquire(ctx, locker.Request{Name: "another", TTL: outageTTL})
+		return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, locker.ErrUnknownOutcome)
+	})
+}

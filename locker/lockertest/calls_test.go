@@ -1,0 +1,123 @@
+package lockertest_test
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		request := locker.Request{Name: "a", Owner: "me", Note: "why", TTL: time.Minute, Fenced: true}
+		lock := acquire(t, l, request)
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", NoWait: true})
+		wantError(t, "Renew", lock.Renew(t.Context(), time.Hour))
+		wantError(t, "Downgrade", lock.Downgrade(t.Context()))
+		wantError(t, "Upgrade", lock.Upgrade(t.Context()))
+		resumed, err := locker.Resume(t.Context(), l, lock.Handle())
+		wantError(t, "Resume", err)
+		inspect(t, l, "a")
+		release(t, resumed)
+		wantError(t, "Release of the Lock that was taken over", lock.Release(t.Context()), locker.ErrLost)
+		_ = resumed.Release(t.Context()) // it sends nothing
+		_ = l.ReleaseHandle(t.Context(), lock.Handle())
+		_, _ = l.Acquire(t.Context(), locker.Request{})
+		acquire(t, l, request)
+		_, err = locker.Break(t.Context(), l, "a")
+		wantError(t, "Break", err)
+
+		other := l.Hold(locker.Request{Name: "b"}) // nobody of the program under test
+		wantError(t, "Renew", other.Renew(t.Context(), 0))
+		release(t, other)
+
+		calls := l.Calls()
+		var got []string
+		for _, c := range calls {
+			got = append(got, c.Op)
+		}
+		want := []string{"acquire", "acquire", "renew", "downgrade", "upgrade", "resume", "inspect", "release", "release", "release", "acquire", "acquire", "break"}
+		if !slices.Equal(got, want) {
+			t.Fatalf("calls %q, want %q", got, want)
+		}
+		if calls[0].Request != request || calls[0].Err != nil || !calls[0].At.Equal(time.Now()) {
+			t.Errorf("first call %+v, want the request %+v without an error", calls[0], request)
+		}
+		if got := calls[0].String(); got != `acquire "a": ok` {
+			t.Errorf("String: %s", got)
+		}
+		wantError(t, "second call", calls[1].Err, locker.ErrNotAcquired)
+		if _, wrapped := errors.AsType[*locker.OpError](calls[1].Err); wrapped {
+			t.Errorf("the error of a call is in an OpError: %v", calls[1].Err)
+		}
+		if r := calls[2].Request; r.Name != "a" || r.Owner != "me" || r.TTL != time.Hour {
+			t.Errorf("renewal %+v", r)
+		}
+		if calls[3].Request.Mode != locker.Shared || calls[4].Request.Mode != locker.Exclusive {
+			t.Errorf("conversions %+v, %+v", calls[3].Request, calls[4].Request)
+		}
+		if calls[5].Request.Resume.IsZero() {
+			t.Errorf("resume %+v, want the handle", calls[5].Request)
+		}
+		wantError(t, "release of a Lock that was taken over", calls[8].Err, locker.ErrNotHeld)
+		wantError(t, "release by a handle that was used", calls[9].Err, locker.ErrNotHeld)
+		wantError(t, "bad request", calls[10].Err, locker.ErrInvalid)
+	})
+}
+
+// A call is recorded when its outcome is known.
+func TestCallsInAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, start := lockertest.New(), time.Now()
+		l.SetOutage(lockertest.Refused)
+		_, _ = l.Acquire(t.Context(), locker.Request{Name: "a"})
+		l.SetOutage(lockertest.Silent)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = l.Acquire(t.Context(), locker.Request{Name: "a", MaxWait: time.Second})
+		}()
+		synctest.Wait()
+		if calls := l.Calls(); len(calls) != 1 || !errors.Is(calls[0].Err, driver.ErrNotSent) {
+			t.Errorf("calls %v, want the one that was refused", calls)
+		}
+		<-done
+		calls := l.Calls()
+		if len(calls) != 2 || !errors.Is(calls[1].Err, locker.ErrUnknownOutcome) || !calls[1].At.Equal(start) || calls[1].Took != time.Second {
+			t.Errorf("calls %v, want one of unknown outcome after 1s", calls)
+		}
+	})
+}
+
+func TestCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	const bound, each = 1000, 700
+	l := lockertest.New()
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range each {
+				_, _ = l.Inspect(t.Context(), strconv.Itoa(i))
+			}
+			if n := len(l.Calls()); n > bound {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+	wg.Wait()
+	_, _ = l.Inspect(t.Context(), "last")
+	calls := l.Calls()
+	if len(calls) != bound || calls[bound-1].Request.Name != "last" {
+		t.Errorf("%d calls, want the latest %d", len(calls), bound)
+	}
+}

@@ -1,0 +1,84 @@
+package lockertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// wakeDriver is a Locker as the driver of the channels on which its releases are published. It
+// sends no command.
+type wakeDriver Locker
+
+// channel returns where the releases of name are published.
+func (l *Locker) channel(name string) driver.Channel {
+	return driver.NewChannel((*wakeDriver)(l), name)
+}
+
+// SetNX implements driver.Driver.
+func (*wakeDriver) SetNX(context.Context, string, string, time.Duration) (bool, error) {
+	return false, errors.ErrUnsupported
+}
+
+// Eval implements driver.Driver.
+func (*wakeDriver) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	return driver.Reply{}, errors.ErrUnsupported
+}
+
+// Info implements driver.Driver.
+func (*wakeDriver) Info() driver.Info {
+	return driver.Info{Client: source.Client, Address: address{}.String()}
+}
+
+// Close implements driver.Driver.
+func (*wakeDriver) Close() error { return nil }
+
+// Subscribe implements driver.Driver.
+func (d *wakeDriver) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	l := (*Locker)(d)
+	if err := l.reach(ctx, attemptTimeout(0)); err != nil {
+		return nil, known(err)
+	}
+	defer l.mu.Unlock()
+	if l.channels == nil {
+		l.channels = map[string][]*subscription{}
+	}
+	s := &subscription{l, channel, make(chan struct{}, 1)}
+	l.channels[channel] = append(l.channels[channel], s)
+	return s, nil
+}
+
+// subscription is one subscription to the releases of a name.
+type subscription struct {
+	locks *Locker
+	name  string
+	woken chan struct{}
+}
+
+// Wake implements driver.Subscription.
+func (s *subscription) Wake() <-chan struct{} { return s.woken }
+
+// Close implements driver.Subscription.
+func (s *subscription) Close() error {
+	l := s.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := slices.DeleteFunc(l.channels[s.name], func(other *subscription) bool { return other == s })
+	if l.channels[s.name] = rest; len(rest) == 0 {
+		delete(l.channels, s.name)
+	}
+	return nil
+}
+
+// wake wakes all who wait for name. The mutex is held.
+func (l *Locker) wake(name string) {
+	for _, s := range l.channels[name] {
+		select {
+		case s.woken <- struct{}{}:
+		default: // it has been woken already
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package lockertest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// whenWoken is a retry that tries again only when it is woken, or at the end of the lease.
+func whenWoken(t *testing.T, l locker.Locker) locker.Locker {
+	t.Helper()
+	mw, err := retry.New(retry.Config{Policy: func() backoff.BackOff { return backoff.NewConstantBackOff(24 * time.Hour) }})
+	if err != nil {
+		t.Fatalf("retry.New: %v", err)
+	}
+	return mw(l)
+}
+
+// Whatever frees a name wakes those who wait for it, in every process.
+func TestWakeUps(t *testing.T) {
+	t.Parallel()
+	for what, free := range map[string]func(*lockertest.Locker, *locker.Lock){
+		"Release": func(_ *lockertest.Locker, lock *locker.Lock) { _ = lock.Release(context.Background()) },
+		"ReleaseHandle": func(l *lockertest.Locker, lock *locker.Lock) {
+			_ = l.ReleaseHandle(context.Background(), lock.Handle())
+		},
+		"Expire": func(l *lockertest.Locker, _ *locker.Lock) { l.Expire("a") },
+		"Forget": func(l *lockertest.Locker, _ *locker.Lock) { l.Forget("a") },
+		"a release in an outage that is over": func(l *lockertest.Locker, lock *locker.Lock) {
+			l.SetOutage(lockertest.Refused)
+			_ = lock.Release(context.Background())
+			l.SetOutage(lockertest.NoOutage)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, start := lockertest.New(), time.Now()
+				held := l.Hold(locker.Request{Name: "a", TTL: time.Hour})
+				done := make(chan error)
+				for range 2 {
+					go func() {
+						done <- locker.Do(t.Context(), whenWoken(t, l), locker.Request{Name: "a"}, func(context.Context, *locker.Lock) error { return nil })
+					}()
+				}
+				synctest.Wait()
+				free(l, held)
+				wantError(t, "first waiter", <-done)
+				wantError(t, "second waiter", <-done)
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("the waiters were done after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A writer that waits keeps new readers out for five seconds; then they get in for as long.
+func TestReadersAndWritersTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		reader := locker.Request{Name: "a", Mode: locker.Shared, TTL: time.Hour, NoWait: true}
+		acquire(t, l, reader)
+		writer := locker.Request{Name: "a", Owner: "w", Note: "writes"}
+		atOnce := writer
+		atOnce.NoWait = true
+		_, err := l.Acquire(t.Context(), atOnce)
+		wantError(t, "a writer that does not wait", err, locker.ErrNotAcquired)
+		release(t, acquire(t, l, reader))
+
+		for half := range 38 {
+			_, err := l.Acquire(t.Context(), writer)
+			var held *locker.ContentionError
+			if !errors.As(err, &held) || held.RetryAfter > time.Second {
+				t.Fatalf("a writer beside a reader: %v", err)
+			}
+			advance(250 * time.Millisecond)
+			lock, err := l.Acquire(t.Context(), reader)
+			if barred := half%20 < 10; barred != errors.Is(err, locker.ErrNotAcquired) {
+				t.Errorf("a reader after %d half seconds: %v", half, err)
+			}
+			if err == nil {
+				release(t, lock)
+			} else if !errors.As(err, &held) || held.Owner != "w" || held.Note != "writes" || held.RetryAfter <= 0 {
+				t.Errorf("the refusal of a reader: %v", err)
+			}
+			advance(250 * time.Millisecond) // the writer tries again before its intent ends
+		}
+		advance(time.Second)
+		release(t, acquire(t, l, reader)) // the writer has given up
+	})
+}
