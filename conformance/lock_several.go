@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -16,6 +17,16 @@ var severalCases = []testCase{
 		name: "several names are acquired or none", contract: 14, on: suite.AllKinds,
 		why: "work on several things needs all of them; what a failed call leaves held would keep others out for nothing",
 		run: severalOrNone,
+	},
+	{
+		name: "several names in one slot are acquired or none", contract: 14, on: suite.AllKinds,
+		why: "one script that acquires all of them must check the last before it writes the first",
+		run: severalInOneSlot,
+	},
+	{
+		name: "several names whose reply is lost are acquired once", contract: 14, on: suite.OneAddress,
+		why: "the call that is resent finds the locks taken, by itself; each of them is held once and released",
+		run: severalWhoseReplyIsLost,
 	},
 	{
 		name: "names are acquired in one order", contract: 14, on: suite.WithoutSentinel,
@@ -92,6 +103,95 @@ func severalOrNone(t *caseT) {
 	}), "DoAll of free names")
 	for _, name := range names {
 		t.gone(name, "after DoAll")
+	}
+}
+
+// tagged returns n names of one slot, in their order.
+func (t *caseT) tagged(n int) (names []string) {
+	tag := t.Key()
+	for i := range n {
+		names = append(names, fmt.Sprintf("{%s}%d", tag, i))
+	}
+	return names
+}
+
+// severalInOneSlot spoils one name after another: another holds it, or it is a key of another type.
+func severalInOneSlot(t *caseT) {
+	l, other, names := t.direct(), t.direct(), t.tagged(3)
+	reqs := lasting(names...)
+	for i := range reqs {
+		reqs[i].Fenced, reqs[i].NoWait = i == 1, true
+	}
+	all := func() error {
+		return t.doAll(l, reqs, func(_ context.Context, locks []*locker.Lock) error {
+			for i, lock := range locks {
+				t.held(lock)
+				if reqs[i].Fenced && lock.Fence() == 0 {
+					t.Errorf("a lock without the fencing token that was asked for")
+				}
+				t.contended(other, reqs[i])
+			}
+			return nil
+		})
+	}
+	t.OK(all(), "DoAll of free names in one slot")
+	for _, spoiled := range names {
+		none := func(err error) {
+			t.Helper()
+			if oe, ok := errors.AsType[*locker.OpError](err); !ok || oe.Name != spoiled {
+				t.Errorf("DoAll: %v, want an error that names %q", err, spoiled)
+			}
+			for _, name := range names {
+				if name != spoiled {
+					t.free(other, name)
+				}
+			}
+		}
+		held := t.acquire(other, locker.Request{Name: spoiled, TTL: long})
+		err := all()
+		t.Is(err, locker.ErrNotAcquired, "DoAll of a name that another holds")
+		none(err)
+		t.OK(held.Release(t.Ctx), "Release")
+
+		t.Do(spoiled, "RPUSH", spoiled, "an item")
+		err = all()
+		t.isNot(err, locker.ErrNotAcquired, "DoAll where a list is stored")
+		t.isNot(err, locker.ErrUnknownOutcome, "DoAll where a list is stored")
+		none(err)
+		t.Do(spoiled, "DEL", spoiled)
+		t.OK(all(), "DoAll of names that are free again")
+	}
+	for _, name := range names {
+		t.gone(name, "after DoAll")
+		t.Do(name, "DEL", fenceKey(name))
+	}
+}
+
+// severalWhoseReplyIsLost loses the reply of a call that names several locks.
+func severalWhoseReplyIsLost(t *caseT) {
+	for what, fault := range answerLost {
+		p, l := t.behind()
+		names := t.tagged(3)
+		trap := p.Fail(names[0], fault)
+		var reqs []locker.Request
+		for _, name := range names {
+			reqs = append(reqs, locker.Request{Name: name, TTL: faulty, NoWait: true})
+		}
+		t.OK(t.doAll(l, reqs, func(ctx context.Context, locks []*locker.Lock) error {
+			for _, lock := range locks {
+				t.held(lock)
+				t.covers(lock)
+			}
+			return ctx.Err()
+		}), "DoAll through a reply that was %s", what)
+		select {
+		case <-trap.Hit():
+		default:
+			t.Errorf("the fault did not happen")
+		}
+		for _, name := range names {
+			t.gone(name, "after DoAll through a reply that was %s", what)
+		}
 	}
 }
 

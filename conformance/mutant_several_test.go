@@ -77,5 +77,28 @@ func TestMutantsOfSeveralLocks(t *testing.T) {
 			m.name, &Harness{Dial: plain, doAll: m.flawed.do}, &Harness{Dial: plain, doAll: several{}.do}, []string{m.caught},
 		})
 	}
+	for _, m := range []struct {
+		name          string
+		sound, flawed string
+		caught        string
+	}{
+		{
+			"a script that writes each lock before it checks the next",
+			"  acquires[#acquires + 1] = acquire\n", "  local done = acquire()\n  acquires[#acquires + 1] = function() return done end\n",
+			"several names in one slot are acquired or none",
+		},
+		{
+			"a script that checks the first lock alone",
+			"  if failed then\n", "  if failed and #acquires > 0 then\n    failed, acquire = nil, function() return {1, '0'} end\n  end\n  if failed then\n",
+			"several names in one slot are acquired or none",
+		},
+		{
+			"a script that does not recognize what it acquired",
+			"local held = found == ARGV[1]", "local held = false",
+			"several names whose reply is lost are acquired once",
+		},
+	} {
+		suspects = append(suspects, suspect{m.name, singleWith(t, false, m.sound, m.flawed), singleWith(t, false, "", ""), []string{m.caught}})
+	}
 	convict(t, suspects)
 }

@@ -12,18 +12,20 @@ import (
 	"github.com/holdfast-go/holdfast/locker/internal/text"
 )
 
-// MaxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name takes
-// a round trip. To lock more names than that, lock one name that stands for all of them.
+// MaxNames is the maximum number of different names in one [AcquireAll] or [DoAll]. Each name may
+// take a round trip. To lock more names than that, lock one name that stands for all of them.
 const MaxNames = 64
 
 // undoGrace is how long a failed AcquireAll waits for its releases after ctx or MaxWait has ended.
 const undoGrace = 250 * time.Millisecond
 
-// AcquireAll acquires the locks of all reqs, or none of them. It acquires them one after another in
-// the order of their names, whatever the order of reqs, so that calls never deadlock with one
-// another. If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll
-// releases those it has, in reverse order. If ctx or MaxWait ends before these releases are
-// answered, it returns at most 250 ms later, and they go on in the background.
+// AcquireAll acquires the locks of all reqs, or none of them. It first tries all in one round trip,
+// if the strategy can (see [BatchAcquirer]) and the names are at one server or, in a cluster, have
+// the same hash tag. If that does not decide the call, it acquires them one after another in the
+// order of their names, whatever the order of reqs, so that calls never deadlock with one another.
+// If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
+// those it has, in reverse order. If ctx or MaxWait ends before these releases are answered, it
+// returns at most 250 ms later, and they go on in the background.
 //
 // A caller that holds a lock while it calls AcquireAll acquires out of order, and can deadlock with
 // a caller that does the same. Ask for all names in one call.
@@ -85,15 +87,33 @@ func acquireAll(ctx context.Context, l Locker, reqs []Request, caller string) (*
 }
 
 // acquire acquires the locks of reqs in the order of reqs, or none.
-func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) (err error) {
+func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) error {
 	wait, noWait := bounds(reqs)
-	bounded := ctx
+	bounded, end := ctx, time.Time{}
 	if wait > 0 {
+		end = time.Now().Add(wait)
 		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeoutCause(ctx, wait, ErrMaxWait)
 		defer cancel()
 	}
-	end, done := time.Now().Add(wait), false
+	for i := range reqs {
+		reqs[i].NoWait, reqs[i].MaxWait = noWait, 0
+	}
+	over, tried := s.acquireBatch(bounded, l, reqs)
+	if over {
+		return tried
+	}
+	err := s.acquireEach(ctx, bounded, l, reqs, end)
+	if err != nil && errors.Is(tried, ErrUnknownOutcome) && !errors.Is(err, ErrNotAcquired) {
+		return &OpError{"acquire", failedName(err), fmt.Errorf("%w (the first try: %w)", err, tried)}
+	}
+	return err
+}
+
+// acquireEach acquires the locks of reqs one after another, or none. end is that of the call, or
+// zero. bounded is ctx with that end.
+func (s *Locks) acquireEach(ctx, bounded context.Context, l Locker, reqs []Request, end time.Time) error {
+	done := false
 	defer func() {
 		if !done { // also if l panics
 			s.undo(bounded)
@@ -104,8 +124,7 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) (err erro
 	waiting, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	for _, req := range reqs {
-		req.NoWait, req.MaxWait = noWait, 0
-		if wait > 0 {
+		if !end.IsZero() {
 			if req.MaxWait = time.Until(end); req.MaxWait <= 0 {
 				return opError("acquire", req.Name, ErrMaxWait)
 			}
@@ -122,6 +141,85 @@ func (s *Locks) acquire(ctx context.Context, l Locker, reqs []Request) (err erro
 	}
 	done = true
 	return nil
+}
+
+// acquireBatch makes one attempt at the locks of all reqs in one round trip, if l can. over reports
+// whether that decides the call. Otherwise the locks are to be acquired one after another; err is
+// what the attempt came to.
+func (s *Locks) acquireBatch(ctx context.Context, l Locker, reqs []Request) (over bool, err error) {
+	acquirer, ok := As[BatchAcquirer](l)
+	if !ok || len(reqs) < 2 {
+		return false, nil
+	}
+	batch, err := acquirer.AcquireBatch(ctx, reqs)
+	if batch == nil {
+		return false, nil
+	}
+	defer batch.End()
+	switch {
+	case err == nil:
+		return s.claimAll(ctx, l, reqs, batch)
+	case decides(ctx, err, reqs[0].NoWait):
+		return true, claimError(ctx, l, reqs, batch, err)
+	default:
+		return false, err
+	}
+}
+
+// decides reports whether err, of a batch, is the outcome of the call.
+func decides(ctx context.Context, err error, noWait bool) bool {
+	switch {
+	case errors.Is(err, ErrUnknownOutcome):
+		return noWait || ctx.Err() != nil
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLost):
+		return noWait
+	default: // of what a key holds
+		return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
+	}
+}
+
+// claimAll passes the locks of a batch on through l. over is false if l does not pass one on: it
+// has a reason of its own to refuse a request, or changes it. Then all are released.
+func (s *Locks) claimAll(ctx context.Context, l Locker, reqs []Request, batch Batch) (over bool, err error) {
+	claimed := &Locks{}
+	defer func() {
+		rest := &Locks{held: batch.Unclaimed()}
+		over = err == nil || errors.Is(err, ErrLost) || len(rest.held) < len(reqs)-len(claimed.held)
+		rest.undo(ctx)
+	}()
+	claims := slices.Clone(reqs)
+	for i := range claims {
+		claims[i].NoWait = true
+	}
+	if err = claimed.acquireEach(batch.Context(ctx), ctx, l, claims, time.Time{}); err == nil {
+		s.held = claimed.held
+	}
+	return true, err
+}
+
+// claimError passes the error of a batch on through l, so that middleware reports the acquire that
+// failed.
+func claimError(ctx context.Context, l Locker, reqs []Request, batch Batch, err error) error {
+	i := slices.IndexFunc(reqs, func(req Request) bool { return req.Name == failedName(err) })
+	if i < 0 {
+		return err
+	}
+	req := reqs[i]
+	req.NoWait = true
+	lock, claimed := l.Acquire(batch.Context(context.WithoutCancel(ctx)), req)
+	if claimed == nil { // of a Locker that makes locks of its own
+		(&Locks{held: []*Lock{lock}}).undo(ctx)
+		return err
+	}
+	return opError("acquire", req.Name, claimed)
+}
+
+// failedName returns the name in the OpError of err.
+func failedName(err error) string {
+	if op, ok := errors.AsType[*OpError](err); ok {
+		return op.Name
+	}
+	return ""
 }
 
 // failure returns the error of a call that failed with err while it acquired name.

@@ -104,6 +104,7 @@ func (s strategy) runAs(t *testing.T, drv driver.Driver, name, owner, note strin
 	}
 	c.hold(locker.Request{Name: name + "plain"})
 	c.hold(locker.Request{Name: name + "fenced", Fenced: true})
+	c.several(name+"first", name+"second")
 	c.takeOver(locker.Request{Name: name + "resumed", Fenced: true})
 	c.wait(locker.Request{Name: name + "awaited"})
 	if !s.permits {
@@ -177,6 +178,22 @@ func (c *cycle) hold(req locker.Request) {
 		_, err := locker.Break(c.ctx, c.locks, req.Name)
 		c.check(err, "break")
 	}
+}
+
+// several acquires two locks by one command, if the driver shows that there is one server. Then
+// another is refused.
+func (c *cycle) several(first, second string) {
+	reqs := []locker.Request{
+		{Name: first, Owner: c.owner, Note: c.note, NoWait: true},
+		{Name: second, Owner: c.owner, Note: c.note, NoWait: true, Fenced: true},
+	}
+	locks, err := locker.AcquireAll(c.ctx, c.locks, reqs)
+	if !c.check(err, "acquire several") {
+		return
+	}
+	c.refused(first)
+	c.refused(second)
+	c.check(locks.Release(c.ctx), "release several")
 }
 
 // takeOver resumes, gives that back, resumes again, raises the fencing token and releases.

@@ -43,13 +43,32 @@ func (r *recorder) SetNX(ctx context.Context, key, value string, ttl time.Durati
 }
 
 func (r *recorder) Eval(ctx context.Context, s *driver.Script, keys, args []string) (driver.Reply, error) {
-	r.note(func() { r.scripts[s.Digest()] = s.Source(); r.keys = append(r.keys, slices.Clone(keys)) })
+	r.note(func() { r.scripts[s.Digest()] = s.Source(); r.keys = append(r.keys, perLock(keys)...) })
 	return r.Driver.Eval(ctx, s, keys, args)
+}
+
+// perLock divides the keys of a script into those of each lock.
+func perLock(keys []string) (locks [][]string) {
+	var counter, waiters string
+	for _, key := range keys {
+		if len(locks) > 0 && (key == counter || key == waiters) {
+			locks[len(locks)-1] = append(locks[len(locks)-1], key)
+			continue
+		}
+		locks = append(locks, []string{key})
+		counter, _ = driver.Sibling(key, driver.FenceSuffix)
+		waiters, _ = driver.WaitersKey(key)
+	}
+	return locks
 }
 
 func (r *recorder) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
 	r.note(func() { r.channels = append(r.channels, channel) })
 	return r.Driver.Subscribe(ctx, channel)
+}
+
+func (r *recorder) Delivery(channel string) driver.Delivery {
+	return r.Driver.(driver.Deliverer).Delivery(channel)
 }
 
 func (r *recorder) Background(f func(context.Context)) bool {
@@ -90,7 +109,7 @@ var hostile = map[string]string{
 }
 
 // suffixes are what a cycle puts behind a name.
-var suffixes = []string{"plain", "fenced", "resumed", "awaited", "led", "n0.quorum", "n1.quorum", "n2.quorum", "more", "more1", "more2"}
+var suffixes = []string{"plain", "fenced", "first", "second", "resumed", "awaited", "led", "n0.quorum", "n1.quorum", "n2.quorum", "more", "more1", "more2"}
 
 // Whatever a name, an owner and a note contain, the scripts stay the same, byte by byte, and the
 // keys are the name and its fence counter.

@@ -35,6 +35,17 @@ func HasSibling(key string) bool {
 	return key != "" && !strings.Contains(key, "}") // a "}" in key would end the tag around it
 }
 
+// SameSlot reports whether two keys are in one slot of a cluster because they have one hash tag.
+func SameSlot(a, b string) bool { return hashed(a) == hashed(b) }
+
+// hashed returns the part of key that decides about its slot.
+func hashed(key string) string {
+	if tag, _ := hashTag(key); tag != "" {
+		return tag
+	}
+	return key
+}
+
 // hashTag returns the text between the first '{' and the first '}' after it.
 func hashTag(key string) (tag string, ok bool) {
 	_, rest, open := strings.Cut(key, "{")

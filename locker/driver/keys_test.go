@@ -57,6 +57,27 @@ func TestSlotOfTheTestItself(t *testing.T) {
 	}
 }
 
+func TestSameSlot(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"a", "a", true},
+		{"a", "b", false},
+		{"{x}a", "{x}b", true},
+		{"{x}a", "b{x}", true},
+		{"{x}a", "x", true},
+		{"{x}a", "{y}a", false},
+		{"{}a", "{}b", false},
+		{"{a", "{b", false},
+	} {
+		if got := driver.SameSlot(tt.a, tt.b); got != tt.same || got && slot(tt.a) != slot(tt.b) {
+			t.Errorf("SameSlot(%q, %q) = %v, want %v; their slots are %d and %d", tt.a, tt.b, got, tt.same, slot(tt.a), slot(tt.b))
+		}
+	}
+}
+
 func TestSibling(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -70,6 +70,17 @@ func (r Reply) Len() int {
 	return 1
 }
 
+// Part returns the n values from value i on, as a list. It is an error if there are fewer.
+func (r Reply) Part(i, n int) (Reply, error) {
+	if i < 0 || n < 0 || n > r.Len()-i {
+		return Reply{}, fmt.Errorf("driver: reply has %d values, no %d from value %d on", r.Len(), n, i)
+	}
+	if !r.many {
+		r.list = []item{r.one}
+	}
+	return Reply{many: true, list: r.list[i : i+n : i+n]}, nil
+}
+
 // Int returns value i. It is an error if there is no such value, or it is not an integer.
 func (r Reply) Int(i int) (int64, error) {
 	it, err := r.at(i, kindInt)

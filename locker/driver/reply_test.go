@@ -38,6 +38,41 @@ func TestReply(t *testing.T) {
 	}
 }
 
+func TestReplyPart(t *testing.T) {
+	t.Parallel()
+	list, err := driver.NewReply([]any{int64(1), "x", nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := driver.NewReply("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		r    driver.Reply
+		i, n int
+		want []any // nil: an error
+	}{
+		{list, 0, 3, []any{int64(1), "x", nil}},
+		{list, 1, 1, []any{"x"}},
+		{list, 3, 0, []any{}},
+		{one, 0, 1, []any{"x"}},
+		{list, 2, 2, nil},
+		{list, 4, 0, nil},
+		{list, -1, 1, nil},
+		{list, 1, -1, nil},
+		{list, 1, math.MaxInt, nil},
+		{one, 0, 2, nil},
+	} {
+		part, err := tt.r.Part(tt.i, tt.n)
+		if (err == nil) != (tt.want != nil) {
+			t.Errorf("Part(%d, %d): %v, want %v", tt.i, tt.n, err, tt.want)
+		} else if err == nil {
+			checkReply(t, part, tt.want)
+		}
+	}
+}
+
 func TestZeroReplyIsNil(t *testing.T) {
 	t.Parallel()
 	checkReply(t, driver.Reply{}, []any{nil})

@@ -48,7 +48,7 @@ type AttemptInfo struct {
 	Name    string
 	Mode    string        // "exclusive" or "shared", here and below
 	Part    bool          // it is that of a node; the quorum reports its own attempt too
-	Sends   int           // commands sent; several if a reply was lost or the lock was held; 0 for a quorum
+	Sends   int           // commands sent; several if a reply was lost or the lock was held; 0 for a quorum; one may be for several locks
 	Elapsed time.Duration // from the first send to the outcome
 	Err     error         // nil: acquired
 }

@@ -22,7 +22,8 @@ type Config struct {
 	// ErrInvalid. Default: exponential from 5 ms, doubling to 250 ms, each pause drawn from half to
 	// one and a half of that, without end.
 	Policy func() backoff.BackOff
-	// MaxAttempts is how many attempts one request sends at most. Default: 0, no limit.
+	// MaxAttempts is how many attempts one request sends at most, without the first try of
+	// locker.AcquireAll for all of its requests. Default: 0, no limit.
 	MaxAttempts int
 	// FailFast returns transport errors, and server errors that may pass (LOADING, CLUSTERDOWN
 	// ...), at once. A lock that is held is still waited for. Default: false, they are retried as

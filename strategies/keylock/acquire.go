@@ -133,13 +133,19 @@ func (a *keyAttempt) ReadLate(v any) resolve.Verdict {
 		}
 		return resolve.Refused
 	case driver.Reply:
-		switch status, err := v.Int(0); {
-		case err != nil:
-		case status == replyYes:
-			return resolve.Won
-		case status == replyAlready, status == replyNo, status == replyLimit, status == replyCounter, status == replyForeign:
-			return resolve.Refused
-		}
+		return verdictOf(v)
+	}
+	return resolve.Unclear
+}
+
+// verdictOf returns what a late reply of Acquire or Resume shows.
+func verdictOf(reply driver.Reply) resolve.Verdict {
+	switch status, err := reply.Int(0); {
+	case err != nil:
+	case status == replyYes:
+		return resolve.Won
+	case status == replyAlready, status == replyNo, status == replyLimit, status == replyCounter, status == replyForeign:
+		return resolve.Refused
 	}
 	return resolve.Unclear
 }

@@ -25,6 +25,7 @@ var (
 	_ locker.Inspector      = (*Locker)(nil)
 	_ locker.HandleReleaser = (*Locker)(nil)
 	_ locker.Breaker        = (*Locker)(nil)
+	_ locker.BatchAcquirer  = (*Locker)(nil)
 	_ lease.Sourced         = (*Locker)(nil)
 	_ lease.Counted         = (*Locker)(nil)
 )
@@ -75,6 +76,11 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
+	if req.NoWait {
+		if a, err := l.claimed(ctx, req); a != nil {
+			return l.finish(ctx, a, err)
+		}
+	}
 	if req.MaxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
@@ -94,10 +100,15 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	}
 	a := l.newAttempt(ctx, key, req)
 	a.sends.Drainer = drainer
-	err = a.undoIfClosing(a.describe(a.run(ctx)))
+	return l.finish(ctx, a, a.describe(a.run(ctx)))
+}
+
+// finish reports an attempt that ended with err, and returns the Lock.
+func (l *Locker) finish(ctx context.Context, a *keyAttempt, err error) (*locker.Lock, error) {
+	err = a.undoIfClosing(err)
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
 		t.Attempt(ctx, locktrace.AttemptInfo{
-			Source: l.Source(), Name: req.Name, Mode: req.Mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
+			Source: l.Source(), Name: a.name, Mode: a.mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
 		})
 	}
 	if err != nil {

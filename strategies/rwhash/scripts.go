@@ -52,6 +52,7 @@ var spec = keylock.Spec{
 	Queue:      true,
 	MinHold:    true,
 	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + acquireLua),
+	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),

@@ -47,6 +47,7 @@ var spec = keylock.Spec{
 	SetNX:      true,
 	MinHold:    true,
 	Acquire:    driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
+	AcquireAll: driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),

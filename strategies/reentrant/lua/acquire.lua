@@ -64,19 +64,23 @@ if queue and (own or fair) and not (found and found.token) and kept_for(queue, A
   return refuse('', '', -1)
 end
 local tenure = found and found.token -- the owner holds already
-if own then
-  leave_place(queue, id, ARGV[9], ARGV[11])
-end
-if tenure and hold_end(lock, ARGV[1]) then
-  return {2, counter and lock.fence or '0'}
-end
+local again = tenure and hold_end(lock, ARGV[1]) -- an earlier send made the hold
 local fence, last = '0', nil
-if counter then
+if counter and not again then
   fence, last = next_fence(counter)
   if not fence then
     return {-1, last}
   end
   fence = tenure and lock.fence or fence
+end
+-- The checks end here.
+if own then
+  leave_place(queue, id, ARGV[9], ARGV[11])
+end
+if again then
+  return {2, counter and lock.fence or '0'}
+end
+if counter then
   store_fence(counter, fence, last, ARGV[3])
 end
 

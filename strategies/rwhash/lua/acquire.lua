@@ -34,9 +34,7 @@ local lock, other = open(KEYS[1], ARGV[1])
 if other then
   return other
 end
-if lock and parse_end(lock.own) and not broken then
-  return {2, current_fence(counter), 0}
-end
+local again = lock and parse_end(lock.own) and not broken -- an earlier send made the hold
 local shared, waits, bound = ARGV[6] == 'shared', ARGV[8] ~= '-1', tonumber(ARGV[14])
 
 -- time_left(till) returns how long to wait for something that ends at till.
@@ -51,7 +49,7 @@ local function refuse_by_intent(who, till)
 end
 
 local refusal, found, since, passed_over
-if lock then
+if lock and not again then
   lock.life = math.min(life, tonumber(ARGV[9]) or life)
   since = lock.now - math.max(tonumber(ARGV[8]), 0)
   if lock.over and lock.rwant > lock.now and lock.over + bound > lock.now then
@@ -82,7 +80,7 @@ if lock then
     end
   end
 end
-if lock and shared then
+if lock and shared and not again then
   last_end(lock)
 end
 if broken then
@@ -108,7 +106,7 @@ if refusal then
 end
 
 local fence, last = '0', nil
-if counter then
+if counter and not again then
   fence, last = next_fence(counter)
   if not fence then
     return {-1, last}
@@ -116,6 +114,12 @@ if counter then
   if shared and last and tonumber(last) > 0 then
     fence = last
   end
+end
+-- The checks end here.
+if again then
+  return {2, current_fence(counter), 0}
+end
+if counter then
   store_fence(counter, fence, last, ARGV[3])
 end
 

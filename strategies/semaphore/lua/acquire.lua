@@ -33,18 +33,15 @@ if other then
   return other
 end
 
-if lock and end_of(lock, ARGV[1]) then
-  local fence, text = mint_fence(counter, ARGV[3])
-  return fence and {2, fence} or {-1, text}
-end
-if lock and lock.limit ~= limit then
-  if ARGV[11] ~= '1' and live_holds(lock) > 0 then
+local again = lock and end_of(lock, ARGV[1]) -- an earlier send made the hold
+if lock and not again then
+  if lock.limit ~= limit and ARGV[11] ~= '1' and live_holds(lock) > 0 then
     return {5, lock.limit}
   end
   lock.limit = limit
-end
-if lock and not find_ended(lock, wanted) then
-  return unknown
+  if not find_ended(lock, wanted) then
+    return unknown
+  end
 end
 
 -- refuse(value, left) returns the refusal, and leaves the caller in the queue if it waits.
@@ -55,14 +52,14 @@ local function refuse(value, left)
   return {0, value, left, enqueue(queue, id, ARGV[7], ARGV[4], ARGV[5], left)}
 end
 
-if lock and free(lock) < wanted then
+if lock and not again and free(lock) < wanted then
   local first = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. whole(lock.now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if first[1] then
     return refuse(first[1], tonumber(first[2]) - lock.now)
   end
   lock.used = 0 -- no hold is left: something else removed one
 end
-if kept_for(queue, ARGV[8], id, true) then
+if not again and kept_for(queue, ARGV[8], id, true) then
   return refuse('~', -1)
 end
 
@@ -72,7 +69,13 @@ if counter then
   if not fence then
     return {-1, last}
   end
+end
+-- The checks end here.
+if counter then
   store_fence(counter, fence, last, ARGV[3])
+end
+if again then
+  return {2, fence}
 end
 if queue and id ~= '' and id ~= 'all' then
   leave_place(queue, id, ARGV[7], ARGV[9])

@@ -32,7 +32,7 @@ func TestEvict(t *testing.T) {
 					Residue: Residue{Sends: new(Unanswered), Call: func() driver.Call { return driver.Call{Keys: []string{class}} }},
 					silent:  strings.HasPrefix(class, "silent"),
 				}
-				r.Sends.add(errLost, nil)
+				r.Sends.Add(errLost, nil)
 				if strings.HasSuffix(class, "known") {
 					r.Sends.Held()
 				}

@@ -29,6 +29,13 @@ type LateReader interface {
 	ReadLate(v any) Verdict
 }
 
+// OpenRecorder is implemented by a Command that makes several holds, instead of LateReader. It keeps
+// an Unanswered for each.
+type OpenRecorder interface {
+	// RecordOpen is called for a send that ended with err, and may still be executed.
+	RecordOpen(err error)
+}
+
 // Sends sends one command until its outcome is known. The zero value with Timeout set is ready for
 // one Resolve.
 type Sends struct {
@@ -113,11 +120,14 @@ func (s *Sends) over(patience context.Context, delay time.Duration) bool {
 // addOpen counts a send whose reply did not arrive.
 func (s *Sends) addOpen(cmd Command, err error) {
 	s.Open++
-	if late, ok := cmd.(LateReader); ok {
+	switch cmd := cmd.(type) {
+	case LateReader:
 		if s.Unanswered == nil {
 			s.Unanswered = new(Unanswered)
 		}
-		s.Unanswered.add(err, late.ReadLate)
+		s.Unanswered.Add(err, cmd.ReadLate)
+	case OpenRecorder:
+		cmd.RecordOpen(err)
 	}
 }
 

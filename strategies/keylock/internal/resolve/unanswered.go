@@ -62,8 +62,8 @@ func (u *Unanswered) update(change func(ledger) ledger) {
 	u.ledger = change(u.ledger)
 }
 
-// add counts a send that ended with err. If its answer can still come, read tells what it means.
-func (u *Unanswered) add(err error, read func(v any) Verdict) {
+// Add counts a send that ended with err. If its answer can still come, read tells what it means.
+func (u *Unanswered) Add(err error, read func(v any) Verdict) {
 	pending, late := errors.AsType[*driver.PendingError](err)
 	u.update(func(l ledger) ledger { return l.unanswered(late) })
 	if !late {
