@@ -57,6 +57,23 @@ var outageCalls = map[string]func(ctx context.Context, o outage) error{
 		o.begin()
 		return acquireError(ctx, waits(o.Locker), locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL / 4})
 	},
+	"wait for a holder with middleware/retry": func(ctx context.Context, o outage) error {
+		waits, err := retry.New(retry.Config{})
+		if err != nil {
+			return err
+		}
+		if err := acquireError(ctx, o, locker.Request{Name: "a", TTL: time.Minute}); err != nil {
+			return err
+		}
+		began := make(chan struct{})
+		time.AfterFunc(outageTTL/4, func() {
+			defer close(began)
+			o.begin()
+		})
+		err = acquireError(ctx, waits(o.Locker), locker.Request{Name: "a", TTL: outageTTL, MaxWait: outageTTL})
+		<-began
+		return err
+	},
 	"resume": func(ctx context.Context, o outage) error {
 		lock, err := o.Acquire(ctx, locker.Request{Name: "a", TTL: outageTTL})
 		if err != nil {

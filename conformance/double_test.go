@@ -18,9 +18,8 @@ import (
 // Why a case does not run on the in-memory Locker of package lockertest.
 const (
 	aboutCommands = "it loses, delays or counts commands on their way to a server"
-	aboutKeys     = "it reads or writes keys that only a server has"
+	aboutKeys     = "it reads or writes keys or listens to channels that only a server has"
 	aboutServers  = "it restarts, reconfigures or closes what only a server has"
-	aboutQueue    = "the places of waiters are at a server; here a release wakes all of them"
 	aboutDrift    = "one clock has no drift: the Deadline is the end of the lease"
 )
 
@@ -31,9 +30,13 @@ var notOfDouble = map[string]string{
 	"a Break whose reply is lost leaves the next holder alone": aboutCommands,
 	"Watch outlives an outage":                                 aboutCommands,
 	"Watch sends nothing but polls":                            aboutCommands,
+	"a release wakes the first waiter alone":                   aboutKeys,
+	"nobody waits and nobody is told":                          aboutKeys,
+	"nobody passes the waiters of a fair lock":                 aboutKeys,
+	"several names in one slot are acquired or none":           aboutKeys,
+	"several names whose reply is lost are acquired once":      aboutCommands,
 	"two limits are an error":                                  aboutServers,
-	"a large request is not starved":                           aboutQueue,
-	"a release wakes all who fit":                              aboutQueue,
+	"a release wakes all who fit":                              aboutKeys,
 
 	"a conversion whose reply is lost is done once":             aboutCommands,
 	"a conversion that runs late changes nothing":               aboutCommands,
@@ -179,7 +182,7 @@ func (d double) harness(permits int) *Harness {
 		Can:  Capabilities{Shared: true, Convert: true, MinHold: true},
 	}
 	if permits > 0 {
-		h.Can = Capabilities{MinHold: true}
+		h.Can = Capabilities{Fair: true, MinHold: true}
 		h.NewSemaphore = func(_ driver.Driver, permits int) (locker.Locker, error) { return d.of(permits), nil }
 	}
 	return h

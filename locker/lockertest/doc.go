@@ -22,9 +22,9 @@
 //
 //   - One clock has no drift: a Lock's Deadline is the end of its lease, without a margin.
 //   - Fencing tokens of a name are 1, 2, 3 and so on.
-//   - Waiters have no places in a queue: a release wakes all that wait by middleware/retry. In one
-//     process they still queue. A large request for permits can be passed by small ones. Readers that
-//     waited for a writer have no precedence over the next writer.
+//   - A lock orders waiting writers as strategies/single does, and lets a waiting writer keep new
+//     readers out as strategies/rwhash does. Readers that waited for a writer have no precedence over
+//     the next writer.
 //   - An owner does not enter again, as with strategies/reentrant it does.
 //   - An outage begins and ends at once: no connection breaks while a command is on its way. No
 //     command is executed late.

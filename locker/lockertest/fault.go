@@ -110,6 +110,6 @@ func (l *Locker) drop(name string) []*hold {
 	t := l.of(name)
 	dropped := t.live()
 	t.holds = nil
-	l.wake(name)
+	l.wake(name, lease.Op{})
 	return dropped
 }

@@ -98,7 +98,7 @@ func (h *hold) do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	case lease.OpRenew:
 		h.extend(time.Now().Add(op.TTL.Truncate(time.Millisecond)))
 	case lease.OpRelease, lease.OpUndo:
-		h.end(op)
+		return lease.Term{Others: h.end(op)}, nil
 	case lease.OpConvert:
 		if err := h.convert(op.Mode); err != nil {
 			return lease.Term{}, err
@@ -138,23 +138,25 @@ func (h *hold) reach(ctx context.Context, op lease.Op) error {
 	return err
 }
 
-// end executes op, a release or an undo, on a hold that is live. The mutex is held.
-func (h *hold) end(op lease.Op) {
+// end executes op, a release or an undo, on a hold that is live. It returns what a release found out
+// about waiters. The mutex is held.
+func (h *hold) end(op lease.Op) lease.Others {
 	t := h.tenures
 	at := slices.Index(t.holds, h)
 	switch {
 	case op.Kind == lease.OpUndo && h.over != nil:
 		h.over.extend(h.until)
 		t.holds[at] = h.over
-		return
+		return lease.OthersUnknown
 	case time.Now().Before(op.KeepUntil):
 		h.released, h.until = true, earlier(h.until, op.KeepUntil)
 	default:
 		t.holds = slices.Delete(t.holds, at, at+1)
 	}
-	if op.Kind == lease.OpRelease {
-		h.locks.wake(h.name)
+	if op.Kind != lease.OpRelease {
+		return lease.OthersUnknown
 	}
+	return h.locks.wake(h.name, op)
 }
 
 // convert changes the mode. The mutex is held.
@@ -164,14 +166,14 @@ func (h *hold) convert(mode locker.Mode) error {
 	}
 	others := slices.DeleteFunc(slices.Clone(h.tenures.live()), func(other *hold) bool { return other == h })
 	if mode == locker.Exclusive && len(others) > 0 {
-		return h.locks.refusal(others[0], lastToEnd(others).until)
+		return refusal(others[0], lastToEnd(others).until)
 	}
 	if h.mode == mode {
 		return nil
 	}
 	h.mode = mode
 	if mode == locker.Shared {
-		h.locks.wake(h.name)
+		h.locks.publish(h.name)
 	} else if h.fence != 0 {
 		h.fence = h.tenures.mint()
 	}

@@ -166,7 +166,7 @@ func TestContention(t *testing.T) {
 			t.Fatalf("Acquire: %v, want a ContentionError", err)
 		}
 		want := locker.ContentionError{
-			Name: "a", Owner: "w1", Note: "host 1", Left: 50 * time.Second, RetryAfter: 50 * time.Second, Channel: ce.Channel, Ordered: true,
+			Name: "a", Owner: "w1", Note: "host 1", Left: 50 * time.Second, RetryAfter: 50 * time.Second, Channel: ce.Channel, Queue: true, Ordered: true,
 		}
 		if *ce != want || ce.Channel.IsZero() {
 			t.Errorf("refusal %+v, want %+v with a channel", *ce, want)

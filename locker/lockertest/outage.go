@@ -79,8 +79,8 @@ func (l *Locker) SetOutage(o Outage) {
 	for _, release := range owed {
 		release()
 	}
-	for name := range l.channels { // subscribers have subscribed again
-		l.wake(name)
+	for channel := range l.channels { // the subscribers have subscribed again
+		l.publish(channel)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // tenures is what there is of one name. Locker.mu guards it, and the holds in it.
@@ -16,6 +17,8 @@ type tenures struct {
 	holds []*hold // the oldest first; several only where all are shared, or have permits
 	fence int64   // the last fencing token
 	wants intent  // of the latest writer that readers refused
+
+	places []*place // of those who wait, one for each process
 }
 
 // intent keeps new readers out while a writer waits.
@@ -119,45 +122,67 @@ func (l *Locker) state(name string) locker.State {
 }
 
 // refusal returns the error of an attempt that found the name held by shown until the time end.
-func (l *Locker) refusal(shown *hold, end time.Time) *locker.ContentionError {
+func refusal(shown *hold, end time.Time) *locker.ContentionError {
 	left := time.Until(end)
 	return &locker.ContentionError{
 		Name: shown.name, Owner: shown.owner, Note: shown.note, Left: left, RetryAfter: left, Released: shown.released,
-		Channel: l.channel(shown.name), Ordered: l.permits == 0,
 	}
 }
 
 // refuse returns the refusal of req, or nil if nothing is in its way.
 func (l *Locker) refuse(ctx context.Context, req locker.Request) error {
-	t, now := l.of(req.Name), time.Now()
-	holds := t.live()
-	switch {
-	case l.permits > 0:
-		if t.used()+max(req.Permits, 1) <= l.permits {
-			return nil
-		}
-		first := firstToEnd(holds)
-		return l.refusal(first, first.until)
-	case req.Mode == locker.Shared:
-		if len(holds) > 0 && holds[0].mode == locker.Exclusive {
-			return soon(req, l.refusal(holds[0], holds[0].until))
-		}
-		bar := t.wants.bars(now)
-		if bar == 0 || len(holds) == 0 {
-			return nil
-		}
-		return soon(req, &locker.ContentionError{
-			Name: req.Name, Owner: t.wants.owner, Note: t.wants.note, RetryAfter: bar, Channel: l.channel(req.Name), Ordered: true,
-		})
-	case len(holds) == 0:
+	var held *locker.ContentionError
+	if req.Mode == locker.Shared {
+		held = l.refuseReader(req)
+	} else {
+		held = l.refuseWriter(ctx, req)
+	}
+	if held == nil {
 		return nil
 	}
-	held := l.refusal(holds[0], lastToEnd(holds).until)
-	if holds[0].mode == locker.Exclusive || req.NoWait {
-		return held
+	if w := waiting(ctx, req); w.ID != "" {
+		if again := l.of(req.Name).enqueue(w); held.RetryAfter == 0 || held.RetryAfter > again {
+			held.RetryAfter = again
+		}
 	}
-	t.wait(ctx, req)
-	return soon(req, held)
+	w, _ := lease.WaitingFrom(ctx)
+	held.Channel, held.Ordered = l.channel(req.Name), l.permits == 0
+	held.Queue, held.Fair = req.Mode == locker.Exclusive && !w.Quorum, l.permits > 0
+	return held
+}
+
+func (l *Locker) refuseReader(req locker.Request) *locker.ContentionError {
+	t := l.of(req.Name)
+	holds := t.live()
+	if len(holds) > 0 && holds[0].mode == locker.Exclusive {
+		return soon(req, refusal(holds[0], holds[0].until))
+	}
+	bar := t.wants.bars(time.Now())
+	if bar == 0 || len(holds) == 0 {
+		return nil
+	}
+	return soon(req, &locker.ContentionError{Name: req.Name, Owner: t.wants.owner, Note: t.wants.note, RetryAfter: bar})
+}
+
+func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.ContentionError {
+	t := l.of(req.Name)
+	holds := t.live()
+	switch {
+	case l.permits > 0 && t.used()+max(req.Permits, 1) > l.permits:
+		first := firstToEnd(holds)
+		return refusal(first, first.until)
+	case l.permits > 0 || len(holds) == 0:
+		if l.keptFor(req.Name, !req.NoWait, waiting(ctx, req).ID) {
+			return &locker.ContentionError{Name: req.Name, RetryAfter: retryWaiter}
+		}
+		return nil
+	}
+	held := refusal(holds[0], lastToEnd(holds).until)
+	if holds[0].mode == locker.Shared && !req.NoWait {
+		t.wait(ctx, req)
+		return soon(req, held)
+	}
+	return held
 }
 
 // wait leaves the intent of a writer that readers refused.
@@ -173,7 +198,7 @@ func (t *tenures) wait(ctx context.Context, req locker.Request) {
 }
 
 // soon makes a request that waits try again before its intent ends.
-func soon(req locker.Request, held *locker.ContentionError) error {
+func soon(req locker.Request, held *locker.ContentionError) *locker.ContentionError {
 	if !req.NoWait {
 		held.RetryAfter = min(held.RetryAfter, tryAgain)
 	}
@@ -195,6 +220,10 @@ func (l *Locker) take(ctx context.Context, req locker.Request) (*hold, error) {
 	}
 	h.begin(cmp.Or(req.TTL, locker.DefaultTTL), req.MinHold, req.Fenced)
 	t.holds = append(t.holds, h)
+	l.passOn(t, waiting(ctx, req))
+	if l.permits > t.used() {
+		l.wake(req.Name, lease.Op{}) // there may be enough for the next waiter too
+	}
 	return h, nil
 }
 

@@ -33,6 +33,9 @@ func (*wakeDriver) Info() driver.Info {
 	return driver.Info{Client: source.Client, Address: address{}.String()}
 }
 
+// Delivery implements driver.Deliverer.
+func (*wakeDriver) Delivery(string) driver.Delivery { return driver.DeliveryCounted }
+
 // Close implements driver.Driver.
 func (*wakeDriver) Close() error { return nil }
 
@@ -51,11 +54,11 @@ func (d *wakeDriver) Subscribe(ctx context.Context, channel string) (driver.Subs
 	return s, nil
 }
 
-// subscription is one subscription to the releases of a name.
+// subscription is one subscription to a channel.
 type subscription struct {
-	locks *Locker
-	name  string
-	woken chan struct{}
+	locks   *Locker
+	channel string
+	woken   chan struct{}
 }
 
 // Wake implements driver.Subscription.
@@ -66,19 +69,20 @@ func (s *subscription) Close() error {
 	l := s.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rest := slices.DeleteFunc(l.channels[s.name], func(other *subscription) bool { return other == s })
-	if l.channels[s.name] = rest; len(rest) == 0 {
-		delete(l.channels, s.name)
+	rest := slices.DeleteFunc(l.channels[s.channel], func(other *subscription) bool { return other == s })
+	if l.channels[s.channel] = rest; len(rest) == 0 {
+		delete(l.channels, s.channel)
 	}
 	return nil
 }
 
-// wake wakes all who wait for name. The mutex is held.
-func (l *Locker) wake(name string) {
-	for _, s := range l.channels[name] {
+// publish wakes the subscribers of a channel, and reports whether there are any. The mutex is held.
+func (l *Locker) publish(channel string) bool {
+	for _, s := range l.channels[channel] {
 		select {
 		case s.woken <- struct{}{}:
 		default: // it has been woken already
 		}
 	}
+	return len(l.channels[channel]) > 0
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/metrics"
@@ -32,13 +33,13 @@ func waitsFor(d time.Duration) locker.Middleware {
 	return func(l locker.Locker) locker.Locker { return waits(unannounced(l)) }
 }
 
-// unannounced hides where the releases of l are published, so that only the pauses of a policy end
-// a wait.
+// unannounced hides the queue of l and where its releases are published, so that only the pauses of
+// a policy end a wait.
 func unannounced(l locker.Locker) locker.Locker {
 	return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		lock, err := l.Acquire(ctx, req)
+		lock, err := l.Acquire(lease.WithoutWaiting(ctx), req)
 		if held, refused := errors.AsType[*locker.ContentionError](err); refused {
-			held.Channel, held.RetryAfter = driver.Channel{}, held.Left
+			held.Channel, held.Queue, held.RetryAfter = driver.Channel{}, false, held.Left
 		}
 		return lock, err
 	})

@@ -1,0 +1,145 @@
+package lockertest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+// The times of the queue of waiters at a server.
+const (
+	retryWaiter = 2 * time.Second        // when a waiter with a place tries again at the latest
+	countsFor   = 3 * time.Second        // for how long it counts after that
+	timeToTry   = 500 * time.Millisecond // that a woken waiter has for its attempt
+)
+
+// place is the place of a process among those that wait for a name.
+type place struct {
+	id          string
+	since       time.Time // when it began to wait
+	end         time.Time // until when it counts
+	woken       time.Time // zero: it was not
+	unconfirmed bool      // it may not have subscribed yet
+}
+
+func (p *place) counts(now time.Time) bool {
+	return now.Before(p.end) && (p.woken.IsZero() || now.Sub(p.woken) <= timeToTry)
+}
+
+// waiting returns the waiter whose attempt this is. Its ID is empty if it has no place: it does not
+// wait, is a reader, or is an attempt at a node of a quorum.
+func waiting(ctx context.Context, req locker.Request) lease.Waiting {
+	w, ok := lease.WaitingFrom(ctx)
+	if !ok || w.Quorum || req.Mode == locker.Shared || !req.Resume.IsZero() {
+		w.ID = ""
+	}
+	return w
+}
+
+// firstPlace returns the place of the waiter that was woken, else of the one that has waited longest,
+// or nil. It drops those that do not count, but not that of the waiter trying.
+func (t *tenures) firstPlace(trying string) (first *place) {
+	now := time.Now()
+	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id != trying && !p.counts(now) })
+	for _, p := range t.places {
+		switch {
+		case !p.woken.IsZero():
+			return p
+		case first == nil || p.since.Before(first.since):
+			first = p
+		}
+	}
+	return first
+}
+
+func (t *tenures) leavePlace(id string) {
+	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id == id })
+}
+
+// enqueue gives a waiter that was refused its place, or extends its time there. It returns when the
+// waiter is to try again at the latest.
+func (t *tenures) enqueue(w lease.Waiting) time.Duration {
+	now := time.Now()
+	at := slices.IndexFunc(t.places, func(p *place) bool { return p.id == w.ID })
+	if at < 0 {
+		at = len(t.places)
+		t.places = append(t.places, &place{id: w.ID})
+	}
+	p := t.places[at]
+	p.since, p.woken, p.unconfirmed = w.Since, time.Time{}, !w.Subscribed
+	end := now.Add(retryWaiter + countsFor)
+	if !w.Until.IsZero() {
+		end = earlier(end, w.Until)
+	}
+	if end.After(p.end) {
+		p.end = end
+	}
+	return retryWaiter
+}
+
+// passOn removes the place of a waiter that acquires. If the order is strict, the next waiter of its
+// process takes it over.
+func (l *Locker) passOn(t *tenures, w lease.Waiting) {
+	if w.ID == "" {
+		return
+	}
+	t.leavePlace(w.ID)
+	if l.permits > 0 && !w.Next.IsZero() {
+		t.enqueue(lease.Waiting{ID: w.ID, Since: w.Next, Subscribed: w.Subscribed})
+	}
+}
+
+// keptFor reports whether a name that is free for the caller is kept for another waiter: one that
+// was woken and has time to try, or, if the order is strict, the first one.
+func (l *Locker) keptFor(name string, waits bool, id string) bool {
+	t := l.of(name)
+	first := t.firstPlace(id)
+	switch {
+	case first == nil || first.id == id:
+		return false
+	case l.permits > 0: // wakeFirst drops those that do not listen any more
+		first := l.wakeFirst(name, id)
+		return first != "" && first != id
+	}
+	return waits && !first.woken.IsZero()
+}
+
+// wakeFirst wakes the first waiter, unless one has been woken and has time to try, and returns its
+// ID. It drops waiters that have ceased to listen. Its process wakes own.
+func (l *Locker) wakeFirst(name, own string) string {
+	t := l.of(name)
+	for {
+		p := t.firstPlace("")
+		switch {
+		case p == nil:
+			return ""
+		case !p.woken.IsZero():
+			return p.id
+		case p.id == own || l.publish(l.channel(name).For(p.id).Name()) || p.unconfirmed:
+			p.woken = time.Now()
+			return p.id
+		}
+		t.leavePlace(p.id)
+	}
+}
+
+// wake wakes those who are to try next, now that name may be free: all that have no place, and the
+// first that has one. op is the release, if it is one. The mutex is held.
+func (l *Locker) wake(name string, op lease.Op) lease.Others {
+	switch {
+	case op.Next == lease.NextOwn && l.permits == 0:
+		return lease.OthersUnknown
+	case op.Next == lease.NextOther:
+		l.of(name).leavePlace(op.Waiter)
+		op.Waiter = ""
+	}
+	all := l.publish(name)
+	first := l.wakeFirst(name, op.Waiter)
+	if all || first != "" && first != op.Waiter {
+		return lease.OthersWoken
+	}
+	return lease.OthersNone
+}
