@@ -41,7 +41,7 @@ var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
 	waitCases, placeCases, handOverCases, modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
-	namedCases, leaderCases, minHoldCases, breakCases, watchCases,
+	namedCases, leaderCases, minHoldCases, misuseCases, breakCases, watchCases,
 )
 
 // applies reports whether the strategy of h must pass c.

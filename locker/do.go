@@ -9,8 +9,9 @@ import (
 
 // Do acquires a lock, calls fn in the caller's goroutine, and releases the lock when fn returns,
 // panics or calls runtime.Goexit. fn's ctx ends with the lock; if the lock is lost, its cause is a
-// [LostError]. Do still waits for fn. The ctx carries the lock's owner for this name, so that fn
-// can re-enter a reentrant lock.
+// [LostError]. Do still waits for fn. The ctx carries the hold and its owner for this name, so that
+// fn can re-enter a reentrant lock. With another strategy, an acquire of the same lock under that
+// ctx fails with [ErrNested] in place of waiting for itself (middleware/retry).
 //
 // A nil error means that fn returned nil, and that the lock was held until fn returned or released
 // it. If fn releases the lock itself, Do does not report that release's error. Do returns one of:
@@ -82,8 +83,9 @@ func join(a, b error) error {
 	}
 }
 
-// Try is Do without waiting: if the lock is held by another, it returns false and nil. With
-// Request.MaxWait it waits that long first. ran reports whether fn was called.
+// Try is Do without waiting: if the lock is held by another, or by the caller's own call chain
+// ([ErrNested]), it returns false and nil. With Request.MaxWait it waits that long for another
+// first. ran reports whether fn was called.
 func Try(ctx context.Context, l Locker, req Request, fn func(context.Context, *Lock) error) (ran bool, err error) {
 	req.NoWait = req.NoWait || req.MaxWait == 0
 	wrapped := fn

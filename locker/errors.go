@@ -16,6 +16,10 @@ var (
 	// ahead in the queue of middleware/retry. An outage is not contention. A wait that ends during
 	// a further attempt matches it too; the caller holds nothing.
 	ErrNotAcquired = errors.New("lock is held by another")
+	// ErrNested: the ctx of the acquire carries a hold of the lock (Lock.Context, Do), so that to wait
+	// would be to wait for itself. It is a [ContentionError] with Nested set, and matches
+	// ErrNotAcquired and driver.ErrPermanent. strategies/reentrant re-enters instead.
+	ErrNested = errors.New("lock is held by this call chain")
 	// ErrMaxWait: Request.MaxWait passed.
 	ErrMaxWait = errors.New("MaxWait passed")
 	// ErrNotHeld: there is no such hold, or it has ended.
@@ -146,7 +150,7 @@ func opError(op, name string, err error) error {
 	return &OpError{Op: op, Name: name, Err: err}
 }
 
-// ContentionError says who holds the lock. It matches ErrNotAcquired.
+// ContentionError says who holds the lock. It matches ErrNotAcquired, and ErrNested if Nested is set.
 type ContentionError struct {
 	// Name is the lock's name.
 	Name string
@@ -169,6 +173,9 @@ type ContentionError struct {
 	// Released says that the holder has released the lock, and that its Request.MinHold keeps the
 	// name taken for Left. No wake-up is published when that has passed.
 	Released bool
+	// Nested says that the caller's own call chain holds the lock, and the error matches [ErrNested].
+	// middleware/retry sets it.
+	Nested bool
 	// Foreign says that another library holds the lock. It does not publish its release.
 	Foreign bool
 	// Jitter is the maximum random delay before retrying after a wake-up. It keeps waiters from
@@ -182,7 +189,11 @@ type ContentionError struct {
 // Error implements error.
 func (e *ContentionError) Error() string {
 	var b strings.Builder
-	b.WriteString(ErrNotAcquired.Error())
+	if e.Nested {
+		b.WriteString(ErrNested.Error() + ": its ctx carries the hold; strategies/reentrant re-enters")
+	} else {
+		b.WriteString(ErrNotAcquired.Error())
+	}
 	if e.Owner != "" {
 		fmt.Fprintf(&b, ", owner %s", text.Quote(e.Owner))
 	}
@@ -199,8 +210,10 @@ func (e *ContentionError) Error() string {
 	return b.String()
 }
 
-// Is matches ErrNotAcquired.
-func (e *ContentionError) Is(target error) bool { return target == ErrNotAcquired }
+// Is matches ErrNotAcquired. If Nested is set, it matches ErrNested and driver.ErrPermanent too.
+func (e *ContentionError) Is(target error) bool {
+	return target == ErrNotAcquired || e.Nested && (target == ErrNested || target == driver.ErrPermanent)
+}
 
 // ErrNotReplicated matches every [ReplicaError].
 var ErrNotReplicated = errors.New("too few replicas acknowledged it")

@@ -78,8 +78,9 @@ func (l *Lock) Done() <-chan struct{} { return l.load().Done() }
 func (l *Lock) AfterDone(f func(error)) (stop func() bool) { return l.load().AfterDone(f) }
 
 // Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is what
-// Err returns then. It carries the lock's owner for this name, so that a reentrant lock is
-// re-entered with it, and what middleware adds, such as the span of the hold.
+// Err returns then. It carries the hold and its owner for this name, and what middleware adds, such
+// as the span of the hold. A reentrant lock is re-entered with it; another one that it carries is
+// not acquired again ([ErrNested]).
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	s := l.load()
 	if dress := s.dresser(); dress != nil {

@@ -149,7 +149,8 @@ func validateTTL(what string, ttl time.Duration) error {
 
 // WithOwner returns a ctx under which every acquire of every name is made by owner, unless its
 // Request says otherwise. It is for reentrant locks: acquires that carry the same owner re-enter,
-// from any goroutine or process. An empty owner removes what ctx carried.
+// from any goroutine or process. An empty owner removes what ctx carried. Another owner than that
+// of the holds that ctx carries begins a call chain of its own, which waits for them ([ErrNested]).
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return lease.WithOwner(ctx, "", owner)
 }

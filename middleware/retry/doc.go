@@ -37,6 +37,13 @@
 //     owner ([locker.Request], [locker.WithOwner]) that has to queue makes early attempts: one when
 //     it enters, repeated with backoff after an error, until an answer shows whether its owner
 //     holds the lock; and one whenever a refusal names its owner as the holder.
+//   - A request whose ctx carries a hold of the name that was acquired through this retry
+//     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails with
+//     [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the queue.
+//     It costs nothing while the lock is free. What only carries values, such as a goroutine with
+//     context.WithoutCancel(ctx), is refused too; [locker.WithOwner] with another owner, or none,
+//     begins a call chain of its own. Holds that have ended, holds of other Lockers, shared requests
+//     beside a shared hold, and semaphores of several permits are not refused.
 //   - A process sends few attempts for a name, however many requests wait: the first waiter's, one
 //     early attempt beside it (and another one each time the latest gets no answer within 250 ms),
 //     and those of requests that do not queue. The answer to an attempt counts for all owners that

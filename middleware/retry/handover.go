@@ -101,8 +101,11 @@ func (w *waiter) held() bool {
 // not: it may hold the lock already.
 func (w *waiter) mayInherit() bool { return !w.shared && w.owner == "" }
 
-// take returns what was handed over to w, once.
+// take returns what was handed over to w, once. w may be nil.
 func (w *waiter) take() *inheritance {
+	if w == nil {
+		return nil
+	}
 	w.queue.all.mu.Lock()
 	defer w.queue.all.mu.Unlock()
 	i := w.inheritance

@@ -64,6 +64,7 @@ type acquisition struct {
 	req    locker.Request
 	start  time.Time
 	place  *waiter // in the queue; nil for what does not queue
+	aside  bool    // it is to try outside the queue
 
 	waiting bool      // the strategy is told so
 	placed  bool      // the latest attempt was of a waiter that listens
@@ -89,7 +90,11 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 	for now := a.start; ; now = time.Now() {
 		lock, err := a.turn(now)
 		i := a.place.take()
-		if i == nil {
+		switch {
+		case i == nil && a.aside:
+			a.place = nil
+			return a.repeat()
+		case i == nil:
 			return lock, err
 		}
 		if lock, again := a.inherit(i); !again {
@@ -99,14 +104,15 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 }
 
 // turn acquires in its turn. Until then it tries early if its owner may hold the lock already. If
-// it returns neither a lock nor an error, the lock was handed over.
+// it returns neither a lock nor an error, the lock was handed over, or a nested acquire is to try
+// aside.
 func (a *acquisition) turn(now time.Time) (lock *locker.Lock, err error) {
 	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
 	a.waiting = a.waiting || a.place.listens() // the name was contended a moment ago
 	for entered := !a.place.held(); ; entered, now = false, time.Now() {
 		next, err := a.await(now, entered)
-		if err != nil || next == inherit {
+		if err != nil || next == inherit || a.aside {
 			return nil, err
 		}
 		lock, again, err := a.try(next == sendEarly)
@@ -134,10 +140,17 @@ func (a *acquisition) repeat() (*locker.Lock, error) {
 func (a *acquisition) once() (*locker.Lock, error) {
 	a.attempts++
 	lock, err := a.send(a.ctx, a.req)
-	switch {
-	case err == nil:
+	if err == nil {
 		return lock, nil
-	case a.ctx.Err() == nil || contention(a.req.Name, err) != nil || !driver.Transient(err):
+	}
+	held := contention(a.req.Name, err)
+	if held != nil {
+		if nested := a.nested(held); nested != nil {
+			return nil, nested
+		}
+	}
+	switch {
+	case a.ctx.Err() == nil || held != nil || !driver.Transient(err):
 		return nil, wrap(a.req, err)
 	}
 	a.history, a.last = a.history.add(err, false, a.start), outcome{err: bare(err), at: time.Now()}
@@ -205,6 +218,9 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	case held != nil:
 		a.setOutcome(outcome{held: held, at: now}, took)
 		a.waiting = true
+		if nested := a.nested(held); nested != nil {
+			return nested
+		}
 	case over:
 		return a.cutOff(err, now)
 	default:
@@ -246,6 +262,9 @@ func (a *acquisition) over(now time.Time) bool {
 // lost its lock before it had it may try again; a resume may not.
 func (a *acquisition) lasting(err error, refused bool) bool {
 	notHeld := errors.Is(err, locker.ErrNotHeld)
+	if errors.Is(err, locker.ErrNested) {
+		return true
+	}
 	if a.resuming() {
 		return refused || notHeld || !driver.Transient(err)
 	}

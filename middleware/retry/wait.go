@@ -17,6 +17,9 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		next, until := a.place.next(now, due, end)
 		switch next {
 		case stay:
+			if a.aside = a.attempts == 0 && a.outer() != nil; a.aside {
+				return stay, nil
+			}
 		case outOfTime:
 			why := a.expire()
 			return stay, a.giveUp(why)

@@ -3,8 +3,8 @@
 //
 // Request.Mode says how to hold: locker.Shared with other readers, or locker.Exclusive (the
 // default) alone. The lock is not reentrant, whoever the owner is: a reader that acquires again has
-// two holds, and one that asks for the exclusive mode beside its own shared hold waits for itself.
-// Use Lock.Upgrade there.
+// two holds, and one that asks for the exclusive mode beside its own shared hold waits for
+// itself, or fails with locker.ErrNested under the ctx of that hold. Use Lock.Upgrade there.
 //
 // # What is guaranteed
 //

@@ -27,9 +27,10 @@
 // A TTL under 3 ms is refused: the allowance for drift would use it up. What is in flight when the
 // driver is closed is not cleaned up; close it when its calls have returned.
 //
-// The lock is not reentrant, whoever the owner is, and it has no shared mode
-// (errors.ErrUnsupported). It does not wait by itself; put middleware/retry around it. It does not renew; put
-// strategies/watchdog around it. A failover to a replica that does not have the key yet lets a
+// The lock is not reentrant, whoever the owner is (strategies/reentrant is), and it has no shared
+// mode (errors.ErrUnsupported). It does not wait by itself; put middleware/retry around it, which
+// refuses an acquire that would wait for its own call chain (locker.ErrNested). It does not renew;
+// put strategies/watchdog around it. A failover to a replica that does not have the key yet lets a
 // second holder in. If that matters, use fencing tokens, Config.MinReplicas or strategies/redlock.
 //
 // # Waiters

@@ -17,6 +17,7 @@ var sentinels = []struct {
 	err  error
 	name string
 }{
+	{locker.ErrNested, "nested"},
 	{locker.ErrForgotten, "forgotten"},
 	{locker.ErrLost, "lost"},
 	{locker.ErrUnknownOutcome, "unknown_outcome"},

@@ -16,6 +16,7 @@ type Outcome string
 const (
 	Acquired  Outcome = "acquired"
 	Held      Outcome = "held"      // refused: another holds the lock
+	Nested    Outcome = "nested"    // refused: the caller's own call chain holds the lock
 	Timeout   Outcome = "timeout"   // MaxWait or ctx's deadline ended the waiting
 	Cancelled Outcome = "cancelled" // the caller ended the waiting
 	Unknown   Outcome = "unknown"   // the answer did not come and could not be found out
@@ -27,8 +28,8 @@ const (
 )
 
 // Failed reports whether o is an error. To be refused, to wait in vain and to be called off are
-// none.
-func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost }
+// none, unless it was the caller that held the lock.
+func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost || o == Nested }
 
 // OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound
 // cut off, while ctx lasts, is an error: nobody called it off.
@@ -36,6 +37,8 @@ func OfAcquire(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
 		return Acquired
+	case errors.Is(err, locker.ErrNested):
+		return Nested
 	case errors.Is(err, locker.ErrUnknownOutcome):
 		return Unknown
 	case errors.Is(err, locker.ErrNotAcquired):

@@ -78,6 +78,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		{name: "lost", err: op(lost), want: telemetry.Error, rest: telemetry.Lost, errorType: "lost"},
 		{name: "forgotten", err: op(&locker.LostError{Name: "a", Err: locker.ErrForgotten}), want: telemetry.Error, rest: telemetry.Lost, errorType: "forgotten"},
+		{name: "nested", err: op(&locker.ContentionError{Name: "a", Nested: true}), want: telemetry.Nested, rest: telemetry.Error, errorType: "nested"},
 		{name: "lost and unknown", err: op(errors.Join(lost, locker.ErrUnknownOutcome)), want: telemetry.Unknown, rest: telemetry.Lost, errorType: "lost"},
 		{name: "not held", err: op(locker.ErrNotHeld), want: telemetry.Error, rest: telemetry.Error, errorType: "not_held"},
 		{name: "invalid", err: op(driver.Invalid("a", "b", "c")), want: telemetry.Error, rest: telemetry.Error, errorType: "invalid_argument"},
@@ -119,7 +120,7 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s is a failure", o)
 		}
 	}
-	for _, o := range []telemetry.Outcome{telemetry.Unknown, telemetry.Error, telemetry.Lost} {
+	for _, o := range []telemetry.Outcome{telemetry.Unknown, telemetry.Error, telemetry.Lost, telemetry.Nested} {
 		if !o.Failed() {
 			t.Errorf("%s is no failure", o)
 		}

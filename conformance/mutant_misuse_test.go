@@ -1,0 +1,68 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+)
+
+// waitsUnder makes middleware/retry whose acquires f decides on.
+func waitsUnder(f func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error)) func(retry.Config) (locker.Middleware, error) {
+	return func(cfg retry.Config) (locker.Middleware, error) {
+		waits, err := retry.New(cfg)
+		return func(inner locker.Locker) locker.Locker {
+			l := waits(inner)
+			return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) { return f(ctx, l, req) })
+		}, err
+	}
+}
+
+// nested refuses a request if its ctx carries a hold of the name that f accepts.
+func nested(f func(lease.Hold) bool) func(context.Context, locker.Locker, locker.Request) (*locker.Lock, error) {
+	return func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+		for hold := range lease.HoldsFrom(ctx, req.Name) {
+			if f(hold) {
+				return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name, Nested: true}}
+			}
+		}
+		return l.Acquire(ctx, req)
+	}
+}
+
+func TestMutantsOfMisuse(t *testing.T) {
+	t.Parallel()
+	var suspects []suspect
+	for _, m := range []struct {
+		name   string
+		waits  func(retry.Config) (locker.Middleware, error)
+		caught string
+	}{
+		{"a call chain that waits for itself", waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+			return l.Acquire(lease.WithOwner(ctx, req.Name, ""), req)
+		}), "a call chain does not wait for itself"},
+		{"a call chain that is stopped by a name", waitsUnder(nested(func(h lease.Hold) bool { return h.Err() == nil })), "only a hold of its own stops a call chain"},
+		{"a call chain that is stopped by a hold that has ended", waitsUnder(nested(func(h lease.Hold) bool { return h.Err() != nil })), "only a hold of its own stops a call chain"},
+	} {
+		suspects = append(suspects, suspect{m.name, &Harness{Dial: plain, waits: m.waits}, &Harness{Dial: plain}, []string{m.caught}})
+	}
+
+	var mu sync.Mutex
+	var table []*locker.Lock
+	keeps := func(inner locker.Locker) locker.Locker {
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := inner.Acquire(ctx, req)
+			mu.Lock()
+			defer mu.Unlock()
+			table = append(table, lock)
+			return lock, err
+		})
+	}
+	suspects = append(suspects, suspect{
+		"middleware that keeps its Locks", &Harness{Dial: plain, Around: keeps}, &Harness{Dial: plain}, []string{"a forgotten lock is found out"},
+	})
+	convict(t, suspects)
+}
