@@ -58,7 +58,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	addr := server.Get(t).Addr()
 	for _, client := range clients.All {
-		for _, strategy := range workload.Exclusive() {
+		for strategy := range workload.Strategies {
 			for _, end := range ends {
 				for _, watched := range []bool{false, true} {
 					if watched && end.name == "forgetful" {
@@ -89,13 +89,13 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 						end.end(h)
 						last := h.fence
 						for range 3 {
-							last = next(t, waiting, died.Add(ttl+slack), last)
+							last = next(t, waiting, strategy, died.Add(ttl+slack), last)
 						}
 						if end.after != nil {
 							end.after(t, h)
 						}
 						// What the dead one left, and the living one's late release, harm nobody.
-						next(t, waiting, time.Now().Add(slack), last)
+						next(t, waiting, strategy, time.Now().Add(slack), last)
 					})
 				}
 			}
@@ -104,11 +104,11 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 }
 
 // next is one more waiter, which must get the lock until a time, and gives it back.
-func next(t *testing.T, l locker.Locker, until time.Time, last int64) (fence int64) {
+func next(t *testing.T, l locker.Locker, strategy string, until time.Time, last int64) (fence int64) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
-	lock, err := l.Acquire(ctx, locker.Request{Name: t.Name(), TTL: time.Minute, Fenced: true})
+	lock, err := l.Acquire(ctx, all(strategy, t.Name(), time.Minute))
 	if err != nil {
 		t.Fatalf("not within its TTL: %v", err)
 	}

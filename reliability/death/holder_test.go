@@ -67,9 +67,9 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 			renewed <- struct{}{}
 		}
 	}})
-	lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: ttl, Fenced: true})
+	lock, err := l.Acquire(ctx, all(strategy, name, ttl))
 	for end := time.Now().Add(slack); err != nil && time.Now().Before(end); { // a busy machine may take longer for it than the lease lasts
-		lock, err = l.Acquire(ctx, locker.Request{Name: name, TTL: ttl, Fenced: true})
+		lock, err = l.Acquire(ctx, all(strategy, name, ttl))
 	}
 	if err != nil {
 		return err
@@ -77,6 +77,15 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 	fmt.Fprintln(out, "held", lock.Fence())
 	obey(ctx, lock, renewed, in, out)
 	return nil
+}
+
+// all returns a request of which one holds at a time: of a semaphore it asks for all permits.
+func all(strategy, name string, ttl time.Duration) locker.Request {
+	req := locker.Request{Name: name, TTL: ttl, Fenced: true}
+	if strategy == "semaphore" {
+		req.Permits = workload.Permits
+	}
+	return req
 }
 
 // open opens a Locker in a child.

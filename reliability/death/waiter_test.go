@@ -19,6 +19,10 @@ import (
 // of the one that was woken.
 const turnLimit = 3 * time.Second
 
+// strictLimit is turnLimit of a semaphore, whose waiters have a strict order: a first waiter that is
+// frozen keeps the others out for two polls.
+const strictLimit = 5 * time.Second
+
 // wait is the waiter: args are the provider, the strategy, the kind of servers, their addresses
 // with commas between them, the name, and whether it stops for good when a release wakes it. It
 // says "waiting" when it is subscribed and was refused, and "woken" when a release wakes it. When it
@@ -43,7 +47,7 @@ func wait(args []string, in io.Reader, out io.Writer) error {
 			}
 		},
 	})
-	lock, err := locker.Chain(bare, locker.Must(retry.New(retry.Config{}))).Acquire(ctx, locker.Request{Name: name, TTL: time.Minute, Fenced: true})
+	lock, err := locker.Chain(bare, locker.Must(retry.New(retry.Config{}))).Acquire(ctx, all(strategy, name, time.Minute))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,10 @@ func (m *machine) acquire(t *rapid.T) {
 		what += ", fenced"
 	}
 	waited := time.Duration(0)
+	if m.permits > 0 {
+		req.Permits = rapid.IntRange(1, m.permits).Draw(t, "permits")
+		what += fmt.Sprintf(", %d permits", req.Permits)
+	}
 	if m.shared {
 		if rapid.Bool().Draw(t, "shared") {
 			req.Mode = locker.Shared
@@ -59,7 +63,7 @@ func (m *machine) acquire(t *rapid.T) {
 		lock, err = m.l.Acquire(ctx, req)
 		return err
 	})
-	may, must := m.kept(s, nil, req.Owner, req.Mode)
+	may, must := m.kept(s, nil, req.Owner, req.Mode, req.Permits)
 	blocked := m.foreign.After(s.start) && m.hash
 	switch {
 	case s.err == nil && must:
@@ -70,6 +74,7 @@ func (m *machine) acquire(t *rapid.T) {
 			m.tenure, m.fence = 0, 0
 		}
 		h := m.granted(s, lock, req.TTL, req.Fenced)
+		h.permits = req.Permits
 		m.fencedAs(h, before, nested)
 		if req.Mode == locker.Shared {
 			m.intents = latest(m.intents, s.end.Add(500*time.Millisecond)) // it may begin a long turn
@@ -156,7 +161,7 @@ func (m *machine) refused(s step) {
 	if m.haunted.After(s.start) || m.intents.After(s.start) {
 		return
 	}
-	last, known := m.foreign, held.Owner == "" && !m.hash
+	last, known := m.foreign, held.Owner == "" && (!m.hash || m.permits > 0)
 	for _, h := range m.holds {
 		if h.may(s.start) {
 			last, known = latest(last, h.to), known || h.owner == held.Owner
@@ -262,7 +267,7 @@ func (m *machine) convert(t *rapid.T) {
 	}
 	before, wrote := h.err(time.Now()), h.writer
 	s := m.perform(t, what+h.id, func(ctx context.Context) error { return do(ctx) })
-	may, must := m.kept(s, h, h.owner, to)
+	may, must := m.kept(s, h, h.owner, to, 1)
 	switch {
 	case before != nil:
 		if !is(s.err, before) {
@@ -326,7 +331,7 @@ func (m *machine) resume(t *rapid.T) {
 		}
 		was := h.writer
 		g := m.granted(s, lock, ttl, handle.Fence() != 0)
-		g.from, g.to, g.writer = latest(g.from, from), latest(g.to, to), was
+		g.from, g.to, g.writer, g.permits = latest(g.from, from), latest(g.to, to), was, h.permits
 		m.fencedAs(g, before, handle.Fence() == 0) // one that is not fenced leaves the tenure's token as it is
 	case errors.Is(s.err, locker.ErrLost):
 		if s.end.Sub(s.start) < left(handle.Grant().TTL) {

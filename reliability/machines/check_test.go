@@ -168,6 +168,18 @@ func (m *machine) watchedLock(h *hold) {
 // that were taken over.
 func (m *machine) checkExclusion() {
 	now := time.Now()
+	if m.permits > 0 {
+		used := 0
+		for _, h := range m.holds {
+			if h.lock.Err() == nil && h.must(now) {
+				used += h.permits
+			}
+		}
+		if used > m.permits {
+			m.Fatalf("locks that believe to hold have %d permits of %d", used, m.permits)
+		}
+		return
+	}
 	for i, h := range m.holds {
 		for _, other := range m.holds[:i] {
 			if h.lock.Err() != nil || other.lock.Err() != nil || !h.must(now) || !other.must(now) {
@@ -199,9 +211,10 @@ func (m *machine) checkInspect() {
 	if want.Left > 0 {
 		want.Held, want.Holds = true, 1
 	}
-	names := []string{""}
+	names, used := []string{""}, 0
 	for _, h := range m.holds {
 		if h.may(now) {
+			used += h.permits
 			want.Held, want.Holds, want.Left = true, want.Holds+1, max(want.Left, h.to.Sub(now))
 			names = append(names, h.owner)
 			if !h.writer {
@@ -211,6 +224,9 @@ func (m *machine) checkInspect() {
 	}
 	if state.Held != want.Held || state.Holds != want.Holds || state.Mode != want.Mode || (state.Left-want.Left).Abs() > time.Millisecond {
 		m.Fatalf("Inspect says %+v, want %+v", state, want)
+	}
+	if state.Permits != m.permits || state.Free != m.permits-used {
+		m.Fatalf("Inspect says that %d of %d permits are free, want %d of %d", state.Free, state.Permits, m.permits-used, m.permits)
 	}
 	if !slices.Contains(names, state.Owner) {
 		m.Fatalf("Inspect says that %q holds, want one of %q", state.Owner, names)

@@ -18,10 +18,11 @@ import (
 
 // kind is a strategy, and what it can do.
 type kind struct {
-	hash      bool // its key is a hash
+	hash      bool // its key is not a string
 	shared    bool // it has a shared mode, and converts
 	reentrant bool
 	watched   bool // its locks are renewed until they are released
+	permits   int  // the limit of a semaphore; 0: it is none
 	make      func(driver.Driver) (locker.Locker, error)
 }
 

@@ -10,14 +10,15 @@ import (
 
 // hold is an acquired or resumed hold, in the model.
 type hold struct {
-	id     string // in scripts
-	lock   *locker.Lock
-	token  string
-	owner  string
-	mode   locker.Mode // the Lock's
-	writer bool        // what it is at the server
-	fenced bool
-	handle []locker.Handle // of all modes that it had
+	id      string // in scripts
+	lock    *locker.Lock
+	token   string
+	owner   string
+	mode    locker.Mode // the Lock's
+	writer  bool        // what it is at the server
+	fenced  bool
+	permits int             // of a semaphore
+	handle  []locker.Handle // of all modes that it had
 
 	deadline time.Time
 	from, to time.Time // it ends at the server in between; they differ only while a command may come late
@@ -55,7 +56,10 @@ func (k *kind) excludes(h *hold, owner string, mode locker.Mode) bool {
 
 // kept reports whether somebody may, and whether somebody must, have kept such a request out at
 // some time of a step.
-func (m *machine) kept(s step, except *hold, owner string, mode locker.Mode) (may, must bool) {
+func (m *machine) kept(s step, except *hold, owner string, mode locker.Mode, permits int) (may, must bool) {
+	if m.permits > 0 {
+		return m.short(s, permits)
+	}
 	for _, h := range m.holds {
 		if h == except || !m.excludes(h, owner, mode) {
 			continue
@@ -67,6 +71,20 @@ func (m *machine) kept(s step, except *hold, owner string, mode locker.Mode) (ma
 		may, must = true, must || m.foreign.After(s.end)
 	}
 	return may || m.haunted.After(s.start) || m.intents.After(s.start), must
+}
+
+// short is kept for permits of a semaphore.
+func (m *machine) short(s step, permits int) (may, must bool) {
+	free, surely := m.permits, m.permits
+	for _, h := range m.holds {
+		if h.may(s.start) {
+			surely -= h.permits
+		}
+		if h.must(s.end) {
+			free -= h.permits
+		}
+	}
+	return permits > surely || m.haunted.After(s.start), permits > free
 }
 
 // left is the drift that a Deadline leaves, for a lease of ttl.

@@ -104,7 +104,11 @@ func (s *server) fence(t *rapid.T) int64 {
 
 // end is when the hold with this token ends at the server; zero: there is no such live hold.
 func (s *server) end(token string, hash bool) time.Time {
-	if !hash {
+	switch {
+	case s.isSet():
+		score, _ := s.ZScore(name, token)
+		return liveUntil(strconv.FormatFloat(score, 'f', 0, 64))
+	case !hash:
 		if value, err := s.Get(name); err != nil || value != token {
 			return time.Time{}
 		}
@@ -122,12 +126,23 @@ func liveUntil(field string) time.Time {
 	return time.Time{}
 }
 
-// count is how many live holds there are, and whether the key is a hash.
+// isSet reports whether the key is a semaphore's.
+func (s *server) isSet() bool { return s.Exists(name) && s.Type(name) == "zset" }
+
+// count is how many live holds there are.
 func (s *server) count(tokenLen int) (n int) {
-	if !s.Exists(name) {
+	switch {
+	case !s.Exists(name):
 		return 0
-	}
-	if s.Type(name) != "hash" {
+	case s.isSet():
+		members, _ := s.SortedSet(name)
+		for member, score := range members {
+			if len(member) > tokenLen && score > float64(time.Now().UnixMilli()) {
+				n++
+			}
+		}
+		return n
+	case s.Type(name) != "hash":
 		return 1
 	}
 	fields, _ := s.HKeys(name)

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
@@ -27,6 +28,13 @@ func TestRWHash(t *testing.T) {
 	t.Parallel()
 	walk(t, kind{hash: true, shared: true, make: func(d driver.Driver) (locker.Locker, error) {
 		return rwhash.New(d, rwhash.Config{})
+	}})
+}
+
+func TestSemaphore(t *testing.T) {
+	t.Parallel()
+	walk(t, kind{hash: true, permits: 3, make: func(d driver.Driver) (locker.Locker, error) {
+		return semaphore.New(d, semaphore.Config{Permits: 3})
 	}})
 }
 

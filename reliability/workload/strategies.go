@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -31,17 +30,6 @@ var Strategies = map[string]Strategy{
 	"semaphore": {history.Semaphore, func(drv driver.Driver) (locker.Locker, error) {
 		return semaphore.New(drv, semaphore.Config{Permits: Permits})
 	}},
-}
-
-// Exclusive returns the names of those that one holder at a time can have, sorted.
-func Exclusive() (names []string) {
-	for name, s := range Strategies {
-		if s.Model != history.Semaphore {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Permits is the limit of semaphores.
