@@ -85,7 +85,7 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	broken := cmp.Or(brokenPromise(events), brokenHandOver(all, r), outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	for _, o := range strict {
-		if !o.Input.(*op).ends {
+		if o.Input.(*op).act == asked {
 			res.Checked++
 		}
 	}
@@ -169,9 +169,18 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		}
 	}
 	for _, l := range inOrder(all) {
-		if l.ends() {
+		byItself := func(a act, s span) {
+			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, act: a, lease: l}, len(rows), s.from, min(s.to, never))
+		}
+		switch {
+		case l.ends():
 			s := l.end(r)
-			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, ends: true, lease: l}, len(rows), s.from, min(s.to, never))
+			byItself(lapses, s)
+			if l.minHold && l.released != nil {
+				byItself(keeps, span{l.released.Call, s.to})
+			}
+		case l.keeps():
+			byItself(frees, l.kept(r))
 		}
 	}
 	return ops

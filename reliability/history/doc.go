@@ -13,6 +13,8 @@
 //   - No hold stays: what was not released is gone one TTL and [Rules].Linger after its last
 //     renewal. A refusal is legal only while somebody holds, or while something may be left of a
 //     call whose outcome is unknown.
+//   - A hold with a MinHold that is released earlier keeps out whom it excluded until MinHold has
+//     passed since its acquire, whatever becomes of its client and of the answer, and no longer.
 //   - Fencing tokens grow from tenure to tenure, also through the loss of a server's state.
 //   - A hold is resumed once, by the Handle of its Lock, while it is there, and keeps its mode. The
 //     Lock that it was taken from is lost: a renewal or a conversion of it fails, though until it

@@ -73,6 +73,7 @@ type Event struct {
 	Shared  bool          `json:"shared,omitempty"`  // the mode asked for
 	TTL     time.Duration `json:"ttl,omitempty"`     // of Acquire, Resume and Renew: what was asked for
 	Permits int           `json:"permits,omitempty"` // of Acquire, of a semaphore: what was asked for; 0: one
+	MinHold time.Duration `json:"minHold,omitempty"` // of Acquire: what was asked for
 	Fenced  bool          `json:"fenced,omitempty"`  // of Acquire: a fencing token was asked for
 	NoWait  bool          `json:"noWait,omitempty"`  // of Acquire: its client does not wait
 	Open    bool          `json:"open,omitempty"`    // of Acquire: the outcome of one of its attempts was unknown; of a quorum, not at one node alone

@@ -84,6 +84,8 @@ func (l *lease) brokenHandOver(r Rules) string {
 	switch {
 	case from == nil:
 		return "nobody had the hold"
+	case a.MinHold > 0 || from.minHold:
+		return "one of the two has a MinHold"
 	case from.heir.ID != a.ID:
 		return fmt.Sprintf("%s was handed over to %s too", from.acquired.ID, from.heir.ID)
 	case from.released == nil || from.released.Call > a.Return || from.released.Outcome == Lost:

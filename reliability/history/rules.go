@@ -74,6 +74,8 @@ type lease struct {
 	doubt    int64  // from then on a server may have lost it, or bring it back; never: none may
 	since    int64  // it began at the earliest then
 	heir     *Event // the acquire that it was handed over to; nil: none
+	minHold  bool   // a release leaves the name taken until least
+	least    int64
 	passed
 }
 
@@ -88,7 +90,10 @@ func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
 		if e.begins() {
-			all[e.Hold] = &lease{number: len(all), owner: e.Owner, permits: max(e.Permits, 1), acquired: e, doubt: never, since: e.Call}
+			all[e.Hold] = &lease{
+				number: len(all), owner: e.Owner, permits: max(e.Permits, 1), acquired: e, doubt: never, since: e.Call,
+				minHold: e.MinHold > 0, least: e.Call + int64(e.MinHold-drift(e.TTL)),
+			}
 		}
 	}
 	ttl := map[*lease]int64{}
@@ -123,6 +128,9 @@ func (l *lease) end(r Rules) span {
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
 		s.from = min(e.Call, l.deadline)
 	}
+	if l.minHold {
+		s.from = max(s.from, l.least)
+	}
 	for _, d := range l.doubts {
 		if r.Crowd {
 			s.from = min(s.from, d.from)
@@ -145,6 +153,23 @@ func (l *lease) ends() bool {
 		return l.doubtful(l.heir.Return)
 	}
 	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return) || l.doubted(*l.released)
+}
+
+// keeps reports whether its release, which succeeded, leaves the name taken until MinHold has
+// passed, as far as the model is to see the hold at all.
+func (l *lease) keeps() bool {
+	return l.minHold && l.released != nil && l.heir == nil && !l.doubtful(l.acquired.Return) && !l.ends()
+}
+
+// kept is the span in which the server lets go of a hold that was released before its MinHold had
+// passed. The release says how much is left when it is sent.
+func (l *lease) kept(r Rules) span {
+	e, a := l.released, l.acquired
+	s := span{min(max(e.Call, l.least), l.doubt), l.until}
+	if a.MinHold > 0 {
+		s.to = min(s.to, max(e.Return, a.Return+int64(a.MinHold)+e.Return-e.Call)+int64(r.Linger))
+	}
+	return s
 }
 
 // leftovers are the spans in which something may stand at the server that is nobody's hold: what an

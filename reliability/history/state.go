@@ -21,6 +21,10 @@ const holdBytes = 4
 const (
 	sole   byte = 'x'
 	reader byte = 's'
+
+	// kept is added to the mode of a hold that was released before its MinHold had passed. It is
+	// nobody's, but still excludes others.
+	kept byte = 0x80
 )
 
 // modeOf returns the mode of a hold of a lock.
@@ -46,26 +50,42 @@ func (s state) find(number int) int {
 	return -1
 }
 
-func (s state) has(number int) bool { return s.find(number) >= 0 }
-
-// writes reports whether a hold is there, and exclusive.
-func (s state) writes(number int) bool {
+// has reports whether a hold is there, and not kept.
+func (s state) has(number int) bool {
 	i := s.find(number)
-	return i >= 0 && s.holds[i+holdBytes-1] != reader
+	return i >= 0 && s.mode(i)&kept == 0
+}
+
+// mode returns the mode of the hold that stands at i.
+func (s state) mode(i int) byte { return s.holds[i+holdBytes-1] }
+
+// writes reports whether a hold is there, not kept, and exclusive.
+func (s state) writes(number int) bool { return s.has(number) && s.mode(s.find(number)) != reader }
+
+// live reports whether a hold is there that is not kept.
+func (s state) live() bool {
+	for i := 0; i < len(s.holds); i += holdBytes {
+		if s.mode(i)&kept == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (s state) count() int { return len(s.holds) / holdBytes }
 
 // permits returns how many permits of a semaphore are held.
 func (s state) permits() (n int) {
-	for i := holdBytes - 1; i < len(s.holds); i += holdBytes {
-		n += int(s.holds[i] - '0')
+	for i := 0; i < len(s.holds); i += holdBytes {
+		n += int(s.mode(i)&^kept - '0')
 	}
 	return n
 }
 
 // exclusive reports whether the hold that is there, or any of its owner's, is exclusive.
-func (s state) exclusive() bool { return strings.HasSuffix(s.holds, "x") }
+func (s state) exclusive() bool {
+	return s.holds != "" && s.mode(len(s.holds)-holdBytes)&^kept == sole
+}
 
 // with returns s with a hold. Holds are in the order of their numbers: that in which they came
 // makes no difference.
@@ -89,6 +109,14 @@ func (s state) without(number int) state {
 	return s
 }
 
+// keep returns s with a hold as kept, if it is there.
+func (s state) keep(number int) state {
+	if i := s.find(number); i >= 0 {
+		s.holds = s.holds[:i] + encode(number, s.mode(i)|kept) + s.holds[i+holdBytes:]
+	}
+	return s
+}
+
 func (s state) String() string {
 	if s.holds == "" {
 		return fmt.Sprintf("free, last fence %d", s.fence)
@@ -97,7 +125,10 @@ func (s state) String() string {
 	b.WriteString("held by")
 	for i := 0; i < len(s.holds); i += holdBytes {
 		number := int(s.holds[i])<<16 | int(s.holds[i+1])<<8 | int(s.holds[i+2])
-		fmt.Fprintf(&b, " #%d%c", number, s.holds[i+3])
+		fmt.Fprintf(&b, " #%d%c", number, s.mode(i)&^kept)
+		if s.mode(i)&kept != 0 {
+			b.WriteString(" (kept)")
+		}
 	}
 	fmt.Fprintf(&b, ", last fence %d", s.fence)
 	return b.String()

@@ -6,7 +6,7 @@ import "fmt"
 type op struct {
 	Event
 	number int  // of the hold
-	ends   bool // not an event: the server lets go
+	act    act  // of the server; asked: it is an event
 	mayGo  bool // its tenure may have begun before its owner was told so
 	unseen bool // a hold of its owner that is left out, being in doubt, may have raised the tenure's token by a resume
 	behind bool // it ended behind a loss of state
@@ -14,10 +14,34 @@ type op struct {
 	resumption
 }
 
+// act is what the server does by itself.
+type act byte
+
+const (
+	asked  act = iota
+	lapses     // it lets go of a hold
+	keeps      // it may execute a release without an answer, which leaves a kept hold
+	frees      // it lets go of a kept hold
+)
+
+// byItself is step for what the server does by itself.
+func (r Rules) byItself(s state, o *op) (bool, state) {
+	switch o.act {
+	case lapses:
+		return s.find(o.number) >= 0, s.without(o.number)
+	case keeps:
+		return true, s.keep(o.number)
+	}
+	if s.find(o.number) < 0 {
+		return o.lease.taken != nil, s // its release found that it was taken over
+	}
+	return !s.has(o.number), s.without(o.number)
+}
+
 // step reports whether a lock that keeps its promises could do o in s, and what is then.
 func (r Rules) step(s state, o *op) (bool, state) {
-	if o.ends {
-		return s.has(o.number), s.without(o.number)
+	if o.act != asked {
+		return r.byItself(s, o)
 	}
 	switch o.Kind {
 	case Acquire:
@@ -27,7 +51,11 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	case Renew:
 		return told(s, o), s
 	case Release:
-		return told(s, o) || o.Outcome == OK && o.lease.taken != nil, s.without(o.number)
+		legal := told(s, o) || o.Outcome == OK && o.lease.taken != nil
+		if o.lease.keeps() {
+			return legal, s.keep(o.number)
+		}
+		return legal, s.without(o.number)
 	case Resume:
 		return r.resume(s, o)
 	case Downgrade, Upgrade:
@@ -53,7 +81,7 @@ func told(s state, o *op) bool {
 func (r Rules) admits(s state, o *op) bool {
 	switch r.Model {
 	case Reentrant:
-		return s.holds == "" || s.owner == o.Owner
+		return s.holds == "" || s.owner == o.Owner && s.live()
 	case ReadWrite:
 		return s.holds == "" || o.Shared && !s.exclusive()
 	case Semaphore:
@@ -164,8 +192,13 @@ func (r Rules) write(s state, o *op) (bool, state) {
 
 func (o *op) String() string {
 	who := fmt.Sprintf("#%d", o.number)
-	if o.ends {
+	switch o.act {
+	case lapses:
 		return "lease of " + who + " ends"
+	case keeps:
+		return "MinHold of " + who + " keeps the name"
+	case frees:
+		return "MinHold of " + who + " ends"
 	}
 	text := fmt.Sprintf("%s %s", o.Kind, who)
 	if o.number < 0 {

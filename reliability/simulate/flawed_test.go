@@ -19,6 +19,7 @@ var flaws = map[string]workload.Opener{
 	"drift":   func(drv driver.Driver) (locker.Locker, error) { return flaw{drv, compareAndDelete, false, false}, nil },
 	sharing:   newShares,
 	tooMany:   newTooMany,
+	early:     newEarly,
 
 	sameFence:  newSameFence,
 	wholeLease: transferFlaw(wholeLease),

@@ -120,6 +120,7 @@ func NewPlan(seed uint64) *Plan {
 	p.trouble()
 	if !p.Contained {
 		p.passOn()
+		p.minHolds()
 	}
 	return p.Plan
 }
@@ -179,6 +180,41 @@ func (p *planner) passOn() {
 	for _, w := range p.Workers {
 		for i := range w.Turns {
 			p.source().PassOn(&w.Turns[i], len(p.Clients))
+		}
+	}
+}
+
+// minHolds lets names stay taken for MinHold after some of the turns, in every other plan.
+func (p *planner) minHolds() {
+	p = p.planner(7)
+	if p.Chance(2) {
+		return
+	}
+	p.MinHolds()
+}
+
+// MinHolds lets names stay taken for MinHold after some of the turns.
+func (p *Plan) MinHolds() {
+	q := p.planner(8)
+	for _, w := range p.Workers {
+		for i := range w.Turns {
+			if q.Chance(3) {
+				q.source().MinHold(&w.Turns[i])
+			}
+		}
+	}
+}
+
+// FreeAtOnce takes all minimum holds out of the plan.
+func (p *Plan) FreeAtOnce() {
+	for _, w := range p.Workers {
+		for i := range w.Turns {
+			w.Turns[i].MinHold = 0
+			for _, s := range w.Turns[i].Steps {
+				if s.Inner != nil {
+					s.Inner.MinHold = 0
+				}
+			}
 		}
 	}
 }

@@ -101,6 +101,9 @@ func one(t *testing.T, p *simulate.Plan) {
 			p.Names[i].Fenced = *flawed == sameFence
 		}
 		shareChains(p, *flawed)
+		if p.FreeAtOnce(); *flawed == early {
+			p.MinHolds()
+		}
 	}
 	if *flawed != "" && *flawed != sharing {
 		p.AcquireOnly() // they know no resumes

@@ -152,6 +152,9 @@ func (c *client) cycle(ctx context.Context, name string) {
 	if !c.flawed && s.Chance(3) {
 		s.PassOn(&t, 1)
 	}
+	if !c.flawed && s.Chance(4) {
+		s.MinHold(&t)
+	}
 	for i := range t.Steps {
 		one := &t.Steps[i]
 		if !s.Chance(6) {

@@ -56,7 +56,7 @@ func (c *Client) use(ctx context.Context, t Turn) (*history.Hold, error) {
 // obtain acquires, or resumes.
 func (c *Client) obtain(ctx context.Context, t Turn) (*history.Hold, error) {
 	name := c.Names[t.Name]
-	req := locker.Request{Name: name.Name, Fenced: name.Fenced, TTL: t.TTL, Permits: t.Permits, Owner: t.Owner, NoWait: t.NoWait, MaxWait: t.MaxWait}
+	req := locker.Request{Name: name.Name, Fenced: name.Fenced, TTL: t.TTL, MinHold: t.MinHold, Permits: t.Permits, Owner: t.Owner, NoWait: t.NoWait, MaxWait: t.MaxWait}
 	if t.Shared {
 		req.Mode = locker.Shared
 	}

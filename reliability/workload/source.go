@@ -106,6 +106,16 @@ func (s Source) PassOn(t *Turn, clients int) {
 	}
 }
 
+// MinHold lets the name of a turn stay taken for up to half of its TTL, and so those of nested ones.
+func (s Source) MinHold(t *Turn) {
+	t.MinHold = s.Between(time.Millisecond, t.TTL/2)
+	for _, one := range t.Steps {
+		if one.Inner != nil && s.Chance(2) {
+			s.MinHold(one.Inner)
+		}
+	}
+}
+
 // Hopeless is the maximum deadline of impatient clients.
 const Hopeless = 50 * time.Millisecond
 

@@ -17,6 +17,7 @@ type Turn struct {
 	Permits int // of a semaphore; 0: one
 	Owner   string
 	TTL     time.Duration
+	MinHold time.Duration
 	Timeout time.Duration // of the acquire's context
 	Cancel  bool          // the context is cancelled after Timeout; it has no deadline
 	MaxWait time.Duration // if not 0, the context does not end
