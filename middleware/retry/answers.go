@@ -102,12 +102,16 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 	if o.held == nil {
 		q.reentry = reentry{} // one at a time again, and not before the pause ends
 	} else {
-		w.unwoken = nil
+		if !w.overlaps {
+			w.unwoken = nil
+		}
 		q.timing = q.timing.add(took)
 		q.ordered = q.ordered || o.held.Ordered
 		if o.held.Queue {
 			q.atServer, q.fair = true, o.held.Fair
-			q.leftHere, q.free = false, false
+			if !w.overlaps { // else it may have come before the release
+				q.leftHere, q.free = false, false
+			}
 		}
 		q.early.notBefore = time.Time{} // the server answers
 		if w.owner != "" && w.owner == o.held.Owner {
@@ -185,19 +189,24 @@ func (qs *queues) released(name string, t *tenure, leftHere bool, others lease.O
 	if q == nil {
 		return
 	}
-	q.leftHere, q.free = leftHere, leftHere || others == lease.OthersNone
-	q.reentry = reentry{}
-	if q.known.here != nil {
-		q.known.here, q.known.at = nil, time.Now() // until now
-	}
 	now := time.Now()
+	q.freed(now, leftHere, leftHere || others == lease.OthersNone)
 	q.yieldAfter(t, others, now)
-	q.stopTimer()
 	if pause := q.notBefore.Sub(now); pause > 0 {
 		q.startTimer(pause)
 		return
 	}
 	q.wakeLeaders(locktrace.ByRelease)
+}
+
+// freed records that this process releases the lock: whether that leaves it to this process, and
+// whether it is probably free then. mu is held.
+func (q *queue) freed(now time.Time, leftHere, free bool) {
+	q.leftHere, q.free, q.reentry = leftHere, free, reentry{}
+	if q.known.here != nil {
+		q.known.here, q.known.at = nil, now // until now
+	}
+	q.stopTimer()
 }
 
 // howLong returns how long attempts take.

@@ -18,8 +18,9 @@
 // Unless the strategy's order is strict (ContentionError.Fair), an acquire at the server begins a
 // turn of this process. A turn lasts for 1 ms, and for up to 3 ms while a waiter that waited at its
 // beginning still waits. A release within the turn leaves the lock to the next waiter of this
-// process and wakes no other process. After a release that woke another process, the waiters of
-// this one make no attempt for 1 ms.
+// process and wakes no other process. That waiter sends its attempt right behind the release,
+// without waiting for the answer; if it comes first, it is repeated after the answer. After a
+// release that woke another process, the waiters of this one make no attempt for 1 ms.
 //
 // # What is guaranteed
 //

@@ -38,7 +38,9 @@ type server struct {
 	jitter    time.Duration                               // what a refusal says of Jitter
 	latency   time.Duration                               // of an attempt
 	answer    func(attempt int, req locker.Request) error // comes before the lock is looked at; nil: it decides
-	releasing func()                                      // is called by a release
+	refused   time.Duration                               // for which a refusal is under way
+	releasing func()                                      // is called by a release before it is executed
+	answering func() error                                // is called by a release after it is executed
 	ask       func(ctx context.Context, asking int) error // is called by Subscribe
 
 	mu       sync.Mutex
@@ -117,6 +119,9 @@ func (s *server) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	defer s.mu.Unlock()
 	for h := range s.held[req.Name] {
 		if h.mode == locker.Exclusive || req.Mode == locker.Exclusive {
+			s.mu.Unlock()
+			elapse(s.refused)
+			s.mu.Lock()
 			return nil, s.refusal(h)
 		}
 	}
@@ -151,6 +156,9 @@ func (h *hold) Do(_ context.Context, op lease.Op) (lease.Term, error) {
 		h.s.releases = append(h.s.releases, op)
 		h.s.mu.Unlock()
 		h.s.free(h)
+		if h.s.answering != nil {
+			return lease.Term{Others: h.s.others}, h.s.answering()
+		}
 		return lease.Term{Others: h.s.others}, nil
 	case lease.OpRenew:
 		return lease.Term{Deadline: time.Now().Add(op.TTL), Fence: 7}, nil

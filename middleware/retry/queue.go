@@ -90,6 +90,7 @@ type queue struct {
 	leftHere bool         // the latest release left the lock to this process, no attempt was refused since
 	free     bool         // leftHere, or nobody waits at the server: the lock is probably free
 	placed   bool         // this process may have a place there
+	next     *waiter      // was woken by a release that is not answered yet, and that leaves the lock to it
 	unwoken  *wakingLease // the lease of the latest release that relied on a waiter here, until one begins to try
 
 	tenure    *tenure     // of this process; nil: none that it may hand over
@@ -172,7 +173,7 @@ func (q *queue) remove(w *waiter, acquired bool) (subs [2]driver.Subscription) {
 	if w.left {
 		return subs
 	}
-	w.left = true
+	w.left, w.won = true, acquired
 	line := q.line(w.shared)
 	if q.admitted == w {
 		q.admitted = w.ahead

@@ -42,24 +42,29 @@ func (l *wakingLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	if op.Kind == lease.OpRaiseFence {
 		l.endTenure() // its next tokens may be lower
 	}
+	var next *waiter
 	if op.Kind == lease.OpRelease {
-		op.Waiter, op.Next = l.next(!op.KeepUntil.IsZero())
+		op.Waiter, op.Next, next = l.next(!op.KeepUntil.IsZero())
 	}
 	term, err := l.Lease.Do(ctx, op)
 	switch op.Kind {
 	case lease.OpRelease, lease.OpConvert:
-		l.released(op, term, err)
+		l.released(op, term, err, next)
 	case lease.OpUndo:
 		l.endTenure()
 	}
 	return term, err
 }
 
-// released wakes the leaders of the lock's queue after op, which returned term and err.
-func (l *wakingLease) released(op lease.Op, term lease.Term, err error) {
+// released wakes the leaders of the lock's queue after op, which returned term and err. next is the
+// waiter that was woken when op was sent; nil: none was.
+func (l *wakingLease) released(op lease.Op, term lease.Term, err error, next *waiter) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	if next != nil && l.leftTo(next, err) {
+		return
+	}
 	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {
 		l.relyOnWaiter()
 	}

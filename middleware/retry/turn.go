@@ -57,26 +57,59 @@ func (q *queue) inTurn(leader *waiter, now time.Time) bool {
 }
 
 // next returns who is to try after the release of l, and own, the ID of this process if it has a
-// leader that tries at once, or a place to remove (lease.NextOther). keeps says that the name stays
-// taken.
-func (l *wakingLease) next(keeps bool) (own string, next lease.Next) {
+// leader that tries at once, or a place to remove (lease.NextOther). If the release leaves the lock
+// to the leader, next wakes it and returns it as woken. keeps says that the name stays taken.
+func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *waiter) {
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q, now := qs.byName[l.lock.Name()], time.Now()
 	if q == nil {
 		if qs.takePlace(l.lock.Name()) {
-			return qs.id, lease.NextOther
+			return qs.id, lease.NextOther, nil
 		}
-		return "", lease.NextFirst
+		return "", lease.NextFirst, nil
 	}
 	switch leader := q.line(false).leader; {
 	case keeps, leader == nil, !q.atServer, q.ordered, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
-		return "", lease.NextFirst
+		return "", lease.NextFirst, nil
 	case !q.fair && q.turn.serves(leader, now):
-		return qs.id, lease.NextOwn
+		l.leaveTo(leader, now)
+		return qs.id, lease.NextOwn, leader
 	}
-	return qs.id, lease.NextFirst
+	return qs.id, lease.NextFirst, nil
+}
+
+// leaveTo wakes the leader before the release is sent that leaves the lock to it: its attempt then
+// follows the release without waiting for the answer. mu is held.
+func (l *wakingLease) leaveTo(leader *waiter, now time.Time) {
+	q := leader.queue
+	l.queues.end(q.name, l.tenure)
+	q.freed(now, true, true)
+	q.next = leader
+	leader.notify(locktrace.ByRelease)
+}
+
+// leftTo is called when the release of l, which woke w when it was sent, ended with err. It wakes w
+// again if that has not acquired the lock yet: its attempt may have come before the release. It
+// returns false if that is not enough, because w has given up or the release failed. mu is held.
+func (l *wakingLease) leftTo(w *waiter, err error) bool {
+	q := w.queue
+	if q.next == w {
+		q.next = nil
+	}
+	switch {
+	case w.won:
+		return true
+	case w.left, err != nil:
+		return false
+	case w.asking:
+		w.unwoken = l
+	default:
+		q.unwoken = l
+	}
+	w.notify(locktrace.ByRelease)
+	return true
 }
 
 // relyOnWaiter records that the release of l relies on a waiter of this process to try next. If no

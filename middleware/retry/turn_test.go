@@ -72,7 +72,7 @@ func use(ctx context.Context, l locker.Locker, d time.Duration) error {
 // After its first millisecond, a turn is for those who waited when it began.
 func TestTurnServesThoseWhoWaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		s.queue = true
+		s.queue, s.latency = true, ms/100
 		l := wrap(t, s, retry.Config{})
 		other := s.hold()
 		done := make(chan error, 3)
@@ -114,7 +114,7 @@ func TestAttemptAfterARelease(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
-				s.queue, s.fair, s.others = true, tt.fair, tt.others
+				s.queue, s.fair, s.others, s.latency = true, tt.fair, tt.others, ms/100
 				l := wrap(t, s, retry.Config{})
 				other := s.hold()
 				first := make(chan error, 1)

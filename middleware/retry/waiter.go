@@ -22,7 +22,9 @@ type waiter struct {
 	trying        bool   // its early attempt is under way
 	began         int    // queue.entered when its latest attempt began
 	asking        bool   // its latest attempt is in flight
+	overlaps      bool   // its latest attempt began before a release was answered that left the lock to it
 	left          bool
+	won           bool // it left with the lock
 	terms         terms
 	inheritance   *inheritance // the hold that was handed over to it
 	unwoken       *wakingLease // the queue's when its latest attempts began, until one is answered
@@ -71,7 +73,7 @@ func (w *waiter) begin(s step, now time.Time) bool {
 	if w.inheritance != nil {
 		return false
 	}
-	w.began = q.entered
+	w.began, w.overlaps = q.entered, q.next == w
 	w.asking, q.silence = true, q.silence.begin(now)
 	if s == sendEarly {
 		w.trying, q.early.waiter, q.early.since = true, w, now
