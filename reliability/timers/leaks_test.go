@@ -35,10 +35,10 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 	}{
 		{"a lock that is not released", func(t *testing.T) func() {
 			return acquire(t, lockertest.New())
-		}, []string{"locker.(*Lock).watch"}},
+		}, []string{"locker.(*lockState).watch"}},
 		{"one that is watched", func(t *testing.T) func() {
 			return acquire(t, locker.Must(watchdog.New(watchdog.Config{}))(lockertest.New()))
-		}, []string{"locker.(*Lock).watch", "watchdog.(*scheduler).arm"}},
+		}, []string{"locker.(*lockState).watch", "watchdog.(*scheduler).arm"}},
 		{"a bound", func(*testing.T) func() {
 			b := driver.Bound(context.Background(), time.Hour)
 			b.Done()
