@@ -14,12 +14,12 @@ const maxCalls = 1000
 
 // Call is a call that a Locker received, and its outcome.
 type Call struct {
-	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade", "inspect" or "break",
-	// as in locker.OpError.
+	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade" or "break", as in
+	// locker.OpError.
 	Op string
 	// Request is what was asked for. For an acquire or a resume it is the request as it arrived at
-	// the Locker. For the other operations only some fields are set: Name, Mode (that of the lock, or
-	// the one that a conversion asks for), Owner, and TTL for a renewal.
+	// the Locker. For the other operations only some fields are set: Name, Mode (that of the lock,
+	// or the one that a conversion asks for), Owner, and TTL for a renewal.
 	Request locker.Request
 	// At is when the call arrived.
 	At time.Time
@@ -41,9 +41,10 @@ func (c Call) String() string {
 
 // Calls returns the calls whose outcome is known, in the order of their outcomes: the latest 1,000
 // at most. Renewals by the watchdog and each attempt of middleware/retry are calls of their own.
-// What a Lock refuses by itself, such as a second Release, sends nothing and is no call. Nor are the
-// methods that tests call (Hold, Expire, Forget), and what is done with the Locks that Hold
-// returned.
+//
+// What a Lock refuses by itself, such as a second Release, sends nothing and is no call. Inspect is
+// none either, since locker.Watch and leader.Observe call it again and again, nor is what is done
+// with the Locks that Hold returned.
 func (l *Locker) Calls() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,7 +45,7 @@ func TestCalls(t *testing.T) {
 		for _, c := range calls {
 			got = append(got, c.Op)
 		}
-		want := []string{"acquire", "acquire", "renew", "downgrade", "upgrade", "resume", "inspect", "release", "release", "release", "acquire", "acquire", "break"}
+		want := []string{"acquire", "acquire", "renew", "downgrade", "upgrade", "resume", "release", "release", "release", "acquire", "acquire", "break"}
 		if !slices.Equal(got, want) {
 			t.Fatalf("calls %q, want %q", got, want)
 		}
@@ -68,9 +68,9 @@ func TestCalls(t *testing.T) {
 		if calls[5].Request.Resume.IsZero() {
 			t.Errorf("resume %+v, want the handle", calls[5].Request)
 		}
-		wantError(t, "release of a Lock that was taken over", calls[8].Err, locker.ErrNotHeld)
-		wantError(t, "release by a handle that was used", calls[9].Err, locker.ErrNotHeld)
-		wantError(t, "bad request", calls[10].Err, locker.ErrInvalid)
+		wantError(t, "release of a Lock that was taken over", calls[7].Err, locker.ErrNotHeld)
+		wantError(t, "release by a handle that was used", calls[8].Err, locker.ErrNotHeld)
+		wantError(t, "bad request", calls[9].Err, locker.ErrInvalid)
 	})
 }
 
@@ -107,7 +107,7 @@ func TestCallsAreBounded(t *testing.T) {
 	for i := range 4 {
 		wg.Go(func() {
 			for range each {
-				_, _ = l.Inspect(t.Context(), strconv.Itoa(i))
+				_, _ = l.Acquire(t.Context(), locker.Request{Name: strconv.Itoa(i)})
 			}
 			if n := len(l.Calls()); n > bound {
 				t.Errorf("%d calls", n)
@@ -115,7 +115,7 @@ func TestCallsAreBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	_, _ = l.Inspect(t.Context(), "last")
+	_, _ = l.Acquire(t.Context(), locker.Request{Name: "last"})
 	calls := l.Calls()
 	if len(calls) != bound || calls[bound-1].Request.Name != "last" {
 		t.Errorf("%d calls, want the latest %d", len(calls), bound)

@@ -6,26 +6,28 @@
 // except for what takes a server. Time is time.Now, so in a testing/synctest bubble leases end at
 // once, and exactly.
 //
-//   - [New] is a lock: exclusive or shared, with conversions, fencing tokens, Resume and MinHold, as
-//     strategies/rwhash. [NewSemaphore] is a semaphore, as strategies/semaphore.
+//   - [New] is a lock: exclusive or shared, with conversions, fencing tokens, Resume and MinHold,
+//     as strategies/rwhash. [NewSemaphore] is a semaphore, as strategies/semaphore.
 //   - [Locker.SetOutage] cuts the server off, until it is called again.
 //   - [Locker.FailAcquire], [Locker.FailRenew] and [Locker.FailRelease] make one call fail.
-//   - [Locker.Hold] is another process that holds a lock. [Locker.Expire] and [Locker.Forget] take a
-//     lock away from its holder.
+//   - [Locker.Hold] is another process that holds a lock. [Locker.Expire] and [Locker.Forget] take
+//     a lock away from its holder.
 //   - [Locker.Calls] returns what the program asked for, and [Locker.Inspect] what is held.
 //
-// All else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll, ReleaseHandle, Break
-// and Watch, packages leader and named, and the middleware. As any strategy, Locker makes one attempt and does
-// not renew. Put the middleware of the program around it, for example with holdfast.Wrap.
+// All else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll, ReleaseHandle,
+// Break and Watch, packages leader and named, and the middleware. As any strategy, Locker makes one
+// attempt and does not renew. Put the middleware of the program around it, for example with
+// holdfast.Wrap.
 //
 // # Differences from the strategies
 //
 //   - One clock has no drift: a Lock's Deadline is the end of its lease, without a margin.
 //   - Fencing tokens of a name are 1, 2, 3 and so on.
 //   - A lock orders waiting writers as strategies/single does, and lets a waiting writer keep new
-//     readers out as strategies/rwhash does. Readers that waited for a writer have no precedence over
-//     the next writer.
-//   - An owner does not enter again, as with strategies/reentrant it does.
+//     readers out as strategies/rwhash does. Readers that waited for a writer have no precedence
+//     over the next writer.
+//   - An owner that acquires again is refused; with strategies/reentrant it succeeds.
+//   - AcquireAll and DoAll acquire one lock after another, never all in one round trip.
 //   - An outage begins and ends at once: no connection breaks while a command is on its way. No
 //     command is executed late.
 package lockertest

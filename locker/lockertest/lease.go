@@ -138,8 +138,8 @@ func (h *hold) reach(ctx context.Context, op lease.Op) error {
 	return err
 }
 
-// end executes op, a release or an undo, on a hold that is live. It returns what a release found out
-// about waiters. The mutex is held.
+// end executes op, a release or an undo, on a hold that is live. It returns what a release found
+// out about waiters. The mutex is held.
 func (h *hold) end(op lease.Op) lease.Others {
 	t := h.tenures
 	at := slices.Index(t.holds, h)

@@ -135,9 +135,7 @@ func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 // of the one that came first, and Left is that of the one that stays longest. Of a semaphore's, all
 // are those of the one whose lease ends last, and Fence is 0.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
-	done := l.record(Call{Op: "inspect", Request: locker.Request{Name: name}})
 	state, err := l.inspect(ctx, name)
-	done(err)
 	if err != nil {
 		return locker.State{}, &locker.OpError{Op: "inspect", Name: name, Err: err}
 	}

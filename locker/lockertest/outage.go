@@ -24,15 +24,17 @@ const (
 	// and is not sent, so its outcome is known: the error matches driver.ErrNotSent and
 	// syscall.ECONNREFUSED, and neither locker.ErrNotAcquired nor locker.ErrUnknownOutcome.
 	Refused
-	// Silent: the server is frozen, or the network drops packets. A call gets no reply and waits: an
-	// acquire, a renewal or a conversion until its ctx (or Request.MaxWait) ends, a renewal or a
-	// conversion no longer than the lease, an acquire no longer than its TTL or 30 s, whichever is
-	// longer. With Request.NoWait and a ctx without a deadline it waits for an AttemptTimeout, a
-	// third of the TTL or 3 s, whichever is shorter; Inspect does too. A release waits for one
-	// AttemptTimeout if its ctx ends within it, else for two, whatever its ctx does. If the outage ends
-	// meanwhile, the call is executed. Else its error matches locker.ErrUnknownOutcome, and the error
-	// of ctx if that ended the wait. Inspect changes nothing, so its error does not match
-	// ErrUnknownOutcome.
+	// Silent: the server is frozen, or the network drops packets. A call gets no reply, and waits:
+	//   - an acquire until its ctx or MaxWait ends, but no longer than its TTL or, if that is
+	//     longer, 30 s; with NoWait and a ctx without a deadline, for an attempt: a third of the
+	//     TTL, at most 3 s
+	//   - a renewal or a conversion until its ctx or the lease ends
+	//   - a release for an attempt if its ctx ends within that time, else for two
+	//   - Inspect until its ctx ends, for an attempt at most
+	//
+	// If the outage ends meanwhile, the call is executed. Otherwise the error matches
+	// locker.ErrUnknownOutcome, and that of ctx if it ended the wait. Inspect changes nothing, so
+	// its error does not match ErrUnknownOutcome.
 	Silent
 )
 
@@ -52,8 +54,8 @@ func (o Outage) String() string {
 
 // SetOutage begins an outage, which lasts until SetOutage(NoOutage). During an outage no call has
 // an effect. Leases end as always, so a lock that cannot be renewed is lost at its Deadline. A
-// release that fails is executed when the outage is over, if its lease has not ended by then, as the
-// clean-up of a strategy does. An acquire that fails leaves nothing behind.
+// release that fails is executed when the outage is over, if its lease has not ended by then, as
+// the clean-up of a strategy does. An acquire that fails leaves nothing behind.
 //
 // Fail, Hold, Expire and Forget work in an outage too. A failure that was set by a Fail method is
 // for the next call that reaches the server.

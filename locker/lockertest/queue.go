@@ -39,8 +39,8 @@ func waiting(ctx context.Context, req locker.Request) lease.Waiting {
 	return w
 }
 
-// firstPlace returns the place of the waiter that was woken, else of the one that has waited longest,
-// or nil. It drops those that do not count, but not that of the waiter trying.
+// firstPlace returns the place of the waiter that was woken, else of the one that has waited
+// longest, or nil. It drops those that do not count, but not that of the waiter trying.
 func (t *tenures) firstPlace(trying string) (first *place) {
 	now := time.Now()
 	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id != trying && !p.counts(now) })
@@ -80,8 +80,8 @@ func (t *tenures) enqueue(w lease.Waiting) time.Duration {
 	return retryWaiter
 }
 
-// passOn removes the place of a waiter that acquires. If the order is strict, the next waiter of its
-// process takes it over.
+// passOn removes the place of a waiter that acquires. If the order is strict, the next waiter of
+// its process takes it over.
 func (l *Locker) passOn(t *tenures, w lease.Waiting) {
 	if w.ID == "" {
 		return
