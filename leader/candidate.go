@@ -32,7 +32,9 @@ type Candidate struct {
 	current atomic.Pointer[term] // the term whose Lead has not returned; nil: none
 }
 
-// New returns a Candidate that campaigns over l once Run is called. Errors: locker.ErrInvalid.
+// New returns a Candidate that campaigns over l once Run is called. It sends nothing. The error
+// matches locker.ErrInvalid if l is nil or a semaphore of more than one permit, if cfg has no Name
+// or no Lead, or if a field is out of its range.
 func New(l locker.Locker, cfg Config) (*Candidate, error) {
 	if l == nil {
 		return nil, driver.Invalid("leader.New locker", "nil", "a Locker")

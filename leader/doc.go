@@ -4,11 +4,13 @@
 // it leads, and [Config].Lead runs. When the leadership ends, it campaigns again. [Run] is all that
 // most programs need. [Observe] yields who leads.
 //
-// Use a Locker that waits and renews, as that of holdfast.New or holdfast.Wrap
-// (middleware/retry and strategies/watchdog). Over a bare strategy a Candidate polls, with the
-// pauses of Config.Policy, and each term ends after one TTL. Any strategy with an exclusive mode
-// and fencing tokens will do, and so will a quorum of servers, but not a semaphore of more than one
-// permit, which New refuses: its holders would all lead. The middleware of the Locker traces, measures and logs.
+// Use a Locker that waits and renews, as that of holdfast.New or holdfast.Wrap (middleware/retry
+// and strategies/watchdog). Over a bare strategy a Candidate polls, with the pauses of
+// Config.Policy, and each term ends after one TTL. The middleware of the Locker traces, measures
+// and logs.
+//
+// The strategy must have an exclusive mode and fencing tokens; a quorum of servers has both. New
+// refuses a semaphore of more than one permit, since all its holders would lead.
 //
 // # Terms
 //

@@ -110,3 +110,29 @@ func ExampleObserve() {
 	// term 1 is led by 10.0.0.7:8080
 	// <nil>
 }
+
+// A store that remembers the highest term refuses the late writes of a former leader.
+func ExampleCandidate_Term() {
+	var highest int64
+	write := func(term int64) string {
+		if term < highest {
+			return "refused"
+		}
+		highest = term
+		return "written"
+	}
+	var candidate *leader.Candidate
+	candidate = locker.Must(leader.New(locks(), leader.Config{Name: "billing", Lead: func(context.Context, int64) error {
+		term, leads := candidate.Term()
+		fmt.Println("term", term, leads, write(term))
+		return nil
+	}}))
+	ctx := context.Background()
+	fmt.Println(candidate.Run(ctx), candidate.Run(ctx))
+	fmt.Println("a late write in term 1:", write(1))
+	// Output:
+	// term 1 true written
+	// term 2 true written
+	// <nil> <nil>
+	// a late write in term 1: refused
+}

@@ -19,10 +19,13 @@ const MaxNames = 64
 // undoGrace is how long a failed AcquireAll waits for its releases after ctx or MaxWait has ended.
 const undoGrace = 250 * time.Millisecond
 
-// AcquireAll acquires the locks of all reqs, or none of them. It first tries all in one round trip,
-// if the strategy can (see [BatchAcquirer]) and the names are at one server or, in a cluster, have
-// the same hash tag. If that does not decide the call, it acquires them one after another in the
-// order of their names, whatever the order of reqs, so that calls never deadlock with one another.
+// AcquireAll acquires the locks of all reqs, or none of them.
+//
+// It first tries all of them in one round trip, if the strategy can (see [BatchAcquirer]) and the
+// names are at one server or, in a cluster, have the same hash tag. If it cannot, or one of the
+// locks is held and the call waits, it acquires them one after another, in the order of their names
+// and not of reqs. So calls never deadlock with one another.
+//
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, in reverse order. If ctx or MaxWait ends before these releases are answered, it
 // returns at most 250 ms later, and they go on in the background.

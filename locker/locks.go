@@ -78,7 +78,7 @@ func (s *Locks) Context(parent context.Context) (context.Context, context.Cancel
 // Release releases the locks in the reverse order of their names, except those that the caller has
 // released already. It is terminal as [Lock.Release] is: a second call returns ErrReleased and
 // sends nothing. If a release fails, other than with ErrLost, the remaining locks are released
-// concurrently, so that Release waits at most twice as long as one release takes in an outage.
+// concurrently. So in an outage Release takes at most twice as long as the release of one lock.
 //
 // The errors of the releases are joined (errors.Join). Each is an [OpError] that names its lock.
 func (s *Locks) Release(ctx context.Context) error {

@@ -49,3 +49,16 @@ func ExampleLocks_Unlock() {
 	// true
 	// <nil>
 }
+
+// Only one process does the work; the others do not wait for it.
+func ExampleLocks_TryLock() {
+	ctx, l := context.Background(), lockertest.New()
+	here, there := locker.Must(named.New(l, locker.Request{})), locker.Must(named.New(l, locker.Request{}))
+	fmt.Println(here.TryLock(ctx, "report"))
+	fmt.Println(there.TryLock(ctx, "report"))
+	fmt.Println(here.Unlock(ctx, "report"))
+	// Output:
+	// true <nil>
+	// false <nil>
+	// <nil>
+}

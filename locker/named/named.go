@@ -99,11 +99,14 @@ func (s *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 
 // Unlock releases the lock of a name. Any goroutine may call it. A cancelled ctx does not stop it.
 //
-// If the lock was lost, Unlock returns an error that matches locker.ErrLost and does not release a
-// lock of the name that was acquired since. An Unlock belongs to the oldest lost lock of the name
-// that has had none, and otherwise to the lock that is held. If ctx carries an owner
-// ([locker.WithOwner]), that excludes locks whose Lock had a ctx with another owner. If no lock is
-// left, the error matches locker.ErrNotHeld. Other errors are those of [locker.Lock.Release].
+// If the lock was lost, Unlock returns an error that matches locker.ErrLost, and releases no lock
+// of the name that was acquired since. So if several callers have locked the name, one after the
+// loss of another's lock, the first Unlock is taken for that of the oldest lost lock, and the last
+// one releases the lock that is held. If ctx carries an owner ([locker.WithOwner]), Unlock leaves
+// alone the locks that were acquired with another owner in ctx.
+//
+// If there is no such lock, the error matches locker.ErrNotHeld. Other errors are those of
+// [locker.Lock.Release].
 func (s *Locks) Unlock(ctx context.Context, name string) error {
 	if ctx == nil {
 		return opError("release", name, driver.NilContext("Unlock ctx"))

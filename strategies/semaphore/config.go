@@ -13,8 +13,8 @@ const MaxPermits = 1_000_000_000
 
 // Config configures a Locker. Permits is required.
 type Config struct {
-	// Permits is the limit: the maximum number of permits of a name that are held at a time; 1 to
-	// MaxPermits. All Lockers of a name must have the same limit, or set Resize.
+	// Permits is the limit: the maximum number of permits of a name that are held at a time. It is
+	// required: 1 to MaxPermits. All Lockers of a name must have the same limit, or set Resize.
 	Permits int
 	// Resize lets an acquire that finds another limit replace it by Permits. See "Changing the
 	// limit" in the package comment. Default: such an acquire returns a *LimitError.

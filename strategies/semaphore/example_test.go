@@ -45,3 +45,33 @@ func Example() {
 	// 1 holder, 2 of 3 free <nil>
 	// <nil>
 }
+
+// A program with another limit is told so. With Resize it sets the limit, also while permits are
+// held.
+func ExampleConfig_resize() {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	drv := locker.Must(goredis.New(client))
+	defer drv.Close()
+
+	ctx, one := context.Background(), locker.Request{Name: "exports"}
+	old := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 1}))
+	held := locker.Must(old.Acquire(ctx, one))
+
+	wrong := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 2}))
+	_, err = wrong.Acquire(ctx, one)
+	var limit *semaphore.LimitError
+	fmt.Println(errors.As(err, &limit), limit.Have, limit.Want)
+
+	resized := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 2, Resize: true}))
+	second := locker.Must(resized.Acquire(ctx, one))
+	fmt.Println(held.Release(ctx), second.Release(ctx))
+	// Output:
+	// true 1 2
+	// <nil> <nil>
+}

@@ -11,11 +11,14 @@ import (
 // fencing token of its own.
 type Locker = keylock.Locker
 
-// LimitError is returned by an acquire that finds another limit than Config.Permits.
+// LimitError is returned by an acquire that finds another limit than Config.Permits, unless
+// Config.Resize is set. It has both limits. It is not contention, so middleware/retry does not
+// wait.
 type LimitError = keylock.LimitError
 
-// New returns a Locker that acquires permits through drv. Errors: ErrInvalid; errors.ErrUnsupported
-// for a Config.MinReplicas that drv cannot wait for.
+// New returns a Locker that acquires permits through drv. It sends nothing. The error matches
+// locker.ErrInvalid if drv is nil or a field of cfg is out of its range, and errors.ErrUnsupported
+// if drv cannot wait for replicas and Config.MinReplicas is set.
 func New(drv driver.Driver, cfg Config) (*Locker, error) {
 	extra, err := cfg.extraArgs()
 	if err != nil {
