@@ -70,18 +70,18 @@ func (t *caseT) isNested(err error, what string) {
 // ended.
 func chainWaitsForOthers(t *caseT) {
 	l, elsewhere, name := t.waiting(t.direct(), retry.Config{}), t.waiting(t.direct(), retry.Config{}), t.Key()
-	var outer context.Context
-	t.OK(locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
-		outer = context.WithoutCancel(ctx)
-		_, err := elsewhere.Acquire(ctx, locker.Request{Name: name, TTL: long, NoWait: true})
-		t.Is(err, locker.ErrNotAcquired, "an acquire through another Locker")
-		t.isNot(err, locker.ErrNested, "an acquire through another Locker")
-		other := t.Key()
-		t.OK(locker.Do(ctx, l, locker.Request{Name: other, TTL: long}, func(context.Context, *locker.Lock) error { return nil }), "Do of another name")
-		return nil
-	}), "Do")
+	held := t.acquire(l, locker.Request{Name: name, TTL: long})
+	ctx, cancel := held.Context(t.Ctx)
+	defer cancel()
+	_, err := elsewhere.Acquire(ctx, locker.Request{Name: name, TTL: long, NoWait: true})
+	t.Is(err, locker.ErrNotAcquired, "an acquire through another Locker")
+	t.isNot(err, locker.ErrNested, "an acquire through another Locker")
+	other, err := l.Acquire(ctx, locker.Request{Name: t.Key(), TTL: long})
+	t.OK(err, "Acquire of another name")
+	t.OK(other.Release(ctx), "Release of another name")
+	t.OK(held.Release(t.Ctx), "Release")
 	holder := t.acquire(elsewhere, locker.Request{Name: name, TTL: long})
-	got := t.waitUnder(outer, l, locker.Request{Name: name, TTL: long}, func(locktrace.WaitingInfo) bool { return true })
+	got := t.waitUnder(context.WithoutCancel(ctx), l, locker.Request{Name: name, TTL: long}, func(locktrace.WaitingInfo) bool { return true })
 	t.OK(holder.Release(t.Ctx), "Release by another process")
 	t.OK(t.got(got, "under the ctx of a hold that has ended").Release(t.Ctx), "Release by the waiter")
 }

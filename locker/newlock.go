@@ -14,12 +14,16 @@ func NewLock(ctx context.Context, g lease.Grant, l lease.Lease) *Lock {
 	made := &struct { // one allocation for both
 		state  lockState
 		hidden hidden
-	}{hidden: hidden{g.Token, l, l}}
+	}{hidden: hidden{g.Token, l}}
 	s, lock := &made.state, new(Lock)
 	s.name, s.owner, s.mode, s.ttl, s.fence, s.deadline = g.Name, g.Owner, g.Mode, g.TTL, g.Fence, g.Deadline
 	s.hidden.Store(&made.hidden)
 	lock.state.Store(s)
 	s.strong = lock
+	if t, ok := l.(lease.Tokened); ok {
+		kept := t
+		s.extras().tokened.Store(&kept)
+	}
 	if g.MinHold > 0 { // it counts from now on, which is later than the acquire at the server
 		s.extras().keepUntil = time.Now().Add(g.MinHold)
 	}

@@ -51,6 +51,7 @@ type extra struct {
 	cause     error                                 // why nothing renews the lease any more; nil: not known
 	converts  chan struct{}                         // closed when the conversion in flight is over; nil: there is none
 	dress     func(context.Context) context.Context // what Context adds to its parent; nil: nothing
+	tokened   atomic.Pointer[lease.Tokened]         // the strategy's Lease, if it is one; behind a pointer as hidden is
 	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
 }
 
@@ -68,10 +69,19 @@ func (l *lockState) extras() *extra {
 type hidden struct {
 	token string
 	lease lease.Lease // guarded by lockState.mu
-	first lease.Lease // the strategy's, before any wrapper
 }
 
 func (l *lockState) valid() bool { return l != nil }
+
+// tokened returns the strategy's Lease, before any wrapper, if its token changes; else nil.
+func (l *lockState) tokened() *lease.Tokened {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.extra == nil {
+		return nil
+	}
+	return l.extra.tokened.Load()
+}
 
 // facts returns the Grant as it is now. It chooses a random owner if there is none yet.
 func (l *lockState) facts() lease.Grant {
@@ -157,8 +167,8 @@ func (l *lockState) Handle() Handle {
 			return NewHandle(g)
 		}
 		t, ok := lease.Find[lease.Tokened](l.current())
-		if !ok { // a wrapper without Unwrap hides it
-			t, ok = l.hidden.Load().first.(lease.Tokened)
+		if first := l.tokened(); !ok && first != nil { // a wrapper without Unwrap hides it
+			t, ok = *first, true
 		}
 		if ok {
 			g.Token = t.Token()

@@ -326,6 +326,8 @@ func TestNestedInATenure(t *testing.T) {
 				start := time.Now()
 				lock, err := l.Acquire(ctx, bounded())
 				isNested(t, lock, err, start)
+				err = locker.DoAll(ctx, l, []locker.Request{{Name: "a", TTL: time.Hour}, bounded()}, func(context.Context, *locker.Locks) error { return nil })
+				isNested(t, nil, err, start)
 				return nil
 			})
 		}()

@@ -149,8 +149,7 @@ func (a *acquisition) once() (*locker.Lock, error) {
 			return nil, nested
 		}
 	}
-	switch {
-	case a.ctx.Err() == nil || held != nil || !driver.Transient(err):
+	if a.ctx.Err() == nil || held != nil || !driver.Transient(err) {
 		return nil, wrap(a.req, err)
 	}
 	a.history, a.last = a.history.add(err, false, a.start), outcome{err: bare(err), at: time.Now()}

@@ -71,7 +71,7 @@ func TestForgottenLockExpires(t *testing.T) {
 		"Done":   {func(l *locker.Lock) any { return l.Done() }, false},
 		"Handle": {func(l *locker.Lock) any { return l.Handle() }, false},
 		"ctx": {func(l *locker.Lock) any {
-			ctx, _ := l.Context(context.Background()) //nolint:govet // forgotten
+			ctx, _ := l.Context(context.Background())
 			return ctx
 		}, false},
 	} {
@@ -131,7 +131,6 @@ func TestForgottenAfterAHandOver(t *testing.T) {
 		}
 		held(t, second)
 		hold := second.Hold()
-		second = nil
 		for range 20 {
 			time.Sleep(ttl / 4)
 			runtime.GC()

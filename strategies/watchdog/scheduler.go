@@ -42,8 +42,11 @@ func (s *scheduler) add(l *watchedLease) {
 	wait := untilRenewal(l.lock, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.began = s.at(now)
-	s.planRenewal(l, l.began, wait)
+	began := s.at(now)
+	if s.cfg.MaxHold > 0 || s.cfg.MaxRenewals > 0 {
+		l.limited = &limited{began: began}
+	}
+	s.planRenewal(l, began, wait)
 }
 
 // remove plans no more renewals of l. One in flight is left to itself.
@@ -63,7 +66,7 @@ func (s *scheduler) remove(l *watchedLease) {
 // planRenewal plans the renewal that is due after wait from now, unless MaxRenewals is reached. The
 // mutex is held.
 func (s *scheduler) planRenewal(l *watchedLease, now instant, wait time.Duration) {
-	if s.cfg.MaxRenewals > 0 && l.renewals >= s.cfg.MaxRenewals {
+	if s.cfg.MaxRenewals > 0 && l.limited.renewals >= s.cfg.MaxRenewals {
 		l.lock.ExplainExpiry(ErrMaxRenewals)
 		return
 	}
@@ -72,7 +75,7 @@ func (s *scheduler) planRenewal(l *watchedLease, now instant, wait time.Duration
 
 // schedule puts l into the queue, unless MaxHold is over by then. The mutex is held.
 func (s *scheduler) schedule(l *watchedLease, due instant) {
-	if s.cfg.MaxHold > 0 && due-l.began > instant(s.cfg.MaxHold) {
+	if s.cfg.MaxHold > 0 && due-l.limited.began > instant(s.cfg.MaxHold) {
 		l.lock.ExplainExpiry(ErrMaxHold)
 		return
 	}
@@ -143,7 +146,9 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 			l.fails = 0
 			l.lock.ExplainExpiry(nil)
 		}
-		l.renewals++
+		if l.limited != nil {
+			l.limited.renewals++
+		}
 		s.planRenewal(l, s.at(now), wait)
 	default:
 		delay := backoff(l.lock.TTL(), l.fails)

@@ -54,12 +54,17 @@ type watchedLease struct {
 	watcher *watcher
 	lock    lease.Hold
 
-	began    instant // for MaxHold
-	due      instant // when the next renewal begins
-	renewals int
-	index    int32 // in the scheduler's heap; notQueued while a renewal is in flight, and after the end
-	fails    uint8 // renewals that failed since the last that did not
+	limited  *limited // nil: neither MaxHold nor MaxRenewals is set
+	due      instant  // when the next renewal begins
+	index    int32    // in the scheduler's heap; notQueued while a renewal is in flight, and after the end
+	fails    uint8    // renewals that failed since the last that did not
 	released bool
+}
+
+// limited is what MaxHold and MaxRenewals are about.
+type limited struct {
+	began    instant
+	renewals int
 }
 
 // notQueued is the index of a lease that is not in the heap.
