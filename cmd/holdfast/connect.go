@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// dialTimeout bounds how long a client connects to a server.
+const dialTimeout = 3 * time.Second
+
+// access is how to get into the servers of a target.
+type access struct {
+	target
+
+	tlsConfig        *tls.Config // nil without TLS
+	sentinelPassword string
+}
+
+// A client connects with one of the Redis clients. It returns even if the server does not answer.
+type client func(access) (*server, error)
+
+var clients = map[string]client{"goredis": dialGoredis, "rueidis": dialRueidis, "redigo": dialRedigo}
+
+func clientNames() []string { return slices.Sorted(maps.Keys(clients)) }
+
+// server is a connection to a target: one server, a Cluster, or the master that Sentinels know.
+type server struct {
+	drv   driver.Driver
+	close func()
+}
+
+// connection is the servers of a command line: one, or the nodes of a quorum.
+type connection []*server
+
+// connect connects to the servers that the options name.
+func (o *options) connect() (connection, error) {
+	dial := clients[o.client]
+	if dial == nil {
+		return nil, fmt.Errorf("--client %q: want one of %s", o.client, strings.Join(clientNames(), ", "))
+	}
+	targets, err := o.targets()
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.tls()
+	if err != nil {
+		return nil, err
+	}
+	var c connection
+	for _, t := range targets {
+		a := access{target: t, sentinelPassword: os.Getenv("HOLDFAST_SENTINEL_PASSWORD")}
+		if t.tls {
+			a.tlsConfig = config
+		}
+		s, err := dial(a)
+		if err != nil {
+			c.close()
+			return nil, failed(err)
+		}
+		c = append(c, s)
+	}
+	return c, nil
+}
+
+// close closes the drivers, which waits for clean-up for up to three seconds, and the clients.
+func (c connection) close() {
+	done := make(chan struct{})
+	for _, s := range c {
+		go func() {
+			_ = s.drv.Close()
+			s.close()
+			done <- struct{}{}
+		}()
+	}
+	for range c {
+		<-done
+	}
+}
+
+// strategy returns the bare strategy over the servers: at one of them, or at a quorum.
+func (c connection) strategy(name string, permits int, prefix string) (locker.Locker, error) {
+	var nodes []locker.Locker
+	for _, s := range c {
+		l, err := newStrategy(s.drv, name, permits, prefix)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, l)
+	}
+	if len(nodes) == 1 {
+		return nodes[0], nil
+	}
+	return redlock.New(nodes, redlock.Config{})
+}
+
+func newStrategy(drv driver.Driver, name string, permits int, prefix string) (locker.Locker, error) {
+	switch name {
+	case "single":
+		return single.New(drv, single.Config{Prefix: prefix})
+	case "reentrant":
+		return reentrant.New(drv, reentrant.Config{Prefix: prefix})
+	case "rwhash":
+		return rwhash.New(drv, rwhash.Config{Prefix: prefix})
+	case "semaphore":
+		return semaphore.New(drv, semaphore.Config{Prefix: prefix, Permits: permits})
+	default:
+		return nil, fmt.Errorf("strategy %q: %w", name, errors.ErrUnsupported)
+	}
+}
+
+// open connects, and returns a Locker that waits and renews.
+func (o *options) open(shared bool) (locker.Locker, connection, error) {
+	name, permits, err := parseStrategy(o.strategy, shared)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := o.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	bare, err := c.strategy(name, permits, o.prefix)
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	l, err := holdfast.Wrap(bare, holdfast.Config{})
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	return l, c, nil
+}
+
+// acquire acquires a lock. A lock that is held is waited for; a server that does not answer at first
+// is waited for only until connect has passed. Later outages are waited out, until the MaxWait of
+// req. With NoWait a lock that is held is not waited for. onHeld is called before the wait.
+func acquire(
+	ctx context.Context, l locker.Locker, req locker.Request, connect time.Duration, onHeld func(error),
+) (*locker.Lock, error) {
+	begun, first := time.Now(), req
+	first.NoWait = true
+	if req.MaxWait > 0 && req.MaxWait < connect {
+		connect = req.MaxWait
+	}
+	for {
+		first.MaxWait = max(connect-time.Since(begun), time.Millisecond)
+		lock, err := l.Acquire(ctx, first)
+		if err == nil {
+			return lock, nil
+		}
+		if errors.Is(err, locker.ErrNotAcquired) {
+			if req.NoWait {
+				return nil, err
+			}
+			onHeld(err)
+			break
+		}
+		// An acquire that was answered after its lease had ended is worth another attempt as well.
+		again := driver.Transient(err) && !errors.Is(err, locker.ErrInvalid)
+		if !again || time.Since(begun)+pauseToConnect > connect {
+			return nil, err
+		}
+		select {
+		case <-time.After(pauseToConnect):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+	if req.MaxWait > 0 {
+		req.MaxWait = max(req.MaxWait-time.Since(begun), time.Millisecond)
+	}
+	return l.Acquire(ctx, req)
+}
+
+// pauseToConnect is the pause between two attempts to reach a server.
+const pauseToConnect = 100 * time.Millisecond

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// asProgram in the environment makes the test binary the program.
+const asProgram = "HOLDFAST_TEST_PROGRAM"
+
+var shared = redistest.Share(func(ctx context.Context) (*redistest.Server, error) {
+	return redistest.Launch(ctx, redistest.Options{})
+})
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		_ = os.Unsetenv(asProgram) // a command that it runs is no program of ours
+		main()
+		return
+	}
+	goleak.VerifyTestMain(redistest.CloseAfter(m, shared))
+}
+
+// program is a run of the program.
+type program struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Scanner
+	stderr *syncBuffer
+}
+
+// syncBuffer is a buffer that may be read while the program writes.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func command(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// begin starts the program with settings such as HOLDFAST_URL in its environment.
+func begin(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: command(t, env, args...), stderr: &syncBuffer{}}
+	p.cmd.Stderr = p.stderr
+	// A process that outlives the program may keep its standard error.
+	p.cmd.WaitDelay = time.Second
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdout = bufio.NewScanner(out)
+	return p
+}
+
+// line returns the next line of standard output.
+func (p *program) line(t *testing.T) string {
+	t.Helper()
+	if !p.stdout.Scan() {
+		t.Fatalf("the output has ended; standard error: %s", p.stderr)
+	}
+	return p.stdout.Text()
+}
+
+// end waits for the end of the program, and returns the rest of its output and its status.
+func (p *program) end(t *testing.T) (rest string, status int) {
+	t.Helper()
+	var b strings.Builder
+	for p.stdout.Scan() {
+		b.WriteString(p.stdout.Text() + "\n")
+	}
+	_ = p.cmd.Wait()
+	return b.String(), p.cmd.ProcessState.ExitCode()
+}
+
+// run runs the program to its end.
+func run(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	p := begin(t, env, args...)
+	stdout, status = p.end(t)
+	return stdout, p.stderr.String(), status
+}
+
+// at returns the environment that names a server.
+func at(addr string) []string { return []string{"HOLDFAST_URL=redis://" + addr} }
+
+// here returns the environment that names the server that the tests share.
+func here(t *testing.T) []string {
+	t.Helper()
+	return at(shared.Get(t).Addr())
+}
+
+// eventually waits until ok returns true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// held reports whether the key of a lock is there.
+func held(t *testing.T, s *redistest.Server, key string) bool {
+	t.Helper()
+	return s.MustCommand(t, "EXISTS", key) == int64(1)
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"os/user"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// commandFlags are the flags of a command that runs another one.
+type commandFlags struct {
+	ttl     time.Duration
+	grace   time.Duration
+	connect time.Duration
+	onLost  string
+	note    string
+}
+
+func (f *commandFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&f.ttl, "ttl", locker.DefaultTTL, "how long the lock lasts if this program dies; it is renewed after a third of that")
+	flags.DurationVar(&f.grace, "grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL, once the lock is lost")
+	flags.DurationVar(&f.connect, "connect-timeout", 5*time.Second, "how long to try to reach the server at first")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or warn")
+	flags.StringVar(&f.note, "note", "", "what others see of the holder; user, host, process and command if empty")
+	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check checks what flags and arguments cannot by themselves, and returns the command to run.
+func (f *commandFlags) check(cmd *cobra.Command, args []string) (argv []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case dash != 1 || len(args) < 2:
+		return nil, fmt.Errorf("want one name, -- and a command, such as: holdfast %s nightly -- make report", cmd.Name())
+	case f.onLost != "kill" && f.onLost != "warn":
+		return nil, fmt.Errorf("--on-lost %q: want kill or warn", f.onLost)
+	case f.grace < 0:
+		return nil, fmt.Errorf("--grace %s: want 0 or more", f.grace)
+	case f.connect <= 0:
+		return nil, fmt.Errorf("--connect-timeout %s: want more than 0", f.connect)
+	}
+	argv = args[dash:]
+	if f.note == "" {
+		f.note = defaultNote(argv[0])
+	}
+	return argv, nil
+}
+
+// defaultNote says who holds a lock. The arguments of the command may be secret.
+func defaultNote(command string) string {
+	name := "?"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	note := fmt.Sprintf("%s@%s pid %d: %s", name, host, os.Getpid(), command)
+	return note[:min(len(note), locker.MaxNameLen)]
+}
+
+type runFlags struct {
+	commandFlags
+
+	noWait, shared, fenced bool
+	maxWait, minHold       time.Duration
+	heldStatus             int
+	owner                  string
+}
+
+func newRun(o *options) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run NAME [flags] -- COMMAND [ARGS...]",
+		Short: "Run a command under a lock",
+		Long: `Run a command under a lock: acquire it, wait if another holds it, renew it while the command
+runs, and release it when the command ends.
+
+The command gets HOLDFAST_NAME and, with --fenced, HOLDFAST_FENCE in its environment. It runs in a
+process group of its own, which gets the signals that holdfast gets. If the lock is lost, the group
+gets SIGTERM and, after --grace, SIGKILL.
+
+Exit status: that of the command, 128+n if signal n ended it, or
+  64  the arguments are wrong            75  another holds the lock
+  69  the server did not answer          77  the server refused the password or a command
+  70  another failure                    79  the lock was lost while the command ran
+  126 the command cannot be run          127 the command was not found`,
+		Example: `  holdfast run nightly --no-wait -- /usr/local/bin/report
+  holdfast run tick --no-wait --min-hold 50s --held-status 0 -- /usr/local/bin/tick
+  holdfast run db --fenced --max-wait 1m -- sh -c 'migrate --fence "$HOLDFAST_FENCE"'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			argv, err := f.check(cmd, args)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("ttl") {
+				f.ttl = 0 // the default, or --min-hold if that is longer
+			}
+			if f.noWait && cmd.Flags().Changed("max-wait") {
+				return errors.New("give --no-wait or --max-wait, not both")
+			}
+			return f.run(cmd.Context(), o, args[0], argv)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f.commandFlags.register(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait if another holds the lock")
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long to wait for the lock; for ever if 0")
+	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays taken from the acquire on, even if the command ends earlier")
+	flags.BoolVar(&f.shared, "shared", false, "hold the lock with other shared holders (strategy rwhash)")
+	flags.BoolVar(&f.fenced, "fenced", false, "pass a fencing token to the command, as HOLDFAST_FENCE")
+	flags.StringVar(&f.owner, "owner", "", "who holds a reentrant lock: the same owner may acquire it again")
+	flags.IntVar(&f.heldStatus, "held-status", statusHeld, "the exit status if another holds the lock")
+	return cmd
+}
+
+func (f *runFlags) run(ctx context.Context, o *options, name string, argv []string) error {
+	path, err := lookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	l, c, err := o.open(f.shared)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	req := locker.Request{
+		Name: name, TTL: f.ttl, MinHold: f.minHold, MaxWait: f.maxWait, NoWait: f.noWait,
+		Fenced: f.fenced, Owner: f.owner, Note: f.note,
+	}
+	if f.shared {
+		req.Mode = locker.Shared
+	}
+
+	signals := listen()
+	defer signals.stop()
+	waiting, interrupted := signals.interrupting(ctx)
+	lock, err := acquire(waiting, l, req, f.connect, showHolder)
+	switch sig := interrupted(); {
+	case err == nil && sig != nil: // it came too late to end the acquire
+		_ = lock.Release(ctx)
+		return exit(statusSignal + signalNumber(sig))
+	case sig != nil:
+		return exit(statusSignal + signalNumber(sig))
+	case errors.Is(err, locker.ErrNotAcquired):
+		return &statusError{f.heldStatus, err}
+	case err != nil:
+		return failed(err)
+	}
+
+	status, err := f.supervise(lock, signals, start{path, argv, environment(name, lock.Fence())})
+	err = errors.Join(err, f.release(lock, &status))
+	if err != nil {
+		return &statusError{status, err}
+	}
+	return exit(status)
+}
+
+// release releases the lock, and corrects the status if the release finds that it was lost.
+func (f *runFlags) release(lock *locker.Lock, status *int) error {
+	known := lock.Err() // a loss that was reported already
+	err := lock.Release(context.Background())
+	switch {
+	case err == nil || known != nil:
+		return nil
+	case errors.Is(err, locker.ErrLost) && f.onLost == "kill":
+		*status = statusLost
+	}
+	return err
+}
+
+// lookPath finds the program of a command, before the lock is acquired.
+func lookPath(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return "", &statusError{statusNotFound, err}
+	default:
+		return "", &statusError{statusCannotRun, err}
+	}
+}
+
+// environment returns the environment of a command. A token of a lock around it is left out, so that
+// a check of it fails.
+func environment(name string, fence int64) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !hasName(v, "HOLDFAST_NAME") && !hasName(v, "HOLDFAST_FENCE") {
+			env = append(env, v)
+		}
+	}
+	env = append(env, "HOLDFAST_NAME="+name)
+	if fence != 0 {
+		env = append(env, "HOLDFAST_FENCE="+strconv.FormatInt(fence, 10))
+	}
+	return env
+}
+
+func hasName(variable, name string) bool {
+	return len(variable) > len(name) && variable[:len(name)] == name && variable[len(name)] == '='
+}
+
+// showHolder tells a person at a terminal why nothing happens.
+func showHolder(err error) {
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		warn("%s; waiting", trimPrefix(err))
+	}
+}
+
+func warn(format string, args ...any) { fmt.Fprintf(os.Stderr, "holdfast: "+format+"\n", args...) }
+
+// start says which command to start.
+type start struct {
+	path string
+	argv []string
+	env  []string
+}
+
+func (s start) command() *exec.Cmd {
+	return &exec.Cmd{Path: s.path, Args: s.argv, Env: s.env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+}
+
+// supervise runs a command until it ends, and returns its exit status. If the lock is lost before,
+// it ends the command, unless onLost is "warn".
+func (f *commandFlags) supervise(lock *locker.Lock, signals *signals, s start) (int, error) {
+	child, err := startChild(s.command(), f.onLost == "kill")
+	if err != nil {
+		return statusCannotRun, err
+	}
+	lost, kill := lock.Done(), (<-chan time.Time)(nil)
+	killed := false // the command was told to end
+	for {
+		select {
+		case status := <-child.ended:
+			if !killed {
+				return status, nil
+			}
+			child.awaitGroup(kill)
+			return statusLost, nil
+		case sig := <-signals.c:
+			child.signal(sig)
+		case <-kill:
+			warn("the command has not ended after %s: killing it", f.grace)
+			child.kill()
+			kill = nil
+		case <-lost:
+			lost = nil
+			if f.onLost == "warn" {
+				warn("%s; the command goes on", trimPrefix(lock.Err()))
+				continue
+			}
+			warn("%s; ending the command", trimPrefix(lock.Err()))
+			killed = true
+			if f.grace == 0 {
+				child.kill()
+				continue
+			}
+			child.terminate()
+			kill = time.After(f.grace)
+		}
+	}
+}
+
+// signals are the signals that holdfast passes on.
+type signals struct{ c chan os.Signal }
+
+func listen() *signals {
+	s := &signals{make(chan os.Signal, 16)}
+	for _, sig := range passedOn {
+		if !signal.Ignored(sig) { // as SIGHUP under nohup, which the command is to ignore too
+			signal.Notify(s.c, sig)
+		}
+	}
+	// A closed standard error must not end the program before it has released the lock.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return s
+}
+
+func (s *signals) stop() { signal.Stop(s.c) }
+
+// interrupting returns a copy of ctx that ends at a signal that would end the program. The function
+// that it returns ends it as well, and returns the signal, or nil if there was none.
+func (s *signals) interrupting(ctx context.Context) (context.Context, func() os.Signal) {
+	ctx, cancel := context.WithCancel(ctx)
+	got := make(chan os.Signal)
+	go func() {
+		var sig os.Signal
+		select {
+		case sig = <-s.c:
+			cancel()
+		case <-ctx.Done():
+		}
+		got <- sig
+	}()
+	return ctx, func() os.Signal { cancel(); return <-got }
+}

@@ -1,0 +1,420 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestRunStatus(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	s.MustCommand(t, "SET", "status:held", "other", "PX", 3_600_000)
+	s.MustCommand(t, "HSET", "status:hash", "a", "b")
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
+	tests := []struct {
+		name string
+		env  []string // HOLDFAST_URL of the shared server if empty
+		args []string
+		want int
+		says string // on standard error; "" means nothing
+	}{
+		{name: "success", args: []string{"status:1", "--", "true"}},
+		{name: "own status", args: []string{"status:2", "--", "sh", "-c", "exit 7"}, want: 7},
+		{name: "own signal", args: []string{"status:3", "--", "sh", "-c", "kill -KILL $$"}, want: 128 + 9},
+		{name: "flags before the name", args: []string{"--ttl", "5s", "status:4", "--", "true"}},
+		{name: "flags of the command", args: []string{"status:5", "--", "sh", "-c", `test "$1" = --ttl`, "sh", "--ttl"}},
+		{name: "held", args: []string{"status:held", "--no-wait", "--", "true"}, want: 75, says: "held by another"},
+		{name: "held for long", args: []string{"status:held", "--max-wait", "100ms", "--", "true"}, want: 75, says: "MaxWait passed"},
+		{name: "held, with its own status", args: []string{"status:held", "--no-wait", "--held-status", "0", "--", "true"}, says: "held by another"},
+		{name: "another type", args: []string{"status:hash", "--", "true"}, want: 70, says: "of another type"},
+		{name: "not found", args: []string{"status:6", "--", "no-such-program"}, want: 127, says: "not found"},
+		{name: "not a program", args: []string{"status:7", "--", plain}, want: 126, says: "permission denied"},
+		{name: "no server", env: at("127.0.0.1:1"), args: []string{"a", "--connect-timeout", "100ms", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
+		{name: "no password", env: at(locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "NOAUTH"},
+		{name: "wrong password", env: at(":guess@" + locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "WRONGPASS"},
+		{name: "password in the URL", env: at(":sesame@" + locked.Addr()), args: []string{"a", "--", "true"}},
+		{name: "password in an argument", env: []string{}, args: []string{"a", "--url", "redis://:sesame@" + locked.Addr(), "--", "true"}, want: 64, says: "every user of this machine can read"},
+		{name: "password of a node in an argument", env: []string{}, args: []string{"a", "--nodes", "redis://h,redis://:sesame@h", "--", "true"}, want: 64, says: "every user of this machine can read"},
+		{name: "no command", args: []string{"a"}, want: 64, says: "--"},
+		{name: "no dashes", args: []string{"a", "true"}, want: 64, says: "--"},
+		{name: "two names", args: []string{"a", "b", "--", "true"}, want: 64, says: "one name"},
+		{name: "unknown flag", args: []string{"a", "--nope", "--", "true"}, want: 64, says: "--nope"},
+		{name: "no duration", args: []string{"a", "--ttl", "soon", "--", "true"}, want: 64, says: "--ttl"},
+		{name: "short TTL", args: []string{"a", "--ttl", "1ns", "--", "true"}, want: 64, says: "TTL"},
+		{name: "empty name", args: []string{"", "--", "true"}, want: 64, says: "Name"},
+		{name: "on-lost", args: []string{"a", "--on-lost", "panic", "--", "true"}, want: 64, says: "kill or warn"},
+		{name: "wait and not", args: []string{"a", "--no-wait", "--max-wait", "1s", "--", "true"}, want: 64, says: "not both"},
+		{name: "strategy", args: []string{"a", "--strategy", "multi", "--", "true"}, want: 64, says: "single, reentrant"},
+		{name: "shared single", args: []string{"a", "--shared", "--strategy", "single", "--", "true"}, want: 64, says: "rwhash"},
+		{name: "client", args: []string{"a", "--client", "hiredis", "--", "true"}, want: 64, says: "goredis, redigo, rueidis"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			env := test.env
+			if env == nil {
+				env = at(s.Addr())
+			}
+			_, errs, status := run(t, env, append([]string{"run"}, test.args...)...)
+			if status != test.want || (test.says == "") != (errs == "") || !strings.Contains(errs, test.says) {
+				t.Errorf("status %d, standard error %q; want %d and %q", status, errs, test.want, test.says)
+			}
+			if strings.Contains(errs, "sesame") || strings.Contains(errs, "guess") {
+				t.Errorf("standard error has the password: %s", errs)
+			}
+		})
+	}
+}
+
+// The command gets the name and the fencing token, which increases, and no token of a lock around it.
+func TestRunEnvironment(t *testing.T) {
+	t.Parallel()
+	env := here(t)
+	last := int64(0)
+	for range 2 {
+		out, errs, status := run(t, env, "run", "environment", "--fenced", "--", "sh", "-c", `echo "$HOLDFAST_NAME" "$HOLDFAST_FENCE"`)
+		name, token, _ := strings.Cut(strings.TrimSpace(out), " ")
+		n, err := strconv.ParseInt(token, 10, 64)
+		if status != 0 || name != "environment" || err != nil || n <= last {
+			t.Errorf("status %d, output %q after token %d: %s", status, out, last, errs)
+		}
+		last = n
+	}
+	out, errs, _ := run(t, append(env, "HOLDFAST_FENCE=5", "HOLDFAST_NAME=outer"), "run", "environment", "--", "sh", "-c",
+		`echo "$HOLDFAST_NAME" "${HOLDFAST_FENCE-none}"`)
+	if out != "environment none\n" {
+		t.Errorf("%q: %s", out, errs)
+	}
+}
+
+// Each strategy, and a quorum, lock and release.
+func TestRunStrategies(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	nodes := redistest.StartN(t, 2, redistest.Options{})
+	quorum := []string{"HOLDFAST_NODES=redis://" + s.Addr() + ",redis://" + nodes[0].Addr() + ",redis://" + nodes[1].Addr()}
+	for _, test := range []struct {
+		name string
+		env  []string
+		args []string
+		more bool // a second one gets in
+	}{
+		{name: "single"},
+		{name: "prefix", args: []string{"--prefix", "lock:"}},
+		{name: "reentrant", args: []string{"--strategy", "reentrant"}},
+		{name: "reentrant, by its owner", args: []string{"--strategy", "reentrant", "--owner", "me"}, more: true},
+		{name: "rwhash", args: []string{"--strategy", "rwhash"}},
+		{name: "shared", args: []string{"--shared"}, more: true},
+		{name: "semaphore:1", args: []string{"--strategy", "semaphore:1"}},
+		{name: "semaphore:2", args: []string{"--strategy", "semaphore:2"}, more: true},
+		{name: "quorum", env: quorum},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			env := test.env
+			if env == nil {
+				env = at(s.Addr())
+			}
+			args := append([]string{"run", "strategies:" + test.name, "--no-wait"}, test.args...)
+			args = append(args, "--")
+			p := begin(t, env, append(args, "sh", "-c", "echo ready; exec sleep 60")...)
+			_, want := p.line(t), 0
+			if !test.more {
+				want = statusHeld
+			}
+			if _, errs, status := run(t, env, append(args, "true")...); status != want {
+				t.Errorf("while it is held: status %d, want %d: %s", status, want, errs)
+			}
+			_ = p.cmd.Process.Signal(syscall.SIGTERM)
+			if _, status := p.end(t); status != 128+15 {
+				t.Errorf("status %d: %s", status, p.stderr)
+			}
+			if _, errs, status := run(t, env, append(args, "true")...); status != 0 {
+				t.Errorf("after the release: status %d: %s", status, errs)
+			}
+		})
+	}
+}
+
+// A quorum needs a majority of its nodes.
+func TestRunQuorumOutage(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartN(t, 2, redistest.Options{})
+	url := func(addrs ...string) []string {
+		return []string{"HOLDFAST_NODES=redis://" + strings.Join(addrs, ",redis://")}
+	}
+	args := []string{"run", "quorum", "--", "true"}
+	for _, name := range clientNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := "HOLDFAST_CLIENT=" + name
+			if _, errs, status := run(t, append(url(nodes[0].Addr(), nodes[1].Addr(), "127.0.0.1:1"), client), args...); status != 0 {
+				t.Errorf("two of three: status %d: %s", status, errs)
+			}
+			args := append([]string{"run", "--connect-timeout", "300ms"}, args[1:]...)
+			if _, errs, status := run(t, append(url(nodes[0].Addr(), "127.0.0.1:1", "127.0.0.1:2"), client), args...); status != statusUnreachable {
+				t.Errorf("one of three: status %d: %s", status, errs)
+			}
+		})
+	}
+}
+
+// A name stays taken for --min-hold, also after the command has ended.
+func TestRunMinHold(t *testing.T) {
+	t.Parallel()
+	env := here(t)
+	args := []string{"run", "minhold", "--no-wait", "--min-hold", "1h", "--", "true"}
+	if _, errs, status := run(t, env, args...); status != 0 {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	if _, errs, status := run(t, env, args...); status != statusHeld {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	out, errs, status := run(t, env, "who", "minhold")
+	if status != 0 || !strings.Contains(out, "minimum hold") {
+		t.Errorf("status %d, %q: %s", status, out, errs)
+	}
+}
+
+// Signals reach the command and its children, whose status is passed on; the lock is released.
+func TestRunSignals(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			name := fmt.Sprintf("signals:%d", sig)
+			script := fmt.Sprintf(`trap 'echo child; exit 1' %d; sh -c "trap 'echo grandchild; exit 1' %[1]d; echo ready; while :; do sleep 0.1; done"; exit 3`, sig)
+			p := begin(t, at(s.Addr()), "run", name, "--", "sh", "-c", script)
+			p.line(t)
+			if !held(t, s, name) {
+				t.Error("the lock is not held")
+			}
+			if err := p.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			rest, status := p.end(t)
+			if status != 1 || !strings.Contains(rest, "child\n") || !strings.Contains(rest, "grandchild\n") {
+				t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
+			}
+			if held(t, s, name) {
+				t.Error("the lock is held after the end")
+			}
+		})
+	}
+}
+
+// A signal ends the wait for a lock, and no command runs.
+func TestRunSignalWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	p1 := begin(t, at(s.Addr()), "run", "waiting", "--", "sh", "-c", "echo ready; exec sleep 60")
+	p1.line(t)
+	p2 := begin(t, at(s.Addr()), "run", "waiting", "--", "echo", "ran")
+	eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waiting}:waiters") })
+	_ = p2.cmd.Process.Signal(syscall.SIGTERM)
+	if rest, status := p2.end(t); status != 128+15 || rest != "" {
+		t.Errorf("status %d, output %q, standard error %q", status, rest, p2.stderr)
+	}
+	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
+	p1.end(t)
+	eventually(t, "nothing is left", func() bool { return !held(t, s, "waiting") && !held(t, s, "{waiting}:waiters") })
+}
+
+// The next one runs when the lock is released.
+func TestRunWaits(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	p1 := begin(t, at(s.Addr()), "run", "waits", "--", "sh", "-c", "echo ready; exec sleep 60")
+	p1.line(t)
+	p2 := begin(t, at(s.Addr()), "run", "waits", "--", "echo", "ran")
+	eventually(t, "it waits in the queue", func() bool { return held(t, s, "{waits}:waiters") })
+	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
+	if rest, status := p2.end(t); status != 0 || rest != "ran\n" {
+		t.Errorf("status %d, output %q, standard error %q", status, rest, p2.stderr)
+	}
+	p1.end(t)
+}
+
+func TestRunLost(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	const stubborn = `trap '' TERM; (trap '' TERM; while :; do sleep 0.1; done) & echo ready; while :; do sleep 0.1; done`
+	for _, test := range []struct {
+		name, script string
+		args         []string
+		want         int
+		says, out    string
+	}{
+		{"kill", `trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.1; done`, nil, 79, "was lost", "term\n"},
+		{"stubborn", stubborn, []string{"--grace", "200ms"}, 79, "killing it", ""},
+		{"no grace", stubborn, []string{"--grace", "0s"}, 79, "was lost", ""},
+		{"warn", `trap 'echo term' TERM; echo ready; read x <"$FIFO"; exit 4`, []string{"--on-lost", "warn"}, 4, "the command goes on", ""},
+		{"noticed at the release", `echo ready; read x <"$FIFO"`, []string{"--ttl", "1h"}, 79, "was lost", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			name := "lost:" + test.name
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args := append([]string{"run", name, "--ttl", "3s"}, test.args...)
+			p := begin(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
+			p.line(t)
+			s.MustCommand(t, "DEL", name)
+			switch test.name {
+			case "warn":
+				eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), test.says) })
+				fallthrough
+			case "noticed at the release":
+				if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+			rest, status := p.end(t)
+			if status != test.want || rest != test.out || !strings.Contains(p.stderr.String(), test.says) {
+				t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
+			}
+		})
+	}
+}
+
+// A server that does not answer: the command ends when the lease does.
+func TestRunFrozenServer(t *testing.T) {
+	t.Parallel()
+	for _, client := range clientNames() {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			proxy := faultproxy.Start(t, shared.Get(t).Addr())
+			env := append(at(proxy.Addr()), "HOLDFAST_CLIENT="+client)
+			p := begin(t, env, "run", "frozen:"+client, "--ttl", "2s", "--", "sh", "-c", "echo ready; exec sleep 60")
+			p.line(t)
+			proxy.Freeze()
+			if _, status := p.end(t); status != statusLost || !strings.Contains(p.stderr.String(), "was lost") {
+				t.Errorf("status %d, standard error %q", status, p.stderr)
+			}
+			_, errs, status := run(t, env, "run", "frozen:"+client, "--connect-timeout", "300ms", "--", "true")
+			if status != statusUnreachable {
+				t.Errorf("a frozen server: status %d, standard error %q", status, errs)
+			}
+		})
+	}
+}
+
+// If holdfast is killed, its command dies where the kernel sees to that, and the lock is free after
+// its TTL.
+func TestRunKilled(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	p := begin(t, at(s.Addr()), "run", "killed", "--ttl", "2s", "--", "sh", "-c", `echo $$; exec sleep 60`)
+	pid, err := strconv.Atoi(p.line(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" {
+		eventually(t, "the command dies", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+	} else {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	p.end(t)
+	eventually(t, "the lock is free", func() bool { return !held(t, s, "killed") })
+}
+
+// A standard error that nobody reads does not end holdfast before its command.
+func TestRunClosedPipe(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, at(s.Addr()), "run", "closed", "--ttl", "3s", "--", "sh", "-c", "echo ready; exec sleep 60")
+	cmd.Stderr = write
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	_ = read.Close()
+	_, _ = out.Read(make([]byte, 16))
+	s.MustCommand(t, "DEL", "closed") // it writes a warning
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != statusLost {
+		t.Errorf("%v", cmd.ProcessState)
+	}
+}
+
+// TestRunTargets reaches each kind of server over each client.
+func TestRunTargets(t *testing.T) {
+	t.Parallel()
+	secured := redistest.Start(t, redistest.Options{Password: "sesame", TLS: redistest.ServerTLS})
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s") // its path is limited to about 100 bytes
+	redistest.Start(t, redistest.Options{Args: []string{"--unixsocket", socket}})
+	file := filepath.Join(dir, "password")
+	if err := os.WriteFile(file, []byte("sesame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	type kindOf struct {
+		name string
+		env  []string
+	}
+	kinds := []kindOf{
+		{"TLS", []string{"HOLDFAST_URL=rediss://" + secured.Addr() + "/2", "HOLDFAST_PASSWORD=sesame", "HOLDFAST_TLS_CA=" + caFile(t, secured)}},
+		{"password file", []string{"HOLDFAST_URL=rediss://" + secured.Addr(), "HOLDFAST_PASSWORD_FILE=" + file, "HOLDFAST_TLS_CA=" + caFile(t, secured)}},
+		{"socket", []string{"HOLDFAST_URL=unix://" + socket + "?db=1"}},
+	}
+	if !testing.Short() {
+		c := redistest.StartCluster(t, 3, redistest.Options{})
+		s := redistest.StartSentinel(t, redistest.Options{})
+		kinds = append(kinds,
+			kindOf{"Cluster", []string{"HOLDFAST_URL=redis+cluster://" + strings.Join(c.Addrs(), ",")}},
+			kindOf{"Sentinel", []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()}},
+		)
+	}
+	for _, k := range kinds {
+		for _, client := range clientNames() {
+			t.Run(k.name+" "+client, func(t *testing.T) {
+				t.Parallel()
+				out, errs, status := run(t, append(k.env, "HOLDFAST_CLIENT="+client), "run", "targets:"+client, "--", "echo", "ran")
+				if status != 0 || out != "ran\n" || errs != "" {
+					t.Errorf("status %d, output %q, standard error %q", status, out, errs)
+				}
+			})
+		}
+	}
+}
+
+// caFile returns the file with the certificate that the server's was issued by.
+func caFile(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	reply, _ := s.MustCommand(t, "CONFIG", "GET", "tls-ca-cert-file").([]any)
+	if len(reply) != 2 {
+		t.Fatalf("CONFIG GET replied %v", reply)
+	}
+	file, _ := reply[1].(string)
+	return file
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// The exit statuses of holdfast itself. Those from 64 to 78 are those of sysexits.h. A command that
+// holdfast runs passes on its own; 128+n means that signal n ended it.
+const (
+	statusFree        = 1   // who: nobody holds the lock
+	statusUsage       = 64  // EX_USAGE: the arguments are wrong
+	statusUnreachable = 69  // EX_UNAVAILABLE: the server, or a quorum of the servers, did not answer
+	statusFailed      = 70  // EX_SOFTWARE: any other failure, such as a key of another type
+	statusHeld        = 75  // EX_TEMPFAIL: another holds the lock
+	statusDenied      = 77  // EX_NOPERM: the server refused the password, or a command
+	statusLost        = 79  // the lock was lost while the command ran
+	statusCannotRun   = 126 // the command could not be started
+	statusNotFound    = 127 // the command was not found
+	statusSignal      = 128 // and the number of the signal
+)
+
+// statusError is an error with the exit status that it leads to. Without Err nothing is printed.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// exit returns an error that ends the program with that status and prints nothing.
+func exit(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return &statusError{status: status}
+}
+
+// failed gives err the exit status of an operation on a lock.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{operationStatus(err), err}
+}
+
+// operationStatus returns the exit status for the error of an operation on a lock.
+func operationStatus(err error) int {
+	var status *statusError
+	switch code := driver.CodeOf(err); {
+	case errors.As(err, &status):
+		return status.status
+	case errors.Is(err, locker.ErrNotAcquired):
+		return statusHeld
+	case code == "NOPERM" || code == "NOAUTH" || code == "WRONGPASS" || refusedLogin(err):
+		return statusDenied
+	case errors.Is(err, locker.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
+		return statusUsage
+	case errors.Is(err, locker.ErrUnknownOutcome), errors.Is(err, locker.ErrMaxWait), driver.Transient(err):
+		return statusUnreachable
+	default:
+		return statusFailed
+	}
+}
+
+// refusedLogin reports whether the client could not log in. Clients return that as the error of a
+// connection, which is no [driver.ServerError].
+func refusedLogin(err error) bool {
+	return strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "NOAUTH")
+}
+
+// statusOf returns the exit status for what the command line returned. An error that no command
+// returned is one of the arguments.
+func statusOf(err error) int {
+	var status *statusError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return status.status
+	default:
+		return statusUsage
+	}
+}
+
+// text returns what is printed for err, which begins with the program's name.
+func text(err error) string {
+	if s := err.Error(); strings.HasPrefix(s, "holdfast: ") {
+		return s
+	} else {
+		return "holdfast: " + s
+	}
+}
