@@ -3,8 +3,10 @@ package locker
 import "context"
 
 // BatchAcquirer is implemented by strategies that can acquire the locks of several names, or none,
-// in one round trip. [AcquireAll] finds it behind middleware. A middleware that has a say in it
-// implements it too, and asks the Locker that it wraps.
+// in one round trip. [AcquireAll] finds it behind middleware. Middleware that changes requests, as
+// tracing does, or has waiters that are not to be passed, as retry does, implements it too and asks
+// the Locker that it wraps. If middleware passes on another request than that of the batch, the
+// batch is undone, and the locks are acquired one after another.
 type BatchAcquirer interface {
 	// AcquireBatch makes one attempt to acquire the locks of all reqs, or none. It does not wait
 	// for a holder. reqs are valid, in ascending order of their names, without Resume, and with no
