@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -235,6 +236,13 @@ func (a *keyAttempt) undoIfClosing(err error) error {
 	}
 	a.giveBack(a.abort(a.channel()))
 	return driver.ErrClosed
+}
+
+// info describes the attempt, which ended with err, for a Trace.
+func (a *keyAttempt) info(err error) locktrace.AttemptInfo {
+	return locktrace.AttemptInfo{
+		Source: a.l.Source(), Name: a.name, Mode: a.mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
+	}
 }
 
 func (a *keyAttempt) grant() lease.Grant {

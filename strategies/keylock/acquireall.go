@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/strategies/keylock/internal/resolve"
 )
 
@@ -48,8 +49,9 @@ type keyBatch struct {
 	err      error            // nil: all were acquired
 
 	mu      sync.Mutex
-	claimed []bool // by an Acquire
-	ended   bool
+	claimed []bool         // by an Acquire
+	drainer driver.Drainer // to be told of the end; nil: none
+	report  func()         // of a failure that no Acquire claims; nil: there is none
 }
 
 // AcquireBatch implements locker.BatchAcquirer. It is for a strategy with an AcquireAll script,
@@ -68,8 +70,12 @@ func (l *Locker) AcquireBatch(ctx context.Context, reqs []locker.Request) (locke
 	if b.err = b.run(ctx); b.err == nil {
 		return b, nil
 	}
-	b.End()
+	if b.drainer != nil {
+		b.drainer.EndAcquire()
+		b.drainer = nil
+	}
 	b.err = b.attempts[b.failed].describe(b.err)
+	b.report = func() { b.reportFailure(ctx) }
 	return b, &locker.OpError{Op: "acquire", Name: reqs[b.failed].Name, Err: b.err}
 }
 
@@ -141,7 +147,7 @@ func (b *keyBatch) prepare() {
 
 // drain makes the attempts end when drainer closes.
 func (b *keyBatch) drain(drainer driver.Drainer) {
-	b.sends.Drainer = drainer
+	b.drainer, b.sends.Drainer = drainer, drainer
 	for _, a := range b.attempts {
 		a.sends.Drainer = drainer
 	}
@@ -324,9 +330,27 @@ func (b *keyBatch) Unclaimed() (locks []*locker.Lock) {
 // End implements locker.Batch.
 func (b *keyBatch) End() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sends.Drainer != nil && !b.ended {
-		b.sends.Drainer.EndAcquire()
+	drainer, report, claimed := b.drainer, b.report, b.claimed[b.failed]
+	b.drainer, b.report = nil, nil
+	b.mu.Unlock()
+	if drainer != nil {
+		drainer.EndAcquire()
 	}
-	b.ended = true
+	if report != nil && !claimed {
+		report()
+	}
+}
+
+// reportFailure reports the lock that failed, or all if their outcome is unknown, to the Trace in
+// ctx.
+func (b *keyBatch) reportFailure(ctx context.Context) {
+	t := locktrace.From(ctx)
+	if t == nil || t.Attempt == nil {
+		return
+	}
+	for i, a := range b.attempts {
+		if i == b.failed || errors.Is(b.err, locker.ErrUnknownOutcome) {
+			t.Attempt(ctx, a.info(b.err))
+		}
+	}
 }

@@ -157,7 +157,12 @@ func TestBatchThenInOrder(t *testing.T) {
 		held := locker.Must(b.Acquire(t.Context(), locker.Request{Name: "{x}2", TTL: time.Hour}))
 		time.AfterFunc(10*time.Second, func() { wantNone(t, held.Release(context.Background())) })
 		start := time.Now()
-		_, err := locker.AcquireAll(t.Context(), l, append(batchOf(4), locker.Request{Name: "{x}0", MaxWait: time.Second}))
+		var first []locktrace.AttemptInfo
+		ctx := locktrace.With(t.Context(), &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) { first = append(first, info) }})
+		_, err := locker.AcquireAll(ctx, l, append(batchOf(4), locker.Request{Name: "{x}0", MaxWait: time.Second}))
+		if !errors.Is(first[0].Err, locker.ErrNotAcquired) || first[0].Name != "{x}2" || first[0].Sends != 1 || first[1].Name != "{x}0" {
+			t.Errorf("the first attempts were reported as %+v, want a refusal of one name", first[:2])
+		}
 		wantIs(t, err, locker.ErrMaxWait)
 		wantIs(t, err, locker.ErrNotAcquired)
 		wantFailed(t, err, "{x}2")

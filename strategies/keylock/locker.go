@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -107,9 +106,7 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 func (l *Locker) finish(ctx context.Context, a *keyAttempt, err error) (*locker.Lock, error) {
 	err = a.undoIfClosing(err)
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locktrace.AttemptInfo{
-			Source: l.Source(), Name: a.name, Mode: a.mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
-		})
+		t.Attempt(ctx, a.info(err))
 	}
 	if err != nil {
 		return nil, err

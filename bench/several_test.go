@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+// BenchmarkSeveral is locker.AcquireAll of free names with one script, beside the same names one
+// after another. It measures the acquires alone. The two take turns.
+func BenchmarkSeveral(b *testing.B) {
+	server := redistest.Start(b, redistest.Options{})
+	ctx := context.Background()
+	for _, c := range clients {
+		for _, n := range []int{2, 8, 64} {
+			b.Run(fmt.Sprintf("%s/names=%d", c.name, n), func(b *testing.B) {
+				drv, _ := c.open(b, server.Addr())
+				defer drv.Close()
+				l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+				sides := [2]locker.Locker{l, locker.Func(l.Acquire)} // a Func hides that l acquires several
+				var reqs []locker.Request
+				for i := range n {
+					reqs = append(reqs, locker.Request{Name: fmt.Sprintf("bench:%d", i), TTL: ttl})
+				}
+				var took [2][]float64
+				var ratios []float64
+				b.ResetTimer()
+				for i := 0; i < b.N || i < 20; i++ {
+					var us [2]float64
+					for turn := range sides {
+						side := (i + turn) % 2 // neither side always goes first
+						start := time.Now()
+						locks, err := locker.AcquireAll(ctx, sides[side], reqs)
+						us[side] = float64(time.Since(start).Nanoseconds()) / 1e3
+						if err != nil {
+							b.Fatal(err)
+						}
+						if err := locks.Release(ctx); err != nil {
+							b.Fatal(err)
+						}
+						took[side] = append(took[side], us[side])
+					}
+					ratios = append(ratios, us[0]/us[1])
+				}
+				b.StopTimer()
+				middle := func(values []float64) float64 {
+					slices.Sort(values)
+					return values[len(values)/2]
+				}
+				b.ReportMetric(0, "ns/op") // of both together: of no use
+				b.ReportMetric(middle(took[0]), "one-script-us")
+				b.ReportMetric(middle(took[1]), "in-order-us")
+				b.ReportMetric(middle(ratios), "ratio")
+			})
+		}
+	}
+}
