@@ -20,6 +20,7 @@ type Plan struct {
 	Retry    bool          // acquires wait
 	HandOver time.Duration // of retry's Config
 	Fair     bool          // the order of waiters is strict
+	Several  bool          // each lock is acquired with another, by locker.AcquireAll
 	Clients  []string      // the provider of each client
 	Names    []workload.Name
 	TTLs     []time.Duration
@@ -57,7 +58,7 @@ func (p *Plan) String() string {
 	for _, with := range []struct {
 		on   bool
 		name string
-	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.HandOver > 0, "hand-over"}, {p.Fair, "fair"}, {p.Contained, "contained"}} {
+	}{{p.Watchdog, "watchdog"}, {p.Retry, "retry"}, {p.HandOver > 0, "hand-over"}, {p.Fair, "fair"}, {p.Several, "several"}, {p.Contained, "contained"}} {
 		if with.on {
 			s += ", " + with.name
 		}
@@ -116,6 +117,7 @@ func NewPlan(seed uint64) *Plan {
 	p.cohorts()
 	_, ordered := workload.Fair[p.Strategy]
 	p.Fair = ordered && !p.Quorum && p.planner(5).Chance(3)
+	p.Several = p.planner(7).Chance(4)
 	p.disturb()
 	p.trouble()
 	if !p.Contained {

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -68,7 +69,11 @@ func chain(p *Plan, client int, drivers []driver.Driver, strategy workload.Opene
 	if p.Retry {
 		around = append(around, locker.Must(retry.New(retry.Config{Policy: pausesOf(p.Seed, client), HandOver: p.HandOver})))
 	}
-	return locker.Chain(l, around...), nil
+	l = locker.Chain(l, around...)
+	if p.Several {
+		l = workload.Several(l, strconv.Itoa(client))
+	}
+	return l, nil
 }
 
 // each calls f for the links that a fault concerns.
