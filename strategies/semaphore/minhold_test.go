@@ -65,6 +65,7 @@ func TestReleaseAfterMinHold(t *testing.T) {
 // A release that is resent, or repeated in the background, keeps the permits once, and until the
 // same time.
 func TestMinHoldOfResends(t *testing.T) {
+	t.Parallel()
 	hang := faultdriver.Fault{Hang: true}
 	for what, plan := range map[string][]faultdriver.Fault{
 		"answered":                   nil,
