@@ -81,8 +81,18 @@ func (e *ServerError) Code() string {
 		return "NOPERM"
 	}
 	code, _, _ := strings.Cut(e.Text, " ")
+	if _, raised, found := strings.Cut(e.Text, ": -"); found && strings.HasPrefix(e.Text, oldScriptError) {
+		inner, _, _ := strings.Cut(raised, " ")
+		if _, known := refusalCodes[inner]; known {
+			return inner
+		}
+	}
 	return code
 }
+
+// oldScriptError is how the reply of Redis 6.2 begins if a command ended its script. The command's
+// own reply comes behind ": -". Later servers begin with it.
+const oldScriptError = "ERR Error running script (call to "
 
 // How the ACL refuses a command of a script: aclRefusal in Redis 7.2 and later and in Valkey,
 // oldACLRefusal in Redis 7.0, and behind other text in Redis 6.2.

@@ -100,6 +100,13 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{serverError("moved 1 a:1"), false, false},
 		{serverError("DENIED"), true, false},
 
+		// A command of a script, in Redis 6.2.
+		{serverError("ERR Error running script (call to f_ec22): @user_script:1: @user_script: 1: -OOM command not allowed"), true, true},
+		{serverError("ERR Error running script (call to f_ec22): @user_script:1: @user_script: 1: -READONLY You can't write"), true, true},
+		{serverError("ERR Error running script (call to f_ec22): @user_script:1: @user_script: 1: -WRONGTYPE Operation against"), true, false},
+		{serverError("ERR Error running script (call to f_ec22): @user_script:1: bad argument: -1 OOM"), false, false},
+		{serverError("ERR no script: -OOM command not allowed"), false, false},
+
 		// Replies that a script can get after a write.
 		{serverError("ERR Unknown Redis command called from script script: ec22, on @user_script:1."), false, false},
 		{serverError("ERR wrong number of arguments for 'hset' command script: ec22, on @user_script:1."), false, false},
