@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,13 +56,29 @@ func LaunchCluster(ctx context.Context, n int, opts Options) (_ *Cluster, err er
 	return c, c.WaitReady(ctx)
 }
 
+// busPortIsFixed reports whether the server has no setting for the port of the
+// cluster's bus: Redis before 7.0.
+var busPortIsFixed = sync.OnceValue(func() bool {
+	path, err := program()
+	if err != nil {
+		return false
+	}
+	version, err := exec.Command(path, "--version").Output()
+	return err == nil && strings.HasPrefix(string(version), "Redis server v=6.")
+})
+
 // clusterNode returns the settings of a cluster node.
 func (o Options) clusterNode(s *Server) ([]string, error) {
 	args, err := o.common(s)
 	if err != nil {
 		return nil, err
 	}
-	args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.busPort))
+	args = append(args, "--cluster-enabled", "yes")
+	if busPortIsFixed() {
+		s.busPort = s.port + 10_000
+	} else {
+		args = append(args, "--cluster-port", strconv.Itoa(s.busPort))
+	}
 	if o.TLS != NoTLS {
 		args = append(args, "--tls-cluster", "yes")
 	}
