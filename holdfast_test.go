@@ -102,7 +102,7 @@ func TestWrap(t *testing.T) {
 			if state, err := locker.Inspect(ctx, l, "n"); err != nil || state.Owner != "me" {
 				t.Errorf("%+v, %v", state, err)
 			}
-			_, err := l.Acquire(ctx, locker.Request{Name: "n", Owner: "other", MaxWait: time.Second})
+			_, err := l.Acquire(t.Context(), locker.Request{Name: "n", Owner: "other", MaxWait: time.Second})
 			if !errors.Is(err, locker.ErrMaxWait) || !errors.Is(err, locker.ErrNotAcquired) {
 				t.Errorf("another waited: %v", err)
 			}
