@@ -35,7 +35,7 @@ type access struct {
 // A client connects with one of the Redis clients. It returns even if the server does not answer.
 type client func(access) (*server, error)
 
-var clients = map[string]client{"goredis": dialGoredis, "rueidis": dialRueidis, "redigo": dialRedigo}
+var clients = map[string]client{"goredis": dialGoredis, "rueidis": dialRueidis, "redigo": dialRedigo, "valkey": dialValkey}
 
 func clientNames() []string { return slices.Sorted(maps.Keys(clients)) }
 

@@ -115,7 +115,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	f.commandFlags.register(cmd)
+	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait if another holds the lock")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long to wait for the lock; for ever if 0")
@@ -171,12 +171,12 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 
 // release releases the lock, and corrects the status if the release finds that it was lost.
 func (f *runFlags) release(lock *locker.Lock, status *int) error {
-	known := lock.Err() // a loss that was reported already
-	err := lock.Release(context.Background())
-	switch {
-	case err == nil || known != nil:
+	if lock.Err() != nil { // the loss was reported
+		_ = lock.Release(context.Background())
 		return nil
-	case errors.Is(err, locker.ErrLost) && f.onLost == "kill":
+	}
+	err := lock.Release(context.Background())
+	if errors.Is(err, locker.ErrLost) && f.onLost == "kill" {
 		*status = statusLost
 	}
 	return err
@@ -218,11 +218,11 @@ func hasName(variable, name string) bool {
 // showHolder tells a person at a terminal why nothing happens.
 func showHolder(err error) {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		warn("%s; waiting", trimPrefix(err))
+		warnf("%s; waiting", trimPrefix(err))
 	}
 }
 
-func warn(format string, args ...any) { fmt.Fprintf(os.Stderr, "holdfast: "+format+"\n", args...) }
+func warnf(format string, args ...any) { fmt.Fprintf(os.Stderr, "holdfast: "+format+"\n", args...) }
 
 // start says which command to start.
 type start struct {
@@ -242,7 +242,8 @@ func (f *commandFlags) supervise(lock *locker.Lock, signals *signals, s start) (
 	if err != nil {
 		return statusCannotRun, err
 	}
-	lost, kill := lock.Done(), (<-chan time.Time)(nil)
+	lost := lock.Done()
+	var kill <-chan time.Time
 	killed := false // the command was told to end
 	for {
 		select {
@@ -255,16 +256,16 @@ func (f *commandFlags) supervise(lock *locker.Lock, signals *signals, s start) (
 		case sig := <-signals.c:
 			child.signal(sig)
 		case <-kill:
-			warn("the command has not ended after %s: killing it", f.grace)
+			warnf("the command has not ended after %s: killing it", f.grace)
 			child.kill()
 			kill = nil
 		case <-lost:
 			lost = nil
 			if f.onLost == "warn" {
-				warn("%s; the command goes on", trimPrefix(lock.Err()))
+				warnf("%s; the command goes on", trimPrefix(lock.Err()))
 				continue
 			}
-			warn("%s; ending the command", trimPrefix(lock.Err()))
+			warnf("%s; ending the command", trimPrefix(lock.Err()))
 			killed = true
 			if f.grace == 0 {
 				child.kill()

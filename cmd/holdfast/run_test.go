@@ -62,7 +62,7 @@ func TestRunStatus(t *testing.T) {
 		{name: "wait and not", args: []string{"a", "--no-wait", "--max-wait", "1s", "--", "true"}, want: 64, says: "not both"},
 		{name: "strategy", args: []string{"a", "--strategy", "multi", "--", "true"}, want: 64, says: "single, reentrant"},
 		{name: "shared single", args: []string{"a", "--shared", "--strategy", "single", "--", "true"}, want: 64, says: "rwhash"},
-		{name: "client", args: []string{"a", "--client", "hiredis", "--", "true"}, want: 64, says: "goredis, redigo, rueidis"},
+		{name: "client", args: []string{"a", "--client", "hiredis", "--", "true"}, want: 64, says: "goredis, redigo, rueidis, valkey"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -94,10 +94,4 @@ func statusOf(err error) int {
 }
 
 // text returns what is printed for err, which begins with the program's name.
-func text(err error) string {
-	if s := err.Error(); strings.HasPrefix(s, "holdfast: ") {
-		return s
-	} else {
-		return "holdfast: " + s
-	}
-}
+func text(err error) string { return "holdfast: " + trimPrefix(err) }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func newRelease(o *options) *cobra.Command {
+	var force, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "release --force NAME",
+		Short: "End the hold of a lock, whoever has it",
+		Long: `End the holds of a lock, whoever has them, and wake its waiters. It prints whose they were.
+
+The holder learns of it at its next renewal, within a third of its TTL, and may go on working until
+then: stop it first. At a terminal, release asks first, unless --force is given.
+
+Exit status: 1 if nobody holds the lock, or the question is not answered with yes.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, c, err := o.open(false)
+			if err != nil {
+				return err
+			}
+			defer c.close()
+			if !force {
+				if err := confirm(cmd.Context(), l, args[0]); err != nil {
+					return err
+				}
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
+			defer cancel()
+			state, err := locker.Break(ctx, l, args[0])
+			switch {
+			case errors.Is(err, locker.ErrNotHeld):
+				return &statusError{statusFree, err}
+			case err != nil:
+				return failed(err)
+			}
+			return failed(printState(os.Stdout, args[0], state, asJSON))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "do not ask")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// confirm asks whether the holds of a lock are to end.
+func confirm(ctx context.Context, l locker.Locker, name string) error {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
+		return errors.New("release ends the hold of another: give --force")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	state, err := locker.Inspect(ctx, l, name)
+	if err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(os.Stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(state))
+	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return exit(statusFree)
+	}
+	return nil
+}
