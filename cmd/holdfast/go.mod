@@ -6,6 +6,7 @@ replace github.com/holdfast-go/holdfast => ../../
 
 require (
 	github.com/FZambia/sentinel/v2 v2.0.1
+	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/mna/redisc v1.4.0
@@ -20,7 +21,6 @@ require (
 )
 
 require (
-	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect

@@ -161,7 +161,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		return failed(err)
 	}
 
-	status, err := f.supervise(lock, signals, start{path, argv, environment(name, lock.Fence())})
+	status, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
 	err = errors.Join(err, f.release(lock, &status))
 	if err != nil {
 		return &statusError{status, err}
@@ -235,14 +235,13 @@ func (s start) command() *exec.Cmd {
 	return &exec.Cmd{Path: s.path, Args: s.argv, Env: s.env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 }
 
-// supervise runs a command until it ends, and returns its exit status. If the lock is lost before,
-// it ends the command, unless onLost is "warn".
-func (f *commandFlags) supervise(lock *locker.Lock, signals *signals, s start) (int, error) {
+// supervise runs a command until it ends, and returns its exit status. If lost is closed before,
+// it ends the command, unless onLost is "warn", and returns statusLost.
+func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signals *signals, s start) (int, error) {
 	child, err := startChild(s.command(), f.onLost == "kill")
 	if err != nil {
 		return statusCannotRun, err
 	}
-	lost := lock.Done()
 	var kill <-chan time.Time
 	killed := false // the command was told to end
 	for {
@@ -262,10 +261,10 @@ func (f *commandFlags) supervise(lock *locker.Lock, signals *signals, s start) (
 		case <-lost:
 			lost = nil
 			if f.onLost == "warn" {
-				warnf("%s; the command goes on", trimPrefix(lock.Err()))
+				warnf("%s; the command goes on", trimPrefix(cause()))
 				continue
 			}
-			warnf("%s; ending the command", trimPrefix(lock.Err()))
+			warnf("%s; ending the command", trimPrefix(cause()))
 			killed = true
 			if f.grace == 0 {
 				child.kill()

@@ -58,3 +58,37 @@ func TestWhoWatchRelease(t *testing.T) {
 		t.Errorf("watch ends with %d: %s", got, watch.stderr)
 	}
 }
+
+// The next host leads when the command of the first one ends, and after its lead was lost the first
+// one campaigns again.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	lead := []string{"leader", "lead", "--ttl", "3s", "--", "sh", "-c", `echo "$HOLDFAST_FENCE"; exec sleep 60`}
+	p1 := begin(t, at(s.Addr()), lead...)
+	term1 := p1.line(t)
+	p2 := begin(t, at(s.Addr()), lead...)
+	eventually(t, "the second one waits", func() bool { return held(t, s, "{lead}:waiters") })
+	if out, errs, status := run(t, at(s.Addr()), "release", "--force", "lead"); status != 0 {
+		t.Fatalf("%s%s", out, errs)
+	}
+	term2 := p2.line(t)
+	eventually(t, "the first one notices", func() bool { return strings.Contains(p1.stderr.String(), "was lost") })
+	_ = p2.cmd.Process.Signal(syscall.SIGTERM)
+	if _, status := p2.end(t); status != 128+15 {
+		t.Errorf("the second one: status %d: %s", status, p2.stderr)
+	}
+	if term3 := p1.line(t); term1 >= term2 || term2 >= term3 {
+		t.Errorf("terms %s, %s, %s", term1, term2, term3)
+	}
+	p3 := begin(t, at(s.Addr()), lead...)
+	eventually(t, "the third one waits", func() bool { return held(t, s, "{lead}:waiters") })
+	_ = p3.cmd.Process.Signal(syscall.SIGTERM)
+	if rest, status := p3.end(t); status != 128+15 || rest != "" {
+		t.Errorf("the third one: status %d, %q: %s", status, rest, p3.stderr)
+	}
+	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
+	if _, status := p1.end(t); status != 128+15 {
+		t.Errorf("the first one: status %d: %s", status, p1.stderr)
+	}
+}
