@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/leader"
@@ -56,6 +57,10 @@ type Harness struct {
 	// order of its waiters. It should bound each send as New does. nil: no semaphore if New is set,
 	// else strategies/semaphore, so bounded.
 	NewSemaphore func(drv driver.Driver, permits int) (locker.Locker, error)
+	// NewReleaseTimeout makes the strategy of New with a bound on how long a release waits for its
+	// answer, which is shorter than that on a send. nil: it has none if New is set, else
+	// strategies/single, so bounded.
+	NewReleaseTimeout func(drv driver.Driver, timeout time.Duration) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities
 	// Around is middleware to put around the strategy, and around middleware/retry in the cases

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
 var holdOutcomeCases = []testCase{
@@ -43,6 +45,11 @@ var holdOutcomeCases = []testCase{
 		name: "a release from a frozen server is bounded", contract: 7, on: suite.OneAddress,
 		why: "a release must not hang; its outcome is unknown, which is not a loss",
 		run: frozenReleaseIsBounded,
+	},
+	{
+		name: "a release waits for no longer than its timeout", contract: 7, on: suite.OneAddress, bounded: true,
+		why: "who ends a request or a process cannot wait for as long as a command may take; the release goes on",
+		run: releaseTimeoutBounds,
 	},
 	{
 		name: "a release of unknown outcome is resent", contract: 7, on: suite.OneAddress,
@@ -212,6 +219,46 @@ func frozenReleaseIsBounded(t *caseT) {
 	t.isNot(err, locker.ErrNotHeld, "Release from a frozen server")
 	t.Is(lock.Err(), locker.ErrReleased, "Err after Release")
 	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
+}
+
+// releaseTimeout makes the strategy under test with a bound on its releases.
+func (t *caseT) releaseTimeout(drv driver.Driver, timeout time.Duration) locker.Locker {
+	t.Helper()
+	makes := t.h.NewReleaseTimeout
+	if makes == nil {
+		makes = func(drv driver.Driver, timeout time.Duration) (locker.Locker, error) {
+			return single.New(drv, single.Config{ReleaseTimeout: timeout})
+		}
+	}
+	l, err := makes(drv, timeout)
+	t.OK(err, "Harness.NewReleaseTimeout")
+	return t.wrap(l)
+}
+
+func releaseTimeoutBounds(t *caseT) {
+	const timeout, most = 300 * time.Millisecond, 2 * time.Second // a send may take longer
+	p, drv := t.Proxied()
+	l := t.releaseTimeout(drv, timeout)
+	for what, ctx := range map[string]context.Context{"": t.Ctx, " under a cancelled context": t.canceled()} {
+		took := most
+		for try := 0; try < 5 && took >= most; try++ { // on a busy machine one may take longer
+			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+			trap := p.Fail(lock.Name(), faultproxy.Stall)
+			start := time.Now()
+			err := t.Call("Release without an answer"+what, func() error { return lock.Release(ctx) })
+			if suite.Happened(trap) { // else nothing was sent in time
+				took = time.Since(start)
+				if !errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, locker.ErrLost) {
+					t.Fatalf("Release without an answer%s: %v, want an unknown outcome", what, err)
+				}
+			}
+			trap.Release()
+			t.Eventually("the release is executed", func() bool { return !t.Exists(lock.Name()) })
+		}
+		if took >= most || took < timeout/2 {
+			t.Errorf("Release without an answer%s took %v, want %v", what, took, timeout)
+		}
+	}
 }
 
 func unknownReleaseIsResent(t *caseT) {

@@ -63,7 +63,7 @@ func TestQuorumIsOptional(t *testing.T) {
 		{Harness{New: strategy, NewQuorum: quorum}, true},
 	} {
 		for _, c := range cases {
-			if c.permits || c.can != nil && !c.can(Capabilities{}) {
+			if c.permits || c.bounded || c.can != nil && !c.can(Capabilities{}) {
 				continue
 			}
 			found := false
