@@ -122,6 +122,9 @@ type doubleDriver struct{ driver.Driver }
 func (doubleDriver) Info() driver.Info { return driver.Info{Client: "memory"} }
 func (doubleDriver) Close() error      { return nil }
 
+// Delivery is that of the Locker's own channels.
+func (doubleDriver) Delivery(string) driver.Delivery { return driver.DeliveryCounted }
+
 // double is the server of a case: a Locker in memory for each limit of permits; 0 is a lock.
 type double map[int]*lockertest.Locker
 

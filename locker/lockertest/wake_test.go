@@ -151,3 +151,56 @@ func TestLargeRequestIsNotPassed(t *testing.T) {
 		release(t, acquire(t, l, locker.Request{Name: "a"}))
 	})
 }
+
+// Permits that a woken waiter leaves are for the next one, at once.
+func TestReleaseWakesAllWhoFit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.NewSemaphore(3)
+		all := l.Hold(locker.Request{Name: "a", Permits: 3, TTL: time.Hour})
+		acquired := make(chan error)
+		for range 3 {
+			go func() {
+				_, err := whenWoken(t, l).Acquire(t.Context(), locker.Request{Name: "a", TTL: time.Hour})
+				acquired <- err
+			}()
+		}
+		advance(time.Second)
+		start := time.Now()
+		release(t, all)
+		for range 3 {
+			wantError(t, "Acquire", <-acquired)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the waiters had their permits after %v", took)
+		}
+	})
+}
+
+// A waiter whose attempt met an outage tries again when that is over.
+func TestWaiterOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	for kind := range outages {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := lockertest.New()
+				l.Hold(locker.Request{Name: "a", TTL: 10 * time.Second})
+				acquired := make(chan error)
+				go func() {
+					_, err := whenWoken(t, l).Acquire(t.Context(), locker.Request{Name: "a"})
+					acquired <- err
+				}()
+				advance(time.Second)
+				l.SetOutage(kind)
+				advance(20 * time.Second)
+				start := time.Now()
+				l.SetOutage(lockertest.NoOutage)
+				wantError(t, "Acquire", <-acquired)
+				if took := time.Since(start); took != 0 {
+					t.Errorf("acquired %v after the outage", took)
+				}
+			})
+		})
+	}
+}
