@@ -42,7 +42,7 @@ var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
 	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
 	waitCases, placeCases, handOverCases, modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
-	namedCases, leaderCases, minHoldCases, misuseCases, breakCases, watchCases,
+	namedCases, leaderCases, minHoldCases, misuseCases, breakCases, watchCases, noteCases,
 )
 
 // applies reports whether the strategy of h must pass c.

@@ -64,7 +64,7 @@ func (t *caseT) breaks(l locker.Locker, name string) (state locker.State, ok boo
 		return state, false
 	}
 	t.OK(err, "Break")
-	if !state.Held || state.Left <= 0 || state.Left > 2*long {
+	if !state.Held || state.Left <= 0 {
 		t.Errorf("Break ended %+v", state)
 	}
 	return state, true

@@ -118,7 +118,7 @@ func (l *lockState) gone(operation string, err error) error {
 // in it.
 type OpError struct {
 	// Op is "acquire", "resume", "renew", "release", "upgrade", "downgrade", "inspect",
-	// "break" or "watch".
+	// "break", "watch" or "note".
 	Op string
 	// Name is the lock's name.
 	Name string

@@ -260,6 +260,22 @@ func ExampleWatch() {
 	// free
 }
 
+// A holder tells others how far it is.
+func ExampleLock_SetNote() {
+	ctx, l := context.Background(), locks()
+	lock := locker.Must(l.Acquire(ctx, locker.Request{Name: "import", Note: "starting"}))
+	fmt.Println(lock.SetNote(ctx, "row 5000 of 9000"))
+	_, err := l.Acquire(ctx, locker.Request{Name: "import", NoWait: true})
+	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
+		fmt.Println(held.Note)
+	}
+	fmt.Println(lock.Release(ctx))
+	// Output:
+	// <nil>
+	// row 5000 of 9000
+	// <nil>
+}
+
 // A fencing token keeps out a holder that was paused for longer than its lease: what is written
 // carries the token, and the store refuses one that is smaller than the last it saw. In SQL: UPDATE
 // ... SET fence = $1 ... WHERE fence <= $1.

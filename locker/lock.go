@@ -120,6 +120,19 @@ func (l *Lock) Downgrade(ctx context.Context) error { return l.load().Downgrade(
 // Mode stays Shared.
 func (l *Lock) Upgrade(ctx context.Context) error { return l.load().Upgrade(ctx) }
 
+// SetNote replaces the Note of the Request: what others see of this hold in [Inspect], [Watch],
+// [ContentionError] and leader.Observe. The note has at most 1024 bytes; an empty one removes it.
+// The lease and the fencing token stay as they are. With strategies/reentrant all holds of an owner
+// have one note.
+//
+// The hold gets a fresh token. A Handle that was made before is void, as after a Resume: make
+// another one. SetNote and conversions of one Lock run one at a time.
+//
+// Errors: ErrLost, ErrReleased, ErrUnknownOutcome (others see the old note or the new one; the next
+// renewal makes it the new one), ErrInvalid, ErrNotReplicated (the note was replaced, but a failover
+// could undo it, and the lock would be lost), errors.ErrUnsupported, the client's.
+func (l *Lock) SetNote(ctx context.Context, note string) error { return l.load().SetNote(ctx, note) }
+
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and
 // sends nothing. A cancelled ctx does not stop it; the strategy bounds the wait for the answer
 // (ReleaseTimeout in its Config). The release is sent even if the lock was lost. With

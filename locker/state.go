@@ -265,6 +265,8 @@ func noun(o lease.Op) string {
 		return "downgrade"
 	case o.Kind == lease.OpConvert:
 		return "upgrade"
+	case o.Kind == lease.OpNote:
+		return "change of its note"
 	default:
 		return o.Kind.String()
 	}

@@ -173,6 +173,7 @@ func (c *cycle) hold(req locker.Request) {
 		c.known(state.Owner, state.Note, "inspect")
 	}
 	c.check(lock.Renew(c.ctx, time.Hour), "renew")
+	c.check(lock.SetNote(c.ctx, c.note), "note")
 	c.check(lock.Release(c.ctx), "release")
 	if c.acquire(c.locks, req) != nil {
 		_, err := locker.Break(c.ctx, c.locks, req.Name)

@@ -20,6 +20,7 @@ const (
 	// does, and undoes a resume, so that the Lock and the Handle it was taken from work again. If a
 	// Lease does not support it, an acquired hold is released instead, and a resumed one expires.
 	OpUndo
+	OpNote // replace the note of the hold by Note
 )
 
 // String returns the operation's name in errors.
@@ -35,6 +36,8 @@ func (k OpKind) String() string {
 		return "raise fence"
 	case OpUndo:
 		return "undo"
+	case OpNote:
+		return "note"
 	default:
 		return "unknown operation"
 	}
@@ -46,6 +49,7 @@ type Op struct {
 	TTL   time.Duration // OpRenew
 	Mode  Mode          // OpConvert
 	Fence int64         // OpRaiseFence
+	Note  string        // OpNote
 	// Waiter, of OpRelease, is the Waiting.ID of this process if it has a waiter that tries at
 	// once, without a wake-up from the server. Empty: it has none.
 	Waiter string

@@ -75,6 +75,13 @@ func (*hold) Source() locktrace.Source { return source }
 // Permits implements lease.Counted.
 func (h *hold) Permits() int { return h.locks.permits }
 
+// Token implements lease.Tokened: a change of the note replaces the token.
+func (h *hold) Token() string {
+	h.locks.mu.Lock()
+	defer h.locks.mu.Unlock()
+	return h.token
+}
+
 // Do implements lease.Lease.
 func (h *hold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	done := h.record(op)
@@ -103,6 +110,8 @@ func (h *hold) do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		if err := h.convert(op.Mode); err != nil {
 			return lease.Term{}, err
 		}
+	case lease.OpNote:
+		h.note, h.token = op.Note, lease.NewToken()
 	case lease.OpRaiseFence:
 		if h.fence == 0 {
 			return lease.Term{}, fmt.Errorf("raise the fence of a lock that is not fenced: %w", errors.ErrUnsupported)

@@ -44,7 +44,7 @@ func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 		if inner == nil {
 			return nil
 		}
-		return &convertedLease{inner, span}
+		return &convertedLease{inner, span, a.sends()}
 	})
 	lock.Hold().Trace(ctx, a.holds)
 }
@@ -79,14 +79,19 @@ func (h *hold) end(outcome telemetry.Outcome, err error) {
 	h.span.End()
 }
 
-// convertedLease adds an event to the span for each conversion. It leaves all else alone.
+// convertedLease adds an event to the span for each conversion, and the trace context to a new note.
+// It leaves all else alone.
 type convertedLease struct {
 	lease.Lease
 	span trace.Span // of the hold
+	from string     // the traceparent in the note; "": none
 }
 
 // Do implements lease.Lease.
 func (l *convertedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	if op.Kind == lease.OpNote && l.from != "" {
+		op.Note, _ = telemetry.JoinNote(op.Note, l.from, locker.MaxNameLen)
+	}
 	term, err := l.Lease.Do(ctx, op)
 	if op.Kind != lease.OpConvert {
 		return term, err

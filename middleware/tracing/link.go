@@ -42,11 +42,18 @@ func parse(traceparent string) (trace.SpanContext, bool) {
 // send puts the span's context into the note of req. A resume without a note keeps the one that is
 // stored.
 func (a *acquisition) send(req locker.Request) locker.Request {
-	sc := a.span.SpanContext()
-	if !a.cfg.NoLink && sc.IsSampled() && (req.Resume.IsZero() || req.Note != "") {
-		req.Note, _ = telemetry.JoinNote(req.Note, traceparent(sc), locker.MaxNameLen)
+	if from := a.sends(); from != "" && (req.Resume.IsZero() || req.Note != "") {
+		req.Note, _ = telemetry.JoinNote(req.Note, from, locker.MaxNameLen)
 	}
 	return req
+}
+
+// sends returns the traceparent that goes into notes; "" if none does.
+func (a *acquisition) sends() string {
+	if sc := a.span.SpanContext(); !a.cfg.NoLink && sc.IsSampled() {
+		return traceparent(sc)
+	}
+	return ""
 }
 
 // link links to the holders that err names.

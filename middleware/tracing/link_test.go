@@ -78,6 +78,26 @@ func TestNote(t *testing.T) {
 	}
 }
 
+// A note that is changed keeps the trace context.
+func TestNoteIsChanged(t *testing.T) {
+	t.Parallel()
+	for what, cfg := range map[string]tracing.Config{"sent": {}, "switched off": {NoLink: true}} {
+		r, server := record(), lockertest.New()
+		lock, err := r.middleware(cfg)(server).Acquire(t.Context(), locker.Request{Name: "a", Note: "before"})
+		if err != nil {
+			t.Fatalf("Acquire: %v", err)
+		}
+		before, _ := server.Inspect(t.Context(), "a")
+		if err := lock.SetNote(t.Context(), "after"); err != nil {
+			t.Fatalf("%s: SetNote: %v", what, err)
+		}
+		want := strings.Replace(before.Note, "before", "after", 1)
+		if state, err := server.Inspect(t.Context(), "a"); err != nil || state.Note != want {
+			t.Errorf("%s: stored note %q, %v; want %q", what, state.Note, err, want)
+		}
+	}
+}
+
 // Notes in other forms are shown unchanged, and no link is made. A note that looks like ours can
 // cause a wrong link, and nothing worse.
 func TestNotesOfOthers(t *testing.T) {

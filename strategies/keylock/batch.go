@@ -2,6 +2,7 @@ package keylock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -23,6 +24,9 @@ type renewalBatch struct {
 // for replicas are sent alone.
 func (h *keyHold) Batch() any {
 	drv := h.l.drv
+	if h.changing() {
+		return nil // renew finishes the change
+	}
 	if _, ok := drv.(driver.Batcher); !ok || h.l.cfg.MinReplicas > 0 || !reflect.TypeOf(drv).Comparable() {
 		return nil
 	}
@@ -47,7 +51,11 @@ func (h *keyHold) RenewBatch(ctx context.Context, renewals []lease.Renewal) {
 	sent := time.Now()
 	for i, result := range resolve.EvalMany(bound, h.l.drv, calls) {
 		r := &renewals[i]
-		r.Term, r.Err = holds[i].renewed(result, sent, r.TTL.Truncate(time.Millisecond))
+		ttl := r.TTL.Truncate(time.Millisecond)
+		r.Term, r.Err = holds[i].renewed(result, sent, ttl)
+		if errors.Is(r.Err, locker.ErrLost) && holds[i].changedFrom(calls[i].Args[0]) {
+			r.Term, r.Err = holds[i].renew(ctx, ttl)
+		}
 	}
 }
 

@@ -121,11 +121,11 @@ func (a *keyAttempt) acquireCall() *scriptCall {
 }
 
 func (h *keyHold) renewCall(ttl time.Duration) *scriptCall {
-	return h.replicated(h.call(h.l.spec.Renew, h.value, millis(ttl), h.counterTTL(ttl)))
+	return h.replicated(h.call(h.l.spec.Renew, h.current(), millis(ttl), h.counterTTL(ttl)))
 }
 
 func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
-	c := h.call(h.l.spec.Convert, h.value, mode.String(), strconv.FormatInt(h.nextConversion(), 10), h.channel(), h.counterTTL(h.ttl))
+	c := h.call(h.l.spec.Convert, h.current(), mode.String(), strconv.FormatInt(h.nextConversion(), 10), h.channel(), h.counterTTL(h.ttl))
 	c.args = append(c.args, h.l.spec.ExtraArgs...)
 	if h.l.spec.Queue {
 		c.queued(queueKey(h.key))
@@ -137,7 +137,18 @@ func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
 }
 
 func (h *keyHold) raiseFenceCall(fence int64) *scriptCall {
-	return h.call(h.l.spec.RaiseFence, h.value, strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
+	return h.call(h.l.spec.RaiseFence, h.current(), strconv.FormatInt(fence, 10), h.counterTTL(h.ttl))
+}
+
+// noteCall prepares the call of Resume that changes the note: value replaces the present one. It is
+// no resume: it has no fence counter, and the lease lasts no longer than the Deadline.
+func (h *keyHold) noteCall(value, note string) *scriptCall {
+	left := max(time.Until(h.until()), time.Millisecond)
+	c := h.replicated(h.lockCall(h.l.spec.Resume, value, millis(left), "0", h.current()))
+	if h.l.spec.ParseValue == nil {
+		c.args = append(c.args, h.owner, note, "")
+	}
+	return c
 }
 
 // endScript is a call that ends a hold: of Release, or of UndoResume.
@@ -156,7 +167,7 @@ type endScript struct {
 func (h *keyHold) release(channel string, op lease.Op) endScript {
 	spec := h.l.spec
 	return endScript{
-		script: spec.Release, args: [2]string{h.value, channel}, queue: spec.Queue, own: op.Waiter, next: op.Next, extra: spec.ExtraArgs,
+		script: spec.Release, args: [2]string{h.current(), channel}, queue: spec.Queue, own: op.Waiter, next: op.Next, extra: spec.ExtraArgs,
 		keepUntil: op.KeepUntil,
 	}
 }
@@ -164,7 +175,7 @@ func (h *keyHold) release(channel string, op lease.Op) endScript {
 // undo restores the value that a resume replaced: the Lock and the Handle from which the hold was
 // taken work again.
 func (h *keyHold) undo() endScript {
-	return endScript{script: h.l.spec.UndoResume, args: [2]string{h.value, h.replaced}}
+	return endScript{script: h.l.spec.UndoResume, args: [2]string{h.current(), h.replaced}}
 }
 
 // endCall prepares the call of an endScript.

@@ -30,6 +30,7 @@ type keyHold struct {
 	mu          sync.Mutex
 	deadline    time.Time // the latest of all replies
 	conversions int64     // the number of the last conversion
+	noted       *noted    // nil: the note was never changed
 }
 
 // Format implements fmt.Formatter for every verb. It does not show the token.
@@ -50,8 +51,10 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		if !op.KeepUntil.IsZero() && !spec.MinHold {
 			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name, errors.ErrUnsupported)
 		}
-		others, err := h.end(ctx, h.release(h.channel(), op))
+		others, err := h.endAll(ctx, h.release(h.channel(), op))
 		return lease.Term{Others: others}, err
+	case op.Kind == lease.OpNote && spec.Resume != nil:
+		return lease.Term{Deadline: h.until()}, h.setNote(ctx, op.Note)
 	case op.Kind == lease.OpUndo:
 		_, err := h.end(ctx, h.abort(nowhere))
 		return lease.Term{}, err
@@ -71,7 +74,9 @@ func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return lease.Grant{Name: h.name, Token: h.value, TTL: h.ttl, Deadline: h.deadline}, h.owner == "" && h.conversions == 0 && !h.shared && h.l.spec.Permits == 0
+	value, pending := h.noted.values(h.value)
+	return lease.Grant{Name: h.name, Token: value, TTL: h.ttl, Deadline: h.deadline},
+		h.owner == "" && h.conversions == 0 && !h.shared && h.l.spec.Permits == 0 && pending == ""
 }
 
 func (h *keyHold) fenced() bool { return h.counter != "" }
@@ -108,9 +113,25 @@ func deadlineOf(sent time.Time, ttl time.Duration) time.Time {
 }
 
 // run sends a call on what is held until its outcome is known, as long as ctx and the lease last,
-// and returns the status of the reply, which is one of want. Errors: ErrLost if it is 0 or the key
+// and returns the status of the reply, which is one of want. If the note was changed meanwhile, it
+// sends the call again with the new value of the hold. Errors: ErrLost if the status is 0 or the key
 // is not ours any more.
 func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
+	for {
+		status, err := h.runOnce(ctx, call, want...)
+		if !errors.Is(err, locker.ErrLost) {
+			return status, err
+		}
+		value, errNote := h.valueAfter(ctx, call.args[0])
+		if errNote != nil || value == call.args[0] {
+			return 0, cmp.Or(errNote, err)
+		}
+		call.args[0] = value
+		call.Sends = resolve.Sends{Timeout: h.timeout, Urgent: true}
+	}
+}
+
+func (h *keyHold) runOnce(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
 	call.Limit = max(time.Until(h.until()), time.Nanosecond)
 	if err := call.Resolve(ctx, call); err != nil {
 		return 0, lostIfOtherType(err)
@@ -141,6 +162,9 @@ func lostIfOtherType(err error) error {
 }
 
 func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
+	if err := h.resumeChange(ctx); errors.Is(err, locker.ErrLost) {
+		return lease.Term{}, err
+	}
 	call := h.renewCall(ttl)
 	if _, err := h.run(ctx, call, replyYes, replyNo); err != nil {
 		return lease.Term{}, err

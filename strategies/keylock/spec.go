@@ -107,9 +107,12 @@ type Spec struct {
 	Release *driver.Script
 
 	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a
-	// new fencing token. Default: locks cannot be resumed.
+	// new fencing token. Lock.SetNote uses it too, without the fence counter. Default: locks cannot
+	// be resumed, and their notes cannot be changed.
 	//
-	//	ARGV   those of Acquire, with the value to replace behind the first three
+	//	ARGV   those of Acquire, with the value to replace behind the first three; for Lock.SetNote,
+	//	       behind that one, owner, note and '', unless there is a ParseValue: the note is
+	//	       replaced even if the new one is empty
 	//	reply  {1, fence}, {2, fence}, {0}: that hold is gone, {-1, text}, {-2, text}
 	Resume *driver.Script
 	// UndoResume puts the value back that Resume replaced. The lease stays as it is. It goes with

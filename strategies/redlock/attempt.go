@@ -77,7 +77,7 @@ func (l *Locker) newAttempt(ctx context.Context, req locker.Request, tokens []st
 	a := &quorumAttempt{
 		heldLock: heldLock{turn: make(turn, 1), quorumState: quorumState{
 			Locker: l, ctx: uncancelled(asQuorum(attemptsOnly(ctx))), req: req, owner: cmp.Or(req.Owner, given.Owner),
-			timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, slots: make([]slot, len(l.nodes)),
+			timeout: l.cfg.attemptTimeout(req.TTL), mode: req.Mode, note: req.Note, slots: make([]slot, len(l.nodes)),
 		}},
 		tokens: tokens, fresh: fresh, decided: make(chan struct{}),
 	}

@@ -40,6 +40,8 @@ func (h *heldLock) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		return lease.Term{}, h.release(ctx, op.KeepUntil)
 	case lease.OpConvert:
 		return h.convert(ctx, op.Mode)
+	case lease.OpNote:
+		return h.setNote(ctx, op.Note)
 	default:
 		return lease.Term{}, fmt.Errorf("%v on a lock of redlock: %w", op.Kind, errors.ErrUnsupported)
 	}
@@ -56,13 +58,14 @@ func (h *heldLock) Token() string {
 			p.named = true
 		}
 	}
+	note := h.note
 	h.unlock()
 	for i, lock := range locks {
 		if lock != nil {
 			tokens[i] = lock.Handle().Grant().Token // without the mutex: it calls the node's Lease
 		}
 	}
-	return encodeToken(tokens, h.req.Note)
+	return encodeToken(tokens, note)
 }
 
 // turn lets one renewal or conversion at a time change which node locks count.

@@ -74,6 +74,7 @@ func (h *heldLock) restore(ttl time.Duration, renewed bool) {
 		return
 	}
 	req := h.req
+	req.Note = h.note
 	req.Resume, req.Owner, req.Mode, req.TTL = locker.Handle{}, h.owner, h.mode, h.leaseToAsk(ttl)
 	req.MinHold = 0 // the quorum's counts
 	for i := range h.slots {

@@ -28,6 +28,7 @@ type nodeLock struct {
 	renewing   chan struct{} // the same of the renewal in flight
 	renewed    time.Time     // when the last renewal that it granted was sent
 	named      bool          // a Handle that was handed out names it
+	note       string        // as the node is known to store it
 }
 
 // newNodeLock makes the nodeLock of what the slot's node returned for req. If that is not a lock in
@@ -41,7 +42,7 @@ func newNodeLock(h *heldLock, s *slot, req *locker.Request, lock *locker.Lock, e
 	}
 	p := &nodeLock{
 		of: h, slot: s, lock: lock, fence: lock.Fence(),
-		resumed: !req.Resume.IsZero(), mode: req.Mode,
+		resumed: !req.Resume.IsZero(), mode: req.Mode, note: req.Note,
 	}
 	lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
 		p.Lease = inner

@@ -65,8 +65,8 @@ func (p *nodeLock) sendRenewal(ttl time.Duration, began time.Time, left <-chan s
 	return err
 }
 
-// extend renews the node lock, raises its counter if that is behind, and changes its mode if that
-// is another.
+// extend renews the node lock, changes its note if that is another, raises its counter if that is
+// behind, and changes its mode if that is another.
 func (p *nodeLock) extend(ttl time.Duration) error {
 	h := p.of
 	ctx, stop := h.untilDeadline()
@@ -77,6 +77,7 @@ func (p *nodeLock) extend(ttl time.Duration) error {
 		p.dropIfLost(err)
 		return err
 	}
+	p.adoptNote()
 	if err := p.raiseToToken(); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ type quorumState struct {
 	viewed         quorumView  // what view returns; reused, since a cycle needs twenty
 	unreportedLoss error       // unlock ends the Lock with it
 	keepUntil      time.Time   // until when releases of node locks leave the name taken; zero: they do not
+	note           string      // as it is now; that of req until it is changed
 }
 
 // unlock unlocks the mutex, and then ends the Lock if there is an unreported loss: that runs

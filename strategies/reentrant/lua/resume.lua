@@ -8,6 +8,7 @@
 -- ARGV[4]  the token to replace
 -- ARGV[5]  owner; not used
 -- ARGV[6]  the lock's note from now on; empty: unchanged
+-- ARGV[7]  empty if only the note is to change, to none too; otherwise not used
 -- reply    {1, fence}   taken over by this call; if fenced, with a new fencing token
 --          {2, fence}   taken over by an earlier send of this call
 --          {0}          the hold is gone
@@ -46,5 +47,7 @@ if KEYS[2] then
 end
 if ARGV[6] ~= '' then
   redis.call('HSET', KEYS[1], 'note', ARGV[6])
+elseif ARGV[7] == '' then
+  redis.call('HDEL', KEYS[1], 'note')
 end
 return {1, fence}

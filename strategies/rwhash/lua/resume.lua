@@ -8,7 +8,8 @@
 -- ARGV[4]  the token to replace
 -- ARGV[5]  owner; not used
 -- ARGV[6]  the hold's note from now on; empty: unchanged
--- ARGV[7]  'exclusive' or 'shared', as the handle says; the rest is not used
+-- ARGV[7]  'exclusive' or 'shared', as the handle says; empty if only the note is to change, to
+--          none too; the rest is not used
 -- reply    {1, fence, number}   taken over by this call; if fenced, with a new fencing token for a
 --                               writer, that of the last writer for a reader; the number is that of
 --                               the hold's last conversion
@@ -26,11 +27,11 @@ if lock and parse_end(lock.own) and not broken then
 end
 local old = lock and redis.call('HGET', KEYS[1], ARGV[4])
 local till = parse_end(old)
-local shared = ARGV[7] == 'shared'
+local shared, noting = ARGV[7] == 'shared', ARGV[7] == ''
 if broken then
   return unknown
 end
-if not till or till <= lock.now or (lock.writer == ARGV[4]) == shared then
+if not till or till <= lock.now or not noting and (lock.writer == ARGV[4]) == shared then
   return {0}
 end
 local number, owner, note = parse_value(old)
@@ -46,7 +47,7 @@ if KEYS[2] then
   store_fence(KEYS[2], fence, last, ARGV[3])
 end
 
-if ARGV[6] ~= '' then
+if ARGV[6] ~= '' or noting then
   note = ARGV[6]
 end
 write_hold(lock, ARGV[1], math.max(till, lock.now + tonumber(ARGV[2])), format_value(number, owner, note))

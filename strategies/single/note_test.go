@@ -1,0 +1,117 @@
+package single_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// meanwhile is a driver.Batcher that calls a function before a batch is sent.
+type meanwhile struct {
+	driver.Driver
+	before func()
+}
+
+func (m *meanwhile) EvalMany(ctx context.Context, calls []driver.Call) []driver.Result {
+	m.before()
+	results := make([]driver.Result, len(calls))
+	for i, c := range calls {
+		results[i].Reply, results[i].Err = m.Eval(ctx, c.Script, c.Keys, c.Args)
+	}
+	return results
+}
+
+// A batch of renewals that is sent with the value from before a change of the note loses no lock,
+// except one that is gone.
+func TestNoteBesideBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, single.Config{})
+		drv := &meanwhile{Driver: b.drv}
+		l := locker.Must(single.New(drv, single.Config{}))
+		var locks []*locker.Lock
+		var holds []lease.Hold
+		for _, name := range []string{"noted", "gone", "plain"} {
+			lock := locker.Must(l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute}))
+			locks, holds = append(locks, lock), append(holds, lock.Hold())
+		}
+		drv.before = func() {
+			if err := locks[0].SetNote(t.Context(), "new"); err != nil {
+				t.Errorf("SetNote: %v", err)
+			}
+			b.m.Del("gone")
+		}
+		until := locks[0].Deadline()
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		for i, err := range lease.RenewBatch(t.Context(), holds) {
+			if want := i == 1; errors.Is(err, locker.ErrLost) != want || (err != nil) != want {
+				t.Errorf("%s: the renewal returned %v", locks[i].Name(), err)
+			}
+		}
+		if !locks[0].Deadline().After(until) {
+			t.Error("the lock was not renewed")
+		}
+		for _, lock := range locks {
+			_ = lock.Release(t.Context())
+		}
+		if keys := b.m.Keys(); len(keys) > 0 {
+			t.Errorf("the keys %q are left", keys)
+		}
+	})
+}
+
+// Whatever becomes of a change of the note, a release leaves nothing, and a renewal loses nothing.
+func TestNoteOutcomes(t *testing.T) {
+	t.Parallel()
+	hang, late := fault{Hang: true}, fault{Late: 3 * time.Second}
+	for name, tt := range map[string]struct {
+		plan []fault
+		want error
+	}{
+		"answered":              {},
+		"answer lost":           {plan: []fault{{Lose: true}}},
+		"not executed":          {plan: []fault{hang}},
+		"executed late":         {plan: []fault{late}},
+		"never answered":        {plan: []fault{hang, hang, hang}, want: locker.ErrUnknownOutcome},
+		"answers lost":          {plan: []fault{{Lose: true}, hang, hang, hang}, want: locker.ErrUnknownOutcome},
+		"late, never answered":  {plan: []fault{late, hang, hang, hang}, want: locker.ErrUnknownOutcome},
+		"later, never answered": {plan: []fault{{Late: 10 * time.Second}, hang, hang, hang}, want: locker.ErrUnknownOutcome},
+	} {
+		for _, renews := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				run(t, single.Config{AttemptTimeout: time.Second}, func(t *testing.T, b bench) {
+					lock := b.acquire(t, locker.Request{TTL: time.Minute, Note: "old"})
+					b.drv.Then(tt.plan...)
+					ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+					defer cancel()
+					if err := lock.SetNote(ctx, "new"); !errors.Is(err, tt.want) || (err != nil) != (tt.want != nil) {
+						t.Errorf("SetNote: %v, want %v", err, tt.want)
+					}
+					if renews {
+						if err := lock.Renew(t.Context(), 0); err != nil {
+							t.Errorf("Renew: %v", err)
+						}
+						state, err := b.Inspect(t.Context(), lock.Name())
+						if err != nil || state.Note != "new" {
+							t.Errorf("after the renewal: %+v, %v", state, err)
+						}
+					}
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+					time.Sleep(20 * time.Second) //nolint:forbidigo // fake time
+					if keys := b.m.Keys(); len(keys) > 0 {
+						t.Errorf("the keys %q are left", keys)
+					}
+				})
+			})
+		}
+	}
+}
