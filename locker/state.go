@@ -73,14 +73,17 @@ type hidden struct {
 
 func (l *lockState) valid() bool { return l != nil }
 
-// tokened returns the strategy's Lease, before any wrapper, if its token changes; else nil.
-func (l *lockState) tokened() *lease.Tokened {
+// tokened returns the strategy's Lease, before any wrapper, if its token changes.
+func (l *lockState) tokened() (t lease.Tokened, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.extra == nil {
-		return nil
+		return nil, false
 	}
-	return l.extra.tokened.Load()
+	if first := l.extra.tokened.Load(); first != nil {
+		return *first, true
+	}
+	return nil, false
 }
 
 // facts returns the Grant as it is now. It chooses a random owner if there is none yet.
@@ -167,8 +170,8 @@ func (l *lockState) Handle() Handle {
 			return NewHandle(g)
 		}
 		t, ok := lease.Find[lease.Tokened](l.current())
-		if first := l.tokened(); !ok && first != nil { // a wrapper without Unwrap hides it
-			t, ok = *first, true
+		if !ok { // a wrapper without Unwrap hides it
+			t, ok = l.tokened()
 		}
 		if ok {
 			g.Token = t.Token()
