@@ -239,24 +239,24 @@ func releaseTimeoutBounds(t *caseT) {
 	const timeout, most = 300 * time.Millisecond, 2 * time.Second // a send may take longer
 	p, drv := t.Proxied()
 	l := t.releaseTimeout(drv, timeout)
-	for what, ctx := range map[string]context.Context{"": t.Ctx, " under a cancelled context": t.canceled()} {
+	for what, ctx := range map[string]context.Context{"live": t.Ctx, "cancelled": t.canceled()} {
 		took := most
 		for try := 0; try < 5 && took >= most; try++ { // on a busy machine one may take longer
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 			trap := p.Fail(lock.Name(), faultproxy.Stall)
 			start := time.Now()
-			err := t.Call("Release without an answer"+what, func() error { return lock.Release(ctx) })
+			err := t.Call("Release with a "+what+" context", func() error { return lock.Release(ctx) })
 			if suite.Happened(trap) { // else nothing was sent in time
 				took = time.Since(start)
 				if !errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, locker.ErrLost) {
-					t.Fatalf("Release without an answer%s: %v, want an unknown outcome", what, err)
+					t.Fatalf("Release without an answer, with a %s context: %v, want an unknown outcome", what, err)
 				}
 			}
 			trap.Release()
 			t.Eventually("the release is executed", func() bool { return !t.Exists(lock.Name()) })
 		}
 		if took >= most || took < timeout/2 {
-			t.Errorf("Release without an answer%s took %v, want %v", what, took, timeout)
+			t.Errorf("Release without an answer, with a %s context, took %v, want %v", what, took, timeout)
 		}
 	}
 }
