@@ -92,3 +92,40 @@ func TestLeader(t *testing.T) {
 		t.Errorf("the first one: status %d: %s", status, p1.stderr)
 	}
 }
+
+// ls lists the locks of each strategy, over each client, and nothing else.
+func TestList(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
+		p := begin(t, at(s.Addr()), "run", "list:"+strategy, "--strategy", strategy, "--note", "of "+strategy, "--", "sh", "-c", "echo ready; exec sleep 60")
+		p.line(t)
+		t.Cleanup(func() { _ = p.cmd.Process.Signal(syscall.SIGTERM); p.end(t) })
+	}
+	s.MustCommand(t, "SET", "list:text", "some text")
+	s.MustCommand(t, "HSET", "list:hash", "a", "b")
+	s.MustCommand(t, "ZADD", "list:zset", "1", "b")
+	s.MustCommand(t, "RPUSH", "list:list", "1")
+	for _, client := range clientNames() {
+		out, errs, status := run(t, append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "ls", "list:*", "--json")
+		if status != 0 || errs != "" {
+			t.Errorf("%s: status %d: %s", client, status, errs)
+		}
+		got := map[string]string{}
+		for line := range strings.Lines(out) {
+			var l lockJSON
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Error(err)
+			}
+			got[l.Name] = l.Note
+		}
+		for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
+			if got["list:"+strategy] != "of "+strategy {
+				t.Errorf("%s: %s is not listed: %s", client, strategy, out)
+			}
+		}
+		if len(got) != 4 {
+			t.Errorf("%s lists %s", client, out)
+		}
+	}
+}
