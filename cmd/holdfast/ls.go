@@ -48,7 +48,7 @@ Sentinels.`,
 				return err
 			}
 			if len(targets) != 1 || targets[0].kind == cluster {
-				return errors.New("ls scans one server: name a node of the quorum or of the Cluster by --url redis://...")
+				return errors.New("ls scans one server: name a node of the quorum or of the Cluster by --url")
 			}
 			pattern := "*"
 			if len(args) == 1 {

@@ -171,11 +171,11 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 
 // release releases the lock, and corrects the status if the release finds that it was lost.
 func (f *runFlags) release(lock *locker.Lock, status *int) error {
-	if lock.Err() != nil { // the loss was reported
-		_ = lock.Release(context.Background())
-		return nil
-	}
+	reported := lock.Err() != nil
 	err := lock.Release(context.Background())
+	if reported {
+		err = nil
+	}
 	if errors.Is(err, locker.ErrLost) && f.onLost == "kill" {
 		*status = statusLost
 	}

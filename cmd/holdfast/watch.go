@@ -40,7 +40,7 @@ An outage is reported on standard error, and waited out.`,
 					continue
 				}
 				if !asJSON {
-					fmt.Fprint(os.Stdout, time.Now().Format("15:04:05  "))
+					_, _ = fmt.Fprint(os.Stdout, time.Now().Format("15:04:05  "))
 				}
 				if err := printState(os.Stdout, args[0], state, asJSON); err != nil {
 					return failed(err)
