@@ -71,9 +71,10 @@ func TestHandOversOfLostHolds(t *testing.T) {
 // From names the hold that was handed over, unless it came to nothing.
 func TestFromIsRecorded(t *testing.T) {
 	t.Parallel()
-	woken, attempt := locktrace.WokenInfo{By: locktrace.ByHandOver, From: "first"}, locktrace.AttemptInfo{}
+	woken, attempt := locktrace.WokenInfo{Name: "n", By: locktrace.ByHandOver, From: "first"}, locktrace.AttemptInfo{Name: "n"}
 	for name, want := range map[string]history.Event{
 		"handed over": {From: "first"}, "attempted": {Open: true}, "woken again": {Open: true}, "never": {},
+		"another name is attempted": {From: "first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,10 +85,13 @@ func TestFromIsRecorded(t *testing.T) {
 					trace.Woken(ctx, woken)
 				}
 				switch name {
+				case "another name is attempted":
+					trace.Woken(ctx, locktrace.WokenInfo{Name: "other", By: locktrace.ByTurn})
+					trace.Attempt(ctx, locktrace.AttemptInfo{Name: "other"})
 				case "attempted":
 					trace.Attempt(ctx, attempt)
 				case "woken again":
-					trace.Woken(ctx, locktrace.WokenInfo{By: locktrace.ByTurn})
+					trace.Woken(ctx, locktrace.WokenInfo{Name: "n", By: locktrace.ByTurn})
 				}
 				return lockertest.New().Acquire(locktrace.Without(ctx), req)
 			})

@@ -69,7 +69,7 @@ func TestOpenAttempt(t *testing.T) {
 	for _, last := range []error{locker.ErrUnknownOutcome, locker.ErrNotAcquired} {
 		rec := history.NewRecorder(time.Now(), nil)
 		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Err: last})
+			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Name: "n", Err: last})
 			return nil, locker.ErrNotAcquired
 		})
 		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})
@@ -87,7 +87,7 @@ func TestResentAttempt(t *testing.T) {
 	for sends := range 3 {
 		rec := history.NewRecorder(time.Now(), nil)
 		l := locker.Func(func(ctx context.Context, _ locker.Request) (*locker.Lock, error) {
-			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Sends: sends})
+			locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Name: "n", Sends: sends})
 			return nil, locker.ErrNotAcquired
 		})
 		_, _ = rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second})
@@ -104,7 +104,7 @@ func TestPartIsNotOpen(t *testing.T) {
 	t.Parallel()
 	rec := history.NewRecorder(time.Now(), nil)
 	l := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-		locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Part: true, Err: locker.ErrUnknownOutcome})
+		locktrace.From(ctx).Attempt(ctx, locktrace.AttemptInfo{Name: "n", Part: true, Err: locker.ErrUnknownOutcome})
 		return lockertest.New().Acquire(ctx, req)
 	})
 	if _, err := rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second}); err != nil {

@@ -113,12 +113,17 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 	var open, resent atomic.Bool
 	var from atomic.Pointer[string]
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
-		if info.By == locktrace.ByHandOver {
+		switch {
+		case info.Name != req.Name: // that l acquires beside this one
+		case info.By == locktrace.ByHandOver:
 			from.Store(&info.From)
-		} else if from.Swap(nil) != nil {
+		case from.Swap(nil) != nil:
 			open.Store(true)
 		}
 	}, Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
+		if info.Name != req.Name {
+			return
+		}
 		// A hold that was handed over and came to nothing is released in the background.
 		if from.Swap(nil) != nil || !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
