@@ -62,8 +62,8 @@ func Run(ctx context.Context, l locker.Locker, cfg Config) error {
 // Run campaigns and leads, again and again, until ctx ends or Lead returns nil while the Candidate
 // leads; Config.Lead lists what else Lead may return. Run steps down before it returns: it waits
 // for Lead, for Config.StopTimeout at most, and releases the lock. If the server does not answer,
-// the release takes as long as the strategy's ReleaseTimeout, such as that of single.Config. It can
-// be called again after that.
+// the release takes as long as the strategy's ReleaseTimeout, such as that of single.Config. Run
+// can be called again after it has returned.
 //
 // Run returns nil if it stepped down without an error, or if ctx ended before it led; if ctx had
 // ended before the call, nothing is sent. The errors:

@@ -22,9 +22,9 @@ const undoGrace = 250 * time.Millisecond
 // AcquireAll acquires the locks of all reqs, or none of them.
 //
 // It first tries all of them in one round trip, if the strategy can (see [BatchAcquirer]) and the
-// names are at one server or, in a cluster, have the same hash tag. If it cannot, or one of the
-// locks is held and the call waits, it acquires them one after another, in the order of their names
-// and not of reqs. So calls never deadlock with one another.
+// names are at one server or, in a cluster, have the same hash tag. Otherwise, and if one of the
+// locks is held and the call may wait, it acquires them one after another, in the order of their
+// names and not of reqs. So calls never deadlock with one another.
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, in reverse order. If ctx or MaxWait ends before these releases are answered, it
@@ -54,8 +54,8 @@ func AcquireAll(ctx context.Context, l Locker, reqs []Request) (*Locks, error) {
 
 // DoAll acquires the locks of all reqs as [AcquireAll] does, calls fn in the caller's goroutine,
 // and releases the locks in reverse order when fn returns, panics or calls runtime.Goexit. fn's ctx
-// ends when any of the locks is lost; its cause is the [LostError] of that lock. It carries the
-// owner of each lock for its name.
+// ends when any of the locks is lost; its cause is the [LostError] of that lock. It carries each
+// hold and its owner for the lock's name, as the ctx of [Do] does.
 //
 // The errors are those of AcquireAll and of [Do]. A nil error means that fn returned nil, and that
 // each lock was held until fn returned or released it.
@@ -146,9 +146,9 @@ func (s *Locks) acquireEach(ctx, bounded context.Context, l Locker, reqs []Reque
 	return nil
 }
 
-// acquireBatch makes one attempt at the locks of all reqs in one round trip, if l can. over reports
-// whether that decides the call. Otherwise the locks are to be acquired one after another; err is
-// what the attempt came to.
+// acquireBatch makes one attempt to acquire the locks of all reqs in one round trip, if l can. over
+// reports whether the call ends with its result. Otherwise the locks are to be acquired one after
+// another, and err is the error of the attempt, if one was made.
 func (s *Locks) acquireBatch(ctx context.Context, l Locker, reqs []Request) (over bool, err error) {
 	acquirer, ok := As[BatchAcquirer](l)
 	if !ok || len(reqs) < 2 {
@@ -169,20 +169,20 @@ func (s *Locks) acquireBatch(ctx context.Context, l Locker, reqs []Request) (ove
 	}
 }
 
-// decides reports whether err, of a batch, is the outcome of the call.
+// decides reports whether the call ends with err, the error of a batch.
 func decides(ctx context.Context, err error, noWait bool) bool {
 	switch {
 	case errors.Is(err, ErrUnknownOutcome):
 		return noWait || ctx.Err() != nil
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLost):
 		return noWait
-	default: // of what a key holds
+	default: // an error that acquiring one after another would only repeat
 		return errors.Is(err, driver.ErrPermanent) || driver.CodeOf(err) == "WRONGTYPE"
 	}
 }
 
-// claimAll passes the locks of a batch on through l. over is false if l does not pass one on: it
-// has a reason of its own to refuse a request, or changes it. Then all are released.
+// claimAll passes the locks of a batch on through l. over is false if middleware in l refuses a
+// request for a reason of its own, or changes it. Then all locks are released.
 func (s *Locks) claimAll(ctx context.Context, l Locker, reqs []Request, batch Batch) (over bool, err error) {
 	claimed := &Locks{}
 	defer func() {
@@ -210,7 +210,7 @@ func claimError(ctx context.Context, l Locker, reqs []Request, batch Batch, err 
 	req := reqs[i]
 	req.NoWait = true
 	lock, claimed := l.Acquire(batch.Context(context.WithoutCancel(ctx)), req)
-	if claimed == nil { // of a Locker that makes locks of its own
+	if claimed == nil { // l made a lock of its own
 		(&Locks{held: []*Lock{lock}}).undo(ctx)
 		return err
 	}

@@ -3,27 +3,26 @@ package locker
 import "context"
 
 // BatchAcquirer is implemented by strategies that can acquire the locks of several names, or none,
-// in one round trip. [AcquireAll] finds it behind middleware. Middleware that changes requests, as
-// tracing does, or has waiters that are not to be passed, as retry does, implements it too and asks
-// the Locker that it wraps. If middleware passes on another request than that of the batch, the
-// batch is undone, and the locks are acquired one after another.
+// in one round trip. [AcquireAll] finds it behind middleware. Middleware that changes requests (as
+// tracing does) or that has waiters whom a batch must not overtake (as retry does) implements it
+// too, and calls that of the Locker that it wraps. If middleware passes on a request that differs
+// from that of the batch, the batch is undone, and the locks are acquired one after another.
 type BatchAcquirer interface {
 	// AcquireBatch makes one attempt to acquire the locks of all reqs, or none. It does not wait
 	// for a holder. reqs are valid, in ascending order of their names, without Resume, and with no
 	// name twice.
 	//
-	// Without a Batch nothing was tried, for the reason in the error, such as
-	// errors.ErrUnsupported. An error beside a Batch says what the attempt came to: an [OpError]
-	// that names the lock that failed.
+	// A nil Batch means that nothing was sent; the error says why, such as errors.ErrUnsupported.
+	// An error with a Batch is that of the attempt: an [OpError] that names the lock that failed.
 	AcquireBatch(ctx context.Context, reqs []Request) (Batch, error)
 }
 
 // Batch is an attempt to acquire the locks of several requests. It is passed on to the Acquire of
 // each, so that middleware sees each lock as any other.
 type Batch interface {
-	// Context returns a copy of parent for Acquire. An Acquire of one of the requests that gets it,
-	// with NoWait set and without MaxWait, returns the lock that the batch acquired, or the error
-	// of the one that failed. It sends nothing.
+	// Context returns a copy of parent for Acquire. With it, an Acquire of one of the requests,
+	// with NoWait set and without MaxWait, sends nothing: it returns the lock that the batch
+	// acquired, or the error of the one that failed.
 	Context(parent context.Context) context.Context
 	// Unclaimed returns the locks that no Acquire has returned, for the caller to release.
 	Unclaimed() []*Lock

@@ -10,9 +10,9 @@ import (
 // Breaker is implemented by strategies whose holds can be ended by name. [Break] finds it behind
 // middleware.
 type Breaker interface {
-	// FindHolds returns who holds name, and a function that ends the holds that it found, and no
-	// later ones. That function returns ErrNotHeld if they had all ended. It is nil if nobody
-	// holds name.
+	// FindHolds returns who holds name, and a function that ends the holds that were found, and no
+	// later ones. The function is nil if nobody holds name. It returns ErrNotHeld if all the holds
+	// had ended by themselves.
 	FindHolds(ctx context.Context, name string) (State, func(context.Context) error, error)
 }
 
@@ -30,7 +30,7 @@ type Breaker interface {
 // token higher than the returned State.Fence. A store that is given State.Fence+1 at once refuses
 // the old holder from then on.
 //
-// ctx bounds the call. Break can end some holds of several, and then fail; it can be called again.
+// ctx bounds the call. If Break fails, it may have ended some of the holds; it can be called again.
 //
 // Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
 // ErrUnknownOutcome (the attempt to end the hold goes on in the background), ErrInvalid,

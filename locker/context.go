@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// dresser returns what Context adds to its parent, or nil.
+// dresser returns the function by which Context adds values to its parent, or nil.
 func (l *lockState) dresser() func(context.Context) context.Context {
 	if !l.valid() {
 		return nil

@@ -31,8 +31,8 @@ func (l *lockState) convert(ctx context.Context, name string, to Mode) error {
 	return err
 }
 
-// alone waits until no conversion and no SetNote is in flight, and lets none begin until done is
-// called.
+// alone waits until no conversion and no SetNote of the lock is in flight. None begins until done
+// is called.
 func (l *lockState) alone(ctx context.Context) (done func(), err error) {
 	for {
 		l.mu.Lock()

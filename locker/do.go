@@ -11,7 +11,7 @@ import (
 // panics or calls runtime.Goexit. fn's ctx ends with the lock; if the lock is lost, its cause is a
 // [LostError]. Do still waits for fn. The ctx carries the hold and its owner for this name, so that
 // fn can re-enter a reentrant lock. With another strategy, an acquire of the same lock under that
-// ctx fails with [ErrNested] in place of waiting for itself (middleware/retry).
+// ctx would wait for itself; with middleware/retry it fails with [ErrNested].
 //
 // A nil error means that fn returned nil, and that the lock was held until fn returned or released
 // it. If fn releases the lock itself, Do does not report that release's error. Do returns one of:

@@ -16,8 +16,8 @@ var (
 	// ahead in the queue of middleware/retry. An outage is not contention. A wait that ends during
 	// a further attempt matches it too; the caller holds nothing.
 	ErrNotAcquired = errors.New("lock is held by another")
-	// ErrNested: the ctx of the acquire carries a hold of the lock (Lock.Context, Do), so that to wait
-	// would be to wait for itself. It is a [ContentionError] with Nested set, and matches
+	// ErrNested: the ctx of the acquire carries a hold of the lock (Lock.Context, Do), so the call
+	// chain would wait for itself. The error is a [ContentionError] with Nested set, and matches
 	// ErrNotAcquired and driver.ErrPermanent. strategies/reentrant re-enters instead.
 	ErrNested = errors.New("lock is held by this call chain")
 	// ErrMaxWait: Request.MaxWait passed.
@@ -26,8 +26,8 @@ var (
 	ErrNotHeld = errors.New("lock is not held")
 	// ErrLost: the hold ended without being released. It matches ErrNotHeld. A *LostError says how.
 	ErrLost error = &notHeldError{"lock was lost"}
-	// ErrForgotten: the program dropped the Lock without releasing it, so that it was not renewed
-	// any more. It is the cause of an ErrLost; see [Lock].
+	// ErrForgotten: the program dropped the Lock without releasing it, so it was no longer renewed.
+	// It is the cause of an ErrLost; see [Lock].
 	ErrForgotten = errors.New("the Lock was garbage-collected without a Release")
 	// ErrReleased: the hold was released. It matches ErrNotHeld.
 	ErrReleased error = &notHeldError{"lock was released"}

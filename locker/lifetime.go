@@ -216,8 +216,8 @@ func (l *lockState) expire() *ending {
 }
 
 // forgotten reports whether the lock is held, the Lock was garbage-collected, and nothing else can
-// wait for the end or take the hold over. The first call only begins to observe the Lock. The mutex
-// is held.
+// wait for its end or take the hold over. The first call returns false, and begins to observe the
+// Lock. The mutex is held.
 func (l *lockState) forgotten() bool {
 	switch {
 	case l.err != nil, l.done != nil, l.handed.Load(), l.hasCallbacks():

@@ -79,8 +79,8 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) { return l.load().Aft
 
 // Context returns a copy of parent that ends when the lock ends. Its cause (context.Cause) is what
 // Err returns then. It carries the hold and its owner for this name, and what middleware adds, such
-// as the span of the hold. A reentrant lock is re-entered with it; another one that it carries is
-// not acquired again ([ErrNested]).
+// as the span of the hold. With it a reentrant lock is re-entered. With another strategy, an
+// acquire of the same lock fails with [ErrNested].
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	s := l.load()
 	if dress := s.dresser(); dress != nil {

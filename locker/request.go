@@ -42,7 +42,7 @@ type Request struct {
 	// passed. So a job that takes 20 ms runs once per tick on replicas whose clocks differ. See
 	// "Minimum hold" in the package comment. With a zero TTL the lease lasts for the strategy's
 	// default, or for MinHold if that is longer. With Resume, MinHold counts from the resume.
-	// Of a semaphore it keeps the permits taken. Default: 0, a release frees the lock.
+	// In a semaphore the permits of the hold stay taken. Default: 0, a release frees the lock.
 	MinHold time.Duration
 	// MaxWait bounds how long Acquire takes, also with NoWait or Resume; it does not bound the
 	// hold. An Acquire that it ends returns an error that matches ErrMaxWait. Zero: only ctx bounds
@@ -149,8 +149,9 @@ func validateTTL(what string, ttl time.Duration) error {
 
 // WithOwner returns a ctx under which every acquire of every name is made by owner, unless its
 // Request says otherwise. It is for reentrant locks: acquires that carry the same owner re-enter,
-// from any goroutine or process. An empty owner removes what ctx carried. Another owner than that
-// of the holds that ctx carries begins a call chain of its own, which waits for them ([ErrNested]).
+// from any goroutine or process. An empty owner removes what ctx carried. If ctx carries holds of
+// another owner, a new call chain begins: its acquires wait for these holds, and do not fail with
+// [ErrNested].
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return lease.WithOwner(ctx, "", owner)
 }

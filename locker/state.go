@@ -39,8 +39,8 @@ type lockState struct {
 	reports  *reports    // events to report; nil: none
 	extra    *extra      // nil: each is nil
 
-	// strong is the Lock, until forgotten has been called. Then weak is. It is not set at once, because
-	// making a weak pointer takes about as long as making the Lock.
+	// strong is the Lock until forgotten is first called, and weak after that. weak is not set at
+	// once, because making a weak pointer takes about as long as making the Lock.
 	strong *Lock
 	weak   weak.Pointer[Lock]
 }
@@ -180,8 +180,8 @@ func (l *lockState) Handle() Handle {
 	return NewHandle(g)
 }
 
-// hand records that Handle was called. It returns false if another Lock continues the hold, so that
-// there is none that a Handle of this Lock could identify.
+// hand records that Handle was called. It returns false if another Lock continues the hold: a
+// Handle of this Lock would identify nothing.
 func (l *lockState) hand() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,8 +241,8 @@ func (l *lockState) do(ctx context.Context, name string, op lease.Op, invalid er
 }
 
 // whileHeld is the ctx of an operation. Its Err also reports the end of the lock, so that nothing
-// is resent after it. Its Done does not, and so costs nothing: each send is bounded by itself, and
-// its late outcome changes nothing.
+// is resent after that. Its Done does not, and so costs nothing: each send has a bound of its own,
+// and an outcome after the end changes nothing.
 type whileHeld struct {
 	context.Context
 	lock *lockState

@@ -17,12 +17,12 @@ const (
 // It acquires nothing and starts no goroutine. It polls with [Inspect], every interval (default:
 // 1 s) and when the lease ends, but waits at least 10 ms between two polls. It is not woken by a
 // release: that would cost each holder a message. So a hold that begins and ends between two polls
-// is not seen, and a next hold of the same owner is seen only by its Fence or its Note.
+// is not seen, and the next hold of the same owner is seen only if its Fence or its Note differs.
 //
-// A change is any other State, but not another Left, as after a renewal. While there are several
-// holds, another Owner or Note is no change either: they are those of the hold that ends last. What
-// Watch yields may be out of date: it is for people and for finding a holder, not for deciding who
-// may write.
+// A change is a State that differs in more than Left, which each renewal changes. While there are
+// several holds, another Owner or Note is no change either: they are those of the hold that ends
+// last. What Watch yields may be out of date: it is for people and for finding a holder, not for
+// deciding who may write.
 //
 // If a poll fails, Watch yields the error once, with the last known State. It polls on, and yields
 // the State as soon as a poll succeeds. It ends after an error that another attempt would only

@@ -28,7 +28,7 @@ func signalNumber(sig os.Signal) int {
 }
 
 // child is a command that runs in a process group of its own. If holdfast has the terminal, the
-// group gets it: it reads from it, and Ctrl-C and Ctrl-Z are its own.
+// group gets it: the command reads from it, and Ctrl-C and Ctrl-Z go to the group.
 type child struct {
 	ended chan int // its exit status
 
@@ -48,7 +48,7 @@ func startChild(cmd *exec.Cmd, dieToo bool) (*child, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// dieWithParent means the thread that starts the command.
+		// For dieWithParent, the parent is the thread that starts the command.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -129,8 +129,8 @@ func (c *child) terminate() {
 
 func (c *child) kill() { c.signal(syscall.SIGKILL) }
 
-// awaitGroup waits until the rest of the group has ended too, and kills it at timeout. A group whose
-// number is in use keeps it, also when its first process has ended.
+// awaitGroup waits until the rest of the group has ended too, and kills it at timeout. The number
+// of a group is not reused while it has members, even if its first process has ended.
 func (c *child) awaitGroup(timeout <-chan time.Time) {
 	for syscall.Kill(-c.pid, 0) == nil {
 		select {

@@ -24,7 +24,7 @@ import (
 // dialTimeout bounds how long a client connects to a server.
 const dialTimeout = 3 * time.Second
 
-// access is how to get into the servers of a target.
+// access is a target, and what a client needs to log in there.
 type access struct {
 	target
 
@@ -45,7 +45,7 @@ type server struct {
 	close func()
 }
 
-// connection is the servers of a command line: one, or the nodes of a quorum.
+// connection has the servers that a command line names: one, or the nodes of a quorum.
 type connection []*server
 
 // connect connects to the servers that the options name.
@@ -147,9 +147,9 @@ func (o *options) open(shared bool) (locker.Locker, connection, error) {
 	return l, c, nil
 }
 
-// acquire acquires a lock. A lock that is held is waited for; a server that does not answer at first
-// is waited for only until connect has passed. Later outages are waited out, until the MaxWait of
-// req. With NoWait a lock that is held is not waited for. onHeld is called before the wait.
+// acquire acquires a lock. It waits for a server that does not answer at first, for as long as
+// connect. If the lock is held, it calls onHeld and waits for the holder, and through outages,
+// until the MaxWait of req. With NoWait it does not wait for the holder.
 func acquire(
 	ctx context.Context, l locker.Locker, req locker.Request, connect time.Duration, onHeld func(error),
 ) (*locker.Lock, error) {

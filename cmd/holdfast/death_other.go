@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieWithParent does nothing: this system does not tell a command that its parent died.
+// dieWithParent does nothing: this system cannot kill a command when its parent dies.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -67,7 +67,7 @@ func (a access) sentinelPool(options []redis.DialOption) *redis.Pool {
 				redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout))
 		},
 	}
-	var one sync.Mutex // its calls read a list that they sort
+	var one sync.Mutex // concurrent calls would read a list that they sort
 	masterAddr := func() (string, error) {
 		one.Lock()
 		defer one.Unlock()

@@ -37,7 +37,7 @@ func (f *commandFlags) register(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check checks what flags and arguments cannot by themselves, and returns the command to run.
+// check checks what the parser of flags and arguments does not, and returns the command to run.
 func (f *commandFlags) check(cmd *cobra.Command, args []string) (argv []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {

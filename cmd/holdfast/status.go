@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The exit statuses of holdfast itself. Those from 64 to 78 are those of sysexits.h. A command that
-// holdfast runs passes on its own; 128+n means that signal n ended it.
+// The exit statuses of holdfast itself. Those from 64 to 78 are those of sysexits.h. The status of
+// a command is passed on; 128+n means that signal n ended it.
 const (
 	statusFree        = 1   // who: nobody holds the lock
 	statusUsage       = 64  // EX_USAGE: the arguments are wrong
@@ -73,14 +73,14 @@ func operationStatus(err error) int {
 	}
 }
 
-// refusedLogin reports whether the client could not log in. Clients return that as the error of a
+// refusedLogin reports whether the server refused the login. Clients return that as an error of the
 // connection, which is no [driver.ServerError].
 func refusedLogin(err error) bool {
 	return strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "NOAUTH")
 }
 
-// statusOf returns the exit status for what the command line returned. An error that no command
-// returned is one of the arguments.
+// statusOf returns the exit status for err, with which the command line ended. An error without a
+// status is one of the arguments.
 func statusOf(err error) int {
 	var status *statusError
 	switch {

@@ -11,8 +11,8 @@ import (
 // it, and it may grow. It is printed and logged as the Lock is, without the token. The Holds of one
 // Lock are equal (==).
 //
-// What outlives an acquire keeps the Hold and not the Lock: a Hold does not keep the Lock from
-// being garbage-collected, so that [Hold.Forgotten] can be told.
+// Strategies and middleware that keep a lock beyond its acquire keep the Hold and not the Lock. A
+// Hold does not keep the Lock from being garbage-collected, so [Hold.Forgotten] can find that out.
 //
 // Wrap, WrapContext and Trace are for middleware before it returns the Lock, by one goroutine at a
 // time.
@@ -65,9 +65,9 @@ type Hold interface {
 	// sends nothing.
 	MarkLost(cause error)
 	// Forgotten reports whether the lock is held and the program has let go of it: the Lock was
-	// garbage-collected, and nothing waits for its end. What renews the lock asks before each
-	// renewal, and then renews it no more. The first call returns false and begins to observe, so
-	// that locks that are released before it cost nothing.
+	// garbage-collected, and nothing waits for its end. A watchdog calls it before each renewal,
+	// and does not renew a forgotten lock. The first call returns false and begins to observe the
+	// Lock, so locks that are released before the first renewal cost nothing.
 	Forgotten() bool
 	// ExplainExpiry records why nothing renews the lease any more: if the lease runs out, Err matches
 	// ErrLost and cause. It does not end the lock. nil removes what was recorded.

@@ -25,7 +25,7 @@ func WithOwner(ctx context.Context, name, owner string) context.Context {
 }
 
 // WithHold returns a ctx of a call chain that holds lock: acquires of its name are made by its
-// owner, and HoldFrom finds the hold. The ctx keeps lock from being garbage-collected.
+// owner, and HoldsFrom finds the hold. The ctx keeps lock from being garbage-collected.
 func WithHold(ctx context.Context, lock holder) context.Context {
 	hold := lock.Hold()
 	return with(ctx, contextOwner{owner: hold.Owner(), name: hold.Name(), lock: lock})
@@ -45,8 +45,9 @@ func OwnerFrom(ctx context.Context, name string) (string, bool) {
 	return o.owner, o.owner != ""
 }
 
-// HoldsFrom returns the holds of name that ctx carries, the latest first: those of the owner that
-// it carries for name. An owner that was set after them begins a call chain of its own.
+// HoldsFrom returns the holds of name that ctx carries, the latest first. It leaves out those of
+// other owners than the one that ctx carries for name now: a ctx with a new owner begins a call
+// chain of its own.
 func HoldsFrom(ctx context.Context, name string) iter.Seq[Hold] {
 	return func(yield func(Hold) bool) {
 		first := ownerOf(ctx, name)

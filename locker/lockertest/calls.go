@@ -42,9 +42,9 @@ func (c Call) String() string {
 // Calls returns the calls whose outcome is known, in the order of their outcomes: the latest 1,000
 // at most. Renewals by the watchdog and each attempt of middleware/retry are calls of their own.
 //
-// What a Lock refuses by itself, such as a second Release, sends nothing and is no call. Inspect is
-// none either, since locker.Watch and leader.Observe call it again and again, nor is what is done
-// with the Locks that Hold returned.
+// What a Lock refuses by itself, such as a second Release, sends nothing and is not recorded.
+// Neither are Inspect, which locker.Watch and leader.Observe call again and again, and operations
+// on the Locks that Hold returned.
 func (l *Locker) Calls() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()

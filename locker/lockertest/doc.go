@@ -1,27 +1,28 @@
 // Package lockertest has a [Locker] in memory, for unit tests of programs that take locks. It needs
 // no Redis, and no client.
 //
-// Pass one Locker to all that is to exclude each other: each middleware chain around it is like a
-// process. The conformance suite, which the strategies pass, proves that it behaves as they do,
-// except for what takes a server. Time is time.Now, so in a testing/synctest bubble leases end at
-// once, and exactly.
+// Give one Locker to all parts of a test that exclude each other. Each middleware chain around it
+// acts as a process. The Locker passes the cases of the conformance suite that need no server, as
+// the strategies do. It uses time.Now, so in a testing/synctest bubble leases go by fake time, and
+// end exactly on time.
 //
-//   - [New] is a lock: exclusive or shared, with conversions, fencing tokens, Resume and MinHold,
-//     as strategies/rwhash. [NewSemaphore] is a semaphore, as strategies/semaphore.
-//   - [Locker.SetOutage] cuts the server off, until it is called again.
+//   - [New] makes locks: exclusive or shared, with conversions, fencing tokens, Resume and MinHold,
+//     as strategies/rwhash. [NewSemaphore] makes semaphores, as strategies/semaphore.
+//   - [Locker.SetOutage] begins and ends an outage of the server.
 //   - [Locker.FailAcquire], [Locker.FailRenew] and [Locker.FailRelease] make one call fail.
 //   - [Locker.Hold] is another process that holds a lock. [Locker.Expire] and [Locker.Forget] take
 //     a lock away from its holder.
 //   - [Locker.Calls] returns what the program asked for, and [Locker.Inspect] what is held.
 //
-// All else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll, ReleaseHandle,
-// Break and Watch, packages leader and named, and the middleware. As any strategy, Locker makes one
-// attempt and does not renew. Put the middleware of the program around it, for example with
-// holdfast.Wrap.
+// Everything else works over it as over a strategy: locker.Do, Try, AcquireAll, DoAll,
+// ReleaseHandle, Break and Watch, packages leader and named, and the middleware. Like any strategy,
+// a Locker makes one attempt and does not renew. Put the middleware of the program around it, for
+// example with holdfast.Wrap.
 //
 // # Differences from the strategies
 //
-//   - One clock has no drift: a Lock's Deadline is the end of its lease, without a margin.
+//   - There is one clock and so no drift: a Lock's Deadline is the end of its lease, without a
+//     margin.
 //   - Fencing tokens of a name are 1, 2, 3 and so on.
 //   - A lock orders waiting writers as strategies/single does, and lets a waiting writer keep new
 //     readers out as strategies/rwhash does. Readers that waited for a writer have no precedence

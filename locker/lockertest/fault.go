@@ -59,9 +59,9 @@ func (l *Locker) fail(due *[]error, err error) {
 	*due = append(*due, err)
 }
 
-// Hold acquires a lock on behalf of somebody else, such as another process, and returns that one's
-// Lock. No failure set by FailAcquire applies, and no outage. It panics if the request is not valid
-// or the lock is not free.
+// Hold acquires a lock on behalf of another process, and returns that process's Lock. Neither a
+// failure set by FailAcquire nor an outage applies to it. It panics if the request is not valid or
+// the lock is not free.
 func (l *Locker) Hold(req locker.Request) *locker.Lock {
 	ctx := context.Background()
 	if err := l.check(ctx, req); err != nil {

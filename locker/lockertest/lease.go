@@ -124,8 +124,8 @@ func (h *hold) do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	return lease.Term{Deadline: h.until, Fence: h.fence}, nil
 }
 
-// reach waits until op can be executed; then the mutex is held. If a release cannot, it is executed
-// when the outage is over.
+// reach waits until op can be executed; then the mutex is held. A release that cannot be executed
+// now is executed when the outage is over.
 func (h *hold) reach(ctx context.Context, op lease.Op) error {
 	if op.Kind != lease.OpRelease && op.Kind != lease.OpUndo {
 		if err := locker.ContextErr(ctx); err != nil {

@@ -17,8 +17,9 @@ import (
 // minTTL is the shortest lease that the strategies over one key accept.
 const minTTL = 3 * time.Millisecond
 
-// Locker is a locker.Locker in memory, and all that the strategies over one server implement beside
-// it. The zero Locker is ready. It is safe for concurrent use.
+// Locker is a locker.Locker in memory. It also implements what else the strategies over one server
+// do, such as locker.Inspector and locker.Breaker. The zero Locker is ready for use. It is safe for
+// concurrent use.
 type Locker struct {
 	permits int // the limit of a semaphore; 0: a lock
 
@@ -117,8 +118,7 @@ func (l *Locker) attempt(ctx context.Context, req locker.Request) (*hold, error)
 	return h, err
 }
 
-// lock makes the Lock of h, which is held already: it may be expired before there is a Lock to
-// tell.
+// lock makes the Lock of h. h is held already, so Expire may have ended it before there is a Lock.
 func (l *Locker) lock(ctx context.Context, h *hold) *locker.Lock {
 	lock := locker.NewLock(ctx, h.grant(), h)
 	l.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Outage says how the server cannot be reached.
+// Outage is a kind of outage of the server.
 type Outage int
 
 // The kinds of outages.
@@ -25,12 +25,12 @@ const (
 	// syscall.ECONNREFUSED, and neither locker.ErrNotAcquired nor locker.ErrUnknownOutcome.
 	Refused
 	// Silent: the server is frozen, or the network drops packets. A call gets no reply, and waits:
-	//   - an acquire until its ctx or MaxWait ends, but no longer than its TTL or, if that is
-	//     longer, 30 s; with NoWait and a ctx without a deadline, for an attempt: a third of the
-	//     TTL, at most 3 s
+	//   - an acquire until its ctx or MaxWait ends, but no longer than its TTL or 30 s, whichever
+	//     is longer; with NoWait and a ctx without a deadline, for one attempt timeout: a third of
+	//     the TTL, at most 3 s
 	//   - a renewal or a conversion until its ctx or the lease ends
-	//   - a release for an attempt if its ctx ends within that time, else for two
-	//   - Inspect until its ctx ends, for an attempt at most
+	//   - a release for one attempt timeout if its ctx ends within that time, else for two
+	//   - Inspect until its ctx ends, for one attempt timeout at most
 	//
 	// If the outage ends meanwhile, the call is executed. Otherwise the error matches
 	// locker.ErrUnknownOutcome, and that of ctx if it ended the wait. Inspect changes nothing, so
@@ -81,7 +81,7 @@ func (l *Locker) SetOutage(o Outage) {
 	for _, release := range owed {
 		release()
 	}
-	for channel := range l.channels { // the subscribers have subscribed again
+	for channel := range l.channels { // as after a new subscription, waiters are to try again
 		l.publish(channel)
 	}
 }
@@ -99,7 +99,7 @@ func (l *Locker) reach(ctx context.Context, limit time.Duration) error {
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for l.outage != NoOutage { // what was sent stays sent, even if the server then refuses connections
+	for l.outage != NoOutage { // what was sent waits on, even if Silent becomes Refused
 		changed := l.changed
 		l.mu.Unlock()
 		select {
@@ -130,11 +130,11 @@ func (l *Locker) reachToRelease(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// owe has release executed when the outage is over.
+// owe executes release when the outage is over.
 func (l *Locker) owe(release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.outage == NoOutage { // it is over by now
+	if l.outage == NoOutage { // it has ended meanwhile
 		release()
 		return
 	}
@@ -161,7 +161,7 @@ func acquireLimit(ctx context.Context, req locker.Request) time.Duration {
 	return max(ttl, 30*time.Second)
 }
 
-// known takes ErrUnknownOutcome away from the error of a call that changes nothing.
+// known removes ErrUnknownOutcome from the error of a call that changes nothing.
 func known(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()[1]

@@ -88,7 +88,7 @@ func (t *tenures) used() (n int) {
 	return n
 }
 
-// firstToEnd and lastToEnd return one of holds, of which there is one at least.
+// firstToEnd and lastToEnd return one of holds. There must be at least one.
 func firstToEnd(holds []*hold) *hold {
 	return slices.MinFunc(holds, func(a, b *hold) int { return a.until.Compare(b.until) })
 }
@@ -185,7 +185,7 @@ func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.C
 	return held
 }
 
-// wait leaves the intent of a writer that readers refused.
+// wait records the intent of a writer that was refused because of readers.
 func (t *tenures) wait(ctx context.Context, req locker.Request) {
 	now := time.Now()
 	if !now.Before(t.wants.end) {

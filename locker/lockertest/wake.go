@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// wakeDriver is a Locker as the driver of the channels on which its releases are published. It
-// sends no command.
+// wakeDriver is a Locker as a driver that has subscriptions alone: releases are published on their
+// channels.
 type wakeDriver Locker
 
 // channel returns where the releases of name are published.

@@ -41,10 +41,11 @@
 //   - A request whose ctx carries a hold of the name that was acquired through this retry
 //     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails with
 //     [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the queue.
-//     It costs nothing while the lock is free. What only carries values, such as a goroutine with
-//     context.WithoutCancel(ctx), is refused too; [locker.WithOwner] with another owner, or none,
-//     begins a call chain of its own. Holds that have ended, holds of other Lockers, shared requests
-//     beside a shared hold, and semaphores of several permits are not refused.
+//     While the lock is free the check costs nothing. A ctx that only carries the values, as that
+//     of context.WithoutCancel does, is refused too; [locker.WithOwner] with another owner, or with
+//     none, begins a new call chain. Not refused are requests whose ctx carries a hold that has
+//     ended or is of another Locker, shared requests beside a shared hold, and requests to a
+//     semaphore of several permits.
 //   - A process sends few attempts for a name, however many requests wait: the first waiter's, one
 //     early attempt beside it (and another one each time the latest gets no answer within 250 ms),
 //     and those of requests that do not queue. The answer to an attempt counts for all owners that

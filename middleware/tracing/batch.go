@@ -41,7 +41,7 @@ func (t *traced) AcquireBatch(ctx context.Context, reqs []locker.Request) (locke
 	return b, err
 }
 
-// batch is a Batch whose requests have other notes than the caller gave.
+// batch is a Batch whose requests have notes with the context of a span added.
 type batch struct {
 	locker.Batch
 	notes map[string]string // by name

@@ -24,18 +24,19 @@ type several struct {
 // Unwrap returns l.
 func (s *several) Unwrap() locker.Locker { return s.inner }
 
-// Acquire implements locker.Locker. A resume is alone.
+// Acquire implements locker.Locker. A resume is not combined with another acquire.
 func (s *several) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	if !req.Resume.IsZero() {
 		return s.inner.Acquire(ctx, req)
 	}
 	other, n := req, s.count.Add(1)
-	other.Name, other.Fenced = fmt.Sprintf("%c-beside-%s-%d", "az"[n%2], s.prefix, n), false // in front of it, or behind
+	// By turns the other name sorts before and behind the first one.
+	other.Name, other.Fenced = fmt.Sprintf("%c-beside-%s-%d", "az"[n%2], s.prefix, n), false
 	locks, err := locker.AcquireAll(ctx, s.inner, []locker.Request{req, other})
 	if err != nil {
 		return nil, err
 	}
 	all := locks.All()
-	_ = all[1].Release(ctx) // what it leaves is found at the end
+	_ = all[1].Release(ctx) // the check at the end finds what a failed release leaves
 	return all[0], nil
 }

@@ -106,7 +106,8 @@ func (s Source) PassOn(t *Turn, clients int) {
 	}
 }
 
-// MinHold lets the name of a turn stay taken for up to half of its TTL, and so those of nested ones.
+// MinHold lets the name of a turn stay taken for up to half of its TTL. It applies to nested turns
+// too.
 func (s Source) MinHold(t *Turn) {
 	t.MinHold = s.Between(time.Millisecond, t.TTL/2)
 	for _, one := range t.Steps {

@@ -23,9 +23,10 @@ var acquireAllLua string
 // writes.
 const checksEnd = "-- The checks end here.\n"
 
-// AcquireAllLua returns the text of a Spec's AcquireAll, to go behind the functions that acquire
-// needs. acquire is the text of the Acquire script, with the line "-- The checks end here." between
-// the checks and the writes. It panics if there is no such line.
+// AcquireAllLua returns the Lua of a Spec's AcquireAll. Put it behind the functions that the
+// Acquire script needs. acquire is the text of Acquire itself, with the line
+// "-- The checks end here." between the checks and the writes. AcquireAllLua panics if there is no
+// such line.
 func AcquireAllLua(acquire string) string {
 	check, write, ok := strings.Cut(acquire, checksEnd)
 	if !ok {
@@ -50,7 +51,7 @@ type keyBatch struct {
 
 	mu      sync.Mutex
 	claimed []bool         // by an Acquire
-	drainer driver.Drainer // to be told of the end; nil: none
+	drainer driver.Drainer // whose EndAcquire is called at the end; nil: none
 	report  func()         // of a failure that no Acquire claims; nil: there is none
 }
 
@@ -311,7 +312,7 @@ func (l *Locker) claimed(ctx context.Context, req locker.Request) (*keyAttempt, 
 	return nil, nil
 }
 
-// Unclaimed implements locker.Batch. While the driver closes, it gives the holds back itself.
+// Unclaimed implements locker.Batch. While the driver closes, it cleans up the holds itself.
 func (b *keyBatch) Unclaimed() (locks []*locker.Lock) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

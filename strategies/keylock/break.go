@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// FindHolds implements locker.Breaker. What it returns releases each hold by its value, as
-// ReleaseHandle does.
+// FindHolds implements locker.Breaker. The function that it returns releases each hold by its
+// value, as ReleaseHandle does.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	state, values, err := l.findHolds(ctx, name)
 	if err != nil || !state.Held {
@@ -41,8 +41,8 @@ func (l *Locker) findHolds(ctx context.Context, name string) (state locker.State
 	return state, values, nil
 }
 
-// endHolds ends the holds of those values. Readers that come later are to have a higher fencing
-// token, although readers share theirs.
+// endHolds ends the holds of those values. It raises the fencing token first if the holders are
+// readers: later readers would otherwise share it.
 func (l *Locker) endHolds(ctx context.Context, name string, state locker.State, values []string) error {
 	raised, ended := state.Fence == 0 || state.Mode != locker.Shared, 0
 	key, ttl := l.cfg.Prefix+name, l.cfg.ttl(0)

@@ -9,10 +9,11 @@ import (
 )
 
 // Changing the note gives the hold a new value with a fresh token, as a resume does. So a command
-// with the old value that is executed late changes nothing, and a resend shows the outcome. What is
-// in flight meanwhile may find no hold of its value: run then sends it again with the new one.
+// with the old value that is executed late changes nothing, and a resend shows the outcome. A
+// command in flight meanwhile may find no hold of its value: run then sends it again with the new
+// one.
 
-// noted is what became of a hold's value since it was acquired. keyHold.mu guards value and change.
+// noted is the value of a hold whose note was changed. keyHold.mu guards value and change.
 type noted struct {
 	value  string // the present one
 	change *change
@@ -68,8 +69,8 @@ func (h *keyHold) changedFrom(value string) bool {
 	return now != value || pending != ""
 }
 
-// valueAfter returns the value of the hold, which a call with value did not find. Errors: the
-// outcome of a change of the note, which may be why, could not be found out; ErrLost.
+// valueAfter returns the value of the hold after a call with value has not found it: a change of
+// the note may be the reason. Errors: the outcome of that change could not be found out; ErrLost.
 func (h *keyHold) valueAfter(ctx context.Context, value string) (string, error) {
 	if !h.changedFrom(value) {
 		return value, nil
@@ -135,7 +136,8 @@ func (h *keyHold) finishChange(ctx context.Context) error {
 	return h.sendChange(ctx, c)
 }
 
-// resumeChange is finishChange that does not wait while another call finds the outcome out.
+// resumeChange is finishChange, except that it does not wait for another call that finds out the
+// outcome.
 func (h *keyHold) resumeChange(ctx context.Context) error {
 	c := h.pendingChange()
 	if c == nil {
@@ -173,8 +175,8 @@ func (h *keyHold) sendChange(ctx context.Context, c *change) error {
 	return err
 }
 
-// endAll runs e, which releases the hold. If a change of its note is in flight, or a send of its
-// acquire, it has one of several values: each is released.
+// endAll runs e, which releases the hold. While a change of its note or a send of its acquire is in
+// flight, the hold may have one of several values: endAll releases each.
 func (h *keyHold) endAll(ctx context.Context, e endScript) (lease.Others, error) {
 	others, err := h.end(ctx, e)
 	for _, value := range h.otherValues(e.args[0]) {

@@ -38,7 +38,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	return err
 }
 
-// foundHold returns the hold of that value, which another Lock may be of.
+// foundHold returns the hold of that value. Another Lock may have it.
 func (l *Locker) foundHold(name, key, value string, ttl time.Duration) *keyHold {
 	h := &keyHold{l: l, name: name, key: key, value: value, ttl: ttl, timeout: l.cfg.attemptTimeout(ttl)}
 	h.extend(time.Now().Add(ttl)) // unknown; the outcome of a resend depends on it

@@ -84,8 +84,8 @@ type Spec struct {
 	// holder has released, and that its MinHold lasts for left. With Convert, the number of the
 	// hold's last conversion follows the fence; it is 0 for a new hold.
 	Acquire *driver.Script
-	// AcquireAll acquires several locks by one call, or none. It is made of Acquire, by
-	// AcquireAllLua. Default: none; locker.AcquireAll acquires one lock after another.
+	// AcquireAll acquires several locks by one call, or none. AcquireAllLua makes it from the text
+	// of Acquire. Default: none; locker.AcquireAll acquires one lock after another.
 	AcquireAll *driver.Script
 	// Renew extends the lease. It never shortens one, and writes whenever it replies 1, so that a
 	// WAIT behind it speaks for all that was written before. It extends the fence counter too.
@@ -110,9 +110,9 @@ type Spec struct {
 	// new fencing token. Lock.SetNote uses it too, without the fence counter. Default: locks cannot
 	// be resumed, and their notes cannot be changed.
 	//
-	//	ARGV   those of Acquire, with the value to replace behind the first three; for Lock.SetNote,
-	//	       behind that one, owner, note and '', unless there is a ParseValue: the note is
-	//	       replaced even if the new one is empty
+	//	ARGV   those of Acquire, with the value to replace behind the first three;
+	//	       for Lock.SetNote: the first three, the value to replace and, unless there is a
+	//	       ParseValue, owner, note and ''; the '' says that an empty note replaces one too
 	//	reply  {1, fence}, {2, fence}, {0}: that hold is gone, {-1, text}, {-2, text}
 	Resume *driver.Script
 	// UndoResume puts the value back that Resume replaced. The lease stays as it is. It goes with

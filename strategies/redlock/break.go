@@ -9,9 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// FindHolds implements locker.Breaker: it finds the holds of every node that answers, once a quorum
-// of the nodes agrees that the name is held, as for Inspect. What it returns ends them all at the
-// same time. It succeeds if what may be left, on nodes that failed, is less than a quorum.
+// FindHolds implements locker.Breaker. It finds the holds of every node that answers, if a quorum
+// of the nodes agrees that the name is held, as Inspect does. The function that it returns ends
+// them all at the same time. The function succeeds if the nodes that failed are fewer than a
+// quorum.
 func (l *Locker) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
 	if _, _, err := l.check(ctx, locker.Request{Name: name}); err != nil {
 		return locker.State{}, nil, err

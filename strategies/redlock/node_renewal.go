@@ -65,8 +65,8 @@ func (p *nodeLock) sendRenewal(ttl time.Duration, began time.Time, left <-chan s
 	return err
 }
 
-// extend renews the node lock, changes its note if that is another, raises its counter if that is
-// behind, and changes its mode if that is another.
+// extend renews the node lock. It changes the note and the mode where they differ from the lock's,
+// and raises the counter if it is behind.
 func (p *nodeLock) extend(ttl time.Duration) error {
 	h := p.of
 	ctx, stop := h.untilDeadline()

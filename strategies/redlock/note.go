@@ -48,8 +48,7 @@ func (p *nodeLock) setNote(note string) error {
 	return err
 }
 
-// adoptNote changes the note at the node to the lock's, if it is another. Whether that succeeds
-// decides nothing.
+// adoptNote changes the note at the node to that of the lock, if they differ. A failure is ignored.
 func (p *nodeLock) adoptNote() {
 	h := p.of
 	h.mu.Lock()

@@ -21,7 +21,7 @@
 //     only where at most one holder writes, such as for each unit of work.
 //   - With Request.MinHold the permits of a hold stay taken, after its release, until MinHold has
 //     passed since the acquire. Other holds and the free permits are not affected. Inspect counts
-//     these permits as taken, and no hold for them.
+//     these permits, but no hold.
 //   - Lost replies, clean-up, Release, Resume and Deadline are as in package single, for each hold.
 //     A resumed hold keeps its permits: another Request.Permits is ErrInvalid.
 //

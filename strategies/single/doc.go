@@ -14,8 +14,8 @@
 //     most for the TTL or 30 s, whichever is longer. AttemptTimeout bounds each send. An acquire
 //     that is abandoned meanwhile is cleaned up in the background for as long again, so that a
 //     server that was frozen cannot leave a key for longer than one TTL.
-//   - Release returns within two AttemptTimeouts, whatever ctx says. If it has no reply by then, it
-//     is resent in the background.
+//   - Release returns within ReleaseTimeout, whatever ctx says: two AttemptTimeouts by default, or
+//     one if ctx has ended. If it has no reply by then, it is resent in the background.
 //   - A resume that is abandoned with its outcome unknown is undone in the background: the Lock and
 //     the Handle that it would have taken the hold from work again.
 //   - Leases expire by the server's clock. Deadline is by the local clock, from the send that

@@ -31,9 +31,9 @@
 // A lock that is neither released nor lost is renewed for as long as the program has the Lock, even
 // if the holder makes no progress. Config.MaxHold and Config.MaxRenewals bound that. Once the Lock
 // was garbage-collected it is no longer renewed, and its lease runs out; its loss then has the
-// cause locker.ErrForgotten. That takes two renewals, a garbage collection and one TTL. Type
-// locker.Lock says which Locks cannot be told to be forgotten, such as one whose Done was called:
-// those are renewed for as long as the process lives.
+// cause locker.ErrForgotten. That takes two renewals, a garbage collection and one TTL. Some Locks
+// are never taken for forgotten, such as one whose Done was called (see locker.Lock): they are
+// renewed for as long as the process lives.
 //
 // While the process is suspended nothing is renewed: package locker says how to protect what the
 // work writes after that.

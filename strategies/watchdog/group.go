@@ -179,8 +179,8 @@ func (s *scheduler) addStalled(g *group, n int) {
 
 func ended(l *watchedLease) bool { return l.lock.Err() != nil }
 
-// unneeded reports whether the lock is not to be renewed: it has ended, or was forgotten. The lease
-// of a forgotten one runs out.
+// unneeded reports whether the lock is not to be renewed, because it has ended or was forgotten.
+// The lease of a forgotten lock runs out.
 func unneeded(l *watchedLease) bool {
 	if ended(l) {
 		return true

@@ -57,11 +57,11 @@ type watchedLease struct {
 	limited  *limited // nil: neither MaxHold nor MaxRenewals is set
 	due      instant  // when the next renewal begins
 	index    int32    // in the scheduler's heap; notQueued while a renewal is in flight, and after the end
-	fails    uint8    // renewals that failed since the last that did not
+	fails    uint8    // failed renewals since the last successful one
 	released bool
 }
 
-// limited is what MaxHold and MaxRenewals are about.
+// limited is what MaxHold and MaxRenewals need.
 type limited struct {
 	began    instant
 	renewals int

@@ -1,6 +1,6 @@
 -- Reads who holds. Needs holds, open.
 -- KEYS[1]  the lock
--- ARGV[1]  'holds': what ends each hold follows, its token
+-- ARGV[1]  'holds' to get the tokens too, by which the holds can be ended
 -- reply    {1, owner, note, ms, holds, 0, fence}   the time until the last live hold ends, ms, and
 --                                                  the number of live holds, 0 if the lock was
 --                                                  released and the name stays taken; 0: exclusive;

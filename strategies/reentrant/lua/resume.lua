@@ -8,7 +8,8 @@
 -- ARGV[4]  the token to replace
 -- ARGV[5]  owner; not used
 -- ARGV[6]  the lock's note from now on; empty: unchanged
--- ARGV[7]  empty if only the note is to change, to none too; otherwise not used
+-- ARGV[7]  empty if only the note is to change: it is replaced even by an empty one; otherwise not
+--          used
 -- reply    {1, fence}   taken over by this call; if fenced, with a new fencing token
 --          {2, fence}   taken over by an earlier send of this call
 --          {0}          the hold is gone

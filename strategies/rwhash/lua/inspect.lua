@@ -1,7 +1,7 @@
 -- Reads who holds. Needs current_fence, holds, lock.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
--- ARGV[1]  'holds': what ends each hold follows, its token
+-- ARGV[1]  'holds' to get the tokens too, by which the holds can be ended
 -- reply    {1, owner, note, ms, holds, mode, fence}   the live hold that ends last: its owner, its
 --                                                     note and the time until it ends, ms; the
 --                                                     number of live holds, without those that a

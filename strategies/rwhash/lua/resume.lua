@@ -8,8 +8,8 @@
 -- ARGV[4]  the token to replace
 -- ARGV[5]  owner; not used
 -- ARGV[6]  the hold's note from now on; empty: unchanged
--- ARGV[7]  'exclusive' or 'shared', as the handle says; empty if only the note is to change, to
---          none too; the rest is not used
+-- ARGV[7]  'exclusive' or 'shared', as the handle says; empty if only the note is to change: it is
+--          replaced even by an empty one. What follows is not used
 -- reply    {1, fence, number}   taken over by this call; if fenced, with a new fencing token for a
 --                               writer, that of the last writer for a reader; the number is that of
 --                               the hold's last conversion

@@ -1,6 +1,6 @@
 -- Reads who holds. Needs lock.
 -- KEYS[1]  the semaphore
--- ARGV[1]  'holds': what ends each hold follows, its value
+-- ARGV[1]  'holds' to get the values too, by which the holds can be ended
 -- reply    {1, value, ms, holds, 0, limit, used}
 --                       the live hold that ends last, and what is left of its lease, ms; the
 --                       number of live holds that are not kept; 0: exclusive; the limit, and the

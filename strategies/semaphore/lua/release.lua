@@ -1,7 +1,7 @@
 -- Releases a hold, and wakes the first waiter if permits are free. Needs lock, the queue.
 -- KEYS[1]  the semaphore
 -- KEYS[2]  the queue of waiters; without it nobody is woken
--- ARGV[1]  the hold's value; that of a kept hold, which ends it, only for locker.Break
+-- ARGV[1]  the hold's value; for locker.Break also that of a kept hold, which is removed
 -- ARGV[2]  the channel to wake waiters on; empty: wake nobody
 -- ARGV[3]  the ID of the place of the caller's process, to which no message is sent: the process
 --          wakes its waiter itself; empty: none

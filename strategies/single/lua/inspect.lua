@@ -1,7 +1,7 @@
 -- Reads who holds the lock. Needs most, read, current_fence, reserved.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fence counter
--- ARGV[1]  'holds': what ends the hold follows, the value itself
+-- ARGV[1]  'holds' to get the value once more, by which the hold can be ended
 -- reply    {1, value, ms, 1, 0, fence}   what is stored, '' if it is too long to be ours; its PTTL;
 --                                        1 hold, also if a release left the name taken (see kept);
 --                                        0: exclusive; the last fencing token in decimal, '0' if
