@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// dresser returns the function by which Context adds values to its parent, or nil.
-func (l *lockState) dresser() func(context.Context) context.Context {
+// valueAdder returns the function by which Context adds values to its parent, or nil.
+func (l *lockState) valueAdder() func(context.Context) context.Context {
 	if !l.valid() {
 		return nil
 	}
@@ -18,7 +18,7 @@ func (l *lockState) dresser() func(context.Context) context.Context {
 	if l.extra == nil {
 		return nil
 	}
-	return l.extra.dress
+	return l.extra.addValues
 }
 
 // ContextErr returns ctx.Err() together with ctx's cause, or nil if ctx has not ended. It is for

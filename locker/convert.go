@@ -20,7 +20,7 @@ func (l *lockState) Upgrade(ctx context.Context) error {
 // executed the commands, the Lock would be left in the wrong mode.
 func (l *lockState) convert(ctx context.Context, name string, to Mode) error {
 	if ctx != nil && l.valid() {
-		done, err := l.alone(ctx)
+		done, err := l.beginConversion(ctx)
 		if err != nil {
 			return opError(name, l.Name(), err)
 		}
@@ -31,9 +31,9 @@ func (l *lockState) convert(ctx context.Context, name string, to Mode) error {
 	return err
 }
 
-// alone waits until no conversion and no SetNote of the lock is in flight. None begins until done
-// is called.
-func (l *lockState) alone(ctx context.Context) (done func(), err error) {
+// beginConversion waits until no conversion and no SetNote of the lock is in flight. None begins
+// until done is called.
+func (l *lockState) beginConversion(ctx context.Context) (done func(), err error) {
 	for {
 		l.mu.Lock()
 		extra := l.extras()

@@ -107,7 +107,7 @@ func (l *lockState) gone(operation string, err error) error {
 	switch {
 	case detail(err) != "":
 		return l.lost("it was gone at the "+operation, err)
-	case l.handed.Load():
+	case l.handleTaken.Load():
 		return l.lost("its key was gone at the "+operation+" (deleted, expired, taken over by a resume, or the server lost its data)", err)
 	default:
 		return l.lost("its key was gone at the "+operation+" (deleted, expired, or the server lost its data)", err)

@@ -85,12 +85,12 @@ func (h *middlewareHold) WrapContext(wrap func(context.Context) context.Context)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	extra := l.extras()
-	inner := extra.dress
+	inner := extra.addValues
 	if inner == nil {
-		extra.dress = wrap
+		extra.addValues = wrap
 		return
 	}
-	extra.dress = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
+	extra.addValues = func(ctx context.Context) context.Context { return wrap(inner(ctx)) }
 }
 
 // Trace implements lease.Hold.
@@ -166,7 +166,7 @@ func (h *middlewareHold) Disown() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.disowned = !l.handed.Load()
+	l.disowned = !l.handleTaken.Load()
 	return l.disowned
 }
 

@@ -220,7 +220,7 @@ func (l *lockState) expire() *ending {
 // Lock. The mutex is held.
 func (l *lockState) forgotten() bool {
 	switch {
-	case l.err != nil, l.done != nil, l.handed.Load(), l.hasCallbacks():
+	case l.err != nil, l.done != nil, l.handleTaken.Load(), l.hasCallbacks():
 		return false
 	case l.strong != nil:
 		l.weak, l.strong = weak.Make(l.strong), nil

@@ -83,8 +83,8 @@ func (l *Lock) AfterDone(f func(error)) (stop func() bool) { return l.load().Aft
 // acquire of the same lock fails with [ErrNested].
 func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	s := l.load()
-	if dress := s.dresser(); dress != nil {
-		parent = dress(parent)
+	if addValues := s.valueAdder(); addValues != nil {
+		parent = addValues(parent)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	if s.valid() {

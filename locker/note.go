@@ -15,7 +15,7 @@ func (l *lockState) SetNote(ctx context.Context, note string) error {
 		invalid = driver.Invalid("Lock.SetNote note", fmt.Sprintf("%d bytes", len(note)), "at most 1024 bytes")
 	}
 	if ctx != nil && invalid == nil && l.valid() {
-		done, err := l.alone(ctx)
+		done, err := l.beginConversion(ctx)
 		if err != nil {
 			return opError("note", l.Name(), err)
 		}

@@ -25,19 +25,19 @@ type lockState struct {
 	owner string     // empty until somebody asks, if the strategy chose none
 	fence int64
 
-	deadline time.Time
-	err      error       // why it is no longer held; set once
-	handed   atomic.Bool // Handle was called
-	mode     Mode
-	disowned bool // another Lock continues the hold
-	released bool // Release was called
-	answered bool // the outcome of the release is known
-	done     chan struct{}
-	timer    *time.Timer // for the end; nil until something waits for it
-	after    *afterDone  // the first one to call
-	tracing  *tracing    // nil if there is no Trace
-	reports  *reports    // events to report; nil: none
-	extra    *extra      // nil: each is nil
+	deadline    time.Time
+	err         error       // why it is no longer held; set once
+	handleTaken atomic.Bool // Handle was called
+	mode        Mode
+	disowned    bool // another Lock continues the hold
+	released    bool // Release was called
+	answered    bool // the outcome of the release is known
+	done        chan struct{}
+	timer       *time.Timer // for the end; nil until something waits for it
+	after       *afterDone  // the first one to call
+	tracing     *tracing    // nil if there is no Trace
+	reports     *reports    // events to report; nil: none
+	extra       *extra      // nil: each is nil
 
 	// strong is the Lock until forgotten is first called, and weak after that. weak is not set at
 	// once, because making a weak pointer takes about as long as making the Lock.
@@ -49,8 +49,8 @@ type lockState struct {
 // locks.
 type extra struct {
 	cause     error                                 // why nothing renews the lease any more; nil: not known
-	converts  chan struct{}                         // closed when the conversion in flight is over; nil: there is none
-	dress     func(context.Context) context.Context // what Context adds to its parent; nil: nothing
+	converts  chan struct{}                         // closed when the conversion or SetNote in flight is over; nil: there is none
+	addValues func(context.Context) context.Context // what Context adds to its parent; nil: nothing
 	tokened   atomic.Pointer[lease.Tokened]         // the strategy's Lease, if it is one; behind a pointer as hidden is
 	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
 }
@@ -165,7 +165,7 @@ func (l *lockState) TTL() time.Duration {
 func (l *lockState) Handle() Handle {
 	g := l.facts()
 	if l.valid() {
-		if !l.hand() {
+		if !l.recordHandle() {
 			g.Token = lease.NewToken()
 			return NewHandle(g)
 		}
@@ -180,13 +180,13 @@ func (l *lockState) Handle() Handle {
 	return NewHandle(g)
 }
 
-// hand records that Handle was called. It returns false if another Lock continues the hold: a
-// Handle of this Lock would identify nothing.
-func (l *lockState) hand() bool {
+// recordHandle records that Handle was called. It returns false if another Lock continues the hold:
+// a Handle of this Lock would identify nothing.
+func (l *lockState) recordHandle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.disowned {
-		l.handed.Store(true)
+		l.handleTaken.Store(true)
 	}
 	return !l.disowned
 }

@@ -53,7 +53,7 @@ func (l *Locker) breakHolds(ctx context.Context, name string, found []*hold) (er
 		return nil
 	}
 	if err := l.reachToRelease(ctx, found[0].ttl); err != nil {
-		l.owe(func() { _ = end() })
+		l.afterOutage(func() { _ = end() })
 		return err
 	}
 	defer l.mu.Unlock()

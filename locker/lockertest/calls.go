@@ -81,9 +81,9 @@ func (h *hold) record(op lease.Op) (done func(error)) {
 	}
 	h.locks.mu.Lock()
 	c.Request.Mode = h.mode
-	theirs := h.theirs
+	unrecorded := h.unrecorded
 	h.locks.mu.Unlock()
-	if theirs {
+	if unrecorded {
 		return func(error) {}
 	}
 	if op.Kind == lease.OpConvert {

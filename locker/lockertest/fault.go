@@ -74,7 +74,7 @@ func (l *Locker) Hold(req locker.Request) *locker.Lock {
 	l.mu.Lock()
 	h, err := l.take(ctx, req)
 	if err == nil {
-		h.theirs = true
+		h.unrecorded = true
 	}
 	l.mu.Unlock()
 	if err != nil {

@@ -31,7 +31,7 @@ type hold struct {
 	minHold           time.Duration
 	released          bool  // it only keeps the name taken, until end
 	over              *hold // that it was taken over from; nil: it was acquired
-	theirs            bool  // Locker.Hold made it: its calls are not recorded
+	unrecorded        bool  // Locker.Hold made it: its calls are not recorded
 }
 
 // begin gives the hold its token, its lease, which lasts for minHold at least, and its fencing
@@ -138,7 +138,7 @@ func (h *hold) reach(ctx context.Context, op lease.Op) error {
 	}
 	err := h.locks.reachToRelease(ctx, h.ttl)
 	if err != nil {
-		h.locks.owe(func() {
+		h.locks.afterOutage(func() {
 			if h.tenures.find(h.token) == h {
 				h.end(op)
 			}

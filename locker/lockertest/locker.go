@@ -28,7 +28,7 @@ type Locker struct {
 	faults   faults
 	outage   Outage
 	changed  chan struct{} // closed when outage changes; nil in no outage
-	owed     []func()      // the releases that an outage keeps from being executed
+	delayed  []func()      // the releases that an outage keeps from being executed
 	calls    []Call
 	channels map[string][]*subscription
 }
@@ -187,7 +187,7 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 		return nil
 	}
 	if err := l.reachToRelease(ctx, g.TTL); err != nil {
-		l.owe(func() { _ = release() })
+		l.afterOutage(func() { _ = release() })
 		return err
 	}
 	defer l.mu.Unlock()

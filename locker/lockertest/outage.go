@@ -76,9 +76,9 @@ func (l *Locker) SetOutage(o Outage) {
 		return
 	}
 	l.changed = nil
-	owed := l.owed
-	l.owed = nil
-	for _, release := range owed {
+	delayed := l.delayed
+	l.delayed = nil
+	for _, release := range delayed {
 		release()
 	}
 	for channel := range l.channels { // as after a new subscription, waiters are to try again
@@ -130,15 +130,15 @@ func (l *Locker) reachToRelease(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// owe executes release when the outage is over.
-func (l *Locker) owe(release func()) {
+// afterOutage executes release when the outage is over.
+func (l *Locker) afterOutage(release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.outage == NoOutage { // it has ended meanwhile
 		release()
 		return
 	}
-	l.owed = append(l.owed, release)
+	l.delayed = append(l.delayed, release)
 }
 
 // attemptTimeout is the default of the strategies, for how long one send of a command waits.

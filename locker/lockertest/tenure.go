@@ -14,9 +14,9 @@ import (
 
 // tenures is what there is of one name. Locker.mu guards it, and the holds in it.
 type tenures struct {
-	holds []*hold // the oldest first; several only where all are shared, or have permits
-	fence int64   // the last fencing token
-	wants intent  // of the latest writer that readers refused
+	holds  []*hold // the oldest first; several only where all are shared, or have permits
+	fence  int64   // the last fencing token
+	intent intent  // of the latest writer that readers refused
 
 	places []*place // of those who wait, one for each process
 }
@@ -35,8 +35,8 @@ const (
 	writerTurn = 5 * time.Second        // how long at a time writers keep new readers out
 )
 
-// bars returns how much longer a waiting writer keeps new readers out.
-func (i intent) bars(now time.Time) time.Duration {
+// barsReaders returns for how much longer a waiting writer keeps new readers out.
+func (i intent) barsReaders(now time.Time) time.Duration {
 	if !now.Before(i.end) {
 		return 0
 	}
@@ -155,13 +155,13 @@ func (l *Locker) refuseReader(req locker.Request) *locker.ContentionError {
 	t := l.of(req.Name)
 	holds := t.live()
 	if len(holds) > 0 && holds[0].mode == locker.Exclusive {
-		return soon(req, refusal(holds[0], holds[0].until))
+		return beforeIntentEnds(req, refusal(holds[0], holds[0].until))
 	}
-	bar := t.wants.bars(time.Now())
+	bar := t.intent.barsReaders(time.Now())
 	if bar == 0 || len(holds) == 0 {
 		return nil
 	}
-	return soon(req, &locker.ContentionError{Name: req.Name, Owner: t.wants.owner, Note: t.wants.note, RetryAfter: bar})
+	return beforeIntentEnds(req, &locker.ContentionError{Name: req.Name, Owner: t.intent.owner, Note: t.intent.note, RetryAfter: bar})
 }
 
 func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.ContentionError {
@@ -179,26 +179,26 @@ func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.C
 	}
 	held := refusal(holds[0], lastToEnd(holds).until)
 	if holds[0].mode == locker.Shared && !req.NoWait {
-		t.wait(ctx, req)
-		return soon(req, held)
+		t.recordIntent(ctx, req)
+		return beforeIntentEnds(req, held)
 	}
 	return held
 }
 
-// wait records the intent of a writer that was refused because of readers.
-func (t *tenures) wait(ctx context.Context, req locker.Request) {
+// recordIntent records the intent of a writer that was refused because of readers.
+func (t *tenures) recordIntent(ctx context.Context, req locker.Request) {
 	now := time.Now()
-	if !now.Before(t.wants.end) {
-		t.wants.since = now
+	if !now.Before(t.intent.end) {
+		t.intent.since = now
 	}
-	t.wants.owner, t.wants.note, t.wants.end = req.Owner, req.Note, now.Add(intentLife)
+	t.intent.owner, t.intent.note, t.intent.end = req.Owner, req.Note, now.Add(intentLife)
 	if end, bounded := ctx.Deadline(); bounded {
-		t.wants.end = earlier(t.wants.end, end)
+		t.intent.end = earlier(t.intent.end, end)
 	}
 }
 
-// soon makes a request that waits try again before its intent ends.
-func soon(req locker.Request, held *locker.ContentionError) *locker.ContentionError {
+// beforeIntentEnds makes a request that waits try again before its intent ends.
+func beforeIntentEnds(req locker.Request, held *locker.ContentionError) *locker.ContentionError {
 	if !req.NoWait {
 		held.RetryAfter = min(held.RetryAfter, tryAgain)
 	}
@@ -216,7 +216,7 @@ func (l *Locker) take(ctx context.Context, req locker.Request) (*hold, error) {
 		h.permits = max(req.Permits, 1)
 	}
 	if req.Mode == locker.Exclusive {
-		t.wants = intent{}
+		t.intent = intent{}
 	}
 	h.begin(cmp.Or(req.TTL, locker.DefaultTTL), req.MinHold, req.Fenced)
 	t.holds = append(t.holds, h)
@@ -240,7 +240,7 @@ func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 		return nil, driver.Invalid("Request.Permits", strconv.Itoa(req.Permits), "the handle's, "+strconv.Itoa(was.permits)+", or 0")
 	}
 	h := &hold{
-		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was, permits: was.permits, theirs: was.theirs,
+		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was, permits: was.permits, unrecorded: was.unrecorded,
 		owner: cmp.Or(req.Owner, old.Owner, was.owner), note: cmp.Or(req.Note, was.note),
 	}
 	h.begin(cmp.Or(req.TTL, old.TTL, locker.DefaultTTL), max(req.MinHold, old.MinHold), req.Fenced || was.fence != 0)
