@@ -19,7 +19,7 @@ type testCase struct {
 	own      bool                    // it restarts, freezes or reconfigures the server: it gets one of its own
 	quorum   bool                    // it runs on five independent servers
 	permits  bool                    // it runs on a semaphore
-	bounded  bool                    // it sets the time-out of releases
+	bounded  bool                    // it needs NewReleaseTimeout
 	leaves   bool                    // it may leave keys: nobody can release them, or a late command writes them
 	needs    []suite.Feature         // of the adapter
 	can      func(Capabilities) bool // nil: every strategy can

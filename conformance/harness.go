@@ -57,9 +57,9 @@ type Harness struct {
 	// order of its waiters. It should bound each send as New does. nil: no semaphore if New is set,
 	// else strategies/semaphore, so bounded.
 	NewSemaphore func(drv driver.Driver, permits int) (locker.Locker, error)
-	// NewReleaseTimeout makes the strategy of New with a bound on how long a release waits for its
-	// answer, which is shorter than that on a send. nil: it has none if New is set, else
-	// strategies/single, so bounded.
+	// NewReleaseTimeout makes the strategy of New with timeout as the maximum time for which a
+	// release waits for its answer. It is shorter than the bound of a send. nil: the strategy has
+	// no such setting if New is set, else strategies/single with that ReleaseTimeout.
 	NewReleaseTimeout func(drv driver.Driver, timeout time.Duration) (locker.Locker, error)
 	// Can says what the strategy of New is capable of.
 	Can Capabilities

@@ -35,7 +35,7 @@ var breakCases = []testCase{
 	},
 	{
 		name: "Break ends all readers", contract: 7, on: suite.WithoutSentinel, can: shares,
-		why: "one reader that remains keeps writers out, and later readers must have another fencing token than those",
+		why: "one reader that remains keeps writers out, and later readers must not have the fencing token of those that were ended",
 		run: breakEndsReaders,
 	},
 	{
@@ -45,12 +45,12 @@ var breakCases = []testCase{
 	},
 	{
 		name: "Break ends a minimum hold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
-		why: "nobody else can: no Lock and no Handle of it is left",
+		why: "nobody else can end it: no Lock and no Handle of it is left",
 		run: breakEndsMinHold,
 	},
 	{
 		name: "Break ends a quorum's hold", contract: 7, on: suite.OneAddress, quorum: true,
-		why: "what is left on the nodes would keep others out, and a dead node must not prevent it",
+		why: "what is left on the nodes would keep others out, and a dead node must not prevent the Break",
 		run: breakEndsQuorum,
 	},
 }

@@ -19,7 +19,7 @@ var misuseCases = []testCase{
 	},
 	{
 		name: "only a hold of its own stops a call chain", contract: 13, on: suite.WithoutSentinel, can: notReentrant,
-		why: "work that may wait for another holder, or after its own release, must not be refused",
+		why: "an acquire that waits for another holder, or comes after its own release, must not be refused",
 		run: chainWaitsForOthers,
 	},
 	{

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// noteCases are about Lock.SetNote. A strategy may do without it.
+// noteCases are about Lock.SetNote. A strategy need not support it.
 var noteCases = []testCase{
 	{
 		name: "a note can be changed", contract: 11, on: suite.AllKinds,
@@ -20,12 +20,12 @@ var noteCases = []testCase{
 	},
 	{
 		name: "a change of the note whose reply is lost succeeds", contract: 11, on: suite.OneAddress,
-		why: "when it is resent it finds its own work; taken for a loss, it would end the work of a holder that holds",
+		why: "the resend finds the note changed already; taken for a loss, that would end the work of a live holder",
 		run: lostNoteSucceeds,
 	},
 	{
 		name: "a change of the note that nobody answers loses nothing", contract: 11, on: suite.OneAddress,
-		why: "the hold has one of two values, and a renewal or a release must find it, also if the change is executed late",
+		why: "the hold has one of two values, and a renewal or a release must find it, even if the change is executed late",
 		run: unansweredNoteLosesNothing,
 	},
 	{
@@ -40,12 +40,12 @@ var noteCases = []testCase{
 	},
 	{
 		name: "a lost lock gets no note", contract: 9, on: suite.OneAddress,
-		why: "it would be the note of the next holder",
+		why: "it would become the note of the next holder",
 		run: lostLockGetsNoNote,
 	},
 }
 
-// notes demands that all who look see the note of a hold.
+// notes demands that Inspect and a refusal show the note of a hold.
 func (t *caseT) notes(l locker.Locker, lock *locker.Lock, note string) {
 	t.Helper()
 	ce := t.contended(l, locker.Request{Name: lock.Name(), NoWait: true})
@@ -69,7 +69,7 @@ func sameNote(note, given string) bool {
 	return strings.TrimRight(note, " ") == given
 }
 
-// setsNote calls SetNote, which must succeed. It returns false if the strategy does without it.
+// setsNote calls SetNote, which must succeed. It returns false if the strategy does not support it.
 func (t *caseT) setsNote(lock *locker.Lock, note string) bool {
 	t.Helper()
 	err := lock.SetNote(t.Ctx, note)

@@ -48,7 +48,7 @@ var holdOutcomeCases = []testCase{
 	},
 	{
 		name: "a release waits for no longer than its timeout", contract: 7, on: suite.OneAddress, bounded: true,
-		why: "who ends a request or a process cannot wait for as long as a command may take; the release goes on",
+		why: "a request or a process that ends cannot wait for as long as a command may take; the release goes on",
 		run: releaseTimeoutBounds,
 	},
 	{

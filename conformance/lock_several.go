@@ -25,7 +25,7 @@ var severalCases = []testCase{
 	},
 	{
 		name: "several names whose reply is lost are acquired once", contract: 14, on: suite.OneAddress,
-		why: "the call that is resent finds the locks taken, by itself; each of them is held once and released",
+		why: "the resend finds the locks taken by its own earlier send; each is held once and released",
 		run: severalWhoseReplyIsLost,
 	},
 	{

@@ -15,12 +15,12 @@ import (
 var watchCases = []testCase{
 	{
 		name: "Watch sees a hold come and go", contract: 1, on: suite.AllKinds,
-		why: "who looks for the holder without waiting for the lock would be told of another",
+		why: "a watcher that does not wait for the lock would be shown another holder",
 		run: watchSeesHold,
 	},
 	{
 		name: "Watch outlives an outage", contract: 4, on: suite.OneAddress,
-		why: "a server that restarts would end it, or an outage would look like a free lock",
+		why: "the restart of a server would end the Watch, or an outage would look like a free lock",
 		run: watchOutlivesOutage,
 	},
 	{

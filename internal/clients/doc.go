@@ -24,13 +24,13 @@ type Client struct {
 	InMemory func(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error)
 }
 
-// All are the three clients that differ.
+// All are the clients whose code differs: goredis, rueidis and redigo.
 var All = []Client{
 	{"goredis", Goredis, goredisInMemory}, {"rueidis", Rueidis, rueidisInMemory}, {"redigo", Redigo, redigoInMemory},
 }
 
-// WithFork are All and valkey-go. It is rueidis under other names, and its provider is generated
-// from rueidis', so what costs time and proves nothing new of it runs over All.
+// WithFork are All and valkey-go. valkey-go is rueidis under other names, and its provider is
+// generated from that of rueidis. So tests that take long and prove nothing new of it run over All.
 var WithFork = append(slices.Clip(All), Client{"valkey", Valkey, valkeyInMemory})
 
 // Open makes a driver over a client at the one server at addr. tb closes both.

@@ -23,7 +23,8 @@ func Rueidis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		DisableCache:      target.Miniredis,
 	}
 	if target.Miniredis {
-		opts.PipelineMultiplex = -1 // one connection, since the suite has miniredis refuse what comes with new ones too
+		// One connection: the suite has miniredis refuse commands, also those of new connections.
+		opts.PipelineMultiplex = -1
 	}
 	client, err := redis.NewClient(opts)
 	if err != nil {

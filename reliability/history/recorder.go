@@ -114,7 +114,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 	var from atomic.Pointer[string]
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
 		switch {
-		case info.Name != req.Name: // that l acquires beside this one
+		case info.Name != req.Name: // another lock, which l acquires beside this one
 		case info.By == locktrace.ByHandOver:
 			from.Store(&info.From)
 		case from.Swap(nil) != nil:

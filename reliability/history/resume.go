@@ -33,7 +33,7 @@ func pass(events []Event, all map[string]*lease, r Rules) {
 			next := all[e.Hold]
 			next.unsure = next.unsure || l.unsure
 			next.permits = l.permits
-			next.minHold, next.least = l.minHold, l.least             // counted from the resume, what was left of it lasts longer
+			next.minHold, next.least = l.minHold, l.least             // by the server it lasts longer: what was left counts from the resume
 			next.over, next.lasts = l, l.lastsAt(events, e.Return, r) // a resume does not shorten a lease
 			next.until = max(next.until, next.lasts)
 		}

@@ -155,8 +155,8 @@ func (l *lease) ends() bool {
 	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return) || l.doubted(*l.released)
 }
 
-// keeps reports whether its release, which succeeded, leaves the name taken until MinHold has
-// passed, as far as the model is to see the hold at all.
+// keeps reports whether the release of the hold succeeded and leaves the name taken until MinHold
+// has passed. It is false for holds that the model leaves out.
 func (l *lease) keeps() bool {
 	return l.minHold && l.released != nil && l.heir == nil && !l.doubtful(l.acquired.Return) && !l.ends()
 }
