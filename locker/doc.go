@@ -1,5 +1,6 @@
 // Package locker is what a program that takes locks uses: [Locker], [Lock], [Request], the errors,
-// and [Do].
+// and [Do]. [DoAll] works under several locks, [Inspect] and [Watch] show who holds one, and [Break]
+// ends a hold by its name.
 //
 // A Locker is a strategy (strategies/single and others) over a driver (providers/...), wrapped in
 // middleware: middleware/retry waits, strategies/watchdog renews, middleware/tracing reports.
