@@ -77,8 +77,9 @@ func TestNoteMutants(t *testing.T) {
 	harness := func(f flawedNotes) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
 			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
-			f.Locker, f.drv = l, drv
-			return f, err
+			flawed := f // the cases run side by side
+			flawed.Locker, flawed.drv = l, drv
+			return flawed, err
 		}}
 	}
 	sound := harness(flawedNotes{})

@@ -320,9 +320,10 @@ func (c *cycle) quorum(name string) {
 	c.check(err, "quorum: inspect")
 	c.check(lock.Renew(c.ctx, time.Hour), "quorum: renew")
 	c.check(lock.Release(c.ctx), "quorum: release")
-	if c.acquire(l, locker.Request{Name: "quorum"}) != nil {
+	if lock = c.acquire(l, locker.Request{Name: "quorum"}); lock != nil {
 		_, err := locker.Break(c.ctx, l, "quorum")
 		c.check(err, "quorum: break")
+		_ = lock.Release(c.ctx) // for a node that granted the lock after Break had looked
 	}
 }
 

@@ -53,7 +53,7 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		}
 		others, err := h.endAll(ctx, h.release(h.channel(), op))
 		return lease.Term{Others: others}, err
-	case op.Kind == lease.OpNote && spec.Resume != nil:
+	case op.Kind == lease.OpNote && spec.Note:
 		return lease.Term{Deadline: h.until()}, h.setNote(ctx, op.Note)
 	case op.Kind == lease.OpUndo:
 		_, err := h.end(ctx, h.abort(nowhere))

@@ -62,6 +62,9 @@ type Spec struct {
 	// MinHold says that Release supports Request.MinHold: it can leave the name taken. Default: a
 	// request with a MinHold ends in errors.ErrUnsupported.
 	MinHold bool
+	// Note says that Resume can change the note of a hold, for Lock.SetNote. Default: SetNote ends
+	// in errors.ErrUnsupported.
+	Note bool
 	// ExtraArgs are put behind the arguments of Acquire, Resume, Release and Convert.
 	ExtraArgs []string
 
@@ -107,12 +110,11 @@ type Spec struct {
 	Release *driver.Script
 
 	// Resume replaces the value of a hold by a new one. It never shortens the lease, and mints a
-	// new fencing token. Lock.SetNote uses it too, without the fence counter. Default: locks cannot
-	// be resumed, and their notes cannot be changed.
+	// new fencing token. Default: locks cannot be resumed.
 	//
 	//	ARGV   those of Acquire, with the value to replace behind the first three;
-	//	       for Lock.SetNote: the first three, the value to replace and, unless there is a
-	//	       ParseValue, owner, note and ''; the '' says that an empty note replaces one too
+	//	       with Note, for Lock.SetNote: value, TTL, '0', the value to replace and, unless there
+	//	       is a ParseValue, owner, note and ''; the '' says that an empty note replaces one too
 	//	reply  {1, fence}, {2, fence}, {0}: that hold is gone, {-1, text}, {-2, text}
 	Resume *driver.Script
 	// UndoResume puts the value back that Resume replaced. The lease stays as it is. It goes with
@@ -158,6 +160,8 @@ func (s *Spec) check() error {
 		return driver.Invalid("keylock.Spec of "+s.Name, "no Acquire, Renew or Release", "all three")
 	case (s.Resume == nil) != (s.UndoResume == nil):
 		return driver.Invalid("keylock.Spec of "+s.Name, "one of Resume and UndoResume", "both or neither")
+	case s.Note && s.Resume == nil:
+		return driver.Invalid("keylock.Spec of "+s.Name, "Note without Resume", "both, or no Note")
 	case (s.NewValue == nil) != (s.ParseValue == nil):
 		return driver.Invalid("keylock.Spec of "+s.Name, "one of NewValue and ParseValue", "both or neither")
 	case s.Permits != 0 && (s.ParseValue == nil || s.ParsePermits == nil):

@@ -44,6 +44,7 @@ var spec = keylock.Spec{
 	Name:       "reentrant",
 	Queue:      true,
 	MinHold:    true,
+	Note:       true,
 	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
 	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),

@@ -51,6 +51,7 @@ var spec = keylock.Spec{
 	Shared:     true,
 	Queue:      true,
 	MinHold:    true,
+	Note:       true,
 	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + acquireLua),
 	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),

@@ -37,6 +37,7 @@ var spec = keylock.Spec{
 	Name:         "semaphore",
 	Queue:        true,
 	MinHold:      true,
+	Note:         true,
 	NewValue:     newValue,
 	ParseValue:   parseValue,
 	ParsePermits: parsePermits,

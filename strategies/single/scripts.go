@@ -46,6 +46,7 @@ var spec = keylock.Spec{
 	ParseValue: parseValue,
 	SetNX:      true,
 	MinHold:    true,
+	Note:       true,
 	Acquire:    driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + acquireLua),
 	AcquireAll: driver.NewScript(common + reservedLua + keylock.MintFenceLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
