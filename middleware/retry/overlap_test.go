@@ -134,3 +134,32 @@ func TestEarlyAttemptIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// The same if the attempt was sent before the release, and its refusal comes after the answer to the
+// release: a waiter with an owner tries as soon as it leads.
+func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.queue, s.latency = true, ms/100
+		l := wrap(t, s, retry.Config{})
+		other := s.hold()
+		first := s.begin(t.Context(), l, locker.Request{})
+		elapse(ms)
+		ctx, cancel := context.WithCancel(t.Context())
+		second := s.begin(ctx, l, locker.Request{Owner: "me"})
+		elapse(time.Second)
+		synctest.Wait()
+		s.refused = ms
+		s.free(other)
+		elapse(ms / 4)
+		synctest.Wait()
+		s.mute = true
+		match(t, first.lock.Release(t.Context()), nil, nil)
+		cancel()
+		elapse(ms)
+		synctest.Wait()
+		match(t, second.err, []error{context.Canceled}, nil)
+		if len(s.releases) != 2 || s.releases[0].Next != lease.NextOwn || s.releases[1].Next != lease.NextOther {
+			t.Errorf("the releases were %+v, want one for a waiter here, and one for others", s.releases)
+		}
+	})
+}

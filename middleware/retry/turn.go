@@ -87,6 +87,7 @@ func (l *wakingLease) leaveTo(leader *waiter, now time.Time) {
 	l.queues.end(q.name, l.tenure)
 	q.freed(now, true, true)
 	q.next = leader
+	leader.overlaps = true // also of an attempt that is in flight
 	leader.notify(locktrace.ByRelease)
 }
 
