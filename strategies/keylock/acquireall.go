@@ -68,12 +68,15 @@ func (l *Locker) AcquireBatch(ctx context.Context, reqs []locker.Request) (locke
 		}
 		b.drain(drainer)
 	}
-	if b.err = b.run(ctx); b.err == nil {
+	acquired := false
+	defer func() {
+		if !acquired { // also if the driver panics
+			b.endAcquire()
+		}
+	}()
+	b.err = b.run(ctx)
+	if acquired = b.err == nil; acquired {
 		return b, nil
-	}
-	if b.drainer != nil {
-		b.drainer.EndAcquire()
-		b.drainer = nil
 	}
 	b.err = b.attempts[b.failed].describe(b.err)
 	b.report = func() { b.reportFailure(ctx) }
@@ -330,15 +333,24 @@ func (b *keyBatch) Unclaimed() (locks []*locker.Lock) {
 
 // End implements locker.Batch.
 func (b *keyBatch) End() {
+	b.endAcquire()
 	b.mu.Lock()
-	drainer, report, claimed := b.drainer, b.report, b.claimed[b.failed]
-	b.drainer, b.report = nil, nil
+	report, claimed := b.report, b.claimed[b.failed]
+	b.report = nil
+	b.mu.Unlock()
+	if report != nil && !claimed {
+		report()
+	}
+}
+
+// endAcquire tells the driver, once, that the batch is no longer in flight.
+func (b *keyBatch) endAcquire() {
+	b.mu.Lock()
+	drainer := b.drainer
+	b.drainer = nil
 	b.mu.Unlock()
 	if drainer != nil {
 		drainer.EndAcquire()
-	}
-	if report != nil && !claimed {
-		report()
 	}
 }
 

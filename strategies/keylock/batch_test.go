@@ -362,6 +362,34 @@ func TestBatchWhileTheDriverCloses(t *testing.T) {
 	}
 }
 
+// A driver that panics in the middle of a batch, as in a hook of its client, is not kept from
+// closing.
+func TestBatchWhoseDriverPanics(t *testing.T) {
+	eachStrategy(t, settings{}, func(t *testing.T, b *bench) {
+		for _, strategy := range strategies {
+			if strategy.name != b.strategy() {
+				continue
+			}
+			drv := &closingDriver{Driver: panickingDriver{b.drv}}
+			func() {
+				defer func() { _ = recover() }()
+				_, err := locker.AcquireAll(t.Context(), locker.Must(strategy.new(drv, settings{})), batchOf(3))
+				t.Errorf("AcquireAll returned %v, want a panic", err)
+			}()
+			if n := drv.inFlight.Load(); n != 0 {
+				t.Errorf("%d acquires are in flight", n)
+			}
+		}
+	})
+}
+
+// panickingDriver panics when it is to send a script.
+type panickingDriver struct{ driver.Driver }
+
+func (panickingDriver) Eval(context.Context, *driver.Script, []string, []string) (driver.Reply, error) {
+	panic("in a hook")
+}
+
 // wrapped is middleware around a Locker.
 type wrapped struct {
 	locker.Locker
