@@ -25,7 +25,7 @@ func TestFlawsAreCaught(t *testing.T) {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			out, err := violates("1", "-schedules=120", "-flawed="+flaw, "-dir="+dir)
+			out, err := violates("1", "-schedules=120", "-enough=2", "-flawed="+flaw, "-dir="+dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ var (
 	schedules = flag.Int("schedules", 0, "run so many schedules; 0: as many as there is time for")
 	firstSeed = flag.Uint64("seed", 0, "the seed of the first one; the next have the next numbers; 0: from the clock")
 	repeat    = flag.Int("repeat", 1, "run each schedule so often: goroutines interleave anew")
+	enough    = flag.Int("enough", 0, "end a process after so many schedules with violations; 0: go on")
 	flawed    = flag.String("flawed", "", "run a lock that is known to be wrong, to see that it is found out")
 	folder    = flag.String("dir", "", "where histories of violations go; default: the temporary folder")
 	stride    = flag.Uint64("stride", 0, "of the processes of a run: run every so many-th seed")

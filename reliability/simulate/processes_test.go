@@ -129,7 +129,7 @@ func (s *sum) process(i, n int) error {
 func (s *sum) run(seed uint64, n int, lasts time.Duration, most int) (done int, stuckAt uint64, err error) {
 	args := []string{
 		"-test.run=^TestSchedules$", "-test.timeout=0", "-stride=" + strconv.Itoa(n), "-seconds=" + strconv.Itoa(int(lasts.Seconds())),
-		"-seed=" + strconv.FormatUint(seed, 10), "-repeat=" + strconv.Itoa(*repeat), "-flawed=" + *flawed, "-dir=" + results(),
+		"-seed=" + strconv.FormatUint(seed, 10), "-repeat=" + strconv.Itoa(*repeat), "-enough=" + strconv.Itoa(*enough), "-flawed=" + *flawed, "-dir=" + results(),
 	}
 	if *schedules > 0 {
 		args = append(args, "-schedules="+strconv.Itoa(most))

@@ -35,13 +35,13 @@ func TestSchedules(t *testing.T) {
 // many runs every step-th schedule, beginning with a seed.
 func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 	t.Helper()
-	start := time.Now()
+	start, violated := time.Now(), 0
 	for done := 0; n == 0 || done < n; done++ {
-		if lasts > 0 && time.Since(start) > lasts {
+		if lasts > 0 && time.Since(start) > lasts || *enough > 0 && violated >= *enough {
 			return
 		}
 		for range *repeat {
-			one(t, simulate.NewPlan(seed))
+			violated += one(t, simulate.NewPlan(seed))
 		}
 		seed += step
 	}
@@ -91,11 +91,12 @@ func watch(p *simulate.Plan) (stop func()) {
 	return func() { close(over) }
 }
 
-func one(t *testing.T, p *simulate.Plan) {
+// one runs a schedule, and returns 1 if a promise was broken, else 0.
+func one(t *testing.T, p *simulate.Plan) (violations int) {
 	t.Helper()
 	if *flawed != "" {
 		if !suits(p, *flawed) {
-			return
+			return 0
 		}
 		for i := range p.Names { // other flawed locks have no tokens, and are found out by what else is wrong with them
 			p.Names[i].Fenced = *flawed == sameFence
@@ -110,7 +111,7 @@ func one(t *testing.T, p *simulate.Plan) {
 	}
 	defer watch(p)()
 	o := simulate.Run(t, p, flaws[*flawed])
-	violations, undecided := 0, 0
+	undecided := 0
 	if o.Violated() {
 		violations = 1
 	}
@@ -125,6 +126,7 @@ func one(t *testing.T, p *simulate.Plan) {
 	if *stride > 0 {
 		fmt.Printf("%s%d %d %d %d %d %d\n", mark, o.Operations, o.HandOvers, o.Faults, o.Losses, violations, undecided)
 	}
+	return violations
 }
 
 // replay returns the command that repeats a schedule.
