@@ -79,7 +79,7 @@ func (o *options) list(ctx context.Context, c connection, pattern string, asJSON
 		if cursor == "" {
 			cursor = "0"
 		}
-		found, err := scan(ctx, c[0].drv, cursor, o.prefix+pattern)
+		found, err := scan(ctx, c[0].drv, cursor, literally.Replace(o.prefix)+pattern)
 		if err != nil {
 			return fmt.Errorf("scan: %w", err)
 		}
@@ -96,6 +96,9 @@ func (o *options) list(ctx context.Context, c connection, pattern string, asJSON
 	}
 	return nil
 }
+
+// literally makes of a text the pattern that matches it alone.
+var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // scan makes one step of a scan.
 func scan(ctx context.Context, drv driver.Driver, cursor, pattern string) ([]string, error) {

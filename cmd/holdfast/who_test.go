@@ -93,6 +93,20 @@ func TestLeader(t *testing.T) {
 	}
 }
 
+// ls lists names that a minimum hold keeps taken, and takes a prefix literally.
+func TestListMinHoldsUnderPrefix(t *testing.T) {
+	t.Parallel()
+	env := append(here(t), `HOLDFAST_PREFIX=kept[1]*?\`)
+	for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
+		if _, errs, status := run(t, env, "run", strategy, "--strategy", strategy, "--min-hold", "1h", "--", "true"); status != 0 {
+			t.Fatalf("status %d: %s", status, errs)
+		}
+		if out, errs, status := run(t, env, "ls", strategy); status != 0 || !strings.HasPrefix(out, strategy+"  released") {
+			t.Errorf("%s: ls prints %q, status %d: %s", strategy, out, status, errs)
+		}
+	}
+}
+
 // ls lists the locks of each strategy, over each client, and nothing else.
 func TestList(t *testing.T) {
 	t.Parallel()

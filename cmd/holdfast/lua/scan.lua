@@ -8,8 +8,9 @@ local reply = {found[1]}
 for _, key in ipairs(found[2]) do
   local kind = redis.call('TYPE', key).ok
   if kind == 'string' then
-    local start = redis.call('GETRANGE', key, 0, 22)
-    if not string.find(string.sub(start, 1, 22), '^[%w_-]+$') or #start < 22 or #start == 23 and string.sub(start, 23) ~= '|' then
+    local start = redis.call('GETRANGE', key, 0, 23)
+    local token, rest = string.match(start, '^~?([%w_-]+)(.?)') -- ~ in a minimum hold
+    if not token or #token ~= 22 or rest ~= '' and rest ~= '|' then
       kind = ''
     end
   end
