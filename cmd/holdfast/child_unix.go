@@ -32,8 +32,9 @@ func signalNumber(sig os.Signal) int {
 type child struct {
 	ended chan int // its exit status
 
-	pid      int
-	terminal bool
+	pid        int
+	terminal   bool // holdfast had it
+	foreground bool // the command was given it, and has not been stopped since
 
 	mu     sync.Mutex
 	reaped bool // its process id may be another's from now on
@@ -42,6 +43,7 @@ type child struct {
 // startChild starts a command. With dieToo the kernel kills it when holdfast dies, where it can.
 func startChild(cmd *exec.Cmd, dieToo bool) (*child, error) {
 	c := &child{ended: make(chan int, 1), terminal: hasTerminal()}
+	c.foreground = c.terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: c.terminal, Ctty: stdin}
 	if dieToo {
 		dieWithParent(cmd.SysProcAttr)
@@ -84,18 +86,13 @@ func (c *child) wait() int {
 		case errors.Is(err, syscall.EINTR):
 		case err == nil && status.Stopped():
 			if c.terminal {
-				giveTerminal(unix.Getpgrp())
-				_ = syscall.Kill(0, syscall.SIGSTOP)
-				if hasTerminal() { // fg, and not bg
-					giveTerminal(c.pid)
-				}
-				_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+				c.stopToo()
 			}
 		default:
 			c.mu.Lock()
 			c.reaped = true
 			c.mu.Unlock()
-			if c.terminal {
+			if c.foreground {
 				giveTerminal(unix.Getpgrp())
 			}
 			switch {
@@ -110,22 +107,45 @@ func (c *child) wait() int {
 	}
 }
 
+// stopToo stops holdfast with its command, which has stopped, until the shell lets both go on. In the
+// background it leaves the terminal to whoever has it. If the shell has meanwhile brought holdfast to
+// the foreground, the command gets the terminal and goes on.
+func (c *child) stopToo() {
+	if !hasTerminal() {
+		if c.foreground {
+			giveTerminal(unix.Getpgrp())
+		}
+		continued := make(chan os.Signal, 1)
+		signal.Notify(continued, syscall.SIGCONT)
+		_ = syscall.Kill(0, syscall.SIGTSTP) // it may return before it has stopped this thread
+		select {
+		case <-continued:
+		case <-time.After(time.Second): // no shell could continue the group: the kernel does not stop it
+		}
+		signal.Stop(continued)
+	}
+	if c.foreground = hasTerminal(); c.foreground { // fg, and not bg
+		giveTerminal(c.pid)
+	}
+	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+}
+
 func giveTerminal(group int) { _ = unix.IoctlSetPointerInt(stdin, unix.TIOCSPGRP, group) }
 
-// signal sends a signal to the command and its group.
+// signal sends a signal to the command and its group. One that may end them does so also if they are
+// stopped, as a command in the background that reads from the terminal.
 func (c *child) signal(sig os.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.reaped {
-		_ = syscall.Kill(-c.pid, syscall.Signal(signalNumber(sig)))
+	if c.reaped {
+		return
 	}
+	_ = syscall.Kill(-c.pid, syscall.Signal(signalNumber(sig)))
+	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
 }
 
-// terminate asks the group to end, also if it is stopped.
-func (c *child) terminate() {
-	c.signal(syscall.SIGTERM)
-	c.signal(syscall.SIGCONT)
-}
+// terminate asks the group to end.
+func (c *child) terminate() { c.signal(syscall.SIGTERM) }
 
 func (c *child) kill() { c.signal(syscall.SIGKILL) }
 

@@ -111,6 +111,9 @@ Exit status: that of the command, 128+n if signal n ended it, or
 			if f.noWait && cmd.Flags().Changed("max-wait") {
 				return errors.New("give --no-wait or --max-wait, not both")
 			}
+			if f.heldStatus < 0 || f.heldStatus > 255 {
+				return fmt.Errorf("--held-status %d: want 0 to 255", f.heldStatus)
+			}
 			return f.run(cmd.Context(), o, args[0], argv)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -123,7 +126,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
 	flags.BoolVar(&f.shared, "shared", false, "hold the lock with other shared holders (strategy rwhash)")
 	flags.BoolVar(&f.fenced, "fenced", false, "pass a fencing token to the command, as HOLDFAST_FENCE")
 	flags.StringVar(&f.owner, "owner", "", "who holds a reentrant lock: the same owner may acquire it again")
-	flags.IntVar(&f.heldStatus, "held-status", statusHeld, "the exit status if another holds the lock")
+	flags.IntVar(&f.heldStatus, "held-status", statusHeld, "the exit status if another holds the lock; with 0 nothing is printed")
 	return cmd
 }
 
@@ -155,6 +158,8 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		return exit(statusSignal + signalNumber(sig))
 	case sig != nil:
 		return exit(statusSignal + signalNumber(sig))
+	case errors.Is(err, locker.ErrNotAcquired) && f.heldStatus == 0:
+		return nil // cron would mail the error
 	case errors.Is(err, locker.ErrNotAcquired):
 		return &statusError{f.heldStatus, err}
 	case err != nil:

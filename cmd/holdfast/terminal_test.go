@@ -1,0 +1,136 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// terminal is a terminal, and what a session on it prints.
+type terminal struct {
+	*os.File
+	out *syncBuffer
+}
+
+// atTerminal starts a session on a terminal of its own.
+func atTerminal(t *testing.T, s *redistest.Server, program string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no terminals: ", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	raw, err := master.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	if err := raw.Control(func(fd uintptr) {
+		_ = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
+		number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminals: ", err)
+	}
+	defer slave.Close()
+	cmd := command(t, append(at(s.Addr()), "PS1=$ ", "ENV="), args...)
+	if program != "" {
+		cmd.Path, cmd.Args[0] = program, program
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	term, read := &terminal{master, &syncBuffer{}}, make(chan struct{})
+	go func() {
+		defer close(read)
+		for part := make([]byte, 4096); ; {
+			n, err := master.Read(part)
+			_, _ = term.out.Write(part[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // the kernel hangs the others up
+		_ = cmd.Wait()
+		_ = master.Close()
+		<-read
+		if t.Failed() {
+			t.Logf("the terminal shows %q", term.out)
+		}
+	})
+	return term
+}
+
+// send types a text, and waits until the terminal shows what it is to show, n times in all.
+func (term *terminal) send(t *testing.T, text, show string, n int) {
+	t.Helper()
+	if _, err := term.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, fmt.Sprintf("%q is shown %d times", show, n), func() bool { return strings.Count(term.out.String(), show) >= n })
+}
+
+// A shell stops holdfast with its command, and both go on in the foreground or the background. A
+// command that ends in the background leaves the terminal to whoever has it.
+func TestRunJobControl(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	s := shared.Get(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	term := atTerminal(t, s, shell, "-i")
+	run := fmt.Sprintf("%s=1 '%s' run job -- sh -c ", asProgram, os.Args[0])
+	term.send(t, "unset "+asProgram+"; "+run+`'echo rea""dy; exec cat'`+"\n", "ready", 1)
+	for i := range 3 {
+		term.send(t, "\x1a", "Stopped", i+1)
+		term.send(t, "fg\n", "", 0)
+		again := fmt.Sprintf("again%d", i)
+		term.send(t, again+"\n", again, 2) // echoed, and by cat
+	}
+	term.send(t, "\x04", "", 0)
+	eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
+
+	term.send(t, run+`'echo rea""dy; read x <`+fifo+"'\n", "ready", 2)
+	term.send(t, "\x1a", "Stopped", 4)
+	term.send(t, "bg\ncat\n", "", 0)
+	term.send(t, "one\n", "one", 2)
+	if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the lock is released", func() bool { return !held(t, s, "job") })
+	term.send(t, "two\n", "two", 2)
+}
+
+// Without a shell, Ctrl-Z does not stop holdfast: nobody could continue it.
+func TestRunCtrlZWithoutShell(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	term := atTerminal(t, s, "", "run", "ctrl-z", "--", "sh", "-c", "echo ready; exec cat")
+	term.send(t, "", "ready", 1)
+	term.send(t, "\x1a", "^Z", 1)
+	term.send(t, "alive\n", "alive", 2)
+	term.send(t, "\x04", "", 0)
+	eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
+}
