@@ -109,7 +109,7 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 		q.ordered = q.ordered || o.held.Ordered
 		if o.held.Queue {
 			q.atServer, q.fair = true, o.held.Fair
-			if !w.overlaps { // else it may have come before the release
+			if !w.overlaps && !w.trying { // else it says nothing of what the release left
 				q.leftHere, q.free = false, false
 			}
 		}
@@ -147,7 +147,7 @@ func (w *waiter) acquired(lock *locker.Lock, note string, alone bool, t *tenure)
 		q.wakeOwner(w.owner)
 	}
 	if alone {
-		q.beginTurn(now)
+		q.beginTurn(now, w.trying)
 	}
 	if w.placed {
 		q.placed = w.passesOn && q.fair

@@ -182,6 +182,13 @@ func (s *server) free(h *hold) {
 	}
 }
 
+// lose makes the server forget who holds the lock.
+func (s *server) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.held[name])
+}
+
 // hold acquires the lock for another process: waiters learn of its release from the server only.
 func (s *server) hold() *hold {
 	s.mu.Lock()

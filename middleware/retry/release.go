@@ -62,7 +62,7 @@ func (l *wakingLease) released(op lease.Op, term lease.Term, err error, next *wa
 	qs := l.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if next != nil && l.leftTo(next, err) {
+	if next != nil && l.releaseAnswered(next, err) {
 		return
 	}
 	if op.Waiter != "" && op.Next != lease.NextOther && err == nil {

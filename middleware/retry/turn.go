@@ -41,9 +41,10 @@ func (t turn) serves(w *waiter, now time.Time) bool {
 func (t turn) slackEnd() time.Time { return t.began.Add(longTurn + turnSlack) }
 
 // beginTurn begins a turn at an acquire of this process, unless a release within the previous turn
-// left the lock to this process: that turn goes on. mu is held.
-func (q *queue) beginTurn(now time.Time) {
-	if q.atServer && !q.leftHere {
+// left the lock to this process: that turn goes on. So it does after an early attempt, which may be
+// a re-entry. mu is held.
+func (q *queue) beginTurn(now time.Time, early bool) {
+	if q.atServer && !q.leftHere && !early {
 		q.turn = turn{now, q.entered}
 	}
 	q.leftHere, q.free = false, false
@@ -74,15 +75,15 @@ func (l *wakingLease) next(keeps bool) (own string, next lease.Next, woken *wait
 	case keeps, leader == nil, !q.atServer, q.ordered, now.Before(q.notBefore), l.tenure != nil && l.tenure.overtime:
 		return "", lease.NextFirst, nil
 	case !q.fair && q.turn.serves(leader, now):
-		l.leaveTo(leader, now)
+		l.wakeBeforeRelease(leader, now)
 		return qs.id, lease.NextOwn, leader
 	}
 	return qs.id, lease.NextFirst, nil
 }
 
-// leaveTo wakes the leader before the release is sent that leaves the lock to it: its attempt then
-// follows the release without waiting for the answer. mu is held.
-func (l *wakingLease) leaveTo(leader *waiter, now time.Time) {
+// wakeBeforeRelease wakes the leader before the release is sent that leaves the lock to it: its
+// attempt then follows the release without waiting for the answer. mu is held.
+func (l *wakingLease) wakeBeforeRelease(leader *waiter, now time.Time) {
 	q := leader.queue
 	l.queues.end(q.name, l.tenure)
 	q.freed(now, true, true)
@@ -91,10 +92,11 @@ func (l *wakingLease) leaveTo(leader *waiter, now time.Time) {
 	leader.notify(locktrace.ByRelease)
 }
 
-// leftTo is called when the release of l, which woke w when it was sent, ended with err. It wakes w
-// again if that has not acquired the lock yet: its attempt may have come before the release. It
-// returns false if that is not enough, because w has given up or the release failed. mu is held.
-func (l *wakingLease) leftTo(w *waiter, err error) bool {
+// releaseAnswered is called when the release of l, which woke w when it was sent, ended with err.
+// It wakes w again if that has not acquired the lock yet: its attempt may have come before the
+// release. It returns false if that is not enough, because w has given up or the release failed. mu
+// is held.
+func (l *wakingLease) releaseAnswered(w *waiter, err error) bool {
 	q := w.queue
 	if q.next == w {
 		q.next = nil

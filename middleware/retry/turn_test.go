@@ -69,6 +69,51 @@ func use(ctx context.Context, l locker.Locker, d time.Duration) error {
 	return err
 }
 
+// A request with an owner tries early, before its turn in the queue. That makes a turn of its
+// process no longer: a refusal of such an attempt begins no other turn, and neither does one that
+// acquires the lock, as a re-entry does.
+func TestEarlyAttemptsBeginNoTurn(t *testing.T) {
+	t.Parallel()
+	for what, granted := range map[string]bool{"refused": false, "granted": true} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				s.queue, s.latency, s.refused = true, ms/10, ms/20
+				l := wrap(t, s, retry.Config{})
+				other := s.hold()
+				first := s.begin(t.Context(), l, locker.Request{})
+				elapse(ms)
+				second := s.begin(t.Context(), l, locker.Request{})
+				elapse(time.Second)
+				s.free(other)
+				elapse(2*ms - ms/100)
+				synctest.Wait()
+				s.mute = true
+				if granted {
+					elapse(10 * ms)
+					s.lose()
+				}
+				third := s.begin(t.Context(), l, locker.Request{Owner: "third"})
+				elapse(ms/10 + ms/100) // its attempt has reached the server, the refusal is under way
+				last := third
+				if !granted {
+					match(t, first.lock.Release(t.Context()), nil, nil)
+					elapse(2*ms + ms/10)
+					last = second
+				}
+				synctest.Wait()
+				if last.lock == nil {
+					t.Fatalf("Acquire: %v", last.err)
+				}
+				match(t, last.lock.Release(t.Context()), nil, nil)
+				if next := s.releases[len(s.releases)-1].Next; next != lease.NextFirst {
+					t.Errorf("the release after the turn leaves the lock to %q, want the first at the server", next)
+				}
+				elapse(time.Minute)
+			})
+		})
+	}
+}
+
 // After its first millisecond, a turn is for those who waited when it began.
 func TestTurnServesThoseWhoWaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
