@@ -78,9 +78,17 @@ func testSubscribe(t *testing.T, client valkeygo.Client, servers []*redistest.Se
 	if n := subscribers(t, servers); n < 1 || n > most {
 		t.Errorf("%d connections have subscriptions, want %d at most", n, most)
 	}
-	publish(t, client, "b")
-	wait(t, "the wake-up of b", subs["b"].Wake())
-	if len(subs["a"].Wake()) > 0 || len(subs["c"].Wake()) > 0 {
+	alone := false
+	for range 5 { // the confirmation of a cluster's second connection may come late, and wakes too
+		publish(t, client, "b")
+		wait(t, "the wake-up of b", subs["b"].Wake())
+		if alone = len(subs["a"].Wake()) == 0 && len(subs["c"].Wake()) == 0; alone {
+			break
+		}
+		drain(subs["a"].Wake())
+		drain(subs["c"].Wake())
+	}
+	if !alone {
 		t.Error("others were woken too")
 	}
 
@@ -106,6 +114,14 @@ func testSubscribe(t *testing.T, client valkeygo.Client, servers []*redistest.Se
 			t.Errorf("GET on a connection of the user's pool: %v", err)
 		}
 	})
+}
+
+// drain discards a wake-up.
+func drain(wake <-chan struct{}) {
+	select {
+	case <-wake:
+	default:
+	}
 }
 
 // subscribe returns a subscription whose first wake-up, for the confirmation, is over.
