@@ -138,7 +138,9 @@ func lateBreakLeavesNext(t *caseT) {
 		return
 	}
 	other := t.direct()
-	for what, fault := range map[string]faultproxy.Fault{"the reply is lost": faultproxy.DropReply, "it is held back": faultproxy.StallRequest} {
+	for what, fault := range map[string]faultproxy.Fault{
+		"the reply is lost": faultproxy.DropReply, "it is held back": faultproxy.StallRequest,
+	} {
 		lock := t.acquire(other, locker.Request{Name: t.Key(), TTL: long})
 		_, end, err := breaker.FindHolds(t.Ctx, lock.Name())
 		if errors.Is(err, errors.ErrUnsupported) {

@@ -50,7 +50,9 @@ func (t *caseT) doAll(l locker.Locker, reqs []locker.Request, fn func(context.Co
 	return t.doAllIn(t.Ctx, l, reqs, fn)
 }
 
-func (t *caseT) doAllIn(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error {
+func (t *caseT) doAllIn(
+	ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error,
+) error {
 	if t.h.doAll != nil {
 		return t.h.doAll(ctx, l, reqs, fn)
 	}

@@ -33,15 +33,18 @@ var fromEnvironment = []string{
 func (o *options) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&o.url, "url", "redis://127.0.0.1:6379", "the server, a Cluster or Sentinels [HOLDFAST_URL]")
-	f.StringVar(&o.nodes, "nodes", "", "URLs of independent servers, with commas: a quorum of them holds the lock [HOLDFAST_NODES]")
+	f.StringVar(&o.nodes, "nodes", "",
+		"URLs of independent servers, with commas: a quorum of them holds the lock [HOLDFAST_NODES]")
 	f.StringVar(&o.client, "client", "goredis", "the client: "+strings.Join(clientNames(), ", ")+" [HOLDFAST_CLIENT]")
-	f.StringVar(&o.strategy, "strategy", "", "single, reentrant, rwhash or semaphore:PERMITS; single, or rwhash with --shared, if empty [HOLDFAST_STRATEGY]")
+	f.StringVar(&o.strategy, "strategy", "",
+		"single, reentrant, rwhash or semaphore:PERMITS; single, or rwhash with --shared, if empty [HOLDFAST_STRATEGY]")
 	f.StringVar(&o.prefix, "prefix", "", "what the key has before the name [HOLDFAST_PREFIX]")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password [HOLDFAST_PASSWORD_FILE]")
 	f.StringVar(&o.caFile, "tls-ca", "", "file with the certificates to trust, PEM [HOLDFAST_TLS_CA]")
 	f.StringVar(&o.certFile, "tls-cert", "", "file with the client's certificate, PEM [HOLDFAST_TLS_CERT]")
 	f.StringVar(&o.keyFile, "tls-key", "", "file with its key, PEM [HOLDFAST_TLS_KEY]")
-	f.StringVar(&o.tlsName, "tls-name", "", "the name in the server's certificate; the host if empty [HOLDFAST_TLS_NAME]")
+	f.StringVar(&o.tlsName, "tls-name", "",
+		"the name in the server's certificate; the host if empty [HOLDFAST_TLS_NAME]")
 	complete := func(flag string, values ...string) {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

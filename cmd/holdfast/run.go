@@ -29,8 +29,10 @@ type commandFlags struct {
 
 func (f *commandFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&f.ttl, "ttl", locker.DefaultTTL, "how long the lock lasts if this program dies; it is renewed after a third of that")
-	flags.DurationVar(&f.grace, "grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL, once the lock is lost")
+	flags.DurationVar(&f.ttl, "ttl", locker.DefaultTTL,
+		"how long the lock lasts if this program dies; it is renewed after a third of that")
+	flags.DurationVar(&f.grace, "grace", 10*time.Second,
+		"how long after SIGTERM the command gets SIGKILL, once the lock is lost")
 	flags.DurationVar(&f.connect, "connect-timeout", 5*time.Second, "how long to try to reach the server at first")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what happens to the command when the lock is lost: kill or warn")
 	flags.StringVar(&f.note, "note", "", "what others see of the holder; user, host, process and command if empty")
@@ -42,7 +44,8 @@ func (f *commandFlags) check(cmd *cobra.Command, args []string) (argv []string, 
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case dash != 1 || len(args) < 2:
-		return nil, fmt.Errorf("want one name, -- and a command, such as: holdfast %s nightly -- make report", cmd.Name())
+		return nil, fmt.Errorf("want one name, -- and a command, such as: holdfast %s nightly -- make report",
+			cmd.Name())
 	case f.onLost != "kill" && f.onLost != "warn":
 		return nil, fmt.Errorf("--on-lost %q: want kill or warn", f.onLost)
 	case f.grace < 0:
@@ -122,11 +125,13 @@ Exit status: that of the command, 128+n if signal n ended it, or
 	flags := cmd.Flags()
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait if another holds the lock")
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "how long to wait for the lock; for ever if 0")
-	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays taken from the acquire on, even if the command ends earlier")
+	flags.DurationVar(&f.minHold, "min-hold", 0,
+		"how long the name stays taken from the acquire on, even if the command ends earlier")
 	flags.BoolVar(&f.shared, "shared", false, "hold the lock with other shared holders (strategy rwhash)")
 	flags.BoolVar(&f.fenced, "fenced", false, "pass a fencing token to the command, as HOLDFAST_FENCE")
 	flags.StringVar(&f.owner, "owner", "", "who holds a reentrant lock: the same owner may acquire it again")
-	flags.IntVar(&f.heldStatus, "held-status", statusHeld, "the exit status if another holds the lock; with 0 nothing is printed")
+	flags.IntVar(&f.heldStatus, "held-status", statusHeld,
+		"the exit status if another holds the lock; with 0 nothing is printed")
 	return cmd
 }
 

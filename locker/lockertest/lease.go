@@ -66,7 +66,10 @@ func (h *hold) extend(until time.Time) {
 func (h *hold) grant() lease.Grant {
 	h.locks.mu.Lock()
 	defer h.locks.mu.Unlock()
-	return lease.Grant{Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.until, Fence: h.fence, MinHold: h.minHold}
+	return lease.Grant{
+		Name: h.name, Owner: h.owner, Token: h.token, Mode: h.mode, TTL: h.ttl, Deadline: h.until, Fence: h.fence,
+		MinHold: h.minHold,
+	}
 }
 
 // Source implements lease.Sourced.

@@ -177,7 +177,8 @@ func (q *queue) granted(lock *locker.Lock, note string, alone bool) {
 		q.open()
 		return
 	}
-	q.known = outcome{held: &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}, here: lock.Hold(), at: time.Now()}
+	held := &locker.ContentionError{Name: q.name, Owner: lock.Owner(), Note: note}
+	q.known = outcome{held: held, here: lock.Hold(), at: time.Now()}
 }
 
 // released ends t, which may be nil, and wakes the leaders of name's queue, if there is one: the

@@ -70,7 +70,8 @@ func (r *retrier) newTenure(lock *locker.Lock, inner lease.Lease, req locker.Req
 	}
 	now, fence := time.Now(), lock.Fence()
 	return &tenure{
-		lease: l, terms: termsOf(req), note: req.Note, until: now.Add(r.cfg.HandOver), lock: lock.Hold(), latest: now, fence: fence, reserved: fence,
+		lease: l, terms: termsOf(req), note: req.Note, until: now.Add(r.cfg.HandOver), lock: lock.Hold(), latest: now,
+		fence: fence, reserved: fence,
 		refusal: &locker.ContentionError{Name: req.Name, Note: req.Note},
 	}, nil
 }

@@ -109,7 +109,10 @@ func (c *Client) end(e Event, err error) {
 
 // Acquire acquires through l. Request.TTL must be set: the check needs it.
 func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Request) (*Hold, error) {
-	e := c.begin(Event{Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Permits: req.Permits, MinHold: req.MinHold.Truncate(time.Millisecond), Fenced: req.Fenced, NoWait: req.NoWait})
+	e := c.begin(Event{
+		Name: req.Name, Kind: Acquire, Owner: req.Owner, Shared: req.Mode == locker.Shared, TTL: req.TTL, Permits: req.Permits,
+		MinHold: req.MinHold.Truncate(time.Millisecond), Fenced: req.Fenced, NoWait: req.NoWait,
+	})
 	var open, resent atomic.Bool
 	var from atomic.Pointer[string]
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {

@@ -97,7 +97,8 @@ func (l *Locker) newBatch(ctx context.Context, reqs []locker.Request) (*keyBatch
 		case !req.Resume.IsZero():
 			return nil, fmt.Errorf("a resume with other acquires: %w", errors.ErrUnsupported)
 		case i > 0 && req.Name <= reqs[i-1].Name:
-			return nil, driver.Invalid("AcquireBatch requests", fmt.Sprintf("%.64q behind %.64q", req.Name, reqs[i-1].Name), "ones in ascending order of their names")
+			return nil, driver.Invalid("AcquireBatch requests",
+				fmt.Sprintf("%.64q behind %.64q", req.Name, reqs[i-1].Name), "ones in ascending order of their names")
 		}
 		b.asked[i] = withoutWait(req)
 		b.owners[i], _ = lease.OwnerFrom(ctx, req.Name)

@@ -125,7 +125,8 @@ func (h *keyHold) renewCall(ttl time.Duration) *scriptCall {
 }
 
 func (h *keyHold) convertCall(mode locker.Mode) *scriptCall {
-	c := h.call(h.l.spec.Convert, h.current(), mode.String(), strconv.FormatInt(h.nextConversion(), 10), h.channel(), h.counterTTL(h.ttl))
+	number := strconv.FormatInt(h.nextConversion(), 10)
+	c := h.call(h.l.spec.Convert, h.current(), mode.String(), number, h.channel(), h.counterTTL(h.ttl))
 	c.args = append(c.args, h.l.spec.ExtraArgs...)
 	if h.l.spec.Queue {
 		c.queued(queueKey(h.key))
@@ -167,8 +168,8 @@ type endScript struct {
 func (h *keyHold) release(channel string, op lease.Op) endScript {
 	spec := h.l.spec
 	return endScript{
-		script: spec.Release, args: [2]string{h.current(), channel}, queue: spec.Queue, own: op.Waiter, next: op.Next, extra: spec.ExtraArgs,
-		keepUntil: op.KeepUntil,
+		script: spec.Release, args: [2]string{h.current(), channel}, queue: spec.Queue, own: op.Waiter, next: op.Next,
+		extra: spec.ExtraArgs, keepUntil: op.KeepUntil,
 	}
 }
 
