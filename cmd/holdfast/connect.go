@@ -24,8 +24,8 @@ import (
 // dialTimeout bounds how long a client connects to a server.
 const dialTimeout = 3 * time.Second
 
-// access is a target, and what a client needs to log in there.
-type access struct {
+// credentials say where a client connects, and what it logs in with.
+type credentials struct {
 	target
 
 	tlsConfig        *tls.Config // nil without TLS
@@ -33,7 +33,7 @@ type access struct {
 }
 
 // A client connects with one of the Redis clients. It returns even if the server does not answer.
-type client func(access) (*server, error)
+type client func(credentials) (*server, error)
 
 var clients = map[string]client{"goredis": dialGoredis, "rueidis": dialRueidis, "redigo": dialRedigo, "valkey": dialValkey}
 
@@ -64,14 +64,14 @@ func (o *options) connect() (connection, error) {
 	}
 	var c connection
 	for _, t := range targets {
-		a := access{target: t, sentinelPassword: os.Getenv("HOLDFAST_SENTINEL_PASSWORD")}
+		cred := credentials{target: t, sentinelPassword: os.Getenv("HOLDFAST_SENTINEL_PASSWORD")}
 		if t.tls {
-			a.tlsConfig = config
+			cred.tlsConfig = config
 		}
-		s, err := dial(a)
+		s, err := dial(cred)
 		if err != nil {
 			c.close()
-			return nil, failed(err)
+			return nil, withStatus(err)
 		}
 		c = append(c, s)
 	}

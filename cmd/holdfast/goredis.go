@@ -7,23 +7,23 @@ import (
 )
 
 // dialGoredis connects with go-redis, which connects when it is used.
-func dialGoredis(a access) (*server, error) {
+func dialGoredis(cred credentials) (*server, error) {
 	var c redis.UniversalClient
-	switch a.kind {
+	switch cred.kind {
 	case cluster:
 		c = redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: a.addrs, Username: a.user, Password: a.password, TLSConfig: a.tlsConfig,
+			Addrs: cred.addrs, Username: cred.user, Password: cred.password, TLSConfig: cred.tlsConfig,
 			DialTimeout: dialTimeout, ContextTimeoutEnabled: true,
 		})
 	case sentinel:
 		c = redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: a.master, SentinelAddrs: a.addrs, SentinelPassword: a.sentinelPassword,
-			Username: a.user, Password: a.password, DB: a.db, TLSConfig: a.tlsConfig,
+			MasterName: cred.master, SentinelAddrs: cred.addrs, SentinelPassword: cred.sentinelPassword,
+			Username: cred.user, Password: cred.password, DB: cred.db, TLSConfig: cred.tlsConfig,
 			DialTimeout: dialTimeout, ContextTimeoutEnabled: true,
 		})
 	default:
 		c = redis.NewClient(&redis.Options{
-			Network: a.network, Addr: a.addrs[0], Username: a.user, Password: a.password, DB: a.db, TLSConfig: a.tlsConfig,
+			Network: cred.network, Addr: cred.addrs[0], Username: cred.user, Password: cred.password, DB: cred.db, TLSConfig: cred.tlsConfig,
 			DialTimeout: dialTimeout, ContextTimeoutEnabled: true,
 		})
 	}

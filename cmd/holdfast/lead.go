@@ -98,11 +98,11 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 	})
 	select {
 	case sig := <-received:
-		return exit(statusSignal + signalNumber(sig))
+		return statusOnly(statusSignal + signalNumber(sig))
 	default:
 	}
 	if errors.Is(err, locker.ErrLost) {
 		return &statusError{statusLost, err}
 	}
-	return failed(err)
+	return withStatus(err)
 }

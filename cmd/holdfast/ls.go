@@ -56,7 +56,7 @@ Sentinels.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return failed(o.list(ctx, c, pattern, asJSON))
+			return withStatus(o.list(ctx, c, pattern, asJSON))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

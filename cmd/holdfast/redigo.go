@@ -17,27 +17,27 @@ import (
 )
 
 // dialRedigo connects with redigo, which connects when it is used.
-func dialRedigo(a access) (*server, error) {
+func dialRedigo(cred credentials) (*server, error) {
 	options := []redis.DialOption{
-		redis.DialUsername(a.user), redis.DialPassword(a.password), redis.DialDatabase(a.db),
-		redis.DialContextFunc(a.dial), redis.DialConnectTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout),
+		redis.DialUsername(cred.user), redis.DialPassword(cred.password), redis.DialDatabase(cred.db),
+		redis.DialContextFunc(cred.dial), redis.DialConnectTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout),
 	}
 	newPool := func(addr string, options ...redis.DialOption) (*redis.Pool, error) {
 		return &redis.Pool{MaxIdle: 16, DialContext: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialContext(ctx, a.network, addr, options...)
+			return redis.DialContext(ctx, cred.network, addr, options...)
 		}}, nil
 	}
 	var pool interface {
 		redigo.Pool
 		Close() error
 	}
-	switch a.kind {
+	switch cred.kind {
 	case cluster:
-		pool = &redisc.Cluster{StartupNodes: a.addrs, DialOptions: options, CreatePool: newPool}
+		pool = &redisc.Cluster{StartupNodes: cred.addrs, DialOptions: options, CreatePool: newPool}
 	case sentinel:
-		pool = a.sentinelPool(options)
+		pool = cred.sentinelPool(options)
 	default:
-		pool, _ = newPool(a.addrs[0], options...)
+		pool, _ = newPool(cred.addrs[0], options...)
 	}
 	drv, err := redigo.New(pool)
 	if err != nil {
@@ -49,21 +49,21 @@ func dialRedigo(a access) (*server, error) {
 
 // dial opens a connection, with TLS if there is a configuration. Unlike redigo's own it obeys ctx in
 // the handshake too.
-func (a access) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (cred credentials) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
-	if a.tlsConfig == nil {
+	if cred.tlsConfig == nil {
 		return d.DialContext(ctx, network, addr)
 	}
-	return (&tls.Dialer{NetDialer: &d, Config: a.tlsConfig}).DialContext(ctx, network, addr)
+	return (&tls.Dialer{NetDialer: &d, Config: cred.tlsConfig}).DialContext(ctx, network, addr)
 }
 
 // sentinelPool returns a pool that asks the Sentinels for the master.
-func (a access) sentinelPool(options []redis.DialOption) *redis.Pool {
+func (cred credentials) sentinelPool(options []redis.DialOption) *redis.Pool {
 	sentinels := &fzambia.Sentinel{
-		Addrs:      slices.Clone(a.addrs), // it sorts them
-		MasterName: a.master,
+		Addrs:      slices.Clone(cred.addrs), // it sorts them
+		MasterName: cred.master,
 		Dial: func(addr string) (redis.Conn, error) {
-			return redis.Dial("tcp", addr, redis.DialContextFunc(a.dial), redis.DialPassword(a.sentinelPassword),
+			return redis.Dial("tcp", addr, redis.DialContextFunc(cred.dial), redis.DialPassword(cred.sentinelPassword),
 				redis.DialConnectTimeout(dialTimeout), redis.DialReadTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout))
 		},
 	}

@@ -44,9 +44,9 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 			case errors.Is(err, locker.ErrNotHeld):
 				return &statusError{statusFree, err}
 			case err != nil:
-				return failed(err)
+				return withStatus(err)
 			}
-			return failed(printState(os.Stdout, args[0], state, asJSON))
+			return withStatus(printState(os.Stdout, args[0], state, asJSON))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -64,12 +64,12 @@ func confirm(ctx context.Context, l locker.Locker, name string) error {
 	defer cancel()
 	state, err := locker.Inspect(ctx, l, name)
 	if err != nil {
-		return failed(err)
+		return withStatus(err)
 	}
 	fmt.Fprintf(os.Stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(state))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return exit(statusFree)
+		return statusOnly(statusFree)
 	}
 	return nil
 }

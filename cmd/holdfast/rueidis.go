@@ -12,17 +12,17 @@ import (
 )
 
 // dialRueidis connects with rueidis. To a Cluster and to Sentinels it connects at once.
-func dialRueidis(a access) (*server, error) {
+func dialRueidis(cred credentials) (*server, error) {
 	opts := redis.ClientOption{
-		InitAddress: a.addrs, Username: a.user, Password: a.password, SelectDB: a.db, TLSConfig: a.tlsConfig,
+		InitAddress: cred.addrs, Username: cred.user, Password: cred.password, SelectDB: cred.db, TLSConfig: cred.tlsConfig,
 		Dialer:            net.Dialer{Timeout: dialTimeout},
 		DisableCache:      true,
-		ForceSingleClient: a.kind == oneServer, // returns a client even if the server does not answer
+		ForceSingleClient: cred.kind == oneServer, // returns a client even if the server does not answer
 	}
-	if a.kind == sentinel {
-		opts.Sentinel = redis.SentinelOption{MasterSet: a.master, Password: a.sentinelPassword, TLSConfig: a.tlsConfig}
+	if cred.kind == sentinel {
+		opts.Sentinel = redis.SentinelOption{MasterSet: cred.master, Password: cred.sentinelPassword, TLSConfig: cred.tlsConfig}
 	}
-	if a.network == "unix" {
+	if cred.network == "unix" {
 		opts.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", addr)
 		}

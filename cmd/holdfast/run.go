@@ -160,15 +160,15 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	switch sig := interrupted(); {
 	case err == nil && sig != nil: // it came too late to end the acquire
 		_ = lock.Release(ctx)
-		return exit(statusSignal + signalNumber(sig))
+		return statusOnly(statusSignal + signalNumber(sig))
 	case sig != nil:
-		return exit(statusSignal + signalNumber(sig))
+		return statusOnly(statusSignal + signalNumber(sig))
 	case errors.Is(err, locker.ErrNotAcquired) && f.heldStatus == 0:
 		return nil // cron would mail the error
 	case errors.Is(err, locker.ErrNotAcquired):
 		return &statusError{f.heldStatus, err}
 	case err != nil:
-		return failed(err)
+		return withStatus(err)
 	}
 
 	status, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
@@ -176,7 +176,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	if err != nil {
 		return &statusError{status, err}
 	}
-	return exit(status)
+	return statusOnly(status)
 }
 
 // release releases the lock, and corrects the status if the release finds that it was lost.

@@ -38,16 +38,16 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// exit returns an error that ends the program with that status and prints nothing.
-func exit(status int) error {
+// statusOnly returns an error that ends the program with that status and prints nothing.
+func statusOnly(status int) error {
 	if status == 0 {
 		return nil
 	}
 	return &statusError{status: status}
 }
 
-// failed gives err the exit status of an operation on a lock.
-func failed(err error) error {
+// withStatus gives err the exit status of an operation on a lock.
+func withStatus(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -43,13 +43,13 @@ An outage is reported on standard error, and waited out.`,
 					_, _ = fmt.Fprint(os.Stdout, time.Now().Format("15:04:05  "))
 				}
 				if err := printState(os.Stdout, args[0], state, asJSON); err != nil {
-					return failed(err)
+					return withStatus(err)
 				}
 			}
 			if ctx.Err() != nil {
 				return nil
 			}
-			return exit(operationStatus(last)) // it was reported, and another attempt would only repeat it
+			return statusOnly(operationStatus(last)) // it was reported, and another attempt would only repeat it
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -35,13 +35,13 @@ Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 			defer cancel()
 			state, err := locker.Inspect(ctx, l, args[0])
 			if err != nil {
-				return failed(err)
+				return withStatus(err)
 			}
 			if err := printState(os.Stdout, args[0], state, asJSON); err != nil {
-				return failed(err)
+				return withStatus(err)
 			}
 			if !state.Held {
-				return exit(statusFree)
+				return statusOnly(statusFree)
 			}
 			return nil
 		},
