@@ -5,26 +5,26 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// outer returns a hold of this chain that the request's ctx carries and that excludes the request:
-// waiting would last until ctx ends, because the holder is the caller. It returns nil if there is
-// none.
-func (a *acquisition) outer() lease.Hold {
+// enclosingHold returns a hold of this chain that the request's ctx carries and that excludes the
+// request: waiting would last until ctx ends, because the holder is the caller. It returns nil if
+// there is none.
+func (a *acquisition) enclosingHold() lease.Hold {
 	if a.resuming() {
 		return nil
 	}
 	for hold := range lease.HoldsFrom(a.ctx, a.req.Name) {
-		if a.queues.made(hold) && hold.Err() == nil && excludes(hold, a.req.Mode) {
+		if a.queues.acquired(hold) && hold.Err() == nil && excludes(hold, a.req.Mode) {
 			return hold
 		}
 	}
 	return nil
 }
 
-// made reports whether hold was acquired through the Locker of qs.
-func (qs *queues) made(hold lease.Hold) bool {
-	made, ok := lease.Find[*wakingLease](hold.Lease())
-	for ok && made.queues != qs { // of another retry around this one
-		made, ok = lease.Find[*wakingLease](made.Lease)
+// acquired reports whether hold was acquired through the Locker of qs.
+func (qs *queues) acquired(hold lease.Hold) bool {
+	waking, ok := lease.Find[*wakingLease](hold.Lease())
+	for ok && waking.queues != qs { // of another retry around this one
+		waking, ok = lease.Find[*wakingLease](waking.Lease)
 	}
 	return ok
 }
@@ -39,10 +39,10 @@ func excludes(hold lease.Hold, mode locker.Mode) bool {
 	return hold.Mode() == locker.Exclusive || mode == locker.Exclusive
 }
 
-// nested returns the error of a request that was refused because its own call chain holds the lock,
-// or nil if that is not why. If the refusal names another holder, the hold was lost.
-func (a *acquisition) nested(held *locker.ContentionError) error {
-	outer := a.outer()
+// nestedError returns the error of a request that was refused because its own call chain holds the
+// lock, or nil if that is not why. If the refusal names another holder, the hold was lost.
+func (a *acquisition) nestedError(held *locker.ContentionError) error {
+	outer := a.enclosingHold()
 	switch {
 	case outer == nil, held.Foreign, held.Released:
 		return nil

@@ -59,12 +59,12 @@ func (r *retrier) check(ctx context.Context, req locker.Request) error {
 // acquisition is one Acquire while it lasts. It belongs to one goroutine.
 type acquisition struct {
 	*retrier
-	caller context.Context //nolint:containedctx // it lives as long as the call
-	ctx    context.Context //nolint:containedctx // caller, bounded by MaxWait
-	req    locker.Request
-	start  time.Time
-	place  *waiter // in the queue; nil for what does not queue
-	aside  bool    // it is to try outside the queue
+	caller       context.Context //nolint:containedctx // it lives as long as the call
+	ctx          context.Context //nolint:containedctx // caller, bounded by MaxWait
+	req          locker.Request
+	start        time.Time
+	place        *waiter // in the queue; nil for what does not queue
+	outsideQueue bool    // it is to try outside the queue
 
 	waiting bool      // the strategy is told so
 	placed  bool      // the latest attempt was of a waiter that listens
@@ -91,7 +91,7 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 		lock, err := a.turn(now)
 		i := a.place.take()
 		switch {
-		case i == nil && a.aside:
+		case i == nil && a.outsideQueue:
 			a.place = nil
 			return a.repeat()
 		case i == nil:
@@ -105,14 +105,14 @@ func (a *acquisition) queue() (*locker.Lock, error) {
 
 // turn acquires in its turn. Until then it tries early if its owner may hold the lock already. If
 // it returns neither a lock nor an error, the lock was handed over, or a nested acquire is to try
-// aside.
+// outside the queue.
 func (a *acquisition) turn(now time.Time) (lock *locker.Lock, err error) {
 	a.place = a.queues.enter(a.req.Name, a.start, a.req.Mode == locker.Shared, a.owner(), termsOf(a.req))
 	defer a.place.leave()
 	a.waiting = a.waiting || a.place.listens() // the name was contended a moment ago
 	for entered := !a.place.held(); ; entered, now = false, time.Now() {
 		next, err := a.await(now, entered)
-		if err != nil || next == inherit || a.aside {
+		if err != nil || next == inherit || a.outsideQueue {
 			return nil, err
 		}
 		lock, again, err := a.try(next == sendEarly)
@@ -145,7 +145,7 @@ func (a *acquisition) once() (*locker.Lock, error) {
 	}
 	held := contention(a.req.Name, err)
 	if held != nil {
-		if nested := a.nested(held); nested != nil {
+		if nested := a.nestedError(held); nested != nil {
 			return nil, nested
 		}
 	}
@@ -217,7 +217,7 @@ func (a *acquisition) judge(err error, took time.Duration, now time.Time) error 
 	case held != nil:
 		a.setOutcome(outcome{held: held, at: now}, took)
 		a.waiting = true
-		if nested := a.nested(held); nested != nil {
+		if nested := a.nestedError(held); nested != nil {
 			return nested
 		}
 	case over:

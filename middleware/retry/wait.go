@@ -17,7 +17,7 @@ func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 		next, until := a.place.next(now, due, end)
 		switch next {
 		case stay:
-			if a.aside = a.attempts == 0 && a.outer() != nil; a.aside {
+			if a.outsideQueue = a.attempts == 0 && a.enclosingHold() != nil; a.outsideQueue {
 				return stay, nil
 			}
 		case outOfTime:

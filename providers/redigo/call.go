@@ -120,7 +120,7 @@ func begin[T any](
 		var zero T
 		return zero, driver.NotSent(err)
 	}
-	w := d.shutter.watch(ctx, conn, lag)
+	w := d.closer.watch(ctx, conn, lag)
 	v, err := use(conn)
 	w.end()
 	return v, explain(ctx, err)
@@ -198,15 +198,15 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// closable reports whether shut can close conn.
+// closable reports whether closeNetwork can close conn.
 func closable(conn redis.Conn) bool {
 	_, err := redis.DoContext(conn, context.Background(), "") // sends nothing
 	return err == nil
 }
 
-// shut closes the network connection below a pool's connection while that is in use, which its
-// Close must not do. A receive whose context has ended does so, and nothing else.
-func shut(conn redis.Conn) {
+// closeNetwork closes the network connection below a pool's connection while that is in use, which
+// its Close must not do. A receive whose context has ended does so, and nothing else.
+func closeNetwork(conn redis.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
 	_, _ = redis.ReceiveContext(conn, ctx) // always fails

@@ -33,7 +33,7 @@ type redigoDriver struct {
 	gate    *adapter.Gate
 	gates   *adapter.SlotGates // of a cluster, in place of gate
 	scripts adapter.ScriptCache
-	shutter *shutter // apart: its timer must not keep the driver
+	closer  *deadlineCloser // apart: its timer must not keep the driver
 	hub     *adapter.Hub
 
 	// prompt is pool, if it has nothing to do for an idle connection but to hand it out. inline
@@ -60,7 +60,7 @@ func New(pool Pool) (driver.Driver, error) {
 	if v := reflect.ValueOf(pool); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, driver.Invalid("redigo.New pool", "nil", "a *redis.Pool, a *redisc.Cluster or another Pool")
 	}
-	d := &redigoDriver{pool: pool, gate: adapter.NewGate(places(pool)), shutter: new(shutter)}
+	d := &redigoDriver{pool: pool, gate: adapter.NewGate(places(pool)), closer: new(deadlineCloser)}
 	if d.cluster, _ = pool.(cluster); d.cluster != nil {
 		d.gates = adapter.NewSlotGates(partPlaces)
 		d.hub = adapter.NewShardedHub(d.open, d.shards())

@@ -28,9 +28,9 @@ type keyHold struct {
 	openUntil               time.Time           // until when they may be
 
 	mu          sync.Mutex
-	deadline    time.Time // the latest of all replies
-	conversions int64     // the number of the last conversion
-	noted       *noted    // nil: the note was never changed
+	deadline    time.Time     // the latest of all replies
+	conversions int64         // the number of the last conversion
+	changed     *changedValue // nil: the note was never changed
 }
 
 // Format implements fmt.Formatter for every verb. It does not show the token.
@@ -51,7 +51,7 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		if !op.KeepUntil.IsZero() && !spec.MinHold {
 			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name, errors.ErrUnsupported)
 		}
-		others, err := h.endAll(ctx, h.release(h.channel(), op))
+		others, err := h.releaseValues(ctx, h.release(h.channel(), op))
 		return lease.Term{Others: others}, err
 	case op.Kind == lease.OpNote && spec.Note:
 		return lease.Term{Deadline: h.until()}, h.setNote(ctx, op.Note)
@@ -74,7 +74,7 @@ func (h *keyHold) Transfer() (g lease.Grant, ok bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	value, pending := h.noted.values(h.value)
+	value, pending := h.changed.values(h.value)
 	return lease.Grant{Name: h.name, Token: value, TTL: h.ttl, Deadline: h.deadline},
 		h.owner == "" && h.conversions == 0 && !h.shared && h.l.spec.Permits == 0 && pending == ""
 }
@@ -162,7 +162,7 @@ func lostIfOtherType(err error) error {
 }
 
 func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, error) {
-	if err := h.resumeChange(ctx); errors.Is(err, locker.ErrLost) {
+	if err := h.tryFinishChange(ctx); errors.Is(err, locker.ErrLost) {
 		return lease.Term{}, err
 	}
 	call := h.renewCall(ttl)

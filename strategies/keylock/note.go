@@ -13,8 +13,8 @@ import (
 // command in flight meanwhile may find no hold of its value: run then sends it again with the new
 // one.
 
-// noted is the value of a hold whose note was changed. keyHold.mu guards value and change.
-type noted struct {
+// changedValue is the value of a hold whose note was changed. keyHold.mu guards value and change.
+type changedValue struct {
 	value  string // the present one
 	change *change
 }
@@ -28,7 +28,7 @@ type change struct {
 
 // values returns the present value of the hold, and that of a change whose outcome is not known, or
 // "". acquired is the value with which the hold was acquired. The mutex is held.
-func (n *noted) values(acquired string) (value, pending string) {
+func (n *changedValue) values(acquired string) (value, pending string) {
 	switch {
 	case n == nil:
 		return acquired, ""
@@ -42,7 +42,7 @@ func (n *noted) values(acquired string) (value, pending string) {
 func (h *keyHold) current() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	value, _ := h.noted.values(h.value)
+	value, _ := h.changed.values(h.value)
 	return value
 }
 
@@ -55,17 +55,17 @@ func (h *keyHold) changing() bool { return h.pendingChange() != nil }
 func (h *keyHold) pendingChange() *change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.noted == nil {
+	if h.changed == nil {
 		return nil
 	}
-	return h.noted.change
+	return h.changed.change
 }
 
 // changedFrom reports whether the hold has, or may have, another value than value.
 func (h *keyHold) changedFrom(value string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, pending := h.noted.values(h.value)
+	now, pending := h.changed.values(h.value)
 	return now != value || pending != ""
 }
 
@@ -108,13 +108,13 @@ func (h *keyHold) beginChange(note string) *change {
 	c.turn <- struct{}{}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.noted == nil {
-		h.noted = &noted{value: h.value}
+	if h.changed == nil {
+		h.changed = &changedValue{value: h.value}
 	}
-	if h.noted.change != nil || h.noted.value != old {
+	if h.changed.change != nil || h.changed.value != old {
 		return nil
 	}
-	h.noted.change = c
+	h.changed.change = c
 	return c
 }
 
@@ -136,9 +136,9 @@ func (h *keyHold) finishChange(ctx context.Context) error {
 	return h.sendChange(ctx, c)
 }
 
-// resumeChange is finishChange, except that it does not wait for another call that finds out the
+// tryFinishChange is finishChange, except that it does not wait for another call that finds out the
 // outcome.
-func (h *keyHold) resumeChange(ctx context.Context) error {
+func (h *keyHold) tryFinishChange(ctx context.Context) error {
 	c := h.pendingChange()
 	if c == nil {
 		return nil
@@ -161,10 +161,10 @@ func (h *keyHold) sendChange(ctx context.Context, c *change) error {
 	_, err := h.runOnce(ctx, call, replyYes, replyAlready, replyNo, replyForeign)
 	h.mu.Lock()
 	if err == nil {
-		h.noted.value = c.value
+		h.changed.value = c.value
 	}
 	if err == nil || errors.Is(err, locker.ErrLost) || !errors.Is(err, locker.ErrUnknownOutcome) && !c.open {
-		h.noted.change = nil
+		h.changed.change = nil
 	} else {
 		c.open = true
 	}
@@ -175,9 +175,9 @@ func (h *keyHold) sendChange(ctx context.Context, c *change) error {
 	return err
 }
 
-// endAll runs e, which releases the hold. While a change of its note or a send of its acquire is in
-// flight, the hold may have one of several values: endAll releases each.
-func (h *keyHold) endAll(ctx context.Context, e endScript) (lease.Others, error) {
+// releaseValues runs e, which releases the hold. While a change of its note or a send of its acquire is in
+// flight, the hold may have one of several values: releaseValues releases each.
+func (h *keyHold) releaseValues(ctx context.Context, e endScript) (lease.Others, error) {
 	others, err := h.end(ctx, e)
 	for _, value := range h.otherValues(e.args[0]) {
 		e.args[0] = value
@@ -196,10 +196,10 @@ func (h *keyHold) endAll(ctx context.Context, e endScript) (lease.Others, error)
 func (h *keyHold) otherValues(value string) (others []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.noted == nil {
+	if h.changed == nil {
 		return nil
 	}
-	now, pending := h.noted.values(h.value)
+	now, pending := h.changed.values(h.value)
 	if now != value {
 		others = append(others, now)
 	}

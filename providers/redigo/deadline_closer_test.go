@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// recorder is a connection that records when it was shut.
+// recorder is a connection that records when it was closed.
 type recorder struct {
 	redis.Conn
 	at chan time.Duration
@@ -31,12 +31,12 @@ type endsAt struct {
 
 func (e endsAt) Deadline() (time.Time, bool) { return e.at, true }
 
-// Each connection is shut at the deadline of its call, also if that is before one that was watched
+// Each connection is closed at the deadline of its call, also if that is before one that was watched
 // earlier; not if the call is over.
-func TestShutter(t *testing.T) {
+func TestDeadlineCloser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, start := new(shutter), time.Now()
+		s, start := new(deadlineCloser), time.Now()
 		watch := func(after, lag time.Duration) (*watcher, <-chan time.Duration) {
 			conn := recorder{at: make(chan time.Duration, 1), t0: start}
 			return s.watch(endsAt{context.Background(), start.Add(after)}, conn, lag), conn.at
@@ -48,16 +48,16 @@ func TestShutter(t *testing.T) {
 		over.end()
 		for want, shut := range map[time.Duration]<-chan time.Duration{time.Second: soon, 2 * time.Second: lagging, 3 * time.Second: late} {
 			if got := <-shut; got != want {
-				t.Errorf("shut after %v, want %v", got, want)
+				t.Errorf("closed after %v, want %v", got, want)
 			}
 		}
 		_, again := watch(4*time.Second, 0)
 		if got := <-again; got != 4*time.Second {
-			t.Errorf("shut after %v, want 4s", got)
+			t.Errorf("closed after %v, want 4s", got)
 		}
 		select {
 		case <-never:
-			t.Error("the connection of a call that is over was shut")
+			t.Error("the connection of a call that is over was closed")
 		default:
 		}
 	})
