@@ -16,15 +16,16 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
+//go:embed lua/strategy.lua
+var strategySource string
+
 //go:embed lua/scan.lua
 var scanSource string
 
-var scanScript = driver.NewScript(scanSource)
+var scanScript = driver.NewScript(strategySource + scanSource)
 
-// strategiesOf are the strategies that keep their locks in keys of a type.
-var strategiesOf = map[string][]string{
-	"string": {"single"}, "hash": {"rwhash", "reentrant"}, "zset": {"semaphore"},
-}
+// strategyNames are the strategies that keep a lock in one key.
+var strategyNames = []string{"single", "reentrant", "rwhash", "semaphore"}
 
 func newList(o *options) *cobra.Command {
 	var asJSON bool
@@ -66,14 +67,12 @@ Sentinels.`,
 
 func (o *options) list(ctx context.Context, c connection, pattern string, asJSON bool) error {
 	strategies := map[string]locker.Locker{}
-	for _, names := range strategiesOf {
-		for _, name := range names {
-			l, err := c.strategy(name, 1, o.prefix)
-			if err != nil {
-				return err
-			}
-			strategies[name] = l
+	for _, name := range strategyNames {
+		l, err := c.strategy(name, 1, o.prefix)
+		if err != nil {
+			return err
 		}
+		strategies[name] = l
 	}
 	for cursor := ""; cursor != "0"; {
 		if cursor == "" {
@@ -88,7 +87,10 @@ func (o *options) list(ctx context.Context, c connection, pattern string, asJSON
 			if !ours || (locker.Request{Name: name}).Validate() != nil {
 				continue
 			}
-			if err := listOne(ctx, strategies, name, found[i+1], asJSON); err != nil {
+			if refusal, refused := strings.CutPrefix(found[i+1], "-"); refused {
+				return fmt.Errorf("key %s: %w", printable(found[i]), &driver.ServerError{Text: refusal})
+			}
+			if err := listOne(ctx, strategies[found[i+1]], name, asJSON); err != nil {
 				return err
 			}
 		}
@@ -122,18 +124,24 @@ func scan(ctx context.Context, drv driver.Driver, cursor, pattern string) ([]str
 	return all, nil
 }
 
-// listOne prints a lock if a strategy that uses keys of that type finds it held.
-func listOne(ctx context.Context, strategies map[string]locker.Locker, name, kind string, asJSON bool) error {
+// listOne prints a lock if the strategy finds it held.
+func listOne(ctx context.Context, l locker.Locker, name string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	for _, strategy := range strategiesOf[kind] {
-		state, err := locker.Inspect(ctx, strategies[strategy], name)
-		switch {
-		case driver.Transient(err):
-			return err
-		case err == nil && state.Held:
-			return printState(os.Stdout, name, state, asJSON)
-		}
+	state, err := locker.Inspect(ctx, l, name)
+	switch {
+	case noLock(err):
+		return nil
+	case err != nil:
+		return err
+	case state.Held:
+		return printState(os.Stdout, name, state, asJSON)
 	}
-	return nil // no lock, or no longer
+	return nil // no longer
+}
+
+// noLock reports whether err says that the key holds no lock of the strategy that was asked, or can
+// hold none.
+func noLock(err error) bool {
+	return errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrInvalid) || driver.CodeOf(err) == "WRONGTYPE"
 }
