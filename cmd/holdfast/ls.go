@@ -16,16 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-//go:embed lua/strategy.lua
-var strategySource string
-
 //go:embed lua/scan.lua
 var scanSource string
 
 var scanScript = driver.NewScript(strategySource + scanSource)
-
-// strategyNames are the strategies that keep a lock in one key.
-var strategyNames = []string{"single", "reentrant", "rwhash", "semaphore"}
 
 func newList(o *options) *cobra.Command {
 	var asJSON bool
@@ -66,13 +60,9 @@ Sentinels.`,
 }
 
 func (o *options) list(ctx context.Context, c connection, pattern string, asJSON bool) error {
-	strategies := map[string]locker.Locker{}
-	for _, name := range strategyNames {
-		l, err := c.strategy(name, 1, o.prefix)
-		if err != nil {
-			return err
-		}
-		strategies[name] = l
+	d, err := newDetector(c[0].drv, o.prefix)
+	if err != nil {
+		return err
 	}
 	for cursor := ""; cursor != "0"; {
 		if cursor == "" {
@@ -87,10 +77,11 @@ func (o *options) list(ctx context.Context, c connection, pattern string, asJSON
 			if !ours || (locker.Request{Name: name}).Validate() != nil {
 				continue
 			}
-			if refusal, refused := strings.CutPrefix(found[i+1], "-"); refused {
-				return fmt.Errorf("key %s: %w", printable(found[i]), &driver.ServerError{Text: refusal})
+			strategy, err := strategyFound(found[i], found[i+1])
+			if err != nil {
+				return err
 			}
-			if err := listOne(ctx, strategies[found[i+1]], name, asJSON); err != nil {
+			if err := listOne(ctx, d.strategies[strategy], name, asJSON); err != nil {
 				return err
 			}
 		}
@@ -138,10 +129,4 @@ func listOne(ctx context.Context, l locker.Locker, name string, asJSON bool) err
 		return printState(os.Stdout, name, state, asJSON)
 	}
 	return nil // no longer
-}
-
-// noLock reports whether err says that the key holds no lock of the strategy that was asked, or can
-// hold none.
-func noLock(err error) bool {
-	return errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrInvalid) || driver.CodeOf(err) == "WRONGTYPE"
 }

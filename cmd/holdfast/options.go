@@ -37,7 +37,7 @@ func (o *options) register(root *cobra.Command) {
 		"URLs of independent servers, with commas: a quorum of them holds the lock [HOLDFAST_NODES]")
 	f.StringVar(&o.client, "client", "goredis", "the client: "+strings.Join(clientNames(), ", ")+" [HOLDFAST_CLIENT]")
 	f.StringVar(&o.strategy, "strategy", "",
-		"single, reentrant, rwhash or semaphore:PERMITS; single, or rwhash with --shared, if empty [HOLDFAST_STRATEGY]")
+		"single, reentrant, rwhash or semaphore:PERMITS; if empty: to acquire single, or rwhash with --shared,\nand otherwise that of the lock [HOLDFAST_STRATEGY]")
 	f.StringVar(&o.prefix, "prefix", "", "what the key has before the name [HOLDFAST_PREFIX]")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password [HOLDFAST_PASSWORD_FILE]")
 	f.StringVar(&o.caFile, "tls-ca", "", "file with the certificates to trust, PEM [HOLDFAST_TLS_CA]")

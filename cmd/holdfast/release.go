@@ -27,7 +27,7 @@ then: stop it first. At a terminal, release asks first, unless --force is given.
 Exit status: 1 if nobody holds the lock, or the question is not answered with yes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, c, err := o.open(false)
+			l, c, err := o.asker()
 			if err != nil {
 				return err
 			}

@@ -21,12 +21,13 @@ func newWho(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who NAME",
 		Short: "Show who holds a lock",
-		Long: `Show who holds a lock, how, for how long unless renewed, and its fencing token.
+		Long: `Show who holds a lock, how, for how long unless renewed, and its fencing token. The strategy of
+the lock is found by what its key holds, unless --strategy is given.
 
 Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, c, err := o.open(false)
+			l, c, err := o.asker()
 			if err != nil {
 				return err
 			}

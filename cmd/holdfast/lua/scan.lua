@@ -2,14 +2,14 @@
 -- ARGV[1]  the cursor, '0' at first
 -- ARGV[2]  the pattern of the keys
 -- reply    {cursor, key, strategy, key, strategy, ...}
---                   the next cursor, '0' at the end; the keys for which strategy_of returns a strategy
---                   or an error
+--                   the next cursor, '0' at the end; the keys of which strategy_of returns a
+--                   strategy, or an error
 local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 100)
 local reply = {found[1]}
 for _, key in ipairs(found[2]) do
   local kind = redis.pcall('TYPE', key)
   local strategy = kind.err and '-' .. kind.err or strategy_of(key, kind.ok)
-  if strategy ~= '' and string.sub(strategy, 1, 1) ~= '!' then
+  if strategy ~= '' and strategy ~= 'string' and string.sub(strategy, 1, 1) ~= '!' then
     reply[#reply + 1] = key
     reply[#reply + 1] = strategy
   end

@@ -1,8 +1,8 @@
 -- strategy_of(key, kind) returns the strategy whose lock a key holds, by the type of the key and how
--- its content begins: 'single', 'reentrant', 'rwhash' or 'semaphore'; '' if there is no key or an
--- empty string; '!' and what the key holds if that is no lock; '-' and the error of a command that
--- was refused. kind is what TYPE returns. Without it only commands are used that the strategies
--- need too.
+-- its content begins: 'single', 'reentrant', 'rwhash' or 'semaphore'; 'string' if it is a string that
+-- single has not written; '' if there is no key or an empty string; '!' and what the key holds if
+-- that is no lock; '-' and the error of a command that was refused. kind is what TYPE returns. Without it the strategy is found by commands that it
+-- needs itself.
 local function strategy_of(key, kind)
   -- try(...) returns the reply of a command; nil, and the error unless it is WRONGTYPE.
   local function try(...)
@@ -19,9 +19,15 @@ local function strategy_of(key, kind)
     if content and content ~= '' then
       local token, rest = string.match(content, '^~?([%w_-]+)(.?)') -- ~ in a minimum hold
       local ours = token and #token == 22 and (rest == '' or rest == '|')
-      return ours and 'single' or '!a string that is no lock of holdfast'
+      return ours and 'single' or 'string'
     elseif content or refused then
       return refused or ''
+    end
+  end
+  if not kind or kind == 'zset' then
+    content, refused = try('ZSCORE', key, 'permits')
+    if content ~= nil or refused then
+      return refused or content and 'semaphore' or '!a sorted set that is no semaphore'
     end
   end
   if not kind or kind == 'hash' then
@@ -30,12 +36,6 @@ local function strategy_of(key, kind)
       return content
     elseif content ~= nil or refused then
       return refused or '!a hash that is no lock'
-    end
-  end
-  if not kind or kind == 'zset' then
-    content, refused = try('ZSCORE', key, 'permits')
-    if content ~= nil or refused then
-      return refused or content and 'semaphore' or '!a sorted set that is no semaphore'
     end
   end
   return kind == 'none' and '' or '!a value of another type'

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+)
+
+//go:embed lua/strategy.lua
+var strategySource string
+
+//go:embed lua/detect.lua
+var detectSource string
+
+var detectScript = driver.NewScript(strategySource + detectSource)
+
+// strategyNames are the strategies that keep a lock in one key.
+var strategyNames = []string{"single", "reentrant", "rwhash", "semaphore"}
+
+// What strategy_of returns beside the name of a strategy.
+const (
+	anyString    = "string" // not of our form: another library's lock, or no lock
+	otherPrefix  = '!'      // before what the key holds, which is no lock
+	deniedPrefix = '-'      // before the server's error
+)
+
+// detector shows and ends the holds of any strategy at one server. It finds the strategy of a name
+// by what the key holds. It acquires nothing.
+type detector struct {
+	drv        driver.Driver
+	prefix     string
+	strategies map[string]locker.Locker
+}
+
+var (
+	_ locker.Inspector = (*detector)(nil)
+	_ locker.Breaker   = (*detector)(nil)
+)
+
+func newDetector(drv driver.Driver, prefix string) (*detector, error) {
+	d := &detector{drv: drv, prefix: prefix, strategies: map[string]locker.Locker{}}
+	for _, name := range strategyNames {
+		l, err := newStrategy(drv, name, 1, prefix)
+		if err != nil {
+			return nil, err
+		}
+		d.strategies[name] = l
+	}
+	d.strategies[anyString] = d.strategies["single"]
+	return d, nil
+}
+
+// Acquire implements locker.Locker.
+func (*detector) Acquire(context.Context, locker.Request) (*locker.Lock, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Unwrap returns one of the strategies, by which a quorum finds the address of the server.
+func (d *detector) Unwrap() locker.Locker { return d.strategies["single"] }
+
+// Inspect implements locker.Inspector. A string is shown even if it is no lock of ours: it may be
+// that of another library.
+func (d *detector) Inspect(ctx context.Context, name string) (state locker.State, err error) {
+	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
+		inspector, _ := locker.As[locker.Inspector](d.strategies[strategy])
+		state, err = inspector.Inspect(ctx, name)
+		return err
+	})
+	return state, err
+}
+
+// FindHolds implements locker.Breaker. It refuses a string that is no lock of ours.
+func (d *detector) FindHolds(ctx context.Context, name string) (state locker.State, end func(context.Context) error, err error) {
+	err = d.ask(ctx, name, func(ctx context.Context, strategy string) error {
+		if strategy == anyString {
+			return driver.Permanent(fmt.Errorf(
+				"key %q holds a string that holdfast has not written: if it is a lock of another library, give --strategy single",
+				d.prefix+name))
+		}
+		breaker, _ := locker.As[locker.Breaker](d.strategies[strategy])
+		state, end, err = breaker.FindHolds(ctx, name)
+		return err
+	})
+	return state, end, err
+}
+
+// ask calls do with the strategy of a name, and again if do finds that another one has taken the
+// key meanwhile.
+func (d *detector) ask(ctx context.Context, name string, do func(context.Context, string) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	for before := ""; ; {
+		strategy, errDetect := d.detect(ctx, name)
+		if errDetect != nil {
+			return errDetect
+		}
+		if strategy == before {
+			return err
+		}
+		if err = do(ctx, strategy); !noLock(err) {
+			return err
+		}
+		before = strategy
+	}
+}
+
+// detect returns the strategy of a name, "single" if the key is free.
+func (d *detector) detect(ctx context.Context, name string) (string, error) {
+	key := d.prefix + name
+	reply, err := d.drv.Eval(ctx, detectScript, []string{key}, nil)
+	if err != nil {
+		return "", err
+	}
+	found, err := reply.Text(0)
+	if err != nil {
+		return "", err
+	}
+	return strategyFound(key, found)
+}
+
+// strategyFound returns the strategy in a reply of strategy_of, or the error that it has.
+func strategyFound(key, found string) (string, error) {
+	switch {
+	case found == "":
+		return "single", nil
+	case found[0] == deniedPrefix:
+		return "", fmt.Errorf("key %q: %w", key, &driver.ServerError{Text: found[1:]})
+	case found[0] == otherPrefix:
+		return "", driver.Permanent(fmt.Errorf("key %q holds %s", key, found[1:]))
+	case found == anyString || slices.Contains(strategyNames, found):
+		return found, nil
+	}
+	return "", fmt.Errorf("key %q: unexpected reply %q", key, found)
+}
+
+// noLock reports whether err says that the key holds no lock of the strategy that was asked, or can
+// hold none.
+func noLock(err error) bool {
+	return errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrInvalid) || driver.CodeOf(err) == "WRONGTYPE"
+}
+
+// asker connects, and returns a Locker that shows and ends holds: of the strategy that the options
+// name, else of any.
+func (o *options) asker() (locker.Locker, connection, error) {
+	name, permits, err := parseStrategy(o.strategy, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := o.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	var l locker.Locker
+	if o.strategy != "" {
+		l, err = c.strategy(name, permits, o.prefix)
+	} else {
+		l, err = c.detector(o.prefix)
+	}
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	return l, c, nil
+}
+
+// detector returns a detector for one server, or a quorum of detectors.
+func (c connection) detector(prefix string) (locker.Locker, error) {
+	var nodes []locker.Locker
+	for _, s := range c {
+		d, err := newDetector(s.drv, prefix)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, d)
+	}
+	if len(nodes) == 1 {
+		return nodes[0], nil
+	}
+	return redlock.New(nodes, redlock.Config{})
+}
