@@ -10,26 +10,26 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Verdict is what a check found.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts.
 const (
-	Kept      Verdict = "kept"      // the promises were kept
-	Loss      Verdict = "loss"      // but for what a server lost that may lose its state
+	Kept      Verdict = "kept"      // all promises were kept
+	Loss      Verdict = "loss"      // kept, except that a server lost its state when it was allowed to
 	Violation Verdict = "violation" // a promise was broken
 	Unknown   Verdict = "unknown"   // the check ran out of time
 )
 
-// Result is what the check of one name's history found.
+// Result is the result of the check of one name's history.
 type Result struct {
 	Name       string
 	Verdict    Verdict
-	Operations int    // calls, looks and writes that were recorded
-	Checked    int    // those of which the model had to explain the answer; what proves nothing is not among them
+	Operations int    // calls, Held events and writes
+	Checked    int    // the operations whose answer proves something, which the model had to explain
 	Holds      int    // acquires that succeeded
 	Resumes    int    // that succeeded
-	HandOvers  int    // acquires that a holder of the same process handed its hold over to
+	HandOvers  int    // acquires that got the hold of another of their process
 	Refusals   int    // acquires and upgrades that were refused
 	Losses     int    // holds that a server is known to have lost
 	Reason     string // of a violation
@@ -39,7 +39,7 @@ type Result struct {
 	info   porcupine.LinearizationInfo
 }
 
-// Names splits a history by name. Losses and notes of all names go to each.
+// Names splits a history by name. Events without a name are in each.
 func Names(events []Event) map[string][]Event {
 	byName := map[string][]Event{}
 	for _, e := range events {
@@ -57,8 +57,8 @@ func Names(events []Event) map[string][]Event {
 	return byName
 }
 
-// Check checks the history of one name, as [Settle] returns it, for at most about three times the
-// timeout; 0: for as long as it takes.
+// Check checks the history of one name, as [Settle] returns it. It takes at most about three times
+// the timeout; 0: as long as it needs.
 func Check(events []Event, r Rules, timeout time.Duration) Result {
 	res := Result{rules: r, events: events, Verdict: Kept}
 	for _, e := range events {
@@ -85,14 +85,14 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	broken := cmp.Or(brokenPromise(events), brokenHandOver(all, r), outOfOrder(events, all, r), revived(events))
 	strict := operations(events, all, r)
 	for _, o := range strict {
-		if o.Input.(*op).act == asked {
+		if o.Input.(*op).act == fromEvent {
 			res.Checked++
 		}
 	}
 	limit := r.strictLimit(events, timeout)
 	verdict := porcupine.CheckOperationsTimeout(model, strict, limit)
 	if (verdict == porcupine.Illegal || verdict == porcupine.Unknown && limit != timeout) && markDoubts(events, all, r) {
-		// There must be nothing wrong with what no server may have lost.
+		// All that no server may have lost must still be right.
 		verdict = porcupine.CheckOperationsTimeout(model, operations(events, all, r), timeout)
 		res.Verdict = Loss
 		res.Losses = max(1, lost(events, all, r))
@@ -112,8 +112,8 @@ func Check(events []Event, r Rules, timeout time.Duration) Result {
 	return res
 }
 
-// strictLimit bounds the check without losses. The holds of a semaphore that overlap may end in
-// many orders, all of which are tried if a loss makes each impossible.
+// strictLimit bounds the check without losses. Overlapping holds of a semaphore may end in many
+// orders; if a loss makes all of them impossible, porcupine tries every one.
 func (r Rules) strictLimit(events []Event, timeout time.Duration) time.Duration {
 	lossy := slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Lose })
 	if r.Model == Semaphore && lossy && (timeout == 0 || timeout > lossyLimit) {
@@ -138,8 +138,8 @@ func (r Rules) model() porcupine.Model {
 	}
 }
 
-// operations translates events for porcupine. What is explained by leftovers, or proves nothing, is
-// left out.
+// operations translates events for porcupine. Events that leftovers explain, or that prove nothing,
+// are left out.
 func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Operation {
 	left := leftovers(events, all, r)
 	rows := map[int]int{} // of the picture, by client
@@ -158,10 +158,10 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		ops = append(ops, porcupine.Operation{ClientId: row, Input: o, Call: from, Return: max(from, to)})
 	}
 	for _, e := range events {
-		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy, resumption: resumptionOf(e, events, all, r)}
+		o := &op{Event: e, number: -1, lease: all[e.Hold], behind: e.Return >= lossy, resumeContext: resumeContextOf(e, events, all, r)}
 		if o.lease != nil {
 			o.number = o.lease.number
-			o.unseen = r.Model == Reentrant && besideShaky(all, o, o.lease.owner)
+			o.unseen = r.Model == Reentrant && besideUncertain(all, o, o.lease.owner)
 		}
 		if o.proves(events, all, left, r) {
 			s := o.span()
@@ -169,18 +169,18 @@ func operations(events []Event, all map[string]*lease, r Rules) []porcupine.Oper
 		}
 	}
 	for _, l := range inOrder(all) {
-		byItself := func(a act, s span) {
+		byServer := func(a act, s span) {
 			add(&op{Event: Event{Hold: l.acquired.Hold}, number: l.number, act: a, lease: l}, len(rows), s.from, min(s.to, never))
 		}
 		switch {
 		case l.ends():
 			s := l.end(r)
-			byItself(lapses, s)
+			byServer(expires, s)
 			if l.minHold && l.released != nil {
-				byItself(keeps, span{l.released.Call, s.to})
+				byServer(keepsName, span{l.released.Call, s.to})
 			}
 		case l.keeps():
-			byItself(frees, l.kept(r))
+			byServer(endsMinHold, l.kept(r))
 		}
 	}
 	return ops
@@ -194,7 +194,7 @@ func inOrder(all map[string]*lease) []*lease {
 	return list
 }
 
-// proves reports whether the model is to see an event.
+// proves reports whether the answer of an event proves something, so that the model judges it.
 func (o *op) proves(events []Event, all map[string]*lease, left map[string]span, r Rules) bool {
 	if o.lease != nil && o.lease.excuses(o.Event) {
 		return false
@@ -202,39 +202,39 @@ func (o *op) proves(events []Event, all map[string]*lease, left map[string]span,
 	switch o.Kind {
 	case Lose, Abandon, Note:
 		return false
-	case Write: // also by a hold that was lost: the store lost nothing
+	case Write: // also by a lost hold: the store lost nothing
 		return o.lease != nil
 	case Acquire:
 		switch o.Outcome {
 		case OK:
-			o.mayGo = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideShaky(all, o, o.Owner)
-			return !o.lease.doubtful(o.Return)
+			o.mayPrecede = o.explained(left, func(e Event) bool { return e.Owner == o.Owner }, events) || besideUncertain(all, o, o.Owner)
+			return !o.lease.uncertainAt(o.Return)
 		case Refused:
-			return !r.Crowd && !o.explained(left, nil, events) && !r.keepsTurn(o, events) && !besideShaky(all, o, "")
+			return !r.Crowd && !o.explained(left, nil, events) && !r.leavesToWaiter(o, events) && !besideUncertain(all, o, "")
 		}
 		return false
 	case Resume:
 		return o.resumes(r)
 	case Renew, Held:
-		return o.sound() && o.Outcome != Unsettled && !o.late()
+		return o.certain() && o.Outcome != Unsettled && !o.late()
 	case Release:
-		return o.sound() && o.lease.heir == nil && (o.Outcome == OK || o.Outcome == Lost && !o.late())
+		return o.certain() && o.lease.successor == nil && (o.Outcome == OK || o.Outcome == Lost && !o.late())
 	case Upgrade:
-		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideShaky(all, o, "")) {
+		if o.Outcome == Refused && (r.Crowd || o.explained(left, nil, events) || besideUncertain(all, o, "")) {
 			return false
 		}
 	}
-	return o.sound() && o.Outcome != Failed
+	return o.certain() && o.Outcome != Failed
 }
 
-// sound reports whether o is about a hold that no server may have lost by then.
-func (o *op) sound() bool { return o.lease != nil && !o.lease.doubtful(o.Return) }
+// sound reports whether o is about a hold that no server may have lost before it returned.
+func (o *op) certain() bool { return o.lease != nil && !o.lease.uncertainAt(o.Return) }
 
-// late reports whether the hold was lost when it was to be: its client knows that by itself,
-// whatever is left at the server.
+// late reports whether the loss was reported after the Deadline. The client finds that out by
+// itself, whatever the server has.
 func (o *op) late() bool { return o.Outcome == Lost && o.Return >= o.lease.deadline }
 
-// explained reports whether something of another call may have been in the way.
+// explained reports whether something that another call left may be the cause of the answer.
 func (o *op) explained(left map[string]span, of func(Event) bool, events []Event) bool {
 	for _, e := range events {
 		if s, ok := left[e.ID]; ok && e.ID != o.ID && (of == nil || of(e)) && s.meets(o.Call, o.Return) {
@@ -244,8 +244,8 @@ func (o *op) explained(left map[string]span, of func(Event) bool, events []Event
 	return false
 }
 
-// keepsTurn reports whether an acquire may have been refused for the sake of one who waited.
-func (r Rules) keepsTurn(o *op, events []Event) bool {
+// leavesToWaiter reports whether an acquire may have been refused in favour of a waiter.
+func (r Rules) leavesToWaiter(o *op, events []Event) bool {
 	kept := r.Intent
 	if r.Fair || !o.NoWait {
 		kept = max(kept, r.Woken)
@@ -256,18 +256,17 @@ func (r Rules) keepsTurn(o *op, events []Event) bool {
 	})
 }
 
-// besideShaky reports whether a hold of an owner, or of any, that a server may have lost, or may
-// bring back, was there.
-func besideShaky(all map[string]*lease, o *op, owner string) bool {
+// besideUncertain reports whether an uncertain hold of an owner existed during o; "": of any owner.
+func besideUncertain(all map[string]*lease, o *op, owner string) bool {
 	for _, l := range all {
-		if l.shaky() && (owner == "" || l.owner == owner) && (span{l.since, l.until}).meets(o.Call, o.Return) {
+		if l.uncertain() && (owner == "" || l.owner == owner) && (span{l.since, l.until}).meets(o.Call, o.Return) {
 			return true
 		}
 	}
 	return false
 }
 
-// explain repeats the check for a picture.
+// explain repeats the check to get what the picture shows.
 func explain(model porcupine.Model, ops []porcupine.Operation, timeout time.Duration) porcupine.LinearizationInfo {
 	if timeout == 0 {
 		timeout = math.MaxInt64
@@ -276,8 +275,8 @@ func explain(model porcupine.Model, ops []porcupine.Operation, timeout time.Dura
 	return info
 }
 
-// reason names the operation at which the longest explanation of a history ends: of those that it
-// leaves out, the one that returned first.
+// reason describes the longest order of calls that explains their answers, and the operation at
+// which it ends.
 func reason(info porcupine.LinearizationInfo) string {
 	partitions := info.PartialLinearizationsOperations()
 	if len(partitions) == 0 || len(partitions[0]) == 0 {

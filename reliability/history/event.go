@@ -16,32 +16,32 @@ type Kind string
 // The kinds of events.
 const (
 	Acquire   Kind = "acquire"
-	Resume    Kind = "resume"    // take over the hold Over: what it makes is a hold of its own
-	Held      Kind = "held"      // the client looked: Err was nil, and the Deadline ahead
+	Resume    Kind = "resume"    // take over the hold Over; the result is a new hold
+	Held      Kind = "held"      // the client found Err nil and the Deadline in the future
 	Renew     Kind = "renew"     //
 	Release   Kind = "release"   //
 	Downgrade Kind = "downgrade" // from writer to reader
 	Upgrade   Kind = "upgrade"   // from reader to writer
 	Write     Kind = "write"     // to the fenced store
-	Abandon   Kind = "abandon"   // the holder does nothing more: it let the lease end, or died
+	Abandon   Kind = "abandon"   // the holder does nothing more: it lets the lease end, or died
 	Lose      Kind = "lose"      // from Call to Return a server may lose its state
-	Note      Kind = "note"      // something to show in the picture, such as a fault; the check passes it by
+	Note      Kind = "note"      // shown in the picture, such as a fault; not checked
 )
 
-// Outcome says what the client was told.
+// Outcome is the answer that the client got.
 type Outcome string
 
 // The outcomes.
 const (
-	Pending   Outcome = ""          // it was not told yet
+	Pending   Outcome = ""          // no answer yet
 	OK        Outcome = "ok"        //
 	Refused   Outcome = "refused"   // held by another; of a Write: a higher fencing token was seen
-	Lost      Outcome = "lost"      // the hold is gone
-	Failed    Outcome = "failed"    // of a Downgrade: the server said that it did nothing
+	Lost      Outcome = "lost"      // the hold had ended
+	Failed    Outcome = "failed"    // of a Downgrade: the server refused it
 	Unsettled Outcome = "unsettled" // any other error: it may have taken effect, now or later
 )
 
-// OutcomeOf tells what an error of a lock says about the call.
+// OutcomeOf returns the outcome of a call of a lock that returned err.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -58,7 +58,7 @@ func OutcomeOf(err error) Outcome {
 // of a history share.
 type Event struct {
 	// ID names the event. Of two with the same ID the later one counts: a call is recorded when it
-	// begins, and again when it ends, so that it is known if its process dies in between.
+	// begins and again when it ends, so a call whose process dies in between is known.
 	ID      string  `json:"id"`
 	Client  int     `json:"client"`
 	Name    string  `json:"name"` // of the lock; of Lose: empty for all
@@ -81,15 +81,15 @@ type Event struct {
 	Resent  bool          `json:"resent,omitempty"`  // of Acquire: one of its attempts sent more than one command
 	// Fence is the fencing token that the client got, or wrote with; 0: none.
 	Fence int64 `json:"fence,omitempty"`
-	// Deadline is the lock's as it stood afterwards; 0: there was no lock.
+	// Deadline is that of the Lock after the call; 0: there was no Lock.
 	Deadline int64 `json:"deadline,omitempty"`
-	// Before is the lock's Deadline as it stood at some time of the call; 0: that is not known.
+	// Before is the Lock's Deadline at some time during the call; 0: unknown.
 	Before int64  `json:"before,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Settle returns the events with one for each ID, in the order of their calls. A call that is still
-// pending, since its client died, ends unsettled at the time at; so do the holds of dead clients.
+// Settle returns one event for each ID, in the order of the calls. A call that is pending because
+// its client died ends unsettled at the time at, and the holds of dead clients are abandoned then.
 func Settle(events []Event, at int64) []Event {
 	last := map[string]int{}
 	var out []Event
@@ -122,7 +122,7 @@ func Settle(events []Event, at int64) []Event {
 	return out
 }
 
-// begins reports whether a hold began.
+// begins reports whether the event began a hold.
 func (e Event) begins() bool { return (e.Kind == Acquire || e.Kind == Resume) && e.Outcome == OK }
 
 // never is later than every event.

@@ -12,8 +12,8 @@ type Passed struct {
 	Handle string // encoded
 }
 
-// Pass returns what [Client.Resume] needs to take the hold over. The Hold can be used on: it does
-// not know of that.
+// Pass returns what [Client.Resume] needs to take the hold over. The Hold can still be used: it
+// learns of the take-over by its next command.
 func (h *Hold) Pass() Passed { return Passed{h.id, h.Handle().Encode()} }
 
 // Resume takes over a hold through l.

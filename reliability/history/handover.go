@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// inherit finds which holds were handed over. Their order is that in which the acquires returned: a
-// waiter may have called before its predecessor.
-func inherit(events []Event, all map[string]*lease) {
+// inherit finds the holds that were handed over. Their order is that in which the acquires
+// returned: a waiter may have called before its predecessor.
+func findHandOvers(events []Event, all map[string]*lease) {
 	byOwner := map[string]*lease{}
 	for _, l := range all {
 		byOwner[l.owner] = l
@@ -21,29 +21,29 @@ func inherit(events []Event, all map[string]*lease) {
 	}
 	slices.SortStableFunc(handed, func(a, b *Event) int { return int(a.Return - b.Return) })
 	for _, e := range handed {
-		from, heir := byOwner[e.From], all[e.Hold]
-		if from == nil || from == heir {
+		from, next := byOwner[e.From], all[e.Hold]
+		if from == nil || from == next {
 			continue
 		}
-		from.heir = e
-		heir.over = from
-		heir.since = max(heir.since, from.since)
+		from.successor = e
+		next.over = from
+		next.since = max(next.since, from.since)
 		if from.released != nil {
-			heir.since = max(heir.since, from.released.Call)
+			next.since = max(next.since, from.released.Call)
 		}
-		// The server may still have what the holds before asked for.
-		heir.until, heir.lasts = max(heir.until, from.until), max(heir.lasts, from.until)
+		// The server may still have the lease of the holds before.
+		next.until, next.lasts = max(next.until, from.until), max(next.lasts, from.until)
 	}
 }
 
 // inherited reports whether the hold was handed over.
-func (l *lease) inherited() bool { return l != nil && l.over != nil && l.acquired.From != "" }
+func (l *lease) handedOver() bool { return l != nil && l.over != nil && l.acquired.From != "" }
 
-// span returns when o may have taken effect. A hold is handed over while the one before is
-// released.
+// span returns when o may have taken effect. A hold is handed over during the release of the one
+// before.
 func (o *op) span() span {
 	s := span{o.Call, o.Return}
-	if o.Kind == Acquire && o.lease.inherited() {
+	if o.Kind == Acquire && o.lease.handedOver() {
 		if e := o.lease.over.released; e != nil {
 			s = span{max(s.from, e.Call), min(s.to, e.Return)}
 		}
@@ -51,22 +51,22 @@ func (o *op) span() span {
 	return s
 }
 
-// handedTo returns until when the server may have a hold that was handed over to an acquire and
-// came to nothing: the process died, or the hold is released in the background.
+// handedTo returns until when the server may have a hold that was handed over to an acquire that
+// did not return it, because the process died or the hold is released in the background.
 func (r Rules) handedTo(e Event, all map[string]*lease) (until int64) {
 	if !r.HandOver || e.NoWait {
 		return 0
 	}
 	for _, l := range all {
-		if l.released != nil && l.heir == nil && (span{l.released.Call, l.released.Return}).meets(e.Call, e.Return) {
+		if l.released != nil && l.successor == nil && (span{l.released.Call, l.released.Return}).meets(e.Call, e.Return) {
 			until = max(until, l.until)
 		}
 	}
 	return until
 }
 
-// brokenHandOver looks for a hold that does not continue the one before as it was: "" if there is
-// none.
+// brokenHandOver describes a hold that does not continue the hold that was handed over to it. It
+// returns "" if there is none.
 func brokenHandOver(all map[string]*lease, r Rules) string {
 	for _, l := range inOrder(all) {
 		if l.acquired.From == "" {
@@ -86,8 +86,8 @@ func (l *lease) brokenHandOver(r Rules) string {
 		return "nobody had the hold"
 	case a.MinHold > 0 || from.minHold:
 		return "one of the two has a MinHold"
-	case from.heir.ID != a.ID:
-		return fmt.Sprintf("%s was handed over to %s too", from.acquired.ID, from.heir.ID)
+	case from.successor.ID != a.ID:
+		return fmt.Sprintf("%s was handed over to %s too", from.acquired.ID, from.successor.ID)
 	case from.released == nil || from.released.Call > a.Return || from.released.Outcome == Lost:
 		return fmt.Sprintf("%s was not released", from.acquired.ID)
 	case a.Fence != 0 && a.Fence <= from.acquired.Fence:
@@ -95,7 +95,7 @@ func (l *lease) brokenHandOver(r Rules) string {
 	case a.Deadline < from.deadline:
 		return fmt.Sprintf("it took %v off the lease", time.Duration(from.deadline-a.Deadline))
 	case a.Deadline > from.deadline && !r.Watched && from.deadline-a.Return >= int64(a.TTL)/2:
-		return fmt.Sprintf("the lease grew by %v, without need of a renewal", time.Duration(a.Deadline-from.deadline))
+		return fmt.Sprintf("the lease grew by %v, although no renewal was due", time.Duration(a.Deadline-from.deadline))
 	}
 	return ""
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 )
 
-// Hold is a Lock whose use is recorded. It is for its Client's goroutine.
+// Hold is a Lock whose calls are recorded. Only the goroutine of its Client may use it.
 type Hold struct {
 	*locker.Lock
 	c     *Client
@@ -16,7 +16,7 @@ type Hold struct {
 	owner string
 }
 
-// event is an event of this hold, as the lock stands.
+// event returns an event of this hold with the present state of the Lock.
 func (h *Hold) event(kind Kind) Event {
 	return Event{
 		Name: h.Name(), Kind: kind, Hold: h.id, Owner: h.owner, Shared: h.Mode() == locker.Shared,
@@ -26,7 +26,7 @@ func (h *Hold) event(kind Kind) Event {
 
 func (h *Hold) begin(kind Kind) Event { return h.started(h.c.begin(h.event(kind))) }
 
-// started adds what the lock says once the time of the call is taken.
+// started adds the Deadline, read after the time of the call.
 func (h *Hold) started(e Event) Event {
 	e.Before = h.c.r.At(h.Deadline())
 	return e
@@ -38,11 +38,11 @@ func (h *Hold) end(e Event, err error) error {
 	return err
 }
 
-// Held reports whether the lock says that it is held, and records it if so: the claim is for one
-// instant before the Deadline.
+// Held reports whether the Lock reports that it is held, and records it if so, for one instant
+// before the Deadline.
 func (h *Hold) Held() bool {
 	from := time.Now()
-	e := h.event(Held) // what it claims stands no later than Err looks
+	e := h.event(Held) // read before Err
 	ended := h.Err()
 	e.Call, e.Return, e.Outcome = h.c.r.At(from), min(h.c.r.Now(), e.Deadline), OK
 	if ended != nil || e.Return < e.Call {
@@ -66,12 +66,12 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.end(e, h.Lock.Release(ctx))
 }
 
-// Downgrade makes a reader of a writer.
+// Downgrade converts from writer to reader.
 func (h *Hold) Downgrade(ctx context.Context) error {
 	e := h.begin(Downgrade)
 	err := h.Lock.Downgrade(ctx)
 	if OutcomeOf(err) == Unsettled && h.Mode() == locker.Exclusive {
-		// A lock that does not know what became of a downgrade calls itself shared. This one knows.
+		// A Lock whose downgrade has an unknown outcome reports Shared. This outcome is known.
 		e.Return, e.Outcome, e.Error = h.c.r.Now(), Failed, err.Error()
 		h.c.r.Add(e)
 		return err
@@ -85,7 +85,7 @@ func (h *Hold) Upgrade(ctx context.Context) error {
 	return h.end(e, h.Lock.Upgrade(ctx))
 }
 
-// Abandon records that nothing more will be done with the lock.
+// Abandon records that the holder does nothing more with the Lock.
 func (h *Hold) Abandon() {
 	e := h.begin(Abandon)
 	_ = h.end(e, nil)
@@ -93,7 +93,8 @@ func (h *Hold) Abandon() {
 
 var errRejected = errors.New("a higher fencing token was seen")
 
-// Write writes with the lock's fencing token. accept is [Store.Accept], or reaches one.
+// Write writes with the Lock's fencing token. accept is [Store.Accept], or calls one in another
+// process.
 func (h *Hold) Write(accept func(name string, fence int64) (bool, error)) error {
 	e := h.begin(Write)
 	accepted, err := accept(e.Name, e.Fence)

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// markDoubts marks the holds of which something may have been at a server when it may have lost its
-// state, and reports whether there are any. What they were told before is to be explained all the
-// same.
+// markDoubts marks the holds that may have existed at a server when it may have lost its state, and
+// reports whether there are any. Earlier answers about them must still be explained.
 func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	found := false
 	for _, e := range events {
@@ -21,18 +20,18 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 		}
 	}
 	if r.Model == Reentrant && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == Resume }) {
-		// A resume raises the token of all holds of its owner: of one in doubt the others could not
-		// be told apart.
+		// A resume raises the token of all holds of its owner, so one that is uncertain makes all
+		// tokens of the owner uncertain.
 		for _, l := range all {
-			if l.shaky() {
+			if l.uncertain() {
 				l.doubt = min(l.doubt, l.acquired.Call)
 			}
 		}
 	}
 	for more := found; more; {
-		more = shakeChains(all)
-		for _, e := range events { // a call that was under way then may have been executed before, or not at all
-			if l := all[e.Hold]; l != nil && e.Call < l.doubt && l.doubtful(e.Return) {
+		more = spreadDoubt(all)
+		for _, e := range events { // a call in flight then may have been executed before, or not at all
+			if l := all[e.Hold]; l != nil && e.Call < l.doubt && l.uncertainAt(e.Return) {
 				l.doubt, more = e.Call, true
 			}
 		}
@@ -40,19 +39,19 @@ func markDoubts(events []Event, all map[string]*lease, r Rules) bool {
 	return found
 }
 
-// lost counts the shaky holds of which it shows: their holder was told before the Deadline, or
-// somebody else got in.
+// lost counts the uncertain holds whose loss is visible: the holder learned of it before the
+// Deadline, or somebody else acquired.
 func lost(events []Event, all map[string]*lease, r Rules) int {
 	n := 0
 	for _, l := range all {
-		if l.shaky() && l.shows(events, all, r) {
+		if l.uncertain() && l.lossShows(events, all, r) {
 			n++
 		}
 	}
 	return n
 }
 
-func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
+func (l *lease) lossShows(events []Event, all map[string]*lease, r Rules) bool {
 	end := l.deadline
 	if l.released != nil {
 		end = min(end, l.released.Call)
@@ -66,7 +65,7 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 		case other == l && e.Outcome == Lost && e.Return < l.deadline && l.taken == nil && !l.doubted(e):
 			return true
 		case e.Kind != Acquire || e.Outcome != OK || other == l || e.Return >= end || e.Call < l.acquired.Return:
-		case r.Model == Semaphore: // there may have been permits for both
+		case r.Model == Semaphore: // both may have had permits
 		case r.Model == Reentrant && e.Owner == l.owner:
 		case r.Model == ReadWrite && e.Shared && l.acquired.Shared:
 		default:
@@ -76,15 +75,14 @@ func (l *lease) shows(events []Event, all map[string]*lease, r Rules) bool {
 	return false
 }
 
-// outOfOrder looks for fencing tokens that do not follow each other, whatever the servers lost: ""
-// if there are none.
+// outOfOrder describes two fencing tokens that do not increase, whatever the servers lost. It
+// returns "" if there are none.
 //
-// It is about tokens that are minted. Of two masters, of which one does not know yet that it is
-// none any more, each hands out the token that it knows to those who enter its tenure again, and to
-// readers after its last writer. That token is behind the other master's, as it is to be: the store
-// rejects it. So is a token that was reserved before the loss, of a hold that is handed over after
-// it. An acquire whose command is sent to one master, and again to the other, may begin a
-// tenure at both.
+// It compares minted tokens only. While an old master still serves after a failover, each of the
+// two masters repeats its latest token to acquires that re-enter its tenure, and to readers. The
+// token of the old master is then lower, and the store rejects it, as it should. The same holds for
+// a token that was reserved before the loss and handed over after it. An acquire whose command is
+// sent to one master and resent to the other may begin a tenure at both.
 func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	left := leftovers(events, all, r)
 	var minted []Event
@@ -96,9 +94,9 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	for _, a := range minted {
 		for _, b := range minted {
 			if r.Crowd && r.Model == Reentrant && a.Owner == b.Owner {
-				continue // of nested holds only the outermost has the lowest
+				continue // nested holds: only the outermost has the lowest
 			}
-			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of what is a writer's already
+			again := a.Hold == b.Hold && a.Fence == b.Fence // an upgrade of a hold that is exclusive already
 			if a.Return < b.Call && b.Fence <= a.Fence && !again && b.From == "" {
 				return fmt.Sprintf("fencing token %d of %s, after %d of %s", b.Fence, b.ID, a.Fence, a.ID)
 			}
@@ -107,7 +105,8 @@ func outOfOrder(events []Event, all map[string]*lease, r Rules) string {
 	return ""
 }
 
-// mints reports whether the token of e was minted for it, after those that were.
+// mints reports whether the token of e was minted for it. before are the events with minted tokens
+// so far.
 func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool {
 	switch r.Model {
 	case ReadWrite:
@@ -124,7 +123,8 @@ func (r Rules) mints(e Event, before, events []Event, left map[string]span) bool
 	return true
 }
 
-// writesAlready reports whether the hold of an upgrade is a writer's: it gets its old token.
+// writesAlready reports whether the hold of an upgrade is exclusive already, so that it gets its
+// old token.
 func (e Event) writesAlready(events []Event) bool {
 	shared := true
 	for _, was := range events {
@@ -140,8 +140,8 @@ func (e Event) writesAlready(events []Event) bool {
 	return !shared
 }
 
-// atTwoMasters reports whether acquire e may have begun a tenure at a master beside the one that
-// granted it, and whether that tenure may have lasted until a time.
+// atTwoMasters reports whether acquire e may have begun a tenure at a second master that may have
+// lasted until that time.
 func (e Event) atTwoMasters(until int64, events []Event) bool {
 	return e.Resent && until <= e.Return+int64(e.TTL) && slices.ContainsFunc(events, func(lose Event) bool {
 		return lose.Kind == Lose && (span{lose.Call, lose.Return}).meets(e.Call, e.Return)

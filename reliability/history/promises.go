@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// drift is what a Deadline allows for clocks that drift.
+// drift returns the part of a lease that a Deadline leaves unused because clocks drift.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// brokenPromise looks for an answer that no order of the calls can explain, nor the loss of a server's
-// state: "" if there is none.
+// brokenPromise describes an answer that neither an order of the calls nor the loss of a server's
+// state can explain. It returns "" if there is none.
 func brokenPromise(events []Event) string {
 	for _, e := range events {
 		if e.Outcome != OK {
@@ -22,7 +22,7 @@ func brokenPromise(events []Event) string {
 	return ""
 }
 
-// broken tells what is wrong with a call that succeeded.
+// broken describes what is wrong with a successful call; "": nothing.
 func (e Event) broken() string {
 	switch e.Kind {
 	case Acquire, Renew:

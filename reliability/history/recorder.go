@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// Recorder writes down what its clients do. It is safe for concurrent use.
+// Recorder records the calls of its clients. It is safe for concurrent use.
 type Recorder struct {
 	epoch time.Time
 	sink  func(Event)
@@ -21,14 +21,15 @@ type Recorder struct {
 	events []Event
 }
 
-// NewRecorder returns a Recorder whose clock counts from epoch. Where sink is not nil, it gets each
-// event, twice where Event.ID says so, from any goroutine; else the Recorder keeps them.
+// NewRecorder returns a Recorder whose clock counts from epoch. If sink is not nil, it is called
+// with each event, from any goroutine, and twice for a call (see [Event.ID]). If it is nil, the
+// Recorder keeps the events.
 func NewRecorder(epoch time.Time, sink func(Event)) *Recorder {
 	return &Recorder{epoch: epoch, sink: sink}
 }
 
-// At is a time on the Recorder's clock. The zero time, a lease without end, is later than all
-// others.
+// At returns t by the Recorder's clock. The zero time, which is the Deadline of a lease without an
+// end, is later than all others.
 func (r *Recorder) At(t time.Time) int64 {
 	if t.IsZero() {
 		return never
@@ -36,7 +37,7 @@ func (r *Recorder) At(t time.Time) int64 {
 	return int64(t.Sub(r.epoch))
 }
 
-// Now is the time on the Recorder's clock.
+// Now returns the time by the Recorder's clock.
 func (r *Recorder) Now() int64 { return r.At(time.Now()) }
 
 // Add records an event.
@@ -50,25 +51,26 @@ func (r *Recorder) Add(e Event) {
 	r.events = append(r.events, e)
 }
 
-// Events returns what was kept.
+// Events returns the events that were kept.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Event(nil), r.events...)
 }
 
-// Lose records that the server of a name may lose its state between two times; an empty name means
-// all.
+// Lose records that the server of a name may lose its state between two times. An empty name means
+// all names.
 func (r *Recorder) Lose(name string, from, to int64) {
 	r.Add(Event{ID: fmt.Sprintf("lose/%s/%d", name, from), Client: -1, Name: name, Kind: Lose, Outcome: OK, Call: from, Return: to})
 }
 
-// Note records what happened to all names between two times, for the picture.
+// Note records what happened to all names between two times, to be shown in the picture.
 func (r *Recorder) Note(text string, from, to int64) {
 	r.Add(Event{ID: fmt.Sprintf("note/%s/%d", text, from), Client: -1, Kind: Note, Outcome: OK, Call: from, Return: to, Error: text})
 }
 
-// Client is one client, which makes one call at a time. Its number is its own in the history.
+// Client returns a client, which makes one call at a time. Its number must be unique in the
+// history.
 func (r *Recorder) Client(number int) *Client { return &Client{r: r, number: number} }
 
 // Client records the calls of one goroutine.
@@ -89,7 +91,7 @@ func (c *Client) numbered(e Event) Event {
 	return e
 }
 
-// begin records a call.
+// begin records the begin of a call.
 func (c *Client) begin(e Event) Event {
 	e = c.numbered(e)
 	e.Call = c.r.Now()
@@ -97,7 +99,7 @@ func (c *Client) begin(e Event) Event {
 	return e
 }
 
-// end records its answer.
+// end records the answer of a call.
 func (c *Client) end(e Event, err error) {
 	e.Return = c.r.Now()
 	e.Outcome = OutcomeOf(err)
@@ -117,7 +119,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 	var from atomic.Pointer[string]
 	lock, err := l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
 		switch {
-		case info.Name != req.Name: // another lock, which l acquires beside this one
+		case info.Name != req.Name: // another lock that l acquires
 		case info.By == locktrace.ByHandOver:
 			from.Store(&info.From)
 		case from.Swap(nil) != nil:
@@ -127,7 +129,7 @@ func (c *Client) Acquire(ctx context.Context, l locker.Locker, req locker.Reques
 		if info.Name != req.Name {
 			return
 		}
-		// A hold that was handed over and came to nothing is released in the background.
+		// A hold that was handed over and not returned is released in the background.
 		if from.Swap(nil) != nil || !info.Part && errors.Is(info.Err, locker.ErrUnknownOutcome) {
 			open.Store(true)
 		}

@@ -19,8 +19,8 @@ type file struct {
 	Events  []Event `json:"events"`
 }
 
-// Save writes the history of a Result to dir, and the picture of a violation beside it, and returns
-// the paths.
+// Save writes the history of a Result to dir, and for a violation its picture, and returns the
+// paths.
 func (res Result) Save(dir string) (paths []string, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// passed is what resumes made of a hold.
+// passed is what a history shows of the resumes of a hold.
 type passed struct {
 	over   *lease // from which it was taken, or that was handed over; nil: it was acquired
 	taken  *Event // the resume that took it over; nil: none did
-	doubts []span // when resumes that came to nothing may have taken it over
-	lasts  int64  // the server has let go by then, as far as resumes go
+	doubts []span // when failed resumes may have taken it over
+	lasts  int64  // when the server has ended it at the latest, as far as resumes go
 }
 
-// pass finds which holds were taken over. Events come in the order of their calls, and so those
-// about a hold after those about the one that it was taken from.
-func pass(events []Event, all map[string]*lease, r Rules) {
+// pass finds the holds that were taken over. Events are in the order of their calls, so those
+// about a hold follow those about the hold that it was taken from.
+func findResumes(events []Event, all map[string]*lease, r Rules) {
 	for i, e := range events {
 		l := all[e.Over]
 		switch {
@@ -33,14 +33,15 @@ func pass(events []Event, all map[string]*lease, r Rules) {
 			next := all[e.Hold]
 			next.unsure = next.unsure || l.unsure
 			next.permits = l.permits
-			next.minHold, next.least = l.minHold, l.least             // by the server it lasts longer: what was left counts from the resume
+			next.minHold, next.least = l.minHold, l.least             // at the server it ends later: the rest counts from the resume
 			next.over, next.lasts = l, l.lastsAt(events, e.Return, r) // a resume does not shorten a lease
 			next.until = max(next.until, next.lasts)
 		}
 	}
 }
 
-// lastsAt is when the server will have let go of the hold, after what was heard of it until a time.
+// lastsAt returns when the server has ended the hold at the latest, judged by the calls that began
+// until at.
 func (l *lease) lastsAt(events []Event, at int64, r Rules) int64 {
 	last, ttl := int64(0), time.Duration(0)
 	for _, e := range events {
@@ -51,52 +52,52 @@ func (l *lease) lastsAt(events []Event, at int64, r Rules) int64 {
 	return max(l.lasts, min(last+int64(ttl)+int64(r.Linger), never))
 }
 
-// doubts reports whether a resume may have been executed, or be yet, though its client got no hold:
-// one that was sent again may find that the hold is gone, and be executed after. It is undone, but
-// those who ask meanwhile, or whose undoing dies with its client, are told that the hold is lost.
-// In a crowd it may have been executed at some nodes.
+// doubts reports whether a resume may have been executed, or may still be, though its client got no
+// hold: a resend may find that the hold has ended, and the first send be executed after that. It is
+// undone, but calls of the old holder meanwhile report a loss, and so do all later ones if the
+// client dies before it has undone it. In a quorum it may have been executed at some nodes.
 func (e Event) doubts(r Rules) bool {
 	return e.Kind == Resume && (e.Outcome == Unsettled || e.Outcome == Lost && (r.Crowd || e.Return-e.Call >= attempt(e.TTL)))
 }
 
-// doubted reports whether the hold may have been taken over, while a call was under way, by a
-// resume that came to nothing: that is undone, or the lease ends.
+// doubted reports whether the hold may have been taken over during a call by a resume that failed.
+// That resume is undone, or the lease ends.
 func (l *lease) doubted(e Event) bool {
 	return slices.ContainsFunc(l.doubts, func(d span) bool { return d.meets(e.Call, e.Return) })
 }
 
-// again reports whether the acquire was or may have been sent more than once: one that arrives
-// after a resume brings the hold back.
-func (l *lease) again() bool {
-	if l.inherited() && l.over.again() {
+// again reports whether the acquire may have been sent more than once. A send that arrives
+// after a resume revives the hold.
+func (l *lease) mayBeResent() bool {
+	if l.handedOver() && l.over.mayBeResent() {
 		return true
 	}
 	a := l.acquired
 	return a.Kind == Acquire && (a.Resent || a.Return-a.Call >= attempt(a.TTL))
 }
 
-// excuses reports whether a call of a hold proves nothing, since it was or may have been taken
-// over. Its Lock is not told of that: until it asks, it says that it is held.
+// excuses reports whether a call of a hold proves nothing because the hold was or may have been
+// taken over. Its Lock learns of that by its next command, and reports that it is held until then.
 func (l *lease) excuses(e Event) bool {
 	switch e.Kind {
 	case Held:
 		return l.taken != nil
 	case Release:
-		if l.doubted(e) { // the resume's token was there, which is undone later; sent again, the release may have found it all the same
+		if l.doubted(e) { // a failed resume had replaced the token; a resend of the release may come after its undoing
 			return e.Outcome == OK || e.Outcome == Lost
 		}
 		fallthrough
-	case Downgrade, Upgrade: // one that was told that the hold is lost may have been executed before
-		return l.taken != nil && l.again() && e.Return >= l.taken.Call
+	case Downgrade, Upgrade: // the first send may have been executed before a resend found the hold lost
+		return l.taken != nil && l.mayBeResent() && e.Return >= l.taken.Call
 	case Renew:
-		return e.Outcome == Lost && l.doubted(e) || l.taken != nil && l.again() && e.Return >= l.taken.Call
+		return e.Outcome == Lost && l.doubted(e) || l.taken != nil && l.mayBeResent() && e.Return >= l.taken.Call
 	}
 	return false
 }
 
-// shakeChains lets holds that were taken from each other be in doubt together, and reports whether
-// that changed any.
-func shakeChains(all map[string]*lease) (changed bool) {
+// spreadDoubt makes holds that were taken over from one another uncertain together, and reports
+// whether that changed any.
+func spreadDoubt(all map[string]*lease) (changed bool) {
 	for more := true; more; {
 		more = false
 		for _, l := range all {
@@ -109,16 +110,16 @@ func shakeChains(all map[string]*lease) (changed bool) {
 	return changed
 }
 
-// resumption is what the model has to know, beside an event itself, of resumes.
-type resumption struct {
-	old    *lease // of Resume: the hold to take over
-	blurry bool   // its mode is not known, for want of an answer to a conversion, or of one that proves anything
-	beside bool   // another resume had the same fencing token while it was under way
-	raised bool   // the tenure's token may have been raised by a resume that came to nothing, or was not answered yet
+// resumeContext is what the model needs to know of resumes to judge an event.
+type resumeContext struct {
+	old         *lease // of Resume: the hold to take over
+	modeUnknown bool   // its mode is unknown: a conversion was not answered, or its answer proves nothing
+	beside      bool   // another resume had the same fencing token while it was under way
+	raised      bool   // a resume that failed, or was not answered yet, may have raised the tenure's token
 }
 
-func resumptionOf(e Event, events []Event, all map[string]*lease, r Rules) resumption {
-	f := resumption{old: all[e.Over]}
+func resumeContextOf(e Event, events []Event, all map[string]*lease, r Rules) resumeContext {
+	f := resumeContext{old: all[e.Over]}
 	for _, other := range events {
 		switch {
 		case other.ID == e.ID || other.Call > e.Return:
@@ -126,39 +127,39 @@ func resumptionOf(e Event, events []Event, all map[string]*lease, r Rules) resum
 			f.beside = f.beside || other.Outcome == OK && other.Fence == e.Fence && other.Return >= e.Call
 			f.raised = f.raised || other.Owner == e.Owner && (other.doubts(r) || other.Outcome == OK && other.Return >= e.Call)
 		case other.Hold == e.Over && (other.Kind == Downgrade || other.Kind == Upgrade):
-			f.blurry = f.blurry || other.Outcome == Unsettled || other.Outcome == Lost || f.old != nil && f.old.excuses(other)
+			f.modeUnknown = f.modeUnknown || other.Outcome == Unsettled || other.Outcome == Lost || f.old != nil && f.old.excuses(other)
 		}
 	}
 	return f
 }
 
-// resumes reports whether the model is to see a resume.
+// resumes reports whether the model judges a resume.
 func (o *op) resumes(r Rules) bool {
 	switch {
 	case o.Outcome == OK:
-		return o.lease == nil || !o.lease.doubtful(o.Return)
-	case o.Outcome == Unsettled || o.doubts(r) || o.old == nil || o.old.doubtful(o.Return):
+		return o.lease == nil || !o.lease.uncertainAt(o.Return)
+	case o.Outcome == Unsettled || o.doubts(r) || o.old == nil || o.old.uncertainAt(o.Return):
 		return false
 	case o.Outcome == Lost:
-		return !o.old.doubted(o.Event) && (o.old.taken == nil || !o.old.again())
+		return !o.old.doubted(o.Event) && (o.old.taken == nil || !o.old.mayBeResent())
 	}
 	return true
 }
 
-// resume replaces one hold by another. It is lost only where the hold is gone, or of another mode
-// than its handle says.
+// resume replaces one hold by another. It reports a loss only if the hold has ended, or has another
+// mode than its handle.
 func (r Rules) resume(s state, o *op) (bool, state) {
 	shared := o.Shared && r.Model == ReadWrite
 	there := o.old != nil && s.has(o.old.number)
 	fits := there && s.writes(o.old.number) != shared
 	switch {
 	case o.Outcome == Lost:
-		return !fits || o.blurry, s
+		return !fits || o.modeUnknown, s
 	case o.Outcome != OK || o.old == nil || o.Call > o.old.until:
 		return false, s
-	case !there && (!o.old.again() || !r.admits(s, o)): // a late acquire may have brought it back
+	case !there && (!o.old.mayBeResent() || !r.admits(s, o)): // a late acquire may have revived it
 		return false, s
-	case there && !fits && (!o.blurry || !shared && s.count() > 1):
+	case there && !fits && (!o.modeUnknown || !shared && s.count() > 1):
 		return false, s
 	case o.Fence != 0 && !r.mintsAgain(s, o, shared):
 		return false, s
@@ -171,13 +172,13 @@ func (r Rules) resume(s state, o *op) (bool, state) {
 	return true, next
 }
 
-// mintsAgain reports whether the fencing token of a resume is a fresh one; a reader's is that of
-// the last writer. One that was sent again is told the tenure's as it is by then.
+// mintsAgain reports whether the fencing token of a resume is valid: a new one, a reader's that of
+// the last writer, or, for a resend, that of the tenure at the time.
 func (r Rules) mintsAgain(s state, o *op, shared bool) bool {
 	return o.Fence > s.fence || o.Fence == s.fence && (shared || r.Model == Reentrant && o.beside && o.Fence == s.tenure)
 }
 
-// tenure is the token of the tenure when o has got one. In a crowd it is that of the outermost
+// tenure returns the token of the tenure once o has one. In a quorum it is that of the outermost
 // hold.
 func (r Rules) tenure(s state, o *op) int64 {
 	if s.tenure == 0 || !r.Crowd {
@@ -186,8 +187,8 @@ func (r Rules) tenure(s state, o *op) int64 {
 	return s.tenure
 }
 
-// revived looks for a hold that is used after its client was told that it is lost: "" if there is
-// none.
+// revived describes a hold that was used after its client had learned that it was lost. It returns
+// "" if there is none.
 func revived(events []Event) string {
 	told := map[string]Event{}
 	for _, e := range events {
@@ -198,7 +199,7 @@ func revived(events []Event) string {
 	for _, e := range events {
 		was, ok := told[e.Hold]
 		if ok && e.Outcome == OK && e.Call > was.Return && slices.Contains([]Kind{Held, Renew, Downgrade, Upgrade}, e.Kind) {
-			return fmt.Sprintf("%s of %s, after %s told that it is lost", e.Kind, e.Hold, was.ID)
+			return fmt.Sprintf("%s of %s succeeded after %s found it lost", e.Kind, e.Hold, was.ID)
 		}
 	}
 	return ""

@@ -13,38 +13,37 @@ const (
 	Semaphore Model = "semaphore" // holds of Rules.Permits permits in all
 )
 
-// Rules say what is promised.
+// Rules are the promises to check.
 type Rules struct {
 	Model Model `json:"model"`
 	// Permits is the limit of a semaphore: 1 to 9.
 	Permits int `json:"permits,omitempty"`
-	// Linger is how long a request may be held up before the server executes it, and how long the
-	// library cleans up after one: what is not released is gone one TTL and Linger after the last
-	// that was heard of it.
+	// Linger bounds how long a request may be delayed before the server executes it, and how long
+	// the library cleans up after one. A hold that is not released ends one TTL and Linger after the
+	// last answer about it.
 	Linger time.Duration `json:"linger"`
-	// Resend is how long a call takes at least in which a command is sent more than once, its
-	// connection having broken: what was sent first may then be executed late, and is cleaned up.
-	// 0: a third of the TTL, at most 3 s, as where no answer came.
+	// Resend is the shortest call in which a command may be sent more than once because its
+	// connection broke. The first send may then be executed late, and is cleaned up. 0: a third of
+	// the TTL, at most 3 s, which is when an unanswered command is resent.
 	Resend time.Duration `json:"resend,omitempty"`
-	// Crowd says that a refusal proves nothing: those who lose a quorum refuse each other.
+	// Crowd says that a refusal proves nothing, as in a quorum, where contenders that get a part of
+	// the nodes each refuse one another.
 	Crowd bool `json:"crowd,omitempty"`
-	// Intent is for how long after the attempt of one who waits those of others may be refused,
-	// since a lock keeps turns among those who wait: readers for a writer, writers for both. 0:
-	// there are no turns.
+	// Intent is how long after the attempt of a waiter other attempts may be refused, because the
+	// waiters take turns: readers leave the lock to a writer, writers to both. 0: no turns.
 	Intent time.Duration `json:"intent,omitempty"`
-	// Woken is for how long after somebody waited a free lock may be kept for the waiter that a
-	// release has woken: attempts of others that wait are refused meanwhile, and with Fair those of
-	// all. 0: it is not kept.
+	// Woken is how long a free lock may be reserved for the waiter that a release has woken. Other
+	// waiters' attempts are refused meanwhile, and with Fair all other attempts. 0: no reservation.
 	Woken time.Duration `json:"woken,omitempty"`
 	Fair  bool          `json:"fair,omitempty"`
-	// HandOver says that a holder may hand the lock over to a waiter of its own process.
+	// HandOver says that a holder may hand the lock over to a waiter of its process.
 	HandOver bool `json:"handOver,omitempty"`
 	// Watched says that holds are renewed without a call of their client.
 	Watched bool `json:"watched,omitempty"`
 }
 
-// attempt is how long one send of a command with this TTL may take: a call that took longer may
-// have been sent again, and what was sent first may be executed last.
+// attempt is how long a command with this TTL waits for its answer before it is resent. In a call
+// that took longer, the first send may be executed last.
 func attempt(ttl time.Duration) int64 { return int64(min(ttl/3, 3*time.Second)) }
 
 // resent reports whether the command of a call may have been sent more than once.
@@ -56,36 +55,36 @@ func (r Rules) resent(e Event) bool {
 	return e.Return-e.Call >= least
 }
 
-// span is a part of the history's time.
+// span is an interval of the history's time.
 type span struct{ from, to int64 }
 
 func (s span) meets(from, to int64) bool { return s.from <= to && from <= s.to }
 
-// lease is what a history tells about one hold.
+// lease is what a history shows of one hold.
 type lease struct {
-	number   int
-	owner    string
-	permits  int // of a semaphore
-	acquired Event
-	deadline int64  // the last that was promised
-	until    int64  // the server has let go by then
-	released *Event // nil: it was not
-	unsure   bool   // a downgrade went without an answer: the server may have it as a writer's
-	doubt    int64  // from then on a server may have lost it, or bring it back; never: none may
-	since    int64  // it began at the earliest then
-	heir     *Event // the acquire that it was handed over to; nil: none
-	minHold  bool   // a release leaves the name taken until least
-	least    int64
+	number    int
+	owner     string
+	permits   int // of a semaphore
+	acquired  Event
+	deadline  int64  // the last that was promised
+	until     int64  // when the server has ended it at the latest
+	released  *Event // nil: it was not released
+	unsure    bool   // a downgrade was not answered: at the server it may still be exclusive
+	doubt     int64  // from when on a server may have lost or revived it; never: no server may have
+	since     int64  // when it began at the earliest
+	successor *Event // the acquire that it was handed over to; nil: none
+	minHold   bool   // a release keeps the name taken until least
+	least     int64
 	passed
 }
 
-// shaky reports whether a server may have lost the hold, or may bring it back.
-func (l *lease) shaky() bool { return l.doubt < never }
+// shaky reports whether a server may have lost or revived the hold.
+func (l *lease) uncertain() bool { return l.doubt < never }
 
-// doubtful reports whether what the holder was told at a time may be due to a loss.
-func (l *lease) doubtful(at int64) bool { return at >= l.doubt }
+// doubtful reports whether an answer to the holder at that time may be due to a loss.
+func (l *lease) uncertainAt(at int64) bool { return at >= l.doubt }
 
-// leases finds the holds.
+// leases returns the holds of a history, by their names.
 func leases(events []Event, r Rules) map[string]*lease {
 	all := map[string]*lease{}
 	for _, e := range events {
@@ -113,16 +112,16 @@ func leases(events []Event, r Rules) map[string]*lease {
 	for _, l := range all {
 		l.until = min(l.until+ttl[l]+int64(r.Linger), never)
 	}
-	inherit(events, all)
-	pass(events, all, r)
+	findHandOvers(events, all)
+	findResumes(events, all, r)
 	return all
 }
 
-// end is the span in which the server lets go of a hold whose release did not succeed. A release
-// without an answer may have done it at once; one that was told "lost" before the Deadline proves
-// that it was done too early, and by nobody. A server that loses the hold lets go of it then. A
-// renewal behind, by a watchdog, may be told in the middle of a resume of some nodes that comes to
-// nothing that the hold is lost: the other nodes are given up then.
+// end returns the span in which the server ends a hold whose release did not succeed. An unanswered
+// release may have ended it at once. One that found the hold lost before the Deadline proves that
+// it ended too early, and not by the release. A server that loses its state ends the hold then. If a
+// resume takes over some nodes and fails, a watchdog's renewal meanwhile may report a loss, and the
+// other nodes are released.
 func (l *lease) end(r Rules) span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {
@@ -140,29 +139,29 @@ func (l *lease) end(r Rules) span {
 	return s
 }
 
-// ends reports whether the server lets go of the hold by itself, as far as the model is to see the
-// hold at all.
+// ends reports whether the server ends the hold by itself. It is false for holds that the model
+// leaves out.
 func (l *lease) ends() bool {
-	if l.doubtful(l.acquired.Return) {
+	if l.uncertainAt(l.acquired.Return) {
 		return false
 	}
 	if l.taken != nil {
-		return l.doubtful(l.taken.Return)
+		return l.uncertainAt(l.taken.Return)
 	}
-	if l.heir != nil {
-		return l.doubtful(l.heir.Return)
+	if l.successor != nil {
+		return l.uncertainAt(l.successor.Return)
 	}
-	return l.released == nil || l.released.Outcome != OK || l.doubtful(l.released.Return) || l.doubted(*l.released)
+	return l.released == nil || l.released.Outcome != OK || l.uncertainAt(l.released.Return) || l.doubted(*l.released)
 }
 
-// keeps reports whether the release of the hold succeeded and leaves the name taken until MinHold
+// keeps reports whether the release of the hold succeeded and keeps the name taken until MinHold
 // has passed. It is false for holds that the model leaves out.
 func (l *lease) keeps() bool {
-	return l.minHold && l.released != nil && l.heir == nil && !l.doubtful(l.acquired.Return) && !l.ends()
+	return l.minHold && l.released != nil && l.successor == nil && !l.uncertainAt(l.acquired.Return) && !l.ends()
 }
 
-// kept is the span in which the server lets go of a hold that was released before its MinHold had
-// passed. The release says how much is left when it is sent.
+// kept returns the span in which the server frees the name of a hold that was released before its
+// MinHold had passed. The release states the time that was left when it was sent.
 func (l *lease) kept(r Rules) span {
 	e, a := l.released, l.acquired
 	s := span{min(max(e.Call, l.least), l.doubt), l.until}
@@ -172,9 +171,9 @@ func (l *lease) kept(r Rules) span {
 	return s
 }
 
-// leftovers are the spans in which something may stand at the server that is nobody's hold: what an
-// acquire without an answer brought about, or one that was sent more than once, or whose wait for a
-// holder ended during an attempt; a conversion or a resume without an answer.
+// leftovers returns the spans in which the server may have something that is nobody's hold, by the
+// events that may have left it: an acquire that was not answered, was sent more than once, or ended
+// during an attempt; a conversion or a resume that was not answered.
 func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 	found := map[string]span{}
 	for _, e := range events {
@@ -188,7 +187,7 @@ func leftovers(events []Event, all map[string]*lease, r Rules) map[string]span {
 		}
 	}
 	for _, l := range all {
-		if l.taken != nil && l.again() {
+		if l.taken != nil && l.mayBeResent() {
 			found[l.acquired.ID] = span{l.acquired.Call, l.until}
 		}
 	}

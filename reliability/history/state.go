@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// state is what a lock and the store behind it would know. It is a value: a step makes a new one.
+// state is the state of a lock and of the store that it guards. It is a value: a step returns a new
+// one.
 type state struct {
-	holds   string // of each hold its number and mode, see encode
-	owner   string // who holds, or held last
+	holds   string // the number and mode of each hold, see encode
+	owner   string // of the holds, or of the last ones
 	fence   int64  // the highest token handed out
-	tenure  int64  // the token of the tenure, once one was handed out
-	written int64  // the highest token of a write that was accepted
-	maybe   int64  // or that may have been
+	tenure  int64  // the token of the tenure; 0: none was handed out
+	written int64  // the highest token of an accepted write
+	maybe   int64  // the highest token of a write that may have been accepted
 }
 
 const holdBytes = 4
@@ -22,8 +23,8 @@ const (
 	sole   byte = 'x'
 	reader byte = 's'
 
-	// kept is added to the mode of a hold that was released before its MinHold had passed. It is
-	// nobody's, but still excludes others.
+	// kept is added to the mode of a hold that was released before its MinHold had passed. Nobody
+	// has it, but it still excludes others.
 	kept byte = 0x80
 )
 
@@ -39,7 +40,7 @@ func encode(number int, mode byte) string {
 	return string([]byte{byte(number >> 16), byte(number >> 8), byte(number), mode})
 }
 
-// find returns where a hold stands in s.holds, or -1.
+// find returns the index of a hold in s.holds, or -1.
 func (s state) find(number int) int {
 	want := encode(number, sole)[:holdBytes-1]
 	for i := 0; i < len(s.holds); i += holdBytes {
@@ -50,19 +51,19 @@ func (s state) find(number int) int {
 	return -1
 }
 
-// has reports whether a hold is there, and not kept.
+// has reports whether a hold exists and is not kept.
 func (s state) has(number int) bool {
 	i := s.find(number)
 	return i >= 0 && s.mode(i)&kept == 0
 }
 
-// mode returns the mode of the hold that stands at i.
+// mode returns the mode of the hold at index i.
 func (s state) mode(i int) byte { return s.holds[i+holdBytes-1] }
 
-// writes reports whether a hold is there, not kept, and exclusive.
+// writes reports whether a hold exists, is not kept, and is exclusive.
 func (s state) writes(number int) bool { return s.has(number) && s.mode(s.find(number)) != reader }
 
-// live reports whether a hold is there that is not kept.
+// live reports whether any hold exists that is not kept.
 func (s state) live() bool {
 	for i := 0; i < len(s.holds); i += holdBytes {
 		if s.mode(i)&kept == 0 {
@@ -82,13 +83,13 @@ func (s state) permits() (n int) {
 	return n
 }
 
-// exclusive reports whether the hold that is there, or any of its owner's, is exclusive.
+// exclusive reports whether there is an exclusive hold, kept or not.
 func (s state) exclusive() bool {
 	return s.holds != "" && s.mode(len(s.holds)-holdBytes)&^kept == sole
 }
 
-// with returns s with a hold. Holds are in the order of their numbers: that in which they came
-// makes no difference.
+// with returns s with a hold. Holds are sorted by their numbers, so that equal sets are equal
+// values.
 func (s state) with(number int, mode byte) state {
 	one := encode(number, mode)
 	at := 0
@@ -109,7 +110,7 @@ func (s state) without(number int) state {
 	return s
 }
 
-// keep returns s with a hold as kept, if it is there.
+// keep returns s with a hold marked as kept, if it exists.
 func (s state) keep(number int) state {
 	if i := s.find(number); i >= 0 {
 		s.holds = s.holds[:i] + encode(number, s.mode(i)|kept) + s.holds[i+holdBytes:]

@@ -2,46 +2,46 @@ package history
 
 import "fmt"
 
-// op is an event as the model sees it.
+// op is an event, or an act of the server, as the model judges it.
 type op struct {
 	Event
-	number int  // of the hold
-	act    act  // of the server; asked: it is an event
-	mayGo  bool // its tenure may have begun before its owner was told so
-	unseen bool // a hold of its owner that is left out, being in doubt, may have raised the tenure's token by a resume
-	behind bool // it ended behind a loss of state
-	lease  *lease
-	resumption
+	number     int  // of the hold
+	act        act  // of the server; fromEvent: it is an event
+	mayPrecede bool // its tenure may have begun before the acquire was answered
+	unseen     bool // an uncertain hold of its owner, which is left out, may have raised the tenure's token by a resume
+	behind     bool // it returned after a loss of state
+	lease      *lease
+	resumeContext
 }
 
-// act is what the server does by itself.
+// act is something that the server does without a call.
 type act byte
 
 const (
-	asked  act = iota
-	lapses     // it lets go of a hold
-	keeps      // it may execute a release without an answer, which leaves a kept hold
-	frees      // it lets go of a kept hold
+	fromEvent   act = iota
+	expires         // it ends a hold
+	keepsName       // it may execute an unanswered release, after which the hold is kept
+	endsMinHold     // it ends a kept hold
 )
 
-// byItself is step for what the server does by itself.
-func (r Rules) byItself(s state, o *op) (bool, state) {
+// byServer is step for an act of the server.
+func (r Rules) byServer(s state, o *op) (bool, state) {
 	switch o.act {
-	case lapses:
+	case expires:
 		return s.find(o.number) >= 0, s.without(o.number)
-	case keeps:
+	case keepsName:
 		return true, s.keep(o.number)
 	}
 	if s.find(o.number) < 0 {
-		return o.lease.taken != nil, s // its release found that it was taken over
+		return o.lease.taken != nil, s // its release found it taken over
 	}
 	return !s.has(o.number), s.without(o.number)
 }
 
-// step reports whether a lock that keeps its promises could do o in s, and what is then.
+// step reports whether a correct lock in state s could do o, and returns its state after it.
 func (r Rules) step(s state, o *op) (bool, state) {
-	if o.act != asked {
-		return r.byItself(s, o)
+	if o.act != fromEvent {
+		return r.byServer(s, o)
 	}
 	switch o.Kind {
 	case Acquire:
@@ -49,9 +49,9 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	case Held:
 		return s.has(o.number) && (o.Shared || s.writes(o.number)), s
 	case Renew:
-		return told(s, o), s
+		return matchesHold(s, o), s
 	case Release:
-		legal := told(s, o) || o.Outcome == OK && o.lease.taken != nil
+		legal := matchesHold(s, o) || o.Outcome == OK && o.lease.taken != nil
 		if o.lease.keeps() {
 			return legal, s.keep(o.number)
 		}
@@ -66,8 +66,8 @@ func (r Rules) step(s state, o *op) (bool, state) {
 	return true, s
 }
 
-// told checks the answer of an operation that needs the hold.
-func told(s state, o *op) bool {
+// told checks whether the answer of an operation that needs the hold agrees with its existence.
+func matchesHold(s state, o *op) bool {
 	switch o.Outcome {
 	case OK:
 		return s.has(o.number)
@@ -77,7 +77,7 @@ func told(s state, o *op) bool {
 	return true
 }
 
-// admits reports whether the hold of o may begin beside those that are there.
+// admits reports whether the hold of o may begin beside the existing ones.
 func (r Rules) admits(s state, o *op) bool {
 	switch r.Model {
 	case Reentrant:
@@ -90,7 +90,7 @@ func (r Rules) admits(s state, o *op) bool {
 	return s.holds == ""
 }
 
-// permits returns the permits of the hold that o asks for.
+// permits returns how many permits o requests.
 func (o *op) permits() int {
 	if o.lease != nil {
 		return o.lease.permits
@@ -98,7 +98,7 @@ func (o *op) permits() int {
 	return max(o.Permits, 1)
 }
 
-// mode returns the mode of the hold that o makes.
+// mode returns the mode of the hold that o begins.
 func (r Rules) mode(o *op, shared bool) byte {
 	if r.Model == Semaphore {
 		return '0' + byte(o.permits())
@@ -110,7 +110,7 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return !r.admits(s, o), s
 	}
-	if o.lease.inherited() {
+	if o.lease.handedOver() {
 		if !s.has(o.lease.over.number) {
 			return false, s
 		}
@@ -128,7 +128,7 @@ func (r Rules) acquire(s state, o *op) (bool, state) {
 	return true, next
 }
 
-// follows reports whether a fencing token may come after those that were handed out.
+// follows reports whether the fencing token of o may follow those that were handed out.
 func (r Rules) follows(s state, o *op) bool {
 	switch r.Model {
 	case ReadWrite:
@@ -137,23 +137,23 @@ func (r Rules) follows(s state, o *op) bool {
 		}
 	case Reentrant:
 		if s.tenure != 0 {
-			return o.Fence == s.tenure || (r.Crowd || o.raised || o.unseen) && o.Fence > s.tenure // it may be won at other nodes
+			return o.Fence == s.tenure || (r.Crowd || o.raised || o.unseen) && o.Fence > s.tenure // it may be acquired at other nodes
 		}
-		if o.mayGo && s.owner == o.Owner {
+		if o.mayPrecede && s.owner == o.Owner {
 			return o.Fence >= s.fence
 		}
 	}
 	return o.Fence > s.fence
 }
 
-// convert: one without an answer leaves its client a reader, whatever the server did. Which that is
-// only those notice who are refused, and leftovers explains them.
+// convert is step for conversions. After an unanswered one the client counts as a reader, whatever
+// the server did. The difference shows only in refusals of others, which leftovers explains.
 func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome == Refused {
 		return s.has(o.number) && s.count() > 1, s
 	}
 	late := o.late() || o.Outcome == Lost && o.lease.doubted(o.Event) // it may have been executed before
-	if !late && !told(s, o) {
+	if !late && !matchesHold(s, o) {
 		return false, s
 	}
 	if o.Outcome == Lost && !late || !s.has(o.number) {
@@ -165,7 +165,7 @@ func (r Rules) convert(s state, o *op) (bool, state) {
 	if o.Outcome != OK || s.writes(o.number) {
 		return true, s
 	}
-	same := o.lease.unsure && o.Fence == s.fence // the downgrade never came: it is the same tenure
+	same := o.lease.unsure && o.Fence == s.fence // the downgrade never arrived: it is the same tenure
 	if s.count() > 1 || o.Fence != 0 && o.Fence <= s.fence && !same {
 		return false, s
 	}
@@ -183,8 +183,8 @@ func (r Rules) write(s state, o *op) (bool, state) {
 		s.written, s.maybe = o.Fence, max(s.maybe, o.Fence)
 		return true, s
 	case Refused:
-		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.unseen) || r.Model == Semaphore // one beside or inside of it, or resumed, may have a higher token
-		return o.Fence < s.maybe && (o.lease.doubtful(o.Return) || nested || !s.writes(o.number)), s
+		nested := r.Model == Reentrant && (r.Crowd && o.Fence < s.fence || o.Fence < s.tenure || o.unseen) || r.Model == Semaphore // a nested, parallel or resumed hold may have a higher token
+		return o.Fence < s.maybe && (o.lease.uncertainAt(o.Return) || nested || !s.writes(o.number)), s
 	}
 	s.maybe = max(s.maybe, o.Fence)
 	return true, s
@@ -193,11 +193,11 @@ func (r Rules) write(s state, o *op) (bool, state) {
 func (o *op) String() string {
 	who := fmt.Sprintf("#%d", o.number)
 	switch o.act {
-	case lapses:
+	case expires:
 		return "lease of " + who + " ends"
-	case keeps:
+	case keepsName:
 		return "MinHold of " + who + " keeps the name"
-	case frees:
+	case endsMinHold:
 		return "MinHold of " + who + " ends"
 	}
 	text := fmt.Sprintf("%s %s", o.Kind, who)
@@ -213,7 +213,7 @@ func (o *op) String() string {
 	if o.Fence != 0 {
 		text += fmt.Sprintf(" fence %d", o.Fence)
 	}
-	if o.lease.inherited() && o.Kind == Acquire {
+	if o.lease.handedOver() && o.Kind == Acquire {
 		text += fmt.Sprintf(" handed over by #%d", o.lease.over.number)
 	}
 	text += ": " + string(o.Outcome)

@@ -2,8 +2,8 @@ package history
 
 import "sync"
 
-// Store is what a lock guards: for each name it accepts only writes whose fencing token is not
-// below the highest that it saw.
+// Store is a fenced store that a lock guards. For each name it rejects writes with a lower fencing
+// token than the highest that it has seen.
 type Store struct {
 	mu      sync.Mutex
 	highest map[string]int64
