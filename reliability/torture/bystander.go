@@ -18,21 +18,20 @@ type role string
 
 const (
 	contender role = ""          // they contend for the group's names
-	impatient role = "impatient" // the same with hopeless deadlines, whenever they are told to
+	impatient role = "impatient" // the same with hopeless deadlines, during the trouble "hurry"
 	holder    role = "holder"    // each keeps a watched lock on a name of its own
 	cycler    role = "cycler"    // each acquires and releases a lock on a name of its own
 	talker    role = "talker"    // each keeps a watched lock and logs its events; they are not recorded
 	pinger    role = "pinger"    // each sends PING after PING over a connection of its own: it shows how fast the machine is
 )
 
-// The leases of those who only stand by: shorter and longer than a trouble that they are to
-// survive.
+// The leases of bystanders: shorter and longer than a trouble that they must survive.
 const (
 	shortLease = 4 * time.Second
 	longLease  = 12 * time.Second
 )
 
-// standing is how long bystanders wait for a lock that is free: longer than a trouble.
+// standing is how long bystanders wait for a free lock: longer than a trouble.
 const standing = 20 * time.Second
 
 func (c *client) ownName() string { return partName(c.Name, c.number) }
@@ -48,7 +47,7 @@ func (c *client) obtain(ctx context.Context, ttl time.Duration) *history.Hold {
 	return h
 }
 
-// odd tells every second client of a provider from the others.
+// odd reports whether this is an odd client of its provider: every second one is.
 func (c *client) odd() bool { return c.number/providers%2 == 1 }
 
 // keep holds a lock until it is lost or the time is over.
@@ -104,8 +103,8 @@ func (c *client) ping(ctx context.Context) {
 
 var remove = driver.NewScript("return redis.call('DEL', KEYS[1])")
 
-// talk holds a lock. While the log is blocked every second talker loses its lock, which is logged
-// as its renewals are.
+// talk holds a lock and logs its events. While the log is blocked, every second talker loses its
+// lock, so that losses are logged too.
 func (c *client) talk(ctx context.Context) {
 	lock, err := c.l.Acquire(ctx, locker.Request{Name: c.ownName(), TTL: shortLease})
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // checkLimit bounds the check of one name's history.
 const checkLimit = 30 * time.Second
 
-// checker checks histories beside the rounds, and counts.
+// checker checks the histories of rounds while later rounds run, and counts results.
 type checker struct {
-	out     io.Writer // for people
+	out     io.Writer // for progress and violations
 	dir     string    // for histories
 	pending sync.WaitGroup
 	slots   chan struct{}
@@ -40,16 +40,16 @@ type checker struct {
 	lossy      int // histories with losses
 	timeouts   int
 	rounds     int
-	failed     int // rounds that nothing is known of
-	beside     int // rounds with bystanders of a trouble
-	busy       int // of them, those that the machine was too busy to judge rates in
+	failed     int // rounds whose faults could not be made or undone
+	beside     int // rounds with bystanders
+	busy       int // of them, those in which the machine was too busy to judge rates
 }
 
-// enough is how many histories of a kind of lock must show holds and refusals: a round or two on a
-// busy machine may have none.
+// enough is after how many histories of a strategy some must show holds and refusals. On a busy
+// machine a round or two may have none.
 const enough = 24
 
-// tried is what came of a kind of lock.
+// tried counts what the histories of a strategy show.
 type tried struct{ histories, holds, refusals int }
 
 func newChecker(out io.Writer, dir string) *checker {
@@ -127,7 +127,7 @@ func (j *checker) census(r *round, complaint string) {
 	}
 }
 
-// bystanders counts what those suffered who had nothing to do with a trouble as a violation.
+// bystanders counts what bystanders suffered from a trouble as a violation.
 func (j *checker) bystanders(r *round, events []history.Event) {
 	events = history.Settle(events, r.rec.Now())
 	complaints, busy := r.containment().check(events)
@@ -148,7 +148,7 @@ func (j *checker) bystanders(r *round, events []history.Event) {
 	}
 }
 
-// workers counts a worker that hung, or broke down, as a violation.
+// workers counts a worker process that hung or crashed as a violation.
 func (j *checker) workers(r *round, err error) {
 	if err != nil {
 		j.complain(r, fmt.Sprintf("worker-%d.txt", r.number), err.Error())
@@ -190,7 +190,7 @@ func (j *checker) broken() bool {
 	return j.violations > 0
 }
 
-// logs keeps the logs of servers where there was a violation.
+// logs saves the logs of the servers after a violation.
 func (j *checker) logs(s *deployment) error {
 	j.pending.Wait()
 	j.mu.Lock()
@@ -210,7 +210,7 @@ func (j *checker) progress(since time.Duration) {
 		since.Round(time.Second), j.rounds, j.histories, j.operations, j.all(), j.losses, j.violations, j.timeouts)
 }
 
-// all is how many faults there were. The mutex is held.
+// all returns the number of faults. The mutex is held.
 func (j *checker) all() int {
 	n := 0
 	for _, k := range j.faults {
@@ -241,7 +241,7 @@ func (j *checker) proof() error {
 	return errors.Join(errs...)
 }
 
-// sum says what came of all.
+// sum prints the totals.
 func (j *checker) sum(seed uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

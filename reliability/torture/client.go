@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// client takes, uses and releases locks of its group, in one goroutine.
+// client acquires, uses and releases locks of its group, in one goroutine.
 type client struct {
 	*work
 	group
@@ -25,12 +25,12 @@ type client struct {
 	h      *history.Client
 	l      locker.Locker
 	nodes  []driver.Driver
-	flawed bool // its strategy is
+	flawed bool // its strategy has a known flaw
 	talks  bool // logs what happens to its locks
 	store  *storeClient
 }
 
-// providers is how many there are: clients take them by turns.
+// providers is the number of providers. Clients use them in turn.
 var providers = len(clients.All)
 
 // open makes the Locker that the client uses.
@@ -49,7 +49,7 @@ func (c *client) open(drivers [][]driver.Driver) error {
 	}
 	c.flawed = s.flawed
 	c.source.Model, c.source.TTLs = c.Rules.Model, leases
-	if s.quorum && c.Role != contender && c.Role != impatient { // a quorum answers soon that it does not know
+	if s.quorum && c.Role != contender && c.Role != impatient { // a quorum soon returns an unknown outcome
 		c.l = locker.Chain(c.l, locker.Must(retry.New(retry.Config{})))
 	}
 	switch c.Role {
@@ -118,7 +118,7 @@ func (c *client) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// turn is what a client does over and over again.
+// turn is one iteration of the client's loop.
 func (c *client) turn(ctx context.Context, name string) {
 	switch c.Role {
 	case holder:
@@ -137,14 +137,14 @@ func (c *client) turn(ctx context.Context, name string) {
 	}
 }
 
-// partName is the name that a group uses in a part of its time.
+// partName returns the name that a group uses during a part of the round.
 func partName(group string, part int) string { return fmt.Sprintf("%s.%d", group, part) }
 
 func (c *client) upTo(d time.Duration) time.Duration {
 	return c.source.Between(1, d+1)
 }
 
-// cycle makes a turn of the workload, at a pace that leaves a name little rest.
+// cycle makes one turn of the workload, with pauses short enough to keep the name contended.
 func (c *client) cycle(ctx context.Context, name string) {
 	s := &c.source
 	s.Names = []workload.Name{{Name: name, Fenced: !c.flawed && !s.Chance(5)}} // flawed locks have no tokens
@@ -170,6 +170,6 @@ func (c *client) cycle(ctx context.Context, name string) {
 		Sleep: func(d time.Duration) { pause(ctx, d) }, Until: time.Now().Add(time.Duration(c.End - c.rec.Now())),
 	}
 	if err := turns.Turn(ctx, t); err != nil && history.OutcomeOf(err) == history.Unsettled {
-		pause(ctx, c.upTo(50*time.Millisecond)) // what fails at once fails often
+		pause(ctx, c.upTo(50*time.Millisecond)) // so that immediate failures do not spin
 	}
 }

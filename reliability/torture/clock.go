@@ -10,8 +10,8 @@ import (
 )
 
 // bootEpoch is the time from which the machine's monotonic clock counts, as a time.Time of this
-// process: by it all processes of a machine have one clock, which no step of the wall clock
-// touches.
+// process. It gives all processes of a machine one clock, which steps of the wall clock do not
+// change.
 func bootEpoch() (time.Time, error) {
 	var epoch time.Time
 	best := time.Duration(math.MaxInt64)
@@ -29,7 +29,7 @@ func bootEpoch() (time.Time, error) {
 	return epoch, nil
 }
 
-// pause waits, and reports whether it was for all of d.
+// pause waits for d or until ctx ends, and reports whether d has passed.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

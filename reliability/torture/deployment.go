@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// deployment is the servers of one topology, with the proxies before them.
+// deployment is the servers of one topology, and the proxies in front of them.
 type deployment struct {
 	topology string
 	servers  []*redistest.Server // that keep locks, with their replicas
@@ -25,12 +25,12 @@ type deployment struct {
 	kind     drivertest.Kind
 	master   string
 	close    func() error
-	// masters looks, where replicas may take over, who the masters are: an error while that is not
-	// settled. nil: none may.
+	// masters asks who the masters are. It returns an error while that is not settled. nil: no
+	// replica can take over.
 	masters func(context.Context) ([]*redistest.Server, error)
 }
 
-// starters start what a round takes place on.
+// starters start a deployment of each topology.
 var starters = map[string]func(context.Context) (*deployment, error){
 	"one server":         oneServer,
 	"five masters":       fiveMasters,
@@ -39,7 +39,7 @@ var starters = map[string]func(context.Context) (*deployment, error){
 	"sentinels":          threeSentinels,
 }
 
-// durable servers lose nothing that they acknowledged, unless they are told to.
+// durable servers lose nothing that they acknowledged, except by a fault that says so.
 var durable = redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always", "--hz", "50"}}
 
 const (
@@ -53,7 +53,7 @@ func oneServer(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A proxy for each process: their networks fail apart.
+	// A proxy for each process, so that their networks fail separately.
 	st := &deployment{servers: []*redistest.Server{s}, kind: drivertest.Single}
 	return st.behind([]string{s.Addr(), s.Addr(), s.Addr()}, s.Close)
 }
@@ -77,7 +77,7 @@ func fiveMasters(ctx context.Context) (*deployment, error) {
 	})
 }
 
-// behind puts proxies before addrs.
+// behind puts proxies in front of addrs.
 func (s *deployment) behind(addrs []string, end func() error) (*deployment, error) {
 	s.close = func() error {
 		for _, p := range s.proxies {
@@ -124,8 +124,8 @@ func threeNodes(ctx context.Context) (*deployment, error) {
 	return st, nil
 }
 
-// threePairs is a cluster whose masters have a replica each. It has no proxies: a replica finds its
-// master by the address that clients are told.
+// threePairs starts a cluster whose masters have a replica each. It has no proxies, because replicas
+// and clients find a master by the same announced address.
 func threePairs(ctx context.Context) (*deployment, error) {
 	opts := durable
 	opts.Args = append(slices.Clone(opts.Args), "--cluster-node-timeout", strconv.FormatInt(downAfter.Milliseconds(), 10))
@@ -144,7 +144,7 @@ func threePairs(ctx context.Context) (*deployment, error) {
 	return st, nil
 }
 
-// threeSentinels has no proxies: Sentinels tell clients the servers' own addresses.
+// threeSentinels has no proxies, because Sentinels announce the servers' own addresses.
 func threeSentinels(ctx context.Context) (*deployment, error) {
 	s, err := redistest.LaunchSentinel(ctx, durable)
 	if err != nil {
@@ -155,7 +155,7 @@ func threeSentinels(ctx context.Context) (*deployment, error) {
 	return st, nil
 }
 
-// targets are what the clients of process i dial.
+// targets returns the addresses that the clients of process i dial.
 func (s *deployment) targets(i int) [][]string {
 	switch {
 	case s.cluster != nil:
@@ -172,14 +172,14 @@ func (s *deployment) targets(i int) [][]string {
 	return all
 }
 
-// latency makes the round trips to all servers longer.
+// latency adds latency to the round trips to all servers.
 func (s *deployment) latency(d time.Duration) {
 	for _, p := range s.proxies {
 		p.Latency(d)
 	}
 }
 
-// log is what the servers have logged.
+// log returns the logs of the servers.
 func (s *deployment) log() string {
 	var b strings.Builder
 	all := s.servers
@@ -192,7 +192,7 @@ func (s *deployment) log() string {
 	return b.String()
 }
 
-// keepers are the servers that keep the locks now.
+// keepers returns the servers that have the locks now.
 func (s *deployment) keepers(ctx context.Context) ([]*redistest.Server, error) {
 	switch {
 	case s.masters == nil:
@@ -207,14 +207,14 @@ func (s *deployment) keepers(ctx context.Context) ([]*redistest.Server, error) {
 	return []*redistest.Server{m}, nil
 }
 
-// fenceSuffix is how the keys of fencing counters end.
+// fenceSuffix ends the keys of fencing counters.
 const fenceSuffix = ":fence"
 
-// censusLimit is how long after the last client what is left may take to expire.
+// censusLimit is how long after the last client keys may take to expire.
 const censusLimit = 20 * time.Second
 
-// census waits until no key is left but fencing counters, which must have a TTL, and returns the
-// keys that stay, as a complaint. Then it empties the servers.
+// census waits until only fencing counters are left, which must have a TTL. It returns other keys
+// that stay as a complaint. Then it empties the servers.
 func (s *deployment) census(ctx context.Context) (complaint string, err error) {
 	if s.masters != nil {
 		if _, err := s.settle(ctx); err != nil {

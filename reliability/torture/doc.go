@@ -1,33 +1,32 @@
-// Command torture runs locks of all strategies on real Redis servers, by the three providers mixed
-// on the same names, from several processes, while servers, connections and processes are
-// disturbed, and checks every answer (package history). What the clients do is package workload.
+// Command torture uses locks of all strategies on real Redis servers, from several processes and
+// over all providers on the same names. Meanwhile it injects faults into servers, connections and
+// processes. It checks every answer by package history. Package workload decides what the clients
+// do.
 //
-// A run is a row of rounds. Each takes one topology (one server, a cluster, one whose masters have
-// replicas, five masters, Sentinels), starts the worker processes, and lets faults loose on them:
-// one kind alone or several sequences at once. At its end no key may be left but fencing counters.
-// The seed fixes the rounds and the faults of each, not the timing, on which it depends how far
-// clients get.
+// A run consists of rounds. Each uses one topology (one server, a cluster, a cluster with replicas,
+// five masters, Sentinels), starts the worker processes, and injects faults: of one kind, or several
+// sequences at once. After a round no keys but fencing counters may be left. The seed fixes the
+// rounds and their faults. It does not fix the timing, and so not how many calls clients make.
 //
-// In most rounds with single locks one group of clients shares a chain in each process, and they
-// hand locks over to each other.
+// In most rounds with single locks, the clients of one group share a chain in each process, and hand
+// locks over to one another.
 //
-// Every fourth round has one trouble that must not spread, and bystanders in the process that it
-// happens in: a server frozen for seconds, callers with hopeless deadlines, a log that blocks in
-// the callbacks of other locks. Bystanders keep watched locks and acquire others over a network
-// with latency, by each provider. Those whose server is healthy must lose no lock, get no error and
-// keep half of their rate, and all must soon be back to 60 % of it. Pings beside them show whether
-// the machine was too busy to judge that by.
+// Every fourth round has one trouble that must not spread: a server frozen for seconds, callers with
+// hopeless deadlines, a log that blocks in the callbacks of other locks. Bystanders in the same
+// process keep watched locks and acquire others, over each provider and a network with latency.
+// Those whose server is healthy must lose no lock, get no error and keep half of their rate. All
+// must return to 60 % of it soon afterwards. Pings beside them show whether the machine was too busy
+// to judge rates.
 //
-// What a server loses that may lose its state (a failover to an asynchronous replica, a restart
-// without its data) is counted as a loss and not as a violation; fencing tokens must grow through
-// it all the same.
+// If a server may lose its state (a failover to an asynchronous replica, a restart without its
+// data), what it loses counts as a loss, not as a violation. Fencing tokens must still increase.
 //
 //	go run ./torture -seconds 600 [-seed n] [-out folder]
 //	go run ./torture -seconds 30 -on "one server" -beside "log blocked"
 //	go run ./torture -check folder/history.json
 //
 // The last line is "operations=N faults=N violations=N seed=N". The exit status is 1 after a
-// violation, whose history and picture stand in the folder that the run names, and 2 where the run
-// itself failed or proves too little: no round could be judged, a kind of lock was never held or
-// never refused in many histories, a check ran out of time.
+// violation; the run prints the folder that has its history and picture. It is 2 if the run itself
+// failed or proves too little: no round could be judged, a kind of lock was never held or never
+// refused in many histories, or a check ran out of time.
 package main

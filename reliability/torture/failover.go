@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// unreplicated is how long before a failover what was acknowledged may not have reached a replica.
+	// unreplicated is how long before a failover an acknowledged write may not have reached a
+	// replica.
 	unreplicated = time.Second
-	// downAfter is for how long a cluster's master must be missed, as Sentinels' by default. On a busy
-	// machine one that lives is replaced all the same.
+	// downAfter is how long the master of a cluster must be silent before it is replaced, as the
+	// default of redistest's Sentinels. On a busy machine a healthy master may be replaced too.
 	downAfter = 2 * time.Second
 	// settleLimit is how long a failover may take, with Sentinels' ten seconds until a master that
 	// comes back is made a replica.
@@ -46,7 +47,7 @@ func (s *deployment) soleMaster(ctx context.Context) ([]*redistest.Server, error
 	return []*redistest.Server{master}, nil
 }
 
-// look is masters, which a server that is frozen does not hold up.
+// look is masters with a limit, so that a frozen server does not block it.
 func (s *deployment) look(ctx context.Context) ([]*redistest.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -72,9 +73,8 @@ func (s *deployment) settle(ctx context.Context) ([]*redistest.Server, error) {
 	}
 }
 
-// watchMasters records, until ctx ends, when state may be lost: from before the last look at which
-// the masters still were the only ones until there are such again. It sees the failovers that
-// nobody ordered, too.
+// watchMasters records, until ctx ends, when state may be lost: from before the last look that found
+// a settled set of masters until the next one that does. So it sees unplanned failovers too.
 func (r *round) watchMasters(ctx context.Context, masters []*redistest.Server) {
 	last := r.rec.Now()
 	from := int64(-1) // of the window that is open

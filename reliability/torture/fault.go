@@ -11,19 +11,19 @@ import (
 // longest is how long a fault lasts at most: longer than any lease.
 const longest = maxTTL + maxTTL/4
 
-// fault is something that goes wrong, and passes: it lasts until do returns.
+// fault is a temporary fault. It lasts until do returns.
 type fault struct {
 	kind string
-	// brief says that nothing is held up by it.
+	// brief says that it delays nothing.
 	brief bool
-	// loses says that a server may lose state by it.
+	// loses says that a server may lose its state.
 	loses bool
-	// at reports whether the topology can have it.
+	// at reports whether it is possible in a topology.
 	at func(*deployment) bool
 	do func(context.Context, *disturber) error
 }
 
-// lane is what faults of one kind happen to. Within a lane they come one by one.
+// lane is a part of the system that faults happen to. Within a lane they follow one another.
 type lane struct {
 	name   string
 	faults []fault
@@ -35,13 +35,13 @@ var lanes = []lane{
 	{"process", processFaults},
 }
 
-// disturber is what faults of one lane have at hand in a round.
+// disturber is what a fault can use in a round.
 type disturber struct {
 	*round
 	random *rand.Rand
 }
 
-// lasting is how long a fault is to last this time.
+// lasting returns a random duration for a fault.
 func (d *disturber) lasting() time.Duration {
 	if d.trouble != nil {
 		return troubleTime
@@ -52,10 +52,10 @@ func (d *disturber) lasting() time.Duration {
 	return 10*time.Millisecond + time.Duration(d.random.Int64N(int64(longest)))
 }
 
-// wait waits for as long as a fault is to last, or until the round ends.
+// wait waits for the duration of a fault, or until the round ends.
 func (d *disturber) wait(ctx context.Context) { pause(ctx, d.lasting()) }
 
-// server picks a server that keeps locks.
+// server picks a server that has locks.
 func (d *disturber) server(ctx context.Context) (*redistest.Server, error) {
 	all, err := d.deployment.keepers(ctx)
 	if err != nil {

@@ -54,14 +54,14 @@ var networkFaults = []fault{
 	})},
 }
 
-// onProxy lets a fault happen at one proxy.
+// onProxy returns a fault of one proxy.
 func onProxy(do func(context.Context, *disturber, *faultproxy.Proxy) error) func(context.Context, *disturber) error {
 	return func(ctx context.Context, d *disturber) error {
 		return do(ctx, d, d.deployment.proxies[d.random.IntN(len(d.deployment.proxies))])
 	}
 }
 
-// command disturbs one of the next commands, of whatever kind it is.
+// command disturbs one of the next commands, whichever it is.
 func command(kind string, f faultproxy.Fault) fault {
 	do := func(ctx context.Context, d *disturber, p *faultproxy.Proxy) error {
 		trap := p.Add(faultproxy.Rule{Match: faultproxy.Any, Nth: 1 + d.random.IntN(20), Fault: f})
@@ -77,8 +77,8 @@ func command(kind string, f faultproxy.Fault) fault {
 		case faultproxy.Stall, faultproxy.StallRequest:
 			d.wait(ctx)
 		case faultproxy.DropReply:
-			// The connection stays mute. Clients that share one among all commands learn it only when it
-			// ends.
+			// The connection stays silent. Clients that send all commands over one connection notice only
+			// when it is closed.
 			d.wait(ctx)
 			p.CutAll()
 		}

@@ -90,8 +90,8 @@ func onServer(do func(context.Context, *disturber, *redistest.Server) error) fun
 	}
 }
 
-// onPair lets a fault happen at a master of a cluster and its replica, to its end even if the round
-// ends.
+// onPair returns a fault of a master of a cluster and its replica, which is completed even if the
+// round ends.
 func onPair(do func(ctx context.Context, d *disturber, master, replica *redistest.Server) error) func(context.Context, *disturber) error {
 	return onServer(func(ctx context.Context, d *disturber, master *redistest.Server) error {
 		behind := context.WithoutCancel(ctx)
@@ -103,7 +103,7 @@ func onPair(do func(ctx context.Context, d *disturber, master, replica *redistes
 	})
 }
 
-// sent is a fault that is one command.
+// sent returns a fault that consists of one command.
 func sent(words ...any) func(context.Context, *disturber) error {
 	return onServer(func(_ context.Context, _ *disturber, s *redistest.Server) error {
 		_, err := s.Command(words...)
@@ -122,7 +122,7 @@ func killed(class string) func(context.Context, *disturber) error {
 	})
 }
 
-// configured is a fault that lasts while a setting has a value.
+// configured returns a fault that lasts while a setting has a value.
 func configured(name, bad, good string) func(context.Context, *disturber) error {
 	return onServer(func(ctx context.Context, d *disturber, s *redistest.Server) error {
 		if _, err := s.Command("CONFIG", "SET", name, bad); err != nil {
@@ -140,7 +140,7 @@ func (d *disturber) restart(ctx context.Context, s *redistest.Server, start func
 		return err
 	}
 	d.wait(ctx)
-	behind := context.WithoutCancel(ctx) // the end of the round does not leave a server down
+	behind := context.WithoutCancel(ctx) // the server is started again even if the round ends
 	if err := start(behind); err != nil {
 		return err
 	}

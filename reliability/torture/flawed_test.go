@@ -24,7 +24,7 @@ func flawedStrategy(believes func(time.Duration) time.Duration) strategy {
 	}}}
 }
 
-// flawed sets a key and deletes it, also if it is another's by then.
+// flawed sets a key and deletes it, even if another holder has it by then.
 type flawed struct {
 	driver.Driver
 	believes func(time.Duration) time.Duration

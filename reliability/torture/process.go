@@ -17,13 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// process is a worker process as its parent sees it.
+// process is the parent's side of a worker process.
 type process struct {
 	task   task
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stderr bytes.Buffer
-	told   chan struct{} // closed when it has told all and is gone
+	told   chan struct{} // closed when it has ended and all its output was read
 
 	events []history.Event // once told is closed
 	err    error
@@ -33,7 +33,7 @@ type process struct {
 	killed bool
 }
 
-// startProcess starts this program once more as a worker.
+// startProcess starts this program as a worker.
 func startProcess(t task) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -63,14 +63,14 @@ func startProcess(t task) (*process, error) {
 	return p, nil
 }
 
-// listen collects what the process tells until it is gone.
+// listen collects the events of the process until it ends.
 func (p *process) listen(out io.Reader) {
 	defer close(p.told)
 	lines := bufio.NewReader(out)
 	var bad error
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // a line that was cut off by the kill was not told
+		if err != nil { // the kill cut the line off
 			break
 		}
 		var e history.Event
@@ -103,7 +103,7 @@ func diedOf(err error, sig syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == sig
 }
 
-// kill ends the process at once, and returns when it is gone.
+// kill ends the process at once, and returns when it has ended.
 func (p *process) kill() {
 	p.mu.Lock()
 	p.killed = true
@@ -112,7 +112,7 @@ func (p *process) kill() {
 	<-p.told
 }
 
-// doom lets the process kill itself at the next wake-up of one of its waiters, within a time, and
+// doom makes the process kill itself at the next wake-up of one of its waiters, within a time, and
 // reports whether it did.
 func (p *process) doom(ctx context.Context, within time.Duration) bool {
 	p.mu.Lock()
@@ -135,9 +135,9 @@ func (p *process) freeze() error { return ignoreGone(p.cmd.Process.Signal(syscal
 
 func (p *process) thaw() error { return ignoreGone(p.cmd.Process.Signal(syscall.SIGCONT)) }
 
-// trouble makes the process make trouble for a time.
+// trouble makes the process cause a trouble for a time.
 func (p *process) trouble(which string, d time.Duration) {
-	_, _ = fmt.Fprintln(p.stdin, which, d) // it may be gone
+	_, _ = fmt.Fprintln(p.stdin, which, d) // it may have ended
 }
 
 func ignoreGone(err error) error {
@@ -147,8 +147,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// end waits for the process until limit, and settles what it told. One that does not end is asked
-// for its goroutines.
+// end waits for the process until limit, and settles its events. A process that does not end gets
+// SIGQUIT, to print its goroutines.
 func (p *process) end(rec *history.Recorder, limit time.Duration) ([]history.Event, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()

@@ -24,16 +24,16 @@ const (
 	cohortOf      = 4                // of each process in a group that hands locks over
 	workerLimit   = 60 * time.Second // for a worker to end after its time
 	beginIn       = 300 * time.Millisecond
-	rest          = time.Second // for clean-up that repeats up to once in this time, and for a slow machine
+	rest          = time.Second // for clean-up, which is repeated at least this often, and for a slow machine
 )
 
 var errNothing = errors.New("no command came that could be disturbed")
 
-// round is clients of several processes at one deployment, and what disturbs them.
+// round is a set of clients in several processes at one deployment, and the faults for them.
 type round struct {
 	*run
 	number     int
-	turn       int // how often the deployment was there before
+	turn       int // how many rounds had this topology before
 	name       string
 	deployment *deployment
 	groups     []group
@@ -42,19 +42,19 @@ type round struct {
 	chosen     []lane
 	lossy      bool
 	length     time.Duration
-	linger     time.Duration // how long after a call what it left may be there
+	linger     time.Duration // how long after a call its effects may remain
 
-	trouble *trouble // nil: this is not a round with one
-	beside  []group  // in the process that it happens in
+	trouble *trouble // nil: none
+	beside  []group  // bystanders, in the process of the trouble
 
 	mu    sync.Mutex
 	crew  []*process
-	past  []*process // that were killed
+	past  []*process // the killed ones
 	first int        // the next client's number
 	rec   *history.Recorder
 }
 
-// plan fixes what a round will be like, which has so much time.
+// plan decides what happens in a round that has so much time.
 func (r *round) plan(left time.Duration) {
 	r.length = min(roundTime, left)
 	r.lossy = r.deployment.masters != nil || r.random.IntN(4) == 0
@@ -80,7 +80,7 @@ func (r *round) plan(left time.Duration) {
 	}
 }
 
-// planSequences lets several faults happen at once, one after the other in each lane.
+// planSequences plans several faults at once, one after another in each lane.
 func (r *round) planSequences() {
 	r.name, r.linger = "sequences", rest+roundTime+longest
 	for _, l := range lanes {
@@ -89,7 +89,7 @@ func (r *round) planSequences() {
 	}
 }
 
-// planOne lets faults of one kind happen.
+// planOne plans faults of one kind.
 func (r *round) planOne() {
 	var all []fault
 	for _, l := range lanes {
@@ -102,7 +102,7 @@ func (r *round) planOne() {
 	}
 }
 
-// group is clients of one role, n in each process. id tells it from others of the strategy.
+// group returns a group of n clients in each process. id distinguishes groups of one strategy.
 func (r *round) group(kind, id string, as role, n int) group {
 	st := strategies[kind]
 	rules := history.Rules{Model: st.Model, Linger: r.linger, Crowd: st.quorum}
@@ -121,7 +121,7 @@ func (r *round) group(kind, id string, as role, n int) group {
 	return group{Name: name, Strategy: kind, Rules: rules, Role: as, Clients: n}
 }
 
-// ordered returns a strategy or, now and then, the one that is the same with a strict order.
+// ordered returns the strategy, or at random its variant with a strict order.
 func (r *round) ordered(kind string) string {
 	if _, ok := strategies[kind+fair]; ok && r.random.IntN(3) == 0 {
 		return kind + fair
@@ -129,7 +129,7 @@ func (r *round) ordered(kind string) string {
 	return kind
 }
 
-// cohort is a group whose clients hand locks over to each other.
+// cohort returns a group whose clients hand locks over to one another.
 func (r *round) cohort() group {
 	g := r.group(r.ordered(handsOver), "cohort", contender, cohortOf)
 	g.Rules.HandOver, g.Rules.Watched = true, r.random.IntN(3) == 0
@@ -138,8 +138,8 @@ func (r *round) cohort() group {
 	return g
 }
 
-// possible are the faults that the deployment can have. Each lane keeps at least those that lose
-// nothing.
+// possible returns the faults that are possible at the deployment. Each lane has at least those that
+// lose nothing.
 func (r *round) possible(all []fault) []fault {
 	var some []fault
 	for _, f := range all {
@@ -150,7 +150,7 @@ func (r *round) possible(all []fault) []fault {
 	return some
 }
 
-// play runs the round until its end, and gives its histories to the checker.
+// play runs the round and gives its histories to the checker.
 func (r *round) play(ctx context.Context, left time.Duration) error {
 	r.rec = history.NewRecorder(r.epoch, nil)
 	r.plan(left)
@@ -187,7 +187,7 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 	watched()
 	r.checker.workers(r, ended)
 	if err != nil || ended != nil {
-		return err // what is known of the round is not enough to check it by
+		return err // the history is incomplete
 	}
 	events = append(events, r.rec.Events()...)
 	complaint, err := r.deployment.census(ctx)
@@ -204,7 +204,7 @@ func (r *round) play(ctx context.Context, left time.Duration) error {
 	return nil
 }
 
-// watch looks for failovers where there may be some, until the function that it returns is called.
+// watch records failovers, if there can be any, until the returned function is called.
 func (r *round) watch(ctx context.Context) (stop func(), err error) {
 	if r.deployment.masters == nil {
 		return func() {}, nil
@@ -261,7 +261,7 @@ func (r *round) stop() {
 	}
 }
 
-// disturb lets faults happen in each lane until the clients' time is over.
+// disturb injects faults in each lane until the clients' time is over.
 func (r *round) disturb(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.task.End-r.rec.Now()))
 	defer cancel()
@@ -274,15 +274,15 @@ func (r *round) disturb(ctx context.Context) error {
 	for range r.chosen {
 		err = errors.Join(err, <-errs)
 	}
-	<-ctx.Done() // where no fault is possible
+	<-ctx.Done() // if no fault is possible
 	return err
 }
 
-// lane lets one fault after the other happen.
+// lane injects one fault after another.
 func (d *disturber) lane(ctx context.Context, l lane) error {
 	for len(l.faults) > 0 && pause(ctx, time.Duration(d.random.Int64N(int64(500*time.Millisecond)))) {
 		f := l.faults[d.random.IntN(len(l.faults))]
-		d := &disturber{d.round, rand.New(rand.NewPCG(d.random.Uint64(), 0))} // the next fault is not to depend on the luck of this one
+		d := &disturber{d.round, rand.New(rand.NewPCG(d.random.Uint64(), 0))} // so that a fault does not change the random choices of the next
 		from := d.rec.Now()
 		switch err := f.do(ctx, d); {
 		case errors.Is(err, errNothing):
@@ -296,13 +296,13 @@ func (d *disturber) lane(ctx context.Context, l lane) error {
 	return nil
 }
 
-// nameInUse is a name for which clients contend now.
+// nameInUse returns a name for which clients contend now.
 func (d *disturber) nameInUse() string {
 	g := d.groups[d.random.IntN(len(d.groups))]
 	return partName(g.Name, int(time.Duration(max(d.rec.Now()-d.task.Start, 0))/partTime))
 }
 
-// gather waits for the processes, and returns what all told, the dead ones too.
+// gather waits for the processes, and returns the events of all, including killed ones.
 func (r *round) gather() ([]history.Event, error) {
 	var events []history.Event
 	var errs []error

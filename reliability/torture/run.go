@@ -23,19 +23,19 @@ type run struct {
 	epoch   time.Time
 	store   *storeServer
 	checker *checker
-	// strands are topologies that take turns; the strands run at once.
+	// strands are lists of topologies. The topologies of a strand take turns; strands run at once.
 	strands [][]string
-	// kinds are the strategies that are tried; empty: all that suit a deployment.
+	// kinds are the strategies to try; empty: all that suit a deployment.
 	kinds []string
-	// troubles are those that a round may have bystanders of, and everyRound that each has.
+	// troubles are the possible troubles. everyRound says that each round has one.
 	troubles   []trouble
 	everyRound bool
 	// untilViolation ends the run after the round in which the first violation is found.
 	untilViolation bool
 }
 
-// mostFailed is how many rounds of a strand may fail one after the other, since a fault could not
-// be made or undone, before the run does. The run counts them all.
+// mostFailed is after how many consecutive rounds of a strand whose fault could not be made or
+// undone the run fails. All failed rounds are counted.
 const mostFailed = 3
 
 var everywhere = [][]string{{"one server", "cluster"}, {"five masters", "sentinels", "replicated cluster"}}
@@ -82,7 +82,7 @@ func (r *run) always(kind string) error {
 	return nil
 }
 
-// suiting are the strategies to try at a deployment.
+// suiting returns the strategies to try at a deployment.
 func (r *run) suiting(s *deployment) []string {
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(strategies)) {
@@ -152,7 +152,7 @@ func (r *run) play(ctx context.Context, length time.Duration) (err error) {
 	return errors.Join(errs...)
 }
 
-// strand plays rounds at some topologies by turns.
+// strand plays rounds at some topologies in turn.
 func (r *run) strand(ctx context.Context, i int, topologies []string, end time.Time) (err error) {
 	stages := map[string]*deployment{}
 	defer func() {
@@ -189,7 +189,7 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 			failed = 0
 			continue
 		}
-		// The servers cannot be trusted any more, so others take their place.
+		// The state of the servers is unknown, so new ones replace them.
 		err = fmt.Errorf("round %d at %s (%s): %w", round.number, topology, round.name, err)
 		r.checker.fail(err)
 		if failed++; failed > mostFailed {
@@ -203,10 +203,10 @@ func (r *run) strand(ctx context.Context, i int, topologies []string, end time.T
 	return nil
 }
 
-// random is what a strand draws from.
+// random returns the source of random numbers of a strand.
 func (r *run) random(strand int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(strand))) }
 
-// round is the nth round of a strand that goes around some topologies.
+// round returns the nth round of a strand.
 func (r *run) round(strand, n, topologies int, s *deployment, random *rand.Rand) *round {
 	return &round{
 		run: r, number: strand + len(r.strands)*n, turn: n / topologies, deployment: s,

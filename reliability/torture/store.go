@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// storeServer is the fenced store for all processes: over a socket, a line "name fence" is answered
-// by "true" or "false". Holds are passed on by way of it, too, by lines of fields with tabs between
-// them: "pass name hold handle" is answered by "ok", "take name" by "hold handle", or "none".
+// storeServer is the fenced store for all processes. Over a socket, it answers a line "name fence"
+// by "true" or "false". Processes also pass holds on through it, by lines of fields separated by tabs:
+// the answer to "pass name hold handle" is "ok", that to "take name" is "hold handle" or "none".
 type storeServer struct {
 	store    history.Store
 	passes   workload.PassesInMemory
@@ -101,7 +101,7 @@ func (s *storeServer) close() {
 	s.wg.Wait()
 }
 
-// storeClient reaches the store; it is for one goroutine.
+// storeClient is a client of the store. Only one goroutine may use it.
 type storeClient struct {
 	conn  net.Conn
 	lines *bufio.Scanner
@@ -123,7 +123,7 @@ func (s *storeClient) accept(name string, fence int64) (bool, error) {
 
 // Put implements workload.Passes.
 func (s *storeClient) Put(name string, p history.Passed) {
-	_, _ = s.ask("pass", name, p.Hold, p.Handle) // a store that is gone has no parent either
+	_, _ = s.ask("pass", name, p.Hold, p.Handle) // if the store has ended, so has the parent
 }
 
 // Take implements workload.Passes.
@@ -133,7 +133,7 @@ func (s *storeClient) Take(name string) (history.Passed, bool) {
 	return history.Passed{Hold: hold, Handle: handle}, found && err == nil
 }
 
-// ask sends a line, and returns the answer.
+// ask sends a line and returns the answer.
 func (s *storeClient) ask(fields ...string) (string, error) {
 	if _, err := fmt.Fprintln(s.conn, strings.Join(fields, "\t")); err != nil {
 		return "", err

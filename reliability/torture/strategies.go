@@ -10,8 +10,8 @@ import (
 type strategy struct {
 	workload.Strategy
 	quorum bool // over several servers
-	fair   bool // the order of waiters is strict; groups of the same without it have it now and then
-	flawed bool // tried only where it is asked for
+	fair   bool // with a strict order of waiters; ordered picks it for groups of the same strategy
+	flawed bool // tried only on request
 }
 
 var strategies = map[string]strategy{
@@ -25,7 +25,7 @@ var strategies = map[string]strategy{
 	"redlock-rwhash":   {Strategy: workload.Strategies["rwhash"], quorum: true},
 }
 
-// handsOver is the strategy whose locks can be handed over.
+// handsOver is the strategy of cohorts, whose locks are handed over.
 const handsOver = "single"
 
 // fair ends the names of strategies with a strict order of waiters.

@@ -11,9 +11,9 @@ import (
 // clock.
 type task struct {
 	Seed    uint64          `json:"seed"`
-	Targets [][]string      `json:"targets"` // of each server, or cluster, the addresses to dial
+	Targets [][]string      `json:"targets"` // the addresses to dial, of each server or cluster
 	Kind    drivertest.Kind `json:"kind"`
-	Master  string          `json:"master"` // its name, where there are Sentinels
+	Master  string          `json:"master"` // its name, if there are Sentinels
 	Groups  []group         `json:"groups"`
 	First   int             `json:"first"` // number of its first client
 	Start   int64           `json:"start"`
@@ -22,7 +22,7 @@ type task struct {
 	Store   string          `json:"store"`
 }
 
-// group is clients of one role. Those that contend do so for one name at a time.
+// group is a set of clients with one role. Contenders contend for one name at a time.
 type group struct {
 	Name     string        `json:"name"`
 	Strategy string        `json:"strategy"` // a key of strategies
@@ -36,7 +36,7 @@ type group struct {
 // to each other.
 type cohort struct {
 	HandOver time.Duration   `json:"handOver"`
-	TTLs     []time.Duration `json:"ttls"` // few: a lock is handed over to those who asked for the same
+	TTLs     []time.Duration `json:"ttls"` // few, because a lock is only handed over to a request with the same TTL
 }
 
 // clientsOf is how many clients all groups have in each process.

@@ -16,15 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// trouble is one fault that must not spread: what it does to clients that have nothing to do with
-// it is a violation. These bystanders share the drivers, the watchdog and the network with those
-// that have.
+// trouble is a fault that must not spread. An effect on clients that it does not concern is a
+// violation. These bystanders share drivers, watchdog and network with the clients that it concerns.
 type trouble struct {
 	fault
-	recovery time.Duration // after which all is as before
+	recovery time.Duration // after which the rates must be back
 
 	frozen   *redistest.Server // nil: none
-	from, to int64             // when it happened
+	from, to int64             // when it began and ended
 }
 
 // troubles are those from which planTrouble picks one at random.
@@ -37,10 +36,10 @@ var troubles = []trouble{
 const (
 	calmTime    = 4 * time.Second // before the trouble
 	troubleTime = 4 * time.Second
-	afterTime   = 4 * time.Second // behind the recovery
-	// distance is the round trip to each server then. It makes the rate of the cyclers depend on what
-	// they wait for, and not on the machine. Quorums have less: they wait for a node for a tenth of
-	// the TTL. There the cyclers rest instead.
+	afterTime   = 4 * time.Second // after the recovery
+	// distance is the added round trip to each server. It makes the rate of the cyclers depend on
+	// latency and not on the machine. Quorums get less, because they wait for a node for a tenth of
+	// the TTL only; their cyclers pause instead.
 	distance       = 40 * time.Millisecond
 	quorumDistance = 4 * time.Millisecond
 	quorumRest     = 100 * time.Millisecond
@@ -50,10 +49,10 @@ const (
 	cyclersEach = 32
 	holdersEach = 20
 	talkersEach = 20 // more than a watchdog renews at once
-	ofQuorum    = 4  // one of so many where each lock needs several servers
+	ofQuorum    = 4  // at a quorum, numbers are divided by this: a lock needs several servers
 )
 
-// length is how long such a round takes.
+// length is how long a round with the trouble takes.
 func (t *trouble) length() time.Duration { return calmTime + troubleTime + t.recovery + afterTime }
 
 // planTrouble makes this a round with one trouble if the deployment and the time allow for that.
@@ -80,7 +79,7 @@ func (r *round) planTrouble(left time.Duration) bool {
 	return true
 }
 
-// make lets the trouble happen, in its time.
+// make causes the trouble at its time.
 func (t *trouble) make(ctx context.Context, r *round) error {
 	d := &disturber{r, rand.New(rand.NewPCG(r.random.Uint64(), 0))}
 	if !pause(ctx, time.Duration(r.task.Start-r.rec.Now())+calmTime) {
@@ -107,7 +106,7 @@ func (t *trouble) spared(s *deployment, name string) bool {
 	return t.frozen == nil || len(s.targets(0)) > 1 || s.cluster != nil && s.cluster.NodeForKey(name) != t.frozen
 }
 
-// containment is what the bystanders of the round are judged by.
+// containment returns the criteria for the bystanders of the round.
 func (r *round) containment() containment {
 	t := r.trouble
 	return containment{
@@ -137,33 +136,32 @@ func (r *round) besideBystanders(events []history.Event) (bystanders, others []h
 	return bystanders, others
 }
 
-// containment is what the bystanders of a trouble are judged by. Times are on the common clock.
+// containment has the criteria for the bystanders of a trouble. Times are on the common clock.
 type containment struct {
 	start, from, to, end int64 // of the clients' work, and of the trouble in it
 	recovery             time.Duration
 	distance             time.Duration
-	servers              int                    // which pingers take by turns
+	servers              int                    // which pingers use in turn
 	spared               func(name string) bool // its server was not frozen
 	role                 func(name string) role
 }
 
 const (
-	// warmUp is for what clients do when they connect, and for what is under way when the trouble
-	// begins.
+	// warmUp is the time for connecting, and for calls in flight when the trouble begins.
 	warmUp = int64(time.Second)
-	// slack is for renewals that are late.
+	// slack is the time for late renewals.
 	slack = 2 * time.Second
-	// What part of its rate a provider keeps: at healthy servers during the trouble, and everywhere
-	// once the time of its recovery is over.
+	// The fraction of its rate that a provider must keep: at healthy servers during the trouble, and
+	// at all servers after the recovery.
 	keptDuring = 0.5
 	keptAfter  = 0.6
-	// How much longer than the distance pings take, in any second, on a machine that is too busy to
-	// checker rates, or anything.
+	// How much longer than the distance pings take, in the worst second, on a machine that is too
+	// busy to judge rates, or anything.
 	lagOfRates = 20 * time.Millisecond
 	lagOfAll   = 200 * time.Millisecond
 )
 
-// check returns what bystanders suffered. busy: the machine was too busy to judge rates.
+// check returns complaints about bystanders. busy: the machine was too busy to judge rates.
 func (c containment) check(events []history.Event) (complaints []string, busy bool) {
 	switch lag := c.lag(events); {
 	case lag > lagOfAll:
@@ -188,7 +186,7 @@ func (c containment) suffered(events []history.Event) (complaints []string) {
 			continue
 		case history.Lost:
 			if !c.spared(e.Name) && ttl[e.Hold]*2/3 < time.Duration(c.to-c.from)+slack {
-				continue // it cannot be renewed as long as it lasts
+				continue // it cannot be renewed during the trouble
 			}
 		default:
 			if e.Return < c.start+warmUp || !c.spared(e.Name) && c.from <= e.Return && e.Call <= c.to+int64(c.recovery) {
@@ -210,8 +208,7 @@ func (c containment) lag(events []history.Event) (most time.Duration) {
 	return most
 }
 
-// pinged is how long pings took in a time, at the server where they took least: another may be
-// frozen.
+// pinged returns how long pings took in a time, at the fastest server: another may be frozen.
 func (c containment) pinged(pings []history.Event, from, to int64) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for server := range c.servers {
@@ -247,7 +244,7 @@ func (c containment) slowed(events []history.Event) (complaints []string) {
 	return complaints
 }
 
-// lot are cyclers that are alike.
+// lot is a set of cyclers with the same provider and kind of server.
 type lot struct {
 	provider int
 	spared   bool
@@ -282,5 +279,5 @@ func (c containment) rates(events []history.Event, from, to int64) map[lot]float
 	return acquires
 }
 
-// providerOf is the provider by which a client reaches the first server.
+// providerOf returns the provider that a client uses for the first server.
 func providerOf(client int) string { return clients.All[client%providers].Name }

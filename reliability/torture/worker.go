@@ -32,10 +32,10 @@ import (
 // workerVariable in the environment makes a process a worker.
 const workerVariable = "HOLDFAST_TORTURE_WORKER"
 
-// worker is a process full of clients. It reads its task from in, writes its events to out, a line
-// of JSON each and at once, since it may be killed, and ends when the task's time is over. Further
-// lines of in name a trouble and how long it lasts. Where in ends before, its parent is gone, and
-// it ends too.
+// worker is a process with many clients. It reads its task from in, and writes each event to out at
+// once, as a line of JSON, since it may be killed. It ends when the task's time is over. Each
+// further line of in has a trouble and its duration. If in ends earlier, the parent has ended, and
+// the worker ends too.
 func worker(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
@@ -60,18 +60,18 @@ type work struct {
 	task
 	rec   *history.Recorder
 	tell  func(history.Event)
-	hurry workload.Episode // in which impatient clients work
-	dies  workload.Episode // in which a wake-up kills
-	halts workload.Episode // or stops, once
+	hurry workload.Episode // impatient clients work
+	dies  workload.Episode // a wake-up kills the process
+	halts workload.Episode // a wake-up stops the process, once
 	log   pipe
-	// The clients of a process share them.
+	// Shared by the clients of the process.
 	watch, logged locker.Middleware
 	lines         *slog.Logger
-	bystanders    map[string]locker.Locker // by strategy and provider: the renewals of each travel together
+	bystanders    map[string]locker.Locker // by strategy and provider; each renews its locks together
 	cohorts       map[string]locker.Locker // by group
 }
 
-// The troubles that a worker process makes when it is told to.
+// The troubles that a worker process can cause.
 const (
 	starving = "starve" // all processors are busy
 	hurrying = "hurry"  // impatient clients work
@@ -80,12 +80,12 @@ const (
 	halting  = "halt"   // the process stops itself then, and waits for SIGCONT
 )
 
-// obey makes the trouble that each line names.
+// obey causes the trouble that each line names.
 func (w *work) obey(lines *bufio.Reader) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			os.Exit(3) // the parent is gone
+			os.Exit(3) // the parent has ended
 		}
 		trouble, lasting, _ := strings.Cut(strings.TrimSpace(line), " ")
 		d, err := time.ParseDuration(lasting)
@@ -107,7 +107,7 @@ func (w *work) obey(lines *bufio.Reader) {
 	}
 }
 
-// woken reports the wake-ups of all waiters, before they try.
+// woken is called at each wake-up of a waiter, before it tries.
 func (w *work) woken(_ context.Context, info locktrace.WokenInfo) {
 	switch {
 	case info.By != locktrace.ByRelease:
@@ -135,7 +135,7 @@ func starve(d time.Duration) {
 	wg.Wait()
 }
 
-// teller returns a function that writes events.
+// teller returns a function that writes an event.
 func teller(out io.Writer) func(history.Event) {
 	var mu sync.Mutex
 	return func(e history.Event) {
@@ -168,7 +168,7 @@ func (w *work) run() error {
 	defer tb.end()
 	drivers := w.dial(ctx, tb)
 	if drivers == nil {
-		return nil // it came too late to do anything
+		return nil // it came too late
 	}
 	w.watch = locker.Must(watchdog.New(watchdog.Config{}))
 	w.lines = slog.New(slog.NewTextHandler(&w.log, nil))
@@ -201,10 +201,10 @@ func (w *work) run() error {
 	return err
 }
 
-// serious is what the error of a Close says beside ErrCleanUpUnfinished: on a starved machine its
-// three seconds may be too few. What it leaves then is the census's to find.
+// serious returns the error of a Close without ErrCleanUpUnfinished. On a starved machine the three
+// seconds of a Close may be too few; the census finds keys that it leaves.
 func serious(err error) error {
-	if err == driver.ErrCleanUpUnfinished { //nolint:errorlint // of what is joined, each is looked at by itself
+	if err == driver.ErrCleanUpUnfinished { //nolint:errorlint // joined errors are looked at one by one
 		return nil
 	}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
@@ -217,8 +217,8 @@ func serious(err error) error {
 	return err
 }
 
-// dial opens a driver by each provider at each target. Servers may be down: it tries until the end
-// of the task, and then returns nil.
+// dial opens a driver of each provider at each target. Servers may be down, so it tries until the
+// end of the task, and then returns nil.
 func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 	drivers := make([][]driver.Driver, len(w.Targets))
 	for i, addrs := range w.Targets {
@@ -238,9 +238,9 @@ func (w *work) dial(ctx context.Context, tb *scope) [][]driver.Driver {
 	return drivers
 }
 
-// scope is what dialing needs of a test.
+// scope is the part of a testing.TB that dialing needs.
 type scope struct {
-	testing.TB // for what it does not need
+	testing.TB // nil: its other methods are not called
 	cleanups   []func()
 }
 
