@@ -52,8 +52,8 @@ var ends = []struct {
 	},
 }
 
-// Whatever becomes of the holder, waiters in other processes get the lock within its TTL, each in
-// turn, and with higher fencing tokens. A watchdog dies with its process.
+// However the holder ends, waiters in other processes get the lock within its TTL, one after
+// another, with increasing fencing tokens. A watchdog dies with its process.
 func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	addr := server.Get(t).Addr()
@@ -94,7 +94,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 						if end.after != nil {
 							end.after(t, h)
 						}
-						// What the dead one left, and the living one's late release, harm nobody.
+						// The state that a dead holder left, and a late release, have no effect.
 						next(t, waiting, strategy, time.Now().Add(slack), last)
 					})
 				}
@@ -103,7 +103,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	}
 }
 
-// next is one more waiter, which must get the lock until a time, and gives it back.
+// next is one more waiter, which must get the lock until a time, and releases it.
 func next(t *testing.T, l locker.Locker, strategy string, until time.Time, last int64) (fence int64) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(t.Context(), until)

@@ -25,13 +25,13 @@ import (
 // childVariable in the environment makes this executable one of children, as its value says.
 const childVariable = "HOLDFAST_DEATH_CHILD"
 
-// children are what a process of this executable can be.
+// children are the kinds of child processes of this executable.
 var children = map[string]func(args []string, in io.Reader, out io.Writer) error{"candidate": campaign, "holder": hold, "waiter": wait}
 
-// slack is for a busy machine: what waits for longer hangs.
+// slack allows for a busy machine. What takes longer hangs.
 const slack = 10 * time.Second
 
-// scope is what dialing needs of a test, in the holder's process.
+// scope is the part of a testing.TB that dialing needs, in the holder's process.
 type scope struct{ testing.TB }
 
 // Helper implements testing.TB.
@@ -41,12 +41,12 @@ func (scope) Helper() {}
 func (scope) Cleanup(func()) {}
 
 // hold is the holder: args are the provider, the strategy, the address, the name, the TTL, and
-// whether a watchdog renews. It takes the lock and says "held", with the fencing token. Then it
-// does what each line of in says, and says what came of it:
+// whether a watchdog renews. It acquires the lock and prints "held" with the fencing token. Then it
+// executes each line of in, and prints the result:
 //
-//	renewed    wait for a renewal that no such line waited for yet, or the end of the lock: "renewed" or what Err says
-//	state      "held" or what Err says
-//	abandon    forget the lock, and live on
+//	renewed    wait for the next renewal or the end of the lock: "renewed" or Err
+//	state      "held" or Err
+//	abandon    forget the lock, and go on running
 //	release    release it
 func hold(args []string, in io.Reader, out io.Writer) error {
 	provider, strategy, addr, name, watched := args[0], args[1], args[2], args[3], args[5] == "true"
@@ -68,7 +68,7 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 		}
 	}})
 	lock, err := l.Acquire(ctx, all(strategy, name, ttl))
-	for end := time.Now().Add(slack); err != nil && time.Now().Before(end); { // a busy machine may take longer for it than the lease lasts
+	for end := time.Now().Add(slack); err != nil && time.Now().Before(end); { // on a busy machine the lease may end first
 		lock, err = l.Acquire(ctx, all(strategy, name, ttl))
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func hold(args []string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// all returns a request of which one holds at a time: of a semaphore it asks for all permits.
+// all returns an exclusive request: of a semaphore it requests all permits.
 func all(strategy, name string, ttl time.Duration) locker.Request {
 	req := locker.Request{Name: name, TTL: ttl, Fenced: true}
 	if strategy == "semaphore" {
@@ -101,7 +101,7 @@ func open(provider, strategy string, target drivertest.Target) (locker.Locker, e
 // fair ends the names of strategies with a strict order of waiters.
 const fair = "-fair"
 
-// opener returns what makes the Locker of a strategy.
+// opener returns the constructor of a strategy's Locker.
 func opener(strategy string) workload.Opener {
 	if of, ok := strings.CutSuffix(strategy, fair); ok {
 		return workload.Fair[of].Open
@@ -109,7 +109,7 @@ func opener(strategy string) workload.Opener {
 	return workload.Strategies[strategy].Open
 }
 
-// obey does what each line of in says with a lock.
+// obey executes each line of in with a lock.
 func obey(ctx context.Context, lock *locker.Lock, renewed <-chan struct{}, in io.Reader, out io.Writer) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		switch lines.Text() {
@@ -135,7 +135,7 @@ func obey(ctx context.Context, lock *locker.Lock, renewed <-chan struct{}, in io
 	}
 }
 
-// holder is a child process as a test sees it.
+// holder is the test's side of a child process.
 type holder struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -154,7 +154,7 @@ func start(t *testing.T, args ...string) *holder {
 	return h
 }
 
-// isHeld reads the fencing token from what a child says when it has the lock.
+// isHeld reads the fencing token from the line that a child prints when it has the lock.
 func (h *holder) isHeld(line string) (err error) {
 	word, fence, _ := strings.Cut(line, " ")
 	if h.fence, err = strconv.ParseInt(fence, 10, 64); word != "held" || err != nil {
@@ -202,7 +202,7 @@ func (h *holder) hear() string {
 	return h.lines.Text()
 }
 
-// tell tells the child something, and returns what it says to that.
+// tell sends a line to the child, and returns its answer.
 func (h *holder) tell(line string) string {
 	h.t.Helper()
 	if _, err := fmt.Fprintln(h.in, line); err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // A leader that is killed, or frozen for longer than its lease, is succeeded within its TTL, in a
-// higher term. One that wakes up never says that it leads.
+// higher term. After it wakes up, it never reports that it leads.
 func TestLeaderIsSucceeded(t *testing.T) {
 	t.Parallel()
 	addr := server.Get(t).Addr()

@@ -188,7 +188,7 @@ func oneOfEach(t *testing.T, strategy string, target drivertest.Target) (waiters
 	return waiters
 }
 
-// freeze stops the process, and returns when it runs no more.
+// freeze stops the process, and returns when it has stopped.
 func (h *holder) freeze() {
 	h.t.Helper()
 	h.signal(syscall.SIGSTOP)
@@ -204,10 +204,10 @@ func (h *holder) freeze() {
 	}
 }
 
-// keyLimit is how long what a waiter leaves behind may live.
+// keyLimit is how long the keys that a waiter leaves may exist.
 const keyLimit = 20 * time.Second
 
-// nothingStays checks that of a name no key is left but its fencing counter, and what expires soon.
+// nothingStays checks that all keys of a name but its fencing counter are gone or expire soon.
 func nothingStays(t *testing.T, s *redistest.Server, name string) {
 	t.Helper()
 	reply, err := s.Command("KEYS", "*"+name+"*")

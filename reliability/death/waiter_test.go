@@ -15,18 +15,18 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
-// turnLimit is how long after a release the next waiter may take to get the lock, whatever became
-// of the one that was woken.
+// turnLimit is how long after a release the next waiter may take to get the lock if the one that
+// was woken does not try.
 const turnLimit = 3 * time.Second
 
-// strictLimit is turnLimit of a semaphore, whose waiters have a strict order: a first waiter that is
-// frozen keeps the others out for two polls.
+// strictLimit is turnLimit of a semaphore, whose waiters have a strict order: a first waiter that
+// is frozen keeps the others out for two polls.
 const strictLimit = 5 * time.Second
 
 // wait is the waiter: args are the provider, the strategy, the kind of servers, their addresses
 // with commas between them, the name, and whether it stops for good when a release wakes it. It
-// says "waiting" when it is subscribed and was refused, and "woken" when a release wakes it. When it
-// has the lock it says "held", with the fencing token, and obeys.
+// says "waiting" when it is subscribed and was refused, and "woken" when a release wakes it. When
+// it has the lock it says "held", with the fencing token, and obeys.
 func wait(args []string, in io.Reader, out io.Writer) error {
 	provider, strategy, name, stops := args[0], args[1], args[4], args[5] == "true"
 	bare, err := open(provider, strategy, drivertest.Target{Kind: drivertest.Kind(args[2]), Addrs: strings.Split(args[3], ",")})

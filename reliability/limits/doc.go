@@ -1,8 +1,8 @@
 // Package limits proves what waiting costs in one process, on a real server, with each of the three
 // clients. It has tests only.
 //
-//   - 10,000 wait for one name: the server sees one subscribed connection, no goroutine is there
-//     but the callers' own, and each gets the lock or gives up when its ctx ends.
+//   - 10,000 callers wait for one name: the server sees one subscribed connection, there are no
+//     goroutines but the callers' own, and each gets the lock or gives up when its ctx ends.
 //   - 1,000 names are waited for over one driver: one connection is subscribed to all of them.
 //     Beside the callers' own there are goroutines only while a subscription is asked for, and for
 //     commands on their way where the client needs them.

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/history"
 )
 
-// chaos makes the plan's faults happen until stop is closed. It returns how many did.
+// chaos injects the plan's faults until stop is closed. It returns how many it injected.
 func (w *world) chaos(r *history.Recorder, stop <-chan struct{}) (happened int) {
 	start := time.Now()
 	timer := time.NewTimer(0)
@@ -52,7 +52,7 @@ func (w *world) happen(f Fault, r *history.Recorder) {
 	}
 }
 
-// strike is for the faults of a server.
+// strike injects a fault of a server.
 func (w *world) strike(f Fault, s *server, r *history.Recorder) {
 	switch f.Kind {
 	case Refuse:
@@ -78,5 +78,5 @@ func (w *world) strike(f Fault, s *server, r *history.Recorder) {
 	}
 }
 
-// loss records that a server has just lost what it was told.
+// loss records that a server has just lost its state.
 func (w *world) loss(r *history.Recorder) { r.Lose("", r.Now(), r.Now()) }

@@ -38,7 +38,7 @@ func (c *client) sleep(d time.Duration) {
 	}
 }
 
-// work makes the turns of a worker of this client, one after the other, until the time is up.
+// work runs the turns of a worker of this client, one after another, until the time is up.
 func (c *client) work(w *workload.Client, plan Worker) {
 	ctx := context.Background()
 	if plan.Logs {
@@ -96,7 +96,8 @@ func openGoredis(l *link, number int) (driver.Driver, func() error, error) {
 	c := goredisclient.NewClient(&goredisclient.Options{
 		Addr:     address,
 		PoolSize: 1000, // where callers have to queue, it takes timers from a pool that all bubbles share
-		// Its handshake fails under a mutex that other dials wait for, and fake time would stand still.
+		// Its handshake fails under a mutex that other dials wait for, and fake time would stand
+		// still.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		ContextTimeoutEnabled:    number%2 == 0,
 		Dialer:                   func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) },

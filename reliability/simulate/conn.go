@@ -14,11 +14,11 @@ type conn struct {
 	rand     *rand.Rand // of its latency
 	up, down *stream    // to the server, and back
 
-	slow     time.Duration // what its segments to the server take longer, until slowEnds
+	slow     time.Duration // added to the latency of segments to the server, until slowEnds
 	slowEnds time.Time
-	dead     bool // nothing arrives any more
+	dead     bool // half-open: nothing arrives any more
 	over     bool // it was reset
-	mute     bool // nothing comes back any more
+	mute     bool // the client receives nothing any more
 	commands bool // it has sent a command that a lock sends
 }
 
@@ -43,8 +43,8 @@ func (e *endpoint) Read(p []byte) (int, error) {
 	}
 }
 
-// read reads what is there. Where that is nothing, it says for how long it is no use to try again;
-// negative: until woken.
+// read reads what has arrived. If that is nothing, it returns when to try again at the earliest;
+// negative: when woken.
 func (e *endpoint) read(p []byte) (n int, wait time.Duration, err error) {
 	l := e.link
 	l.mu.Lock()
@@ -91,7 +91,7 @@ func (e *endpoint) await(wait time.Duration) {
 	}
 }
 
-// Write implements net.Conn. It never waits: the network takes what it gets.
+// Write implements net.Conn. It never blocks.
 func (e *endpoint) Write(p []byte) (int, error) {
 	l := e.link
 	l.mu.Lock()
@@ -115,7 +115,7 @@ func (e *endpoint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// arrival is when something arrives that leaves now, or as soon as it may.
+// arrival returns when a segment arrives that is sent now, or as soon as it may be sent.
 func (c *conn) arrival(leave time.Time, extra time.Duration) time.Time {
 	now := time.Now()
 	if c.link.slow.until.After(now) {
@@ -124,8 +124,8 @@ func (c *conn) arrival(leave time.Time, extra time.Duration) time.Time {
 	return later(now, leave).Add(extra + c.latency())
 }
 
-// latency is that of a near network. Hardly two segments arrive at the same instant, so that their
-// order is the seed's.
+// latency returns that of a near network. Two segments rarely arrive at the same instant, so the
+// seed decides their order.
 func (c *conn) latency() time.Duration {
 	return 50*time.Microsecond + time.Duration(c.rand.IntN(int(400*time.Microsecond)))
 }
@@ -137,7 +137,7 @@ func (c *conn) slowBy() time.Duration {
 	return 0
 }
 
-// Close implements net.Conn. What is under way still arrives.
+// Close implements net.Conn. Segments in flight still arrive.
 func (e *endpoint) Close() error {
 	l := e.link
 	l.mu.Lock()
@@ -153,8 +153,8 @@ func (e *endpoint) Close() error {
 	return nil
 }
 
-// reset breaks the connection: the client is told at once. What is under way to the server may be
-// lost.
+// reset breaks the connection, which the client learns at once. Segments in flight to the server
+// may be lost.
 func (c *conn) reset(lose bool) {
 	if c.over {
 		return

@@ -14,12 +14,12 @@ type Kind string
 // The kinds of faults. Most concern one link, between a client and a server.
 const (
 	DropReplies Kind = "replies dropped"              // and the connection broken later, or never
-	Garble      Kind = "replies replaced by an error" // of which nobody knows what it means
+	Garble      Kind = "replies replaced by an error" // an unknown one
 	Cut         Kind = "connections reset"
-	HalfOpen    Kind = "connections half-open" // nothing arrives any more, and nobody is told, or late
+	HalfOpen    Kind = "connections half-open" // nothing arrives any more; the ends learn it late or never
 	Freeze      Kind = "link frozen"           // both ways; then all arrives
 	Delay       Kind = "link slow"
-	Overtake    Kind = "connections slow"  // the present ones, so that later ones overtake them
+	Overtake    Kind = "connections slow"  // the open ones, so that later ones overtake them
 	Pause       Kind = "client paused"     // its packets and its own progress, as by SIGSTOP
 	Stall       Kind = "server frozen"     // as by SIGSTOP
 	Crash       Kind = "server restarted"  // with its keys, without its scripts
@@ -27,7 +27,7 @@ const (
 	Forget      Kind = "scripts forgotten" // SCRIPT FLUSH
 	StepClock   Kind = "clock stepped"     // within the drift
 	Leap        Kind = "clock leapt"       // further: leases end early; a loss
-	Wipe        Kind = "server emptied"    // a loss; of a quorum's node only where it comes back too soon
+	Wipe        Kind = "server emptied"    // a loss; of a quorum's node only if it returns too soon
 	Clog        Kind = "log blocked"       // of a client
 	Exile       Kind = "server emptied and away for the longest TTL"
 )
@@ -41,11 +41,11 @@ type Fault struct {
 	For    time.Duration // how long it lasts
 	By     time.Duration // of Delay, Overtake, StepClock, Leap
 	N      int           // how many replies
-	Lose   bool          // Cut: with what is under way to the server
+	Lose   bool          // Cut: segments in flight to the server are lost
 	Text   string        // Refuse: the error
 }
 
-// String is the fault in a line.
+// String describes the fault in a line.
 func (f Fault) String() string {
 	s := fmt.Sprintf("%v %s, client %d, server %d, for %v", f.At, f.Kind, f.Client, f.Server, f.For)
 	if f.By != 0 {
@@ -71,8 +71,8 @@ var refusals = []string{
 	"TRYAGAIN Multiple keys request during rehashing of slot",
 }
 
-// maxHold is the longest that the network or a server holds anything back: less than the clean-up
-// of an open acquire lasts.
+// maxHold is the maximum delay by the network or a server. The clean-up of an acquire with an
+// unknown outcome lasts longer.
 const maxHold = 10 * time.Second
 
 // disturb draws the faults.
@@ -82,7 +82,7 @@ func (p *planner) disturb() {
 	switch {
 	case p.Quorum && p.Chance(4):
 		common = append(common, Exile, Exile)
-		clear(p.Offsets) // a node that lost its counter mints by its clock
+		clear(p.Offsets) // a node that lost its counter mints tokens by its clock
 		common = slices.DeleteFunc(common, func(k Kind) bool { return k == StepClock })
 	case lossy && p.Chance(2):
 		common = append(common, Wipe)
@@ -127,7 +127,7 @@ func (p *planner) fault(kind Kind) Fault {
 	case DropReplies, Garble:
 		f.N = 1 + p.IntN(3)
 		if p.Chance(3) {
-			f.For = 0 // nobody is told
+			f.For = 0 // neither end learns it
 		}
 	case Cut:
 		f.Lose = p.Chance(2)

@@ -34,7 +34,7 @@ var (
 	extend           = driver.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 )
 
-// patience is how long a flawed lock waits for an answer: that much it does right.
+// patience is how long a flawed lock waits for an answer, which is not a flaw.
 const patience = 3 * time.Second
 
 // flaw is a lock with a common mistake.

@@ -21,24 +21,24 @@ type link struct {
 	conns []*conn
 	dials int
 	held  struct{ up, down, send time.Time } // until when nothing arrives at the server, or at the client, or leaves it
-	slow  struct {                           // what all takes longer, and until when
+	slow  struct {                           // added to all latencies, and until when
 		by    time.Duration
 		until time.Time
 	}
-	slowest  time.Duration // the longest that anything was under way to the server
-	drop     int           // how many replies will be lost, each with what comes behind it on its connection
+	slowest  time.Duration // the longest time that a segment was in flight to the server
+	drop     int           // how many replies will be lost, each with what follows on its connection
 	cutAfter time.Duration // how long after that the connection breaks; 0: never
-	garble   int           // how many replies will be replaced by an error of no known meaning
+	garble   int           // how many replies will be replaced by an unknown error
 }
 
 func (l *link) addr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(10, 0, byte(l.number), byte(l.client)), Port: 6379}
 }
 
-// dialTimeout is the most that a dial takes, whatever its ctx says.
+// dialTimeout bounds a dial, beside its ctx.
 const dialTimeout = 2 * time.Second
 
-// dial connects. It takes as long as the network holds it back.
+// dial connects. The network may delay it.
 func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	l.mu.Lock()
 	l.dials++
@@ -72,7 +72,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// reply is what becomes of a reply: itself, something else, or nil. The mutex is held.
+// reply returns what arrives of a reply: itself, something else, or nil. The mutex is held.
 func (l *link) reply(c *conn, p []byte) []byte {
 	switch {
 	case c.mute:
@@ -96,7 +96,7 @@ func ofLock(p []byte) bool {
 	return slices.ContainsFunc([]string{"evalsha", "EVALSHA", "SET\r\n", "set\r\n"}, func(s string) bool { return bytes.Contains(p, []byte(s)) })
 }
 
-// each calls f for every connection that lives.
+// each calls f for every open connection.
 func (l *link) each(f func(*conn)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +114,7 @@ func (l *link) cut(lose bool) { l.each(func(c *conn) { c.reset(lose) }) }
 // keepAlive is when the system breaks a connection whose other end does not answer.
 const keepAlive = 15 * time.Second
 
-// forget makes all connections half-open: what is sent is lost, and nobody is told until later.
+// forget makes all connections half-open: what is sent is lost, which the ends learn later.
 func (l *link) forget(told time.Duration) {
 	l.each(func(c *conn) {
 		c.dead = true
@@ -132,19 +132,19 @@ func (l *link) breakAfter(c *conn, d time.Duration, lose bool) {
 	})
 }
 
-// lag makes what the connections of now send take longer, so that later connections overtake them.
+// lag delays segments of the open connections, so that later connections overtake them.
 func (l *link) lag(by, lasts time.Duration) {
 	l.each(func(c *conn) { c.slow, c.slowEnds = by, time.Now().Add(lasts) })
 }
 
-// delay makes everything take longer.
+// delay delays all segments.
 func (l *link) delay(by, lasts time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.slow.by, l.slow.until = by, time.Now().Add(lasts)
 }
 
-// hold holds back what is to arrive at the server, to arrive at the client, or to leave it.
+// hold delays segments at the server, at the client, or when they leave it, until a time.
 func (l *link) hold(lasts time.Duration, up, down, send bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,21 +159,21 @@ func (l *link) hold(lasts time.Duration, up, down, send bool) {
 	}
 }
 
-// lose makes the next n replies get lost, and their connections break a while later; 0: never.
+// lose loses the next n replies, and breaks their connections a while later; 0: never.
 func (l *link) lose(n int, cutAfter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop, l.cutAfter = n, cutAfter
 }
 
-// spoil makes the next n replies errors that say nothing.
+// spoil replaces the next n replies by an unknown error.
 func (l *link) spoil(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.garble = n
 }
 
-// heal ends what still disturbs. Connections that would stay silent break.
+// heal ends all faults of the link. Silent connections break.
 func (l *link) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	goredis.SetLogger(silent{}) // it tells of every connection that breaks
+	goredis.SetLogger(silent{}) // it logs every broken connection
 	switch {
 	case *stride > 0: // one of the processes
 		debug.SetGCPercent(400)

@@ -18,7 +18,7 @@ func newEarly(drv driver.Driver) (locker.Locker, error) {
 	return frees{l}, err
 }
 
-// frees is a lock whose releases know no MinHold.
+// frees is a lock whose releases ignore MinHold.
 type frees struct{ *single.Locker }
 
 // Acquire implements locker.Locker.

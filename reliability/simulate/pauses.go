@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// pauses are those of middleware/retry by default, but drawn from a seed, so that a schedule can be
+// pauses are the default ones of middleware/retry, but drawn from a seed, so that a schedule can be
 // repeated.
 type pauses struct {
 	random *rand.Rand
@@ -21,7 +21,7 @@ const (
 	longestPause = 250 * time.Millisecond
 )
 
-// pausesOf is a policy for one client.
+// pausesOf returns the policy of one client.
 func pausesOf(seed uint64, client int) func() backoff.BackOff {
 	var acquires atomic.Uint32
 	return func() backoff.BackOff {

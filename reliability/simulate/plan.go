@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// Plan is a schedule: all that its seed decides. How goroutines that are ready at the same instant
-// follow each other is not part of it.
+// Plan is a schedule: all that its seed decides. It does not decide the order of goroutines that
+// are ready at the same instant.
 type Plan struct {
 	Seed     uint64
 	Strategy string        // "single", "reentrant", "rwhash", "semaphore"
@@ -27,7 +27,7 @@ type Plan struct {
 	Offsets  []time.Duration // of the servers' clocks, from the start on
 	Workers  []Worker
 	Faults   []Fault // in the order of their times
-	// Contained says that there is no fault but what must not spread to other workers: a log that
+	// Contained says that the only faults are those that must not affect other workers: a log that
 	// blocks, an impatient worker.
 	Contained bool
 }
@@ -36,20 +36,19 @@ type Plan struct {
 type Worker struct {
 	Client    int
 	Turns     []workload.Turn
-	Logs      bool // what happens to its locks, in its client's log
+	Logs      bool // it logs the events of its locks to its client's log
 	Impatient bool // its deadlines are hopeless
 }
 
-// longest and shortest are of the plan's TTLs.
+// longest and shortest return those of the plan's TTLs.
 func (p *Plan) longest() time.Duration  { return slices.Max(p.TTLs) }
 func (p *Plan) shortest() time.Duration { return slices.Min(p.TTLs) }
 
-// drift is by how much a server's clock may be off while a lease lasts: what a Deadline allows for,
-// less the millisecond by which reentrant and rwhash, which count in whole ones, may end a lease
-// too soon.
+// drift returns how far a server's clock may be off during a lease. It is what a Deadline allows
+// for, less one millisecond, because reentrant and rwhash round to milliseconds.
 func (p *Plan) drift() time.Duration { return p.shortest()/100 + time.Millisecond }
 
-// String is the plan in a line.
+// String describes the plan in a line.
 func (p *Plan) String() string {
 	s := p.Strategy
 	if p.Quorum {
@@ -78,7 +77,7 @@ type planner struct {
 	*Plan
 }
 
-// planner draws apart from all else that a seed gives: stream tells what.
+// planner returns a planner with random numbers of its own: one for each stream of a seed.
 func (p *Plan) planner(stream uint64) *planner {
 	return &planner{workload.Random{Rand: rand.New(rand.NewPCG(p.Seed, stream))}, p}
 }
@@ -172,8 +171,8 @@ func (p *planner) shareChains() {
 	}
 }
 
-// passOn lets holds be passed on and resumed, in every other plan. What it draws is apart from
-// all else that a seed gives.
+// passOn lets holds be passed on and resumed, in every other plan. It has random numbers of its
+// own.
 func (p *planner) passOn() {
 	p = p.planner(2)
 	if p.Chance(2) {
@@ -221,7 +220,7 @@ func (p *Plan) FreeAtOnce() {
 	}
 }
 
-// AcquireOnly takes all resumes out of the plan, for locks that know none.
+// AcquireOnly takes all resumes out of the plan, for locks without resumes.
 func (p *Plan) AcquireOnly() {
 	for _, w := range p.Workers {
 		for i := range w.Turns {

@@ -15,16 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// Outcome is what came of a schedule.
+// Outcome is the result of a schedule.
 type Outcome struct {
 	Plan       *Plan
 	Operations int // calls, looks and writes that were recorded
 	HandOvers  int // within a client
-	Faults     int // whose time came; whether a command then met one is not known
-	Losses     int // holds that a server lost that may
+	Faults     int // injected ones, whether or not they affected a command
+	Losses     int // holds that a server lost when it was allowed to
 	Names      []history.Result
-	Leftover   error // what stayed at the servers, or did not end
-	Spread     error // trouble, where it must not
+	Leftover   error // keys that stayed at the servers, or calls that did not end
+	Spread     error // effects of a trouble on other workers
 }
 
 // Violated reports whether a promise was broken.
@@ -40,8 +40,8 @@ func (o *Outcome) Undecided() bool {
 // checkTime bounds the check of one history.
 const checkTime = 20 * time.Second
 
-// Run makes a plan happen in a bubble of its own, and checks the history. All goroutines of it have
-// ended then: else t fails.
+// Run executes a plan in a bubble of its own, and checks the history. t fails if a goroutine of the
+// plan has not ended then.
 func Run(t *testing.T, p *Plan, strategy workload.Opener) *Outcome {
 	t.Helper()
 	o := &Outcome{Plan: p}
@@ -61,7 +61,7 @@ func Run(t *testing.T, p *Plan, strategy workload.Opener) *Outcome {
 	return o
 }
 
-// patience is how many of the longest leases the workers have time for.
+// patience is for how many of the longest leases the workers run.
 const patience = 40
 
 // openFor is how long the library cleans up after a command without an answer, at least.
@@ -109,11 +109,11 @@ func (o *Outcome) happen(strategy workload.Opener) ([]history.Event, history.Rul
 	return events, w.rules()
 }
 
-// resend is after what time a command is sent again whose connection broke. This network may
-// deliver the first one late.
+// resend is after which time a command is resent if its connection broke. This network may deliver
+// the first send late.
 const resend = 5 * time.Millisecond
 
-// rules are what the plan's locks promise in this network.
+// rules returns the promises of the plan's locks in this network.
 func (w *world) rules() history.Rules {
 	r := history.Rules{
 		Model: workload.Strategies[w.plan.Strategy].Model, Crowd: w.plan.Quorum,
@@ -135,7 +135,7 @@ func (w *world) rules() history.Rules {
 	return r
 }
 
-// Report says what was violated, and how to repeat it.
+// Report describes the violation and how to repeat it.
 func (o *Outcome) Report(dir string) error {
 	errs := []error{o.Leftover, o.Spread}
 	for _, res := range o.Names {

@@ -48,7 +48,7 @@ func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 }
 
 // A schedule takes milliseconds. Fake time does not advance while a goroutine waits for a mutex, so
-// it stops for good if the owner of the mutex waits for time to pass. That is noticed within the
+// it stops forever if the owner of the mutex waits for time to pass. That is noticed within the
 // time stuck. rueidis does so for a second of real time when it closes a silent connection
 // (v1.0.79: pool.Store): such a schedule cannot be simulated, and nothing is wrong otherwise. Any
 // other schedule that is stuck is a failure.
@@ -98,7 +98,7 @@ func one(t *testing.T, p *simulate.Plan) (violations int) {
 		if !suits(p, *flawed) {
 			return 0
 		}
-		for i := range p.Names { // other flawed locks have no tokens, and are found out by what else is wrong with them
+		for i := range p.Names { // other flawed locks have no tokens
 			p.Names[i].Fenced = *flawed == sameFence
 		}
 		shareChains(p, *flawed)
@@ -107,7 +107,7 @@ func one(t *testing.T, p *simulate.Plan) (violations int) {
 		}
 	}
 	if *flawed != "" && *flawed != sharing {
-		p.AcquireOnly() // they know no resumes
+		p.AcquireOnly() // they have no resumes
 	}
 	defer watch(p)()
 	o := simulate.Run(t, p, flaws[*flawed])

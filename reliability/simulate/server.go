@@ -26,7 +26,7 @@ type server struct {
 func newServer() (*server, error) {
 	s := &server{m: miniredis.NewMiniRedis()}
 	s.m.ClockTTL(true)
-	first, err := s.m.Dial() // that starts it
+	first, err := s.m.Dial() // starts it
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func newServer() (*server, error) {
 // before is called before each command, those in scripts too.
 func (s *server) before(peer *redis.Peer, cmd string, args ...string) bool {
 	nx := cmd == "SET" && len(args) > 2 && strings.EqualFold(args[2], "NX")
-	if !nx && cmd != "EVALSHA" && cmd != "EVAL" { // no script of Holdfast has these: this is a command of its own
+	if !nx && cmd != "EVALSHA" && cmd != "EVAL" { // no script of Holdfast calls these: not from a script
 		return false
 	}
 	s.mu.Lock()
@@ -67,16 +67,16 @@ func (s *server) serve(c net.Conn) bool {
 	return true
 }
 
-// step steps the clock. As in Redis, what expires does so at a time by that clock.
+// step steps the clock. As in Redis, keys expire at a time of that clock.
 func (s *server) step(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tick()
-	s.m.Exists("") // what ended until now has ended
+	s.m.Exists("") // removes what has expired until now
 	s.offset += by
 	s.tick()
 	if by < 0 {
-		s.m.FastForward(by) // else miniredis would let it end no later than before
+		s.m.FastForward(by) // else miniredis would not expire keys later than before
 	}
 }
 
@@ -87,8 +87,7 @@ func (s *server) refuse(text string) {
 	s.refusal = text
 }
 
-// stop makes the server accept no connections for so long, or for longer where it was told so
-// before.
+// stop makes the server accept no connections for d, or for longer if an earlier call said so.
 func (s *server) stop(lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,19 +101,19 @@ func (s *server) start() {
 	s.down = time.Time{}
 }
 
-// run runs a command as its administrator.
+// run executes a command directly at the server.
 func (s *server) run(args ...string) {
 	s.m.Server().Dispatch(redis.NewPeer(bufio.NewWriter(io.Discard)), args)
 }
 
-// empty forgets all keys.
+// empty deletes all keys.
 func (s *server) empty() { s.m.FlushAll() }
 
 // forgetScripts forgets all scripts, as a restart does.
 func (s *server) forgetScripts() { s.run("SCRIPT", "FLUSH") }
 
-// census returns what should not be left once every lease and every intent has ended: each key but
-// fence counters, and counters that would stay for good.
+// census returns the keys that must not be left once every lease and every intent has ended: all
+// but fence counters that have a TTL.
 func (s *server) census() (left []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

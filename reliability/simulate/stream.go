@@ -24,7 +24,7 @@ type stream struct {
 
 func newStream() *stream { return &stream{wake: make(chan struct{}, 1)} }
 
-// push sends a segment that arrives at a time, but behind those before it.
+// push sends a segment that arrives at a time, but after those before it.
 func (s *stream) push(seg segment) {
 	if !seg.at.After(s.last) {
 		seg.at = s.last.Add(time.Nanosecond)
@@ -41,7 +41,8 @@ func (s *stream) poke() {
 	}
 }
 
-// shut ends the stream behind what is under way, or now, where that is lost.
+// shut ends the stream after the segments in flight. If lose is set, it drops them and ends at
+// once.
 func (s *stream) shut(now time.Time, lose bool) {
 	if lose {
 		s.segments = nil
@@ -49,8 +50,8 @@ func (s *stream) shut(now time.Time, lose bool) {
 	s.push(segment{at: now, end: true})
 }
 
-// take reads what has arrived, unless it is held back until a later time. Where it reads nothing,
-// next is when there may be more; zero: not before it is woken.
+// take reads what has arrived, unless it is held back until a later time. If it reads nothing, next
+// is when there may be more; zero: when woken.
 func (s *stream) take(p []byte, now, held time.Time) (n int, next time.Time, err error) {
 	if s.broken != nil {
 		return 0, next, s.broken

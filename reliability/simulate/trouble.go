@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
 
-// aboveAll is a deadline that nobody should meet who waits for a lock.
+// aboveAll is a deadline that no waiter should reach.
 const aboveAll = 5 * time.Minute
 
-// trouble adds what must not spread to every other plan: a log that blocks, and a worker whose
-// deadlines are hopeless. A quarter of these plans has no other fault. What it draws is apart from
-// all else that a seed gives.
+// trouble adds two troubles that must not spread to every other plan: a log that blocks, and a
+// worker whose deadlines are hopeless. A quarter of these plans has no other fault. It has random
+// numbers of its own.
 func (p *planner) trouble() {
 	p = p.planner(3)
 	if p.Chance(2) {
@@ -42,8 +42,8 @@ func (p *planner) trouble() {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// contain makes this a plan without other faults, in which those who have nothing to do with a
-// trouble have all the time that they need, and many locks, so that renewals travel together.
+// contain makes this a plan without other faults. Workers that a trouble does not concern have
+// ample deadlines, and many locks, so that their renewals are sent together.
 func (p *planner) contain() {
 	p.Contained, p.Watchdog, p.Faults, p.Names, p.Workers = true, true, nil, nil, nil
 	for i := range 8 {
@@ -81,7 +81,7 @@ func (p *planner) impatient() Worker {
 	return w
 }
 
-// log is a client's log. While it is blocked, those who write to it wait.
+// log is a client's log. While it is blocked, writes to it wait.
 type log struct{ blocked workload.Episode }
 
 func (l *log) write() { l.blocked.Wait(sleep) }
@@ -100,9 +100,9 @@ func (l *log) trace() *locktrace.Trace {
 	}
 }
 
-// spread returns what workers suffered in a contained plan that have nothing to do with its
-// trouble: calls that failed, and locks that were lost. A worker whose log blocks during an acquire
-// delays the acquires of its client for the same name, and no others.
+// spread returns the effects of a contained plan's trouble on workers that it does not concern:
+// failed calls and lost locks. A worker whose log blocks during an acquire may delay acquires of
+// the same client and name, and no others.
 func (p *Plan) spread(events []history.Event) error {
 	if !p.Contained {
 		return nil

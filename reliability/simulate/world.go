@@ -52,7 +52,7 @@ func build(p *Plan, strategy workload.Opener) (*world, error) {
 	return w, nil
 }
 
-// chain is what a client of the plan locks with.
+// chain returns the Locker of a client of the plan.
 func chain(p *Plan, client int, drivers []driver.Driver, strategy workload.Opener) (l locker.Locker, err error) {
 	if p.Quorum {
 		l, err = strategy.Quorum(drivers)
@@ -87,7 +87,7 @@ func (w *world) each(f Fault, do func(*link)) {
 	}
 }
 
-// calm ends what disturbs, but for what ends by itself.
+// calm ends all faults except those that end by themselves.
 func (w *world) calm() {
 	w.each(Fault{Client: -1, Server: -1}, (*link).heal)
 	for _, s := range w.servers {
@@ -96,7 +96,7 @@ func (w *world) calm() {
 	}
 }
 
-// slowest is the longest that anything was under way.
+// slowest returns the longest time that a segment was in flight.
 func (w *world) slowest() (most time.Duration) {
 	w.each(Fault{Client: -1, Server: -1}, func(l *link) {
 		l.mu.Lock()
@@ -106,7 +106,7 @@ func (w *world) slowest() (most time.Duration) {
 	return most
 }
 
-// census lists what is left at the servers.
+// census lists the keys that are left at the servers.
 func (w *world) census() error {
 	var errs []error
 	for i, s := range w.servers {
@@ -117,7 +117,7 @@ func (w *world) census() error {
 	return errors.Join(errs...)
 }
 
-// close ends all.
+// close closes all clients and servers.
 func (w *world) close() error {
 	var errs []error
 	for i, c := range w.clients {

@@ -15,7 +15,7 @@ func init() { runtime.MemProfileRate = 1 } // every allocation is profiled
 // patience is for what takes a second at most.
 const patience = time.Minute
 
-// census waits until no goroutine is in our code any more, and returns where the timers come from
+// census waits until no goroutine is in our code any more, and returns the origins of the timers
 // that are still in use.
 func census(t *testing.T) (left []string) {
 	t.Helper()
@@ -41,9 +41,9 @@ func census(t *testing.T) (left []string) {
 	return left
 }
 
-// forgetStopped has the runtime let go of stopped timers. It may keep those as long as fewer than
-// every fourth is stopped, for each processor: here there is but one, and on it hardly any that is
-// not stopped.
+// forgetStopped makes the runtime drop stopped timers. For each processor, it may keep them while
+// fewer than a quarter of the timers are stopped. Here is one processor, and almost all are
+// stopped.
 func forgetStopped() {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for range 10_000 {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// user uses one strategy. Its leases last an hour: what is left of one is left for long.
+// user uses one strategy. Its leases last an hour, so that what one leaves is found.
 type user struct {
 	*testing.T
 	strategy
@@ -45,7 +45,7 @@ func (u *user) some(what string, err error) {
 	}
 }
 
-// succeeds does what succeeds. What takes long comes first.
+// succeeds makes the calls that succeed, beginning with those that take long.
 func (u *user) succeeds() {
 	u.renewed()
 	u.uses()
@@ -62,7 +62,7 @@ func (u *user) prepare() {
 	}
 }
 
-// uses does with locks what they are for.
+// uses calls the methods of locks.
 func (u *user) uses() {
 	ctx := u.ctx
 	lock := u.acquire(ctx, u.calm, u.request("plain"))
@@ -155,7 +155,7 @@ func (u *user) contended() {
 	u.none("Release", (<-got).Release(u.ctx))
 }
 
-// subscribed returns a ctx that closes waits when who waits hears of releases, once.
+// subscribed returns a ctx that closes waits, once, when a waiter is subscribed.
 func (u *user) subscribed(waits chan<- struct{}) context.Context {
 	var once sync.Once
 	return locktrace.With(u.ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
@@ -165,7 +165,7 @@ func (u *user) subscribed(waits chan<- struct{}) context.Context {
 	}})
 }
 
-// loses has a lock lost.
+// loses loses a lock.
 func (u *user) loses() {
 	ctx, req := u.ctx, u.request("lost")
 	lock := u.acquire(ctx, u.calm, req)
@@ -179,7 +179,7 @@ func (u *user) loses() {
 	u.some("Release of what is gone", lock.Release(ctx))
 }
 
-// fails does what fails while no server answers.
+// fails makes calls that fail because no server answers.
 func (u *user) fails() {
 	late := func() context.Context {
 		ctx, cancel := context.WithTimeout(u.ctx, 100*time.Millisecond)
