@@ -50,8 +50,16 @@ type connection []*server
 
 // connect connects to the servers that the options name.
 func (o *options) connect() (connection, error) {
-	dial := clients[o.client]
-	if dial == nil {
+	all, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+	return o.connectTo(all)
+}
+
+// credentials returns where the options say to connect, and what to log in with.
+func (o *options) credentials() ([]credentials, error) {
+	if clients[o.client] == nil {
 		return nil, fmt.Errorf("--client %q: want one of %s", o.client, strings.Join(clientNames(), ", "))
 	}
 	targets, err := o.targets()
@@ -62,13 +70,22 @@ func (o *options) connect() (connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c connection
+	var all []credentials
 	for _, t := range targets {
 		cred := credentials{target: t, sentinelPassword: os.Getenv("HOLDFAST_SENTINEL_PASSWORD")}
 		if t.tls {
 			cred.tlsConfig = config
 		}
-		s, err := dial(cred)
+		all = append(all, cred)
+	}
+	return all, nil
+}
+
+// connectTo connects with the chosen client.
+func (o *options) connectTo(all []credentials) (connection, error) {
+	var c connection
+	for _, cred := range all {
+		s, err := clients[o.client](cred)
 		if err != nil {
 			c.close()
 			return nil, withStatus(err)

@@ -54,6 +54,7 @@ HOLDFAST_URL: never from an argument, which every user of the machine can read.`
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.readEnvironment(cmd.Flags()) },
 	}
 	o.register(root)
-	root.AddCommand(newRun(o), newLeader(o), newWho(o), newList(o), newWatch(o), newRelease(o))
+	root.AddCommand(newRun(o), newLeader(o), newWho(o), newList(o), newWatch(o), newRelease(o),
+		newCheck(o))
 	return root
 }

@@ -1,0 +1,288 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// check runs the check, and returns its findings by what they are about, of all servers.
+func check(t *testing.T, env []string, args ...string) (found map[string]finding, status int) {
+	t.Helper()
+	out, errs, status := run(t, env, append([]string{"check", "--json"}, args...)...)
+	found = map[string]finding{}
+	for line := range strings.Lines(out) {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		found[f.Check] = f
+	}
+	if len(found) == 0 || errs != "" {
+		t.Errorf("it prints %q, and on standard error %q", out, errs)
+	}
+	return found, status
+}
+
+// TestCheck finds what is wrong with each server, and leaves no key there.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	durable := []string{"--appendonly", "yes", "--appendfsync", "always"}
+	start := func(args ...string) *redistest.Server {
+		return redistest.Start(t, redistest.Options{Args: append(slices.Clone(durable), args...)})
+	}
+	good := start("--maxmemory", "100mb")
+	evicts := start("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--timeout", "5")
+	plain := redistest.Start(t, redistest.Options{Password: "sesame"})
+	for user, rules := range map[string][]any{
+		"noscripts":   {"~*", "&*", "+@all", "-eval", "-evalsha"},
+		"nochannels":  {"~*", "resetchannels", "+@all"},
+		"nofence":     {"~fix:*", "~{fix:*}:waiters", "&*", "+@all"},
+		"nosettings":  {"~*", "&*", "+@all", "-config"},
+		"noinfo":      {"~*", "&*", "+@all", "-info", "-time"},
+		"nothingelse": {"~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters", "&{lock:*}:wake*", "+@all"},
+	} {
+		good.MustCommand(t, append([]any{"ACL", "SETUSER", user, "on", ">sesame"}, rules...)...)
+	}
+	as := func(user string) []string { return at(user + ":sesame@" + good.Addr()) }
+	tests := []struct {
+		name   string
+		env    []string
+		args   []string
+		want   map[string]level // of what is not ok
+		says   string           // in the text of one of them
+		status int
+	}{
+		{name: "good", env: at(good.Addr())},
+		{name: "good, of another prefix", env: at(good.Addr()), args: []string{"--prefix", "p:", "--strategy", "semaphore:3"}},
+		{name: "evicts", env: at(evicts.Addr()), status: 1,
+			want: map[string]level{"eviction": levelProblem, "timeout": levelWarning}, says: "allkeys-lru"},
+		{name: "keeps nothing", env: at(":sesame@" + plain.Addr()), status: 2,
+			want: map[string]level{"persistence": levelWarning}, says: "appendonly is no"},
+		{name: "wrong password", env: at(":guess@" + plain.Addr()), status: statusDenied,
+			want: map[string]level{"connection": levelProblem}, says: "refused the login"},
+		{name: "no password", env: at(plain.Addr()), status: statusDenied,
+			want: map[string]level{"connection": levelProblem}, says: "refused the login"},
+		{name: "no server", env: at("127.0.0.1:1"), status: statusUnreachable,
+			want: map[string]level{"connection": levelProblem}, says: "no answer from 127.0.0.1:1"},
+		{name: "no scripts", env: as("noscripts"), args: []string{"--strategy", "reentrant"}, status: 1,
+			want: map[string]level{"strategy reentrant": levelProblem}, says: "NOPERM"},
+		{name: "no scripts, all strategies", env: as("noscripts"), status: 1, want: map[string]level{
+			"strategy single": levelProblem, "strategy reentrant": levelWarning, "strategy rwhash": levelWarning, "strategy semaphore:1": levelWarning,
+		}, says: "locks do not work"},
+		{name: "no channels", env: as("nochannels"), args: []string{"--strategy", "single"}, status: 2,
+			want: map[string]level{"strategy single": levelWarning}, says: "cannot subscribe"},
+		{name: "no fencing", env: as("nofence"), args: []string{"--strategy", "single", "fix:"}, status: 1,
+			want: map[string]level{"strategy single": levelProblem}, says: "not fencing tokens"},
+		{name: "no settings", env: as("nosettings"), args: []string{"--strategy", "single"}, status: 2,
+			want: map[string]level{"config": levelUnknown, "persistence": levelUnknown}, says: "config|get"},
+		{name: "no info", env: as("noinfo"), args: []string{"--strategy", "rwhash"}, status: 1,
+			want: map[string]level{"info": levelUnknown, "clock": levelUnknown, "strategy rwhash": levelProblem}, says: "the server's version"},
+		{name: "a pattern of keys", env: as("nothingelse"), args: []string{"lock:"}},
+		{name: "not the pattern", env: as("nothingelse"), args: []string{"--strategy", "single"}, status: 1,
+			want: map[string]level{"strategy single": levelProblem}, says: "keys"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			found, status := check(t, test.env, test.args...)
+			bad, says := map[string]level{}, test.says == ""
+			for name, f := range found {
+				if f.Level != levelOK {
+					bad[name] = f.Level
+					says = says || strings.Contains(f.Text, test.says)
+				}
+				if f.Text == "" || strings.Contains(f.Text+f.Advice, "sesame") {
+					t.Errorf("%+v", f)
+				}
+			}
+			if status != test.status || !maps.Equal(bad, test.want) || !says {
+				t.Errorf("status %d, found %+v; want %d, %v, and %q", status, found, test.status, test.want, test.says)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		for _, s := range []*redistest.Server{evicts, plain} {
+			if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
+				t.Errorf("%v keys are left: %v", n, s.MustCommand(t, "KEYS", "*"))
+			}
+		}
+		// A user who may acquire and not release leaves a lock for its TTL.
+		keys, _ := good.MustCommand(t, "KEYS", "*").([]any)
+		for _, key := range keys {
+			if ms, _ := good.MustCommand(t, "PTTL", key).(int64); ms < 0 || ms > throwawayTTL.Milliseconds() {
+				t.Errorf("the key %v is left for %d ms", key, ms)
+			}
+		}
+	})
+}
+
+// A server that does not answer is told from one that is not there, in time.
+func TestCheckFrozen(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.Start(t, shared.Get(t).Addr())
+	proxy.Freeze()
+	found, status := check(t, at(proxy.Addr()), "--connect-timeout", "300ms")
+	if f := found["connection"]; status != statusUnreachable || f.Level != levelProblem || !strings.Contains(f.Text, "no answer") {
+		t.Errorf("status %d, %+v", status, found)
+	}
+}
+
+// Each client tries the strategies, and leaves no key.
+func TestCheckClients(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	for _, client := range clientNames() {
+		found, status := check(t, append(at(s.Addr()), "HOLDFAST_CLIENT="+client))
+		for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:1"} {
+			if f := found["strategy "+strategy]; f.Level != levelOK || status != 2 {
+				t.Errorf("%s: status %d: %+v", client, status, f)
+			}
+		}
+		if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
+			t.Errorf("%s leaves %v", client, s.MustCommand(t, "KEYS", "*"))
+		}
+	}
+}
+
+// The topology is compared with the URL, and all masters are checked.
+func TestCheckTopology(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short leaves out what needs several servers")
+	}
+	c := redistest.StartCluster(t, 3, redistest.Options{})
+	s := redistest.StartSentinel(t, redistest.Options{})
+	out, errs, status := run(t, []string{"HOLDFAST_URL=redis+cluster://" + c.Addrs()[0]}, "check", "--strategy", "single")
+	if status != 2 || strings.Count(out, "  eviction: ") != 3 || !strings.Contains(out, "the Cluster serves all slots") &&
+		!strings.Contains(out, "cluster-require-full-coverage is yes") || strings.Contains(out, "problem") {
+		t.Errorf("a Cluster: status %d: %s%s", status, out, errs)
+	}
+	found, status := check(t, at(c.Addrs()[0]), "--strategy", "single")
+	if f := found["cluster"]; status != 1 || f.Level != levelProblem {
+		t.Errorf("a node of a Cluster: status %d: %+v", status, found)
+	}
+	found, status = check(t, []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()})
+	if found["sentinel"].Level != levelOK || found["replicas"].Level != levelWarning || found["strategy single"].Level != levelOK || status != 2 {
+		t.Errorf("Sentinel: status %d: %+v", status, found)
+	}
+	for _, one := range s.Servers() {
+		if role, _ := one.MustCommand(t, "ROLE").([]any); len(role) > 0 && role[0] == "slave" {
+			found, status = check(t, at(one.Addr()), "--strategy", "single")
+			if status != 1 || found["replicas"].Level != levelProblem || found["strategy single"].Level != levelProblem {
+				t.Errorf("a replica: status %d: %+v", status, found)
+			}
+		}
+	}
+}
+
+// A quorum needs servers that share nothing, and more than half of them.
+func TestCheckQuorum(t *testing.T) {
+	t.Parallel()
+	s, other := shared.Get(t), redistest.Start(t, redistest.Options{})
+	nodes := func(addrs ...string) []string {
+		return []string{"HOLDFAST_NODES=redis://" + strings.Join(addrs, ",redis://")}
+	}
+	_, port, _ := strings.Cut(other.Addr(), ":")
+	out, errs, status := run(t, nodes(s.Addr(), other.Addr(), "localhost:"+port), "check", "--strategy", "single")
+	if status != 1 || !strings.Contains(out, "are the same server") || !strings.Contains(out, "1 may be lost") {
+		t.Errorf("one twice: status %d: %s%s", status, out, errs)
+	}
+	out, errs, status = run(t, nodes(s.Addr(), "127.0.0.1:1", "127.0.0.1:2"), "check", "--strategy", "single")
+	if status != 1 || !strings.Contains(out, "1 of 3 nodes answer, and a quorum needs 2") {
+		t.Errorf("one of three: status %d: %s%s", status, out, errs)
+	}
+}
+
+// TestCheckRules says what facts mean that no server of the tests has.
+func TestCheckRules(t *testing.T) {
+	t.Parallel()
+	with := func(set func(*facts)) *facts {
+		s := &facts{info: map[string]string{}, config: map[string]string{}}
+		set(s)
+		return s
+	}
+	info := func(pairs ...string) *facts {
+		return with(func(s *facts) {
+			for i := 0; i < len(pairs); i += 2 {
+				s.info[pairs[i]] = pairs[i+1]
+			}
+		})
+	}
+	config := func(name, value string) *facts { return with(func(s *facts) { s.config[name] = value }) }
+	tests := []struct {
+		name string
+		got  finding
+		want level // "" means no finding
+	}{
+		{"Redis 6.0", info("redis_version", "6.0.20").version(), levelProblem},
+		{"Redis 6.2", info("redis_version", "6.2.0").version(), levelOK},
+		{"Redis 10", info("redis_version", "10.0.1").version(), levelOK},
+		{"Valkey", info("redis_version", "7.2.4", "server_name", "valkey", "valkey_version", "8.1.0").version(), levelOK},
+		{"Dragonfly", info("redis_version", "7.4.0", "dragonfly_version", "df-v1.30.0").version(), levelWarning},
+		{"KeyDB", info("redis_version", "6.3.4", "mvcc_depth", "0").version(), levelWarning},
+		{"no version", info().version(), levelUnknown},
+		{"noeviction", info("maxmemory_policy", "noeviction", "maxmemory", "9").eviction(), levelOK},
+		{"volatile-lru", info("maxmemory_policy", "volatile-lru", "maxmemory", "9").eviction(), levelProblem},
+		{"volatile-lru without a limit", info("maxmemory_policy", "volatile-lru", "maxmemory", "0").eviction(), levelWarning},
+		{"no policy", info().eviction(), levelUnknown},
+		{"memory", info("maxmemory_policy", "noeviction", "maxmemory", "100", "used_memory", "50").memory(), levelOK},
+		{"full memory", info("maxmemory_policy", "noeviction", "maxmemory", "100", "used_memory", "95").memory(), levelWarning},
+		{"no limit", info("maxmemory_policy", "noeviction", "maxmemory", "0", "used_memory", "95").memory(), ""},
+		{"no persistence known", info().persistence(false), levelUnknown},
+		{"appendonly no", info("aof_enabled", "0").persistence(true), levelWarning},
+		{"appendfsync unknown", info("aof_enabled", "1").persistence(true), levelUnknown},
+		{"failed append", info("aof_enabled", "1", "aof_last_write_status", "err").saving(), levelProblem},
+		{"failed snapshot", info("rdb_last_bgsave_status", "err").saving(), levelWarning},
+		{"saved", info("rdb_last_bgsave_status", "ok").saving(), ""},
+		{"replica", info("role", "slave").replication(false), levelProblem},
+		{"replicas", info("role", "master", "connected_slaves", "2").replication(false), levelWarning},
+		{"replicas of a node", info("role", "master", "connected_slaves", "2").replication(true), levelWarning},
+		{"alone", info("role", "master", "connected_slaves", "0").replication(false), levelOK},
+		{"no Cluster", info("cluster_enabled", "0").topology(oneServer), ""},
+		{"no Cluster, but its URL", info("cluster_enabled", "0").topology(cluster), levelProblem},
+		{"Cluster by the wrong URL", info("cluster_enabled", "1").topology(oneServer), levelProblem},
+		{"Cluster that failed", info("cluster_enabled", "1").topology(cluster), levelProblem},
+		{"few clients", info("maxclients", "100", "connected_clients", "5").clients(), ""},
+		{"many clients", info("maxclients", "100", "connected_clients", "95").clients(), levelWarning},
+		{"no timeout", config("timeout", "0").idle(), ""},
+		{"short timeout", config("timeout", "5").idle(), levelWarning},
+		{"pubsub", config("client-output-buffer-limit", "normal 0 0 0 slave 1 1 1 pubsub 33554432 8388608 60").pubsub(), ""},
+		{"little pubsub", config("client-output-buffer-limit", "normal 0 0 0 pubsub 33554432 1024 60").pubsub(), levelWarning},
+		{"fast", with(func(s *facts) { s.roundTrip = time.Millisecond }).latency(), levelOK},
+		{"slow", with(func(s *facts) { s.roundTrip = time.Second }).latency(), levelWarning},
+		{"not measured", info().latency(), levelUnknown},
+		{"clocks", with(func(s *facts) { s.roundTrip, s.ahead = 1, -time.Second }).clock(), levelOK},
+		{"clocks apart", with(func(s *facts) { s.roundTrip, s.ahead = 1, -time.Hour }).clock(), levelWarning},
+		{"no clock", info().clock(), levelUnknown},
+		{"open to all", login(target{addrs: []string{"10.0.0.1:6379"}}), levelWarning},
+		{"open to this machine", login(target{addrs: []string{"127.0.0.1:1", "localhost:1", "[::1]:1"}}), ""},
+		{"password", login(target{addrs: []string{"redis:6379"}, password: "p"}), ""},
+		{"socket", login(target{network: "unix", addrs: []string{"/s"}}), ""},
+		{"Sentinels", sentinelFinding(map[string]string{"flags": "master", "num-other-sentinels": "2", "num-slaves": "1"}), levelOK},
+		{"two Sentinels", sentinelFinding(map[string]string{"flags": "master", "num-other-sentinels": "1", "num-slaves": "1"}), levelWarning},
+		{"no replica", sentinelFinding(map[string]string{"flags": "master", "num-other-sentinels": "2", "num-slaves": "0"}), levelWarning},
+		{"master is down", sentinelFinding(map[string]string{"flags": "master,s_down"}), levelProblem},
+		{"four nodes", quorumFindings(make([]credentials, 4), make([]facts, 4))[0], levelWarning},
+		{"two nodes", quorumFindings(make([]credentials, 2), make([]facts, 2))[0], levelWarning},
+		{"five nodes", quorumFindings(make([]credentials, 5), make([]facts, 3))[0], levelOK},
+		{"too few of five", quorumFindings(make([]credentials, 5), make([]facts, 2))[0], levelProblem},
+		{"a Cluster as a node", quorumFindings([]credentials{{}, {}, {target: target{kind: cluster}}}, make([]facts, 3))[1], levelWarning},
+	}
+	for _, test := range tests {
+		if test.got.Level != test.want {
+			t.Errorf("%s: %+v, want level %q", test.name, test.got, test.want)
+		}
+		if test.got.Level == levelProblem && test.got.Advice == "" {
+			t.Errorf("%s: a problem without advice: %+v", test.name, test.got)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
+)
+
+// throwawayTTL ends a lock whose removal failed.
+const throwawayTTL = 10 * time.Second
+
+// throwaway returns a name that nobody else uses.
+func throwaway(begin string) string { return begin + lease.NewToken() }
+
+// toTry returns the strategies that check tries: the one that was chosen, or all.
+func (o *options) toTry() ([]string, error) {
+	if o.strategy == "" {
+		return []string{"single", "reentrant", "rwhash", "semaphore:1"}, nil
+	}
+	_, _, err := parseStrategy(o.strategy, false)
+	return []string{o.strategy}, err
+}
+
+// tryStrategies acquires and releases locks at node i, over the chosen client.
+func (o *options) tryStrategies(ctx context.Context, i int, strategies []string, begin string) []finding {
+	cred, err := o.credentials()
+	if err != nil {
+		return nil
+	}
+	where := strings.Join(cred[i].addrs, ",")
+	c, err := o.connectTo(cred[i : i+1])
+	if err != nil {
+		return []finding{problem("connection", "", "over the client %s: %s", o.client, trimPrefix(err)).at(where)}
+	}
+	defer c.close()
+	var found []finding
+	for _, strategy := range strategies {
+		t := trial{c: c, strategy: strategy, prefix: o.prefix, begin: begin, chosen: o.strategy != "" || strategy == "single"}
+		for _, f := range t.run(ctx) {
+			found = append(found, f.at(where))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return found
+}
+
+// trial tries what programs do with one strategy at one server.
+type trial struct {
+	c                       connection
+	strategy, prefix, begin string
+	chosen                  bool // it is the strategy that will be used
+
+	permits int
+	bare    locker.Locker
+}
+
+// run returns one finding if all of it works, else one for each part that does not.
+func (t *trial) run(ctx context.Context) []finding {
+	check := "strategy " + t.strategy
+	name, permits, err := parseStrategy(t.strategy, false)
+	if err == nil {
+		t.permits = max(permits, 1)
+		t.bare, err = t.c.strategy(name, permits, t.prefix)
+	}
+	if err != nil {
+		return []finding{problem(check, "", "%s", trimPrefix(err))}
+	}
+	if err := t.with(ctx, t.lock); err != nil {
+		return []finding{t.failed(check, "locks do not work", err)}
+	}
+	var found []finding
+	if err := t.with(ctx, t.fence); err != nil {
+		found = append(found, t.failed(check, "locks work, but not fencing tokens", err))
+	}
+	var took time.Duration
+	err = t.with(ctx, func(ctx context.Context, name string) (err error) {
+		took, err = t.wake(ctx, name)
+		return err
+	})
+	var slow *notWokenError
+	switch {
+	case errors.As(err, &slow):
+		found = append(found, warning(check, aclAdvice, "locks work, but %s", slow.why))
+	case err != nil:
+		found = append(found, t.failed(check, "locks work, but not waiting for them", err))
+	}
+	if len(found) == 0 {
+		found = []finding{ok(check, "locks and fencing tokens work, and a release wakes the next one within %s", show(took))}
+	}
+	return found
+}
+
+const aclAdvice = "Give the user the ACL rule of the strategy in SECURITY.md, for the keys and channels of your names; ACL LOG says what was refused."
+
+// failed is the finding about a part that does not work.
+func (t *trial) failed(check, what string, err error) finding {
+	advice := ""
+	switch code := driver.CodeOf(err); {
+	case code == "NOPERM":
+		advice = aclAdvice
+	case strings.Contains(err.Error(), "unknown command"):
+		advice = "The server, or a proxy in front of it, must allow scripts (EVAL and EVALSHA) and publish/subscribe."
+	case code == "OOM":
+		advice = "The server's memory is full."
+	case code == "READONLY":
+		advice = "Name the master in the URL."
+	case code == "NOREPLICAS":
+		advice = "Fewer replicas are connected than min-replicas-to-write."
+	}
+	f := problem(check, advice, "%s: %s", what, trimPrefix(err))
+	if !t.chosen {
+		f.Level = levelWarning
+	}
+	return f
+}
+
+// with calls f with a name of its own, and then removes all of its keys.
+func (t *trial) with(ctx context.Context, f func(ctx context.Context, name string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	name := throwaway(t.begin)
+	err := f(ctx, name)
+	return errors.Join(err, removeKeys(t.c, t.prefix+name))
+}
+
+var removeScript = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
+
+// removeKeys removes what a lock that nobody holds any more has left: the counter of its fencing
+// tokens, which would live for long.
+func removeKeys(c connection, key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	keys := []string{key}
+	if fence, ok := driver.Sibling(key, driver.FenceSuffix); ok {
+		keys = append(keys, fence)
+	}
+	if waiters, ok := driver.WaitersKey(key); ok {
+		keys = append(keys, waiters)
+	}
+	var unreachable error
+	for _, s := range c {
+		for _, k := range keys {
+			// A key that the user may not remove is none that the user could write.
+			if _, err := s.drv.Eval(ctx, removeScript, []string{k}, nil); driver.Transient(err) {
+				unreachable = fmt.Errorf("the key %s may be left: %w", strconv.Quote(k), err)
+			}
+		}
+	}
+	return unreachable
+}
+
+// request asks for the whole lock of a name.
+func (t *trial) request(name string) locker.Request {
+	return locker.Request{Name: name, TTL: throwawayTTL, Permits: t.permits, Note: "holdfast check"}
+}
+
+// lock acquires, contends, renews and releases.
+func (t *trial) lock(ctx context.Context, name string) error {
+	lock, err := t.bare.Acquire(ctx, t.request(name))
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx) //nolint:errcheck // after an error; the TTL ends it otherwise
+	if second, err := t.bare.Acquire(ctx, t.request(name)); err == nil {
+		_ = second.Release(ctx)
+		return errors.New("the server granted a lock twice")
+	} else if !errors.Is(err, locker.ErrNotAcquired) {
+		return err
+	}
+	if err := lock.Renew(ctx, 0); err != nil {
+		return err
+	}
+	if err := lock.SetNote(ctx, "holdfast check, renewed"); err != nil {
+		return err
+	}
+	if err := lock.Release(ctx); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(t.strategy, "rwhash") {
+		return nil
+	}
+	shared := t.request(name)
+	shared.Mode = locker.Shared
+	lock, err = t.bare.Acquire(ctx, shared)
+	if err != nil {
+		return err
+	}
+	return lock.Release(ctx)
+}
+
+// fence acquires with a fencing token, and reads that at the server.
+func (t *trial) fence(ctx context.Context, name string) error {
+	req := t.request(name)
+	req.Fenced = true
+	lock, err := t.bare.Acquire(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx) //nolint:errcheck // after an error; the TTL ends it otherwise
+	state, err := locker.Inspect(ctx, t.bare, name)
+	if err != nil {
+		return err
+	}
+	if !state.Held {
+		return errors.New("the server does not have a lock that was just acquired")
+	}
+	return lock.Release(ctx)
+}
+
+// notWokenError says why a waiter was not woken by a release.
+type notWokenError struct{ why string }
+
+func (e *notWokenError) Error() string { return e.why }
+
+// wake returns how long after a release its waiter has the lock.
+func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
+	waiter, err := holdfast.Wrap(t.bare, holdfast.Config{})
+	if err != nil {
+		return 0, err
+	}
+	first, err := t.bare.Acquire(ctx, t.request(name))
+	if err != nil {
+		return 0, err
+	}
+	defer first.Release(ctx) //nolint:errcheck // after an error; the TTL ends it otherwise
+
+	subscribed := make(chan bool, 16)
+	var by locktrace.WakeReason
+	waiting := locktrace.With(ctx, &locktrace.Trace{
+		Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
+			select {
+			case subscribed <- info.Subscribed:
+			default:
+			}
+		},
+		Woken: func(_ context.Context, info locktrace.WokenInfo) { by = info.By },
+	})
+	type result struct {
+		lock *locker.Lock
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		req := t.request(name)
+		req.MaxWait = 3 * time.Second
+		lock, err := waiter.Acquire(waiting, req)
+		got <- result{lock, err}
+	}()
+	listens := false
+	for patience := time.After(time.Second); !listens; {
+		select {
+		case listens = <-subscribed:
+			continue
+		case <-patience:
+		case r := <-got:
+			if r.err == nil {
+				_ = r.lock.Release(ctx)
+				r.err = errors.New("the server granted a lock twice")
+			}
+			return 0, r.err
+		}
+		break
+	}
+	released := time.Now()
+	if err := first.Release(ctx); err != nil {
+		return 0, err
+	}
+	r := <-got
+	took := time.Since(released)
+	switch {
+	case r.err != nil && errors.Is(r.err, locker.ErrNotAcquired):
+		return 0, &notWokenError{"who waits does not learn of a release in time: publish or subscribe does not work"}
+	case r.err != nil:
+		return 0, r.err
+	}
+	if err := r.lock.Release(ctx); err != nil {
+		return 0, err
+	}
+	switch {
+	case !listens:
+		return 0, &notWokenError{"who waits cannot subscribe to releases, and polls"}
+	case by != locktrace.ByRelease:
+		return 0, &notWokenError{fmt.Sprintf("a release does not wake who waits, which got the lock %s later", show(took))}
+	}
+	return took, nil
+}
