@@ -1,3 +1,4 @@
-// Package recipes has the code of docs/recipes.md as examples that are run as tests. It exports
-// nothing: copy what you need.
+// Package recipes has the code of docs/recipes.md as examples and tests. It exports nothing: copy
+// what you need. It is a module of its own, because some recipes need a database or another lock
+// library.
 package recipes

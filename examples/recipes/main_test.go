@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/ncruces/go-sqlite3"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/tetratelabs/wazero"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/locker"
@@ -14,7 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // the examples stop servers, which go-redis would log
+	logging.Disable()                                            // the examples stop servers, which go-redis would log
+	sqlite3.RuntimeConfig = wazero.NewRuntimeConfigInterpreter() // it starts at once; programs leave it out
 	goleak.VerifyTestMain(m)
 }
 
