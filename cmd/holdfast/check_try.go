@@ -225,7 +225,7 @@ func (e *notWokenError) Error() string { return e.why }
 
 // wake returns how long after a release its waiter has the lock.
 func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
-	waiter, err := holdfast.Wrap(t.bare, holdfast.Config{})
+	waiting, err := holdfast.Wrap(t.bare, holdfast.Config{})
 	if err != nil {
 		return 0, err
 	}
@@ -235,51 +235,21 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	}
 	defer first.Release(ctx) //nolint:errcheck // after an error; the TTL ends it otherwise
 
-	subscribed := make(chan bool, 16)
-	var by locktrace.WakeReason
-	waiting := locktrace.With(ctx, &locktrace.Trace{
-		Waiting: func(_ context.Context, info locktrace.WaitingInfo) {
-			select {
-			case subscribed <- info.Subscribed:
-			default:
-			}
-		},
-		Woken: func(_ context.Context, info locktrace.WokenInfo) { by = info.By },
-	})
-	type result struct {
-		lock *locker.Lock
-		err  error
-	}
-	got := make(chan result, 1)
-	go func() {
-		req := t.request(name)
-		req.MaxWait = 3 * time.Second
-		lock, err := waiter.Acquire(waiting, req)
-		got <- result{lock, err}
-	}()
-	listens := false
-	for patience := time.After(time.Second); !listens; {
-		select {
-		case listens = <-subscribed:
-			continue
-		case <-patience:
-		case r := <-got:
-			if r.err == nil {
-				_ = r.lock.Release(ctx)
-				r.err = errors.New("the server granted a lock twice")
-			}
-			return 0, r.err
-		}
-		break
+	req := t.request(name)
+	req.MaxWait = 3 * time.Second
+	w := startWaiter(ctx, waiting, req)
+	listens, err := w.listens(time.Second)
+	if err != nil {
+		return 0, err
 	}
 	released := time.Now()
 	if err := first.Release(ctx); err != nil {
 		return 0, err
 	}
-	r := <-got
+	r := <-w.got
 	took := time.Since(released)
 	switch {
-	case r.err != nil && errors.Is(r.err, locker.ErrNotAcquired):
+	case errors.Is(r.err, locker.ErrNotAcquired):
 		return 0, &notWokenError{"who waits does not learn of a release in time: publish or subscribe does not work"}
 	case r.err != nil:
 		return 0, r.err
@@ -290,7 +260,7 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	switch {
 	case !listens:
 		return 0, &notWokenError{"who waits cannot subscribe to releases, and polls"}
-	case by != locktrace.ByRelease:
+	case w.by != locktrace.ByRelease:
 		return 0, &notWokenError{fmt.Sprintf("a release does not wake who waits, which got the lock %s later", show(took))}
 	}
 	return took, nil

@@ -1,0 +1,120 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// bench measures over each client, in a bounded time, and leaves no key.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	s.MustCommand(t, "SET", "mine", "1")
+	for _, args := range [][]string{
+		{"--client", "goredis"}, {"--client", "rueidis", "--prefix", "p:"}, {"--client", "redigo", "--strategy", "semaphore:3"},
+		{"--client", "valkey", "--strategy", "rwhash"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			out, errs, status := run(t, at(s.Addr()), append([]string{"bench", "--json", "--seconds", "1"}, args...)...)
+			if status != 0 || errs != "" {
+				t.Fatalf("status %d: %s%s", status, out, errs)
+			}
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			if len(lines) != 3 {
+				t.Fatalf("it prints %s", out)
+			}
+			for i, want := range []string{"1 goroutine", "16 goroutines", "hand-over"} {
+				var m measurement
+				if err := json.Unmarshal([]byte(lines[i]), &m); err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				for _, b := range m.Histogram {
+					n += b.Count
+				}
+				if m.Phase != want || m.Count == 0 || n != m.Count || m.P50 > m.P90 || m.P90 > m.P99 || m.P99 > m.Max || m.Polled > m.Count/2 {
+					t.Errorf("%s", lines[i])
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if n := s.MustCommand(t, "DBSIZE"); n != int64(1) {
+			t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
+		}
+	})
+}
+
+// A signal ends a long run, and no key is left.
+func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	p := begin(t, at(s.Addr()), "bench", "--seconds", "3000")
+	eventually(t, "it takes locks", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if rest, status := p.end(t); status != 128+15 || rest != "" || p.stderr.String() != "" {
+		t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
+	}
+	if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
+		t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
+	}
+}
+
+func TestBenchErrors(t *testing.T) {
+	t.Parallel()
+	frozen := faultproxy.Start(t, shared.Get(t).Addr())
+	frozen.Freeze()
+	for _, test := range []struct {
+		name string
+		env  []string
+		args []string
+		want int
+	}{
+		{"no server", at("127.0.0.1:1"), nil, statusUnreachable},
+		{"frozen server", at(frozen.Addr()), nil, statusUnreachable},
+		{"no time", here(t), []string{"--seconds", "0"}, statusUsage},
+		{"one goroutine", here(t), []string{"--goroutines", "1"}, statusUsage},
+		{"no such strategy", here(t), []string{"--strategy", "multi"}, statusUsage},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if out, errs, status := run(t, test.env, append([]string{"bench", "--connect-timeout", "300ms"}, test.args...)...); status != test.want || out != "" || errs == "" {
+				t.Errorf("status %d, want %d: %q, %q", status, test.want, out, errs)
+			}
+		})
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	t.Parallel()
+	us := time.Microsecond
+	for _, test := range []struct {
+		took []time.Duration
+		want []bucket
+	}{
+		{nil, nil},
+		{[]time.Duration{0}, []bucket{{0.001, 1}}},
+		{[]time.Duration{7 * us, 30 * us, 49 * us, 50 * us}, []bucket{{0.01, 1}, {0.02, 0}, {0.05, 2}, {0.1, 1}}},
+		{[]time.Duration{1500 * us}, []bucket{{2, 1}}},
+	} {
+		if got := histogram(test.took); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%v: %v, want %v", test.took, got, test.want)
+		}
+	}
+	took := []time.Duration{1 * us, 2 * us, 3 * us, 4 * us}
+	for p, want := range map[float64]float64{0: 0.001, 25: 0.001, 50: 0.002, 51: 0.003, 100: 0.004} {
+		if got := percentile(took, p); got != want {
+			t.Errorf("percentile %v: %v, want %v", p, got, want)
+		}
+	}
+}
