@@ -1,0 +1,136 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write api.txt of each module")
+
+var root = filepath.Join("..", "..")
+
+// Each module that is imported has a listing of all that it exports.
+func TestListings(t *testing.T) {
+	t.Parallel()
+	nested, err := filepath.Glob(filepath.Join(root, "integrations", "*", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mod := range append(nested, filepath.Join(root, "go.mod")) {
+		dir := filepath.Dir(mod)
+		name, err := filepath.Rel(root, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := exports(t, dir)
+			if len(got) == 0 {
+				t.Fatal("no package exports anything")
+			}
+			file := filepath.Join(dir, "api.txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := difference(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != nil {
+				t.Errorf("the API is not what api.txt lists:\n%s\nIf that is intended (see docs/versions.md): "+
+					"go test ./internal/api -update", strings.Join(diff, "\n"))
+			}
+		})
+	}
+}
+
+// difference returns the lines that only before has, after "- ", and those that only after has,
+// after "+ ". Both are sorted.
+func difference(before, after []string) (diff []string) {
+	for _, line := range before {
+		if _, found := slices.BinarySearch(after, line); !found {
+			diff = append(diff, "- "+line)
+		}
+	}
+	for _, line := range after {
+		if _, found := slices.BinarySearch(before, line); !found {
+			diff = append(diff, "+ "+line)
+		}
+	}
+	return diff
+}
+
+// exports lists what the importable packages of the module in dir export, sorted.
+func exports(t *testing.T, dir string) (lines []string) {
+	t.Helper()
+	files := map[string]string{} // import path -> export data
+	var paths []string
+	out := goList(t, dir, "-export", "-deps", "-json=ImportPath,Name,Export,DepOnly", "./...")
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath, Name, Export string
+			DepOnly                  bool
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		files[p.ImportPath] = p.Export
+		if !p.DepOnly && p.Name != "main" && !isInternal(p.ImportPath) {
+			paths = append(paths, p.ImportPath)
+		}
+	}
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		if files[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(files[path])
+	})
+	for _, path := range paths {
+		pkg, err := imports.Import(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, list(pkg)...)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func isInternal(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
+
+// goList runs go list in dir, whatever GOFLAGS and workspace the caller has.
+func goList(t *testing.T, dir string, args ...string) []byte {
+	t.Helper()
+	// Reads the folders, so that go test's cache sees when a file in them changes.
+	if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	return out
+}

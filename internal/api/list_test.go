@@ -1,0 +1,186 @@
+package api_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// list returns a line for each thing that pkg exports: constants with their values, variables,
+// functions, types, fields and methods. Names of parameters are left out.
+func list(pkg *types.Package) (lines []string) {
+	for _, name := range pkg.Scope().Names() {
+		if !ast.IsExported(name) {
+			continue
+		}
+		switch obj := pkg.Scope().Lookup(name).(type) {
+		case *types.Const:
+			lines = append(lines, fmt.Sprintf("const %s %s = %s", name, text(obj.Type()), obj.Val().ExactString()))
+		case *types.Var:
+			lines = append(lines, fmt.Sprintf("var %s %s", name, text(obj.Type())))
+		case *types.Func:
+			lines = append(lines, "func "+name+signature(obj.Signature()))
+		case *types.TypeName:
+			lines = append(lines, typeLines(obj)...)
+		}
+	}
+	for i, line := range lines {
+		lines[i] = "pkg " + strings.TrimPrefix(pkg.Path(), "github.com/holdfast-go/") + ", " + line
+	}
+	return lines
+}
+
+// typeLines returns the lines of a type, with its fields and methods. Those of an alias are listed
+// where the type is, unless that is an internal package.
+func typeLines(obj *types.TypeName) (lines []string) {
+	name, t := obj.Name(), obj.Type()
+	if obj.IsAlias() {
+		t = types.Unalias(t)
+		lines = append(lines, fmt.Sprintf("type %s = %s", name, text(t)))
+		if named, ok := t.(*types.Named); !ok || named.Obj().Pkg() == nil || !isInternal(named.Obj().Pkg().Path()) {
+			return lines
+		}
+	}
+	if named, ok := t.(*types.Named); ok {
+		name += typeParams(named.TypeParams())
+	}
+	kind := text(t.Underlying())
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		kind = "struct"
+		for f := range u.Fields() {
+			switch {
+			case f.Embedded():
+				lines = append(lines, fmt.Sprintf("type %s struct, embedded %s", name, text(f.Type())))
+			case f.Exported():
+				lines = append(lines, fmt.Sprintf("type %s struct, %s %s", name, f.Name(), text(f.Type())))
+			}
+		}
+	case *types.Interface:
+		kind = "interface"
+		for m := range u.Methods() {
+			lines = append(lines, fmt.Sprintf("type %s interface, %s%s", name, m.Name(), signature(m.Signature())))
+		}
+		return append(lines, fmt.Sprintf("type %s %s", name, kind))
+	}
+	value := types.NewMethodSet(t)
+	for m := range types.NewMethodSet(types.NewPointer(t)).Methods() {
+		f, ok := m.Obj().(*types.Func)
+		if !ok || !f.Exported() {
+			continue
+		}
+		receiver := "*" + name
+		if value.Lookup(f.Pkg(), f.Name()) != nil {
+			receiver = name
+		}
+		lines = append(lines, fmt.Sprintf("method (%s) %s%s", receiver, f.Name(), signature(f.Signature())))
+	}
+	return append(lines, fmt.Sprintf("type %s %s", name, kind))
+}
+
+// signature returns the type parameters, parameters and results of a function.
+func signature(s *types.Signature) string {
+	params := tuple(s.Params())
+	if s.Variadic() {
+		params = params[:len(params)-1]
+		params = append(params, "..."+strings.TrimPrefix(text(s.Params().At(s.Params().Len()-1).Type()), "[]"))
+	}
+	out := typeParams(s.TypeParams()) + "(" + strings.Join(params, ", ") + ")"
+	switch results := tuple(s.Results()); len(results) {
+	case 0:
+		return out
+	case 1:
+		return out + " " + results[0]
+	default:
+		return out + " (" + strings.Join(results, ", ") + ")"
+	}
+}
+
+func tuple(vars *types.Tuple) (list []string) {
+	for v := range vars.Variables() {
+		list = append(list, text(v.Type()))
+	}
+	return list
+}
+
+func typeParams(params *types.TypeParamList) string {
+	var list []string
+	for p := range params.TypeParams() {
+		list = append(list, p.Obj().Name()+" "+text(p.Constraint()))
+	}
+	if list == nil {
+		return ""
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// text returns a type, with packages by their names.
+func text(t types.Type) string {
+	if s, ok := t.(*types.Signature); ok {
+		return "func" + signature(s)
+	}
+	return types.TypeString(t, (*types.Package).Name)
+}
+
+// What list prints of each kind of declaration, and what it leaves out.
+func TestList(t *testing.T) {
+	t.Parallel()
+	const source = `package p
+import "io"
+const Limit = 3
+const hidden = 4
+type Mode uint8
+const Shared Mode = 1
+var ErrX error
+func F(a int, work func(n int) error, rest ...string) (n int, err error) { return }
+func Map[T any](in []T) []T { return in }
+type S struct { io.Reader; A int; b int; C func(x S) bool }
+func (S) Value(y int) {}
+func (*S) Pointer() {}
+func (S) hidden() {}
+type I interface { Do(x int) error; sealed() }
+type Alias = S
+type hiddenType struct { A int }
+type Set[K comparable] map[K]bool
+`
+	want := strings.Split(strings.TrimSpace(`
+pkg p, const Limit untyped int = 3
+pkg p, const Shared p.Mode = 1
+pkg p, func F(int, func(int) error, ...string) (int, error)
+pkg p, func Map[T any]([]T) []T
+pkg p, method (*S) Pointer()
+pkg p, method (S) Read([]byte) (int, error)
+pkg p, method (S) Value(int)
+pkg p, type Alias = p.S
+pkg p, type I interface
+pkg p, type I interface, Do(int) error
+pkg p, type I interface, sealed()
+pkg p, type Mode uint8
+pkg p, type S struct
+pkg p, type S struct, A int
+pkg p, type S struct, C func(p.S) bool
+pkg p, type S struct, embedded io.Reader
+pkg p, type Set[K comparable] map[K]bool
+pkg p, var ErrX error`), "\n")
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
+	pkg, err := config.Check("p", fset, []*ast.File{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := list(pkg)
+	slices.Sort(got)
+	for _, line := range difference(want, got) {
+		t.Error(line)
+	}
+}
