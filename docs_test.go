@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -84,5 +85,26 @@ func TestQuotedCode(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no page quotes code")
+	}
+}
+
+// docs/versions.md lists the servers that scripts/matrix.sh tests, and where they are from.
+func TestServerVersions(t *testing.T) {
+	t.Parallel()
+	table := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| ((?:Redis|Valkey) [\\d.]+) \\| ([\\d.]+) \\| `(.+)` \\|$").
+		FindAllStringSubmatch(read(t, filepath.Join("docs", "versions.md")), -1) {
+		table[m[1]] = m[3]
+		if !strings.HasPrefix("Redis "+m[2], m[1]+".") && !strings.HasPrefix("Valkey "+m[2], m[1]+".") {
+			t.Errorf("docs/versions.md has %s as a version of %s", m[2], m[1])
+		}
+	}
+	script := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\t\["(.+)"\]=(\S+)$`).
+		FindAllStringSubmatch(read(t, filepath.Join("scripts", "matrix.sh")), -1) {
+		script[m[1]] = m[2]
+	}
+	if len(script) == 0 || !maps.Equal(table, script) {
+		t.Errorf("docs/versions.md has\n%v\nand scripts/matrix.sh\n%v", table, script)
 	}
 }

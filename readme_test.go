@@ -99,7 +99,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
-	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", filepath.Join("reliability", "RESULTS.md")) {
+	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", filepath.Join("reliability", "RESULTS.md")) {
 		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target := page
