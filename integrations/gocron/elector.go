@@ -1,0 +1,109 @@
+package gocronlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/leader"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Elector is a gocron.Elector: of the replicas whose Elector campaigns for a name, one leads, and
+// its scheduler runs all jobs. Give it to gocron.WithDistributedElector, which takes precedence
+// over the Lockers of the scheduler and its jobs. It is safe for concurrent use.
+type Elector struct {
+	candidate *leader.Candidate
+	term      atomic.Pointer[context.Context] // Lead's; nil: it has not led yet
+
+	closed context.Context
+	close  context.CancelFunc // ends closed
+	mu     sync.Mutex         // so that Close waits for each Run that began before it
+	runs   sync.WaitGroup
+}
+
+// NewElector returns an Elector that campaigns once [Elector.Run] is called, over a Locker that
+// waits and renews, as that of holdfast.New. cfg.Name is required; it is the name of the lock.
+// cfg.Lead may be nil; if it is set, it is called for each term as package leader says, and ends
+// the term when it returns. The errors are those of [leader.New].
+func NewElector(l locker.Locker, cfg leader.Config) (*Elector, error) {
+	e := &Elector{}
+	lead := cfg.Lead
+	cfg.Lead = func(ctx context.Context, number int64) error {
+		e.term.Store(&ctx)
+		if lead != nil {
+			return lead(ctx, number)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	var err error
+	if e.candidate, err = leader.New(l, cfg); err != nil {
+		return nil, err
+	}
+	e.closed, e.close = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// Run campaigns and leads, again and again, until ctx ends or Close is called, and then steps down.
+// Without it the Elector never leads. It returns what [leader.Candidate.Run] returns: an error means
+// that this replica does not campaign any more. After Close, Run returns nil at once.
+func (e *Elector) Run(ctx context.Context) error {
+	if ctx == nil {
+		return driver.NilContext("Elector.Run ctx")
+	}
+	e.mu.Lock()
+	e.runs.Add(1)
+	e.mu.Unlock()
+	defer e.runs.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.closed, cancel)()
+	if e.closed.Err() != nil {
+		return nil
+	}
+	return e.candidate.Run(ctx)
+}
+
+// Close steps down, so that another replica leads at once, and returns when Run has returned. Call
+// it after the Shutdown of the scheduler, which waits for running jobs: otherwise the next leader
+// runs jobs while jobs of this one still run.
+func (e *Elector) Close() {
+	e.close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runs.Wait()
+}
+
+// IsLeader returns nil if this replica leads now, and [leader.ErrNotLeader] if it does not. It sends
+// nothing, and never returns nil after the lease has ended. gocron calls it at each tick, and skips
+// the run if it returns an error. ctx is not used.
+func (e *Elector) IsLeader(ctx context.Context) error {
+	if t := e.term.Load(); t == nil || (*t).Err() != nil {
+		return leader.ErrNotLeader
+	}
+	return e.candidate.IsLeader(ctx)
+}
+
+// Term returns the number of the term in which this replica leads now, for use as a fencing token,
+// or 0 and false if it does not lead.
+func (e *Elector) Term() (number int64, leads bool) { return e.candidate.Term() }
+
+// Context returns a copy of parent that also ends when the term ends; then context.Cause is the
+// locker.LostError if the lease was lost. If this replica does not lead, the ctx has ended with the
+// cause leader.ErrNotLeader. A job calls it first of all, since gocron does not stop jobs of a
+// replica that leads no more.
+func (e *Elector) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	if err := e.IsLeader(ctx); err != nil {
+		cancel(err)
+		return ctx, func() {}
+	}
+	term := *e.term.Load()
+	stop := context.AfterFunc(term, func() { cancel(context.Cause(term)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}

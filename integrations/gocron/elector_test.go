@@ -1,0 +1,186 @@
+//nolint:forbidigo // fake time
+package gocronlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/leader"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+func TestNewElector(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func() (*gocronlock.Elector, error){
+		"no Locker": func() (*gocronlock.Elector, error) { return gocronlock.NewElector(nil, leader.Config{Name: "a"}) },
+		"no Name":   func() (*gocronlock.Elector, error) { return gocronlock.NewElector(lockertest.New(), leader.Config{}) },
+		"a semaphore": func() (*gocronlock.Elector, error) {
+			return gocronlock.NewElector(lockertest.NewSemaphore(2), leader.Config{Name: "a"})
+		},
+	} {
+		if e, err := build(); e != nil || !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("%s: %v, %v", name, e, err)
+		}
+	}
+	e := locker.Must(gocronlock.NewElector(lockertest.New(), leader.Config{Name: "a"}))
+	if err := e.Run(nil); !errors.Is(err, locker.ErrInvalid) { //nolint:staticcheck // nil is the case
+		t.Errorf("Run(nil): %v", err)
+	}
+	if err := e.IsLeader(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("before Run: %v", err)
+	}
+	e.Close()
+	if err := e.Run(t.Context()); err != nil {
+		t.Errorf("Run after Close: %v", err)
+	}
+}
+
+// replica is a scheduler with an Elector.
+type replica struct {
+	*gocronlock.Elector
+	gocron.Scheduler
+	ran chan context.Context // the ctx of the term, for each run
+}
+
+func newReplica(t *testing.T, server *lockertest.Locker) replica {
+	t.Helper()
+	e := locker.Must(gocronlock.NewElector(process(server), leader.Config{Name: "cron"}))
+	r := replica{e, newScheduler(t, gocron.WithDistributedElector(e)), make(chan context.Context, 100)}
+	newJob(t, r.Scheduler, gocron.CronJob("* * * * *", false), func(ctx context.Context) {
+		ctx, cancel := e.Context(ctx)
+		t.Cleanup(cancel)
+		r.ran <- ctx
+	})
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := e.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(running.Wait)
+	t.Cleanup(e.Close)
+	return r
+}
+
+// One replica runs all jobs. When it shuts down, the next one leads at once.
+func TestElectorShutdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		first := newReplica(t, server)
+		synctest.Wait()
+		second := newReplica(t, server)
+		synctest.Wait()
+		third := newReplica(t, server)
+		time.Sleep(10*time.Minute + time.Second)
+		if n, m, k := len(first.ran), len(second.ran), len(third.ran); n != 10 || m+k != 0 {
+			t.Errorf("%d, %d and %d runs, want 10, 0 and 0", n, m, k)
+		}
+		before, leads := first.Term()
+		if !leads || first.IsLeader(t.Context()) != nil {
+			t.Errorf("term %d, %v", before, first.IsLeader(t.Context()))
+		}
+		if err := first.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		first.Close()
+		first.Close()
+		synctest.Wait()
+		if _, leads := first.Term(); leads || first.IsLeader(t.Context()) == nil {
+			t.Error("it leads after Close")
+		}
+		if ended := <-first.ran; !errors.Is(context.Cause(ended), context.Canceled) {
+			t.Errorf("ctx of its term: %v", context.Cause(ended))
+		}
+		if after, leads := second.Term(); !leads || after <= before {
+			t.Errorf("the next one: term %d, %t", after, leads)
+		}
+		time.Sleep(10 * time.Minute)
+		if n, m, k := len(first.ran), len(second.ran), len(third.ran); n != 9 || m != 10 || k != 0 {
+			t.Errorf("after the shutdown: %d, %d and %d runs, want 9, 10 and 0", n, m, k)
+		}
+	})
+}
+
+// An outage that is longer than the lease ends the leadership at the Deadline, and somebody leads
+// after it. A shorter one changes nothing.
+func TestElectorOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		first := newReplica(t, server)
+		synctest.Wait()
+		second := newReplica(t, server)
+		runs := func() int { return len(first.ran) + len(second.ran) }
+		time.Sleep(time.Minute + time.Second)
+		for _, kind := range []lockertest.Outage{lockertest.Silent, lockertest.Refused} {
+			server.SetOutage(kind)
+			time.Sleep(15 * time.Second)
+			if first.IsLeader(t.Context()) != nil && second.IsLeader(t.Context()) != nil {
+				t.Errorf("%v: nobody leads during the lease", kind)
+			}
+			server.SetOutage(lockertest.NoOutage)
+			time.Sleep(time.Minute - 15*time.Second)
+		}
+		if runs() != 3 {
+			t.Errorf("%d runs in 3 minutes", runs())
+		}
+		ctx := <-first.ran
+		server.SetOutage(lockertest.Silent)
+		time.Sleep(30*time.Second + time.Millisecond)
+		if first.IsLeader(t.Context()) == nil || second.IsLeader(t.Context()) == nil {
+			t.Error("somebody leads after the lease")
+		}
+		if !errors.Is(context.Cause(ctx), locker.ErrLost) {
+			t.Errorf("ctx of the term: %v", context.Cause(ctx))
+		}
+		late, cancel := first.Context(t.Context())
+		if !errors.Is(context.Cause(late), leader.ErrNotLeader) {
+			t.Errorf("ctx of no term: %v", context.Cause(late))
+		}
+		cancel()
+		time.Sleep(2 * time.Minute)
+		before := runs()
+		server.SetOutage(lockertest.NoOutage)
+		time.Sleep(2 * time.Minute)
+		if before != 2 || runs() != 4 {
+			t.Errorf("%d runs during the outage, %d after it", before-2, runs()-before)
+		}
+	})
+}
+
+// The caller's own Lead is called for each term. What it returns ends the term.
+func TestElectorLead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		terms := make(chan int64, 10)
+		e := locker.Must(gocronlock.NewElector(process(lockertest.New()), leader.Config{
+			Name: "cron",
+			Lead: func(ctx context.Context, number int64) error {
+				terms <- number
+				if number == 3 {
+					<-ctx.Done()
+				}
+				return errors.New("let another one try")
+			},
+		}))
+		ended := make(chan error)
+		go func() { ended <- e.Run(t.Context()) }()
+		time.Sleep(time.Minute)
+		if n, leads := e.Term(); n != 3 || !leads || len(terms) != 3 {
+			t.Errorf("term %d, %t, %d calls", n, leads, len(terms))
+		}
+		e.Close()
+		if err := <-ended; err == nil {
+			t.Error("the error of Lead was dropped")
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package gocronlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+)
+
+const (
+	defaultMinHold = 500 * time.Millisecond
+	// How long Lock tries to get an answer: half of MinHold, within these limits.
+	minTry, maxTry = time.Second, 30 * time.Second
+	retryPause     = 100 * time.Millisecond
+)
+
+// Config configures a [Locker]. The zero Config works, for jobs whose ticks are a second or more
+// apart.
+type Config struct {
+	// Prefix precedes the job's name in the name of the lock. Set one if other programs lock names
+	// at the same server. Default: "".
+	Prefix string
+	// MinHold is the minimum time for which the job's name stays taken after a run began, even if
+	// the run ends earlier. Set it to more than twice what the replicas' clocks differ, so that a
+	// tick runs once, and to less than the time between two ticks by that much, so that no tick is
+	// skipped. For a DurationJob without WithStartAt, whose ticks differ from replica to replica,
+	// set it to nine tenths of the duration. Default: 500 ms. With 1 ms there is practically none.
+	MinHold time.Duration
+	// TTL is how long the lease lasts unless it is renewed: MinHold or longer. If a replica dies
+	// during a run, no other replica runs the job until its lease has ended. Default: the
+	// strategy's, 30 s, or MinHold if that is longer.
+	TTL time.Duration
+	// Fenced asks for a fencing token too; [Locker.Held] returns the lock that has it.
+	Fenced bool
+	// Note describes this replica to others: the errors of replicas that are refused have it. At
+	// most 1024 bytes. Default: "".
+	Note string
+}
+
+// Locker is a gocron.Locker: of all replicas that reach a job's tick, one runs it. Give it to
+// gocron.WithDistributedLocker or, for jobs that need another MinHold, to
+// gocron.WithDistributedJobLocker. It is safe for concurrent use and needs no closing.
+type Locker struct {
+	locker locker.Locker
+	prefix string
+	req    locker.Request
+
+	mu   sync.Mutex
+	runs map[string]*locker.Lock // of keys that are not unlocked; nil: it is being acquired
+}
+
+// New returns a Locker over l. Use one that renews its locks, as that of holdfast.New; over a bare
+// strategy a lock is lost one TTL after it was acquired. The error matches locker.ErrInvalid if l
+// is nil or a semaphore of more than one permit, or if a field of cfg is out of its range.
+func New(l locker.Locker, cfg Config) (*Locker, error) {
+	if l == nil {
+		return nil, driver.Invalid("gocronlock.New locker", "nil", "a Locker")
+	}
+	if counted, ok := locker.As[lease.Counted](l); ok && counted.Permits() > 1 {
+		return nil, driver.Invalid("gocronlock.New locker",
+			fmt.Sprintf("a semaphore of %d permits", counted.Permits()), "a lock that one holds at a time")
+	}
+	if cfg.MinHold == 0 {
+		cfg.MinHold = defaultMinHold
+	}
+	req := locker.Request{
+		Name: cfg.Prefix + "job", TTL: cfg.TTL, MinHold: cfg.MinHold, NoWait: true, Fenced: cfg.Fenced, Note: cfg.Note,
+	}
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	return &Locker{locker: l, prefix: cfg.Prefix, req: req, runs: map[string]*locker.Lock{}}, nil
+}
+
+// Lock acquires the lock of key, which is the name of a job. It does not wait for another holder.
+// In an outage it tries for half of MinHold, but for 1 s at least and for 30 s at most; ctx may end
+// it sooner. A lock that is acquired later than that is released in the background.
+//
+// If Lock returns an error, gocron skips the run and calls its AfterLockError listeners with the
+// error. It is a [locker.OpError] that matches locker.ErrNotAcquired if another replica runs the
+// job or has run it at this tick, or if an earlier run of this Locker has not ended. Any other
+// error means that the server could not be asked or refused the command.
+func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	req := l.req
+	req.Name = l.prefix + key
+	if ctx == nil {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: driver.NilContext("Lock ctx")}
+	}
+	if !l.begin(key) {
+		return nil, &locker.OpError{Op: "acquire", Name: req.Name,
+			Err: fmt.Errorf("%w: an earlier run in this process has not ended", locker.ErrNotAcquired)}
+	}
+	r := &run{locker: l, key: key}
+	defer func() {
+		if r.lock == nil { // also if the Locker panics
+			l.end(key)
+		}
+	}()
+	lock, err := acquire(ctx, l.locker, req)
+	if err != nil {
+		return nil, err
+	}
+	r.lock = lock
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[key] = lock
+	return r, nil
+}
+
+// acquire makes attempts until one is answered. A tick that is reached at different times must run
+// once, so no attempt may be executed after MinHold of the replica that came first.
+func acquire(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+	end := time.Now().Add(min(max(req.MinHold/2, minTry), maxTry))
+	for {
+		req.MaxWait = max(time.Until(end), locker.MinTTL)
+		lock, err := l.Acquire(ctx, req)
+		if err == nil || errors.Is(err, locker.ErrNotAcquired) || !driver.Transient(err) || time.Until(end) <= retryPause {
+			return lock, err
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// Held returns the lock of the run of key that this Locker let begin and that has not ended, or nil
+// if there is none. A run calls it first of all, since gocron does not tell a job that its lock was
+// lost: the ctx of Held(key).Context(ctx) ends then. It works with a nil Lock too; that ctx has
+// ended already.
+func (l *Locker) Held(key string) *locker.Lock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.runs[key]
+}
+
+// begin reports whether no run of key is in progress, and records that one is.
+func (l *Locker) begin(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, running := l.runs[key]; running {
+		return false
+	}
+	l.runs[key] = nil
+	return true
+}
+
+func (l *Locker) end(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.runs, key)
+}
+
+// run is the gocron.Lock of one run.
+type run struct {
+	locker *Locker
+	key    string
+	lock   *locker.Lock
+	once   sync.Once
+}
+
+// Unlock releases the lock. The job's name stays taken until MinHold has passed. gocron calls it
+// when the run has ended, with a ctx that may have ended and does not stop it, and drops its error.
+// The errors are those of [locker.Lock.Release]; locker.ErrLost means that another replica may have
+// begun a run meanwhile.
+func (r *run) Unlock(ctx context.Context) error {
+	defer r.once.Do(func() { r.locker.end(r.key) })
+	return r.lock.Release(ctx)
+}

@@ -1,0 +1,364 @@
+//nolint:forbidigo // fake time
+package gocronlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		l    locker.Locker
+		cfg  gocronlock.Config
+		what string // names the bad argument; "": none
+	}{
+		{"the zero Config", lockertest.New(), gocronlock.Config{}, ""},
+		{"all fields", lockertest.New(), gocronlock.Config{Prefix: "cron:", MinHold: time.Second, TTL: time.Second, Fenced: true, Note: "a"}, ""},
+		{"a semaphore of one permit", lockertest.NewSemaphore(1), gocronlock.Config{}, ""},
+		{"no Locker", nil, gocronlock.Config{}, "gocronlock.New locker"},
+		{"a semaphore", lockertest.NewSemaphore(2), gocronlock.Config{}, "gocronlock.New locker"},
+		{"MinHold below zero", lockertest.New(), gocronlock.Config{MinHold: -1}, "Request.MinHold"},
+		{"MinHold too long", lockertest.New(), gocronlock.Config{MinHold: locker.MaxTTL + time.Hour}, "Request.MinHold"},
+		{"TTL below zero", lockertest.New(), gocronlock.Config{TTL: -1}, "Request.TTL"},
+		{"TTL below MinHold", lockertest.New(), gocronlock.Config{TTL: time.Second, MinHold: time.Minute}, "Request.MinHold"},
+		{"a long prefix", lockertest.New(), gocronlock.Config{Prefix: strings.Repeat("a", locker.MaxNameLen)}, "Request.Name"},
+		{"a long note", lockertest.New(), gocronlock.Config{Note: strings.Repeat("a", locker.MaxNameLen+1)}, "Request.Note"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := gocronlock.New(tt.l, tt.cfg)
+			if tt.what == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			bad, ok := errors.AsType[*locker.InvalidError](err)
+			if !ok || bad.What != tt.what || l != nil {
+				t.Errorf("%v, %v; want an InvalidError about %s", l, err, tt.what)
+			}
+		})
+	}
+}
+
+func TestLockArguments(t *testing.T) {
+	t.Parallel()
+	l := locker.Must(gocronlock.New(lockertest.New(), gocronlock.Config{}))
+	for _, key := range []string{"", "report:fence", strings.Repeat("a", locker.MaxNameLen+1)} {
+		if lock, err := l.Lock(t.Context(), key); lock != nil || !errors.Is(err, locker.ErrInvalid) {
+			t.Errorf("%.20q: %v, %v", key, lock, err)
+		}
+	}
+	if lock, err := l.Lock(nil, "report"); lock != nil || !errors.Is(err, locker.ErrInvalid) { //nolint:staticcheck // nil is the case
+		t.Errorf("nil ctx: %v, %v", lock, err)
+	}
+}
+
+// The requests that reach the Locker.
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	server := lockertest.New()
+	l := locker.Must(gocronlock.New(server, gocronlock.Config{
+		Prefix: "cron:", MinHold: 4 * time.Second, TTL: time.Minute, Fenced: true, Note: "host-1",
+	}))
+	lock, err := l.Lock(t.Context(), "report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := server.Calls()[0].Request
+	if req.Name != "cron:report" || req.MinHold != 4*time.Second || req.TTL != time.Minute || !req.Fenced || req.Note != "host-1" || !req.NoWait {
+		t.Errorf("%+v", req)
+	}
+	if req.MaxWait <= time.Second || req.MaxWait > 2*time.Second {
+		t.Errorf("MaxWait %v, want half of MinHold", req.MaxWait)
+	}
+	if got := l.Held("report"); got.Fence() != 1 || got.Name() != "cron:report" {
+		t.Errorf("Held: %v", got)
+	}
+	if err := lock.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := l.Held("report"); got != nil {
+		t.Errorf("Held after Unlock: %v", got)
+	}
+	state, err := locker.Inspect(t.Context(), server, "cron:report")
+	if err != nil || !state.Held || state.Holds != 0 {
+		t.Errorf("MinHold: %+v, %v", state, err)
+	}
+}
+
+// lockErrors returns a listener for the errors of Lock, and a function that returns those so far.
+func lockErrors() (gocron.JobOption, func() []error) {
+	got := make(chan error, 1000)
+	return gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { got <- err })),
+		func() (errs []error) {
+			for len(got) > 0 {
+				errs = append(errs, <-got)
+			}
+			return errs
+		}
+}
+
+// An outage that is shorter than half of MinHold costs no tick. A longer one does, is told from
+// contention, and is over at the next tick.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		outage  lockertest.Outage
+		minHold time.Duration
+		after   time.Duration // the tick
+		runs    bool
+	}{
+		{"refused, short", lockertest.Refused, 20 * time.Second, 9 * time.Second, true},
+		{"refused, long", lockertest.Refused, 20 * time.Second, 11 * time.Second, false},
+		{"refused, a short MinHold", lockertest.Refused, time.Millisecond, 850 * time.Millisecond, true},
+		{"refused, a long MinHold", lockertest.Refused, 2 * time.Minute, 31 * time.Second, false},
+		{"silent, short", lockertest.Silent, 20 * time.Second, 9 * time.Second, true},
+		{"silent, long", lockertest.Silent, 20 * time.Second, 11 * time.Second, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := lockertest.New()
+				locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: tt.minHold}))
+				s := newScheduler(t, gocron.WithDistributedLocker(locks))
+				ran := make(chan time.Time, 10)
+				listener, skipped := lockErrors()
+				newJob(t, s, gocron.CronJob("*/5 * * * *", false), func() { ran <- time.Now() }, listener)
+				server.SetOutage(tt.outage)
+				time.Sleep(5*time.Minute + tt.after) // it is midnight
+				server.SetOutage(lockertest.NoOutage)
+				time.Sleep(time.Minute)
+				errs := skipped()
+				if tt.runs {
+					if len(ran) != 1 || len(errs) > 0 {
+						t.Errorf("%d runs, skipped for %v", len(ran), errs)
+					}
+				} else if len(ran) != 0 || len(errs) != 1 || errors.Is(errs[0], locker.ErrNotAcquired) || !driver.Transient(errs[0]) {
+					t.Errorf("%d runs, skipped for %v", len(ran), errs)
+				}
+				time.Sleep(4 * time.Minute)
+				if errs := skipped(); len(errs) > 0 || len(ran) == 0 {
+					t.Errorf("at the next tick: %d runs, skipped for %v", len(ran), errs)
+				}
+			})
+		})
+	}
+}
+
+// The end of the job's ctx ends the attempts.
+func TestOutageEndsWithTheJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		locks := locker.Must(gocronlock.New(server, gocronlock.Config{MinHold: 20 * time.Second}))
+		for _, outage := range []lockertest.Outage{lockertest.Refused, lockertest.Silent} {
+			server.SetOutage(outage)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			begin := time.Now()
+			if lock, err := locks.Lock(ctx, "report"); lock != nil || err == nil || errors.Is(err, locker.ErrNotAcquired) {
+				t.Errorf("%v: %v, %v", outage, lock, err)
+			}
+			if took := time.Since(begin); took > 3100*time.Millisecond {
+				t.Errorf("%v: it took %v", outage, took)
+			}
+			cancel()
+		}
+	})
+}
+
+// A run learns that its lock was lost from Held alone. Another replica runs the job meanwhile, this
+// one not before the run has ended.
+func TestLostLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{}))
+		other := locker.Must(gocronlock.New(process(server), gocronlock.Config{}))
+		if ctx, cancel := locks.Held("report").Context(t.Context()); !errors.Is(context.Cause(ctx), locker.ErrNotHeld) {
+			t.Errorf("no run: %v", context.Cause(ctx))
+		} else {
+			cancel()
+		}
+		began, stopped, goOn := make(chan struct{}, 10), make(chan error, 10), make(chan struct{})
+		job := func(ctx context.Context) {
+			held, cancel := locks.Held("report").Context(ctx)
+			defer cancel()
+			began <- struct{}{}
+			<-held.Done()
+			if ctx.Err() != nil {
+				t.Error("the ctx of the job has ended: gocron has a signal")
+			}
+			stopped <- context.Cause(held)
+			<-goOn
+		}
+		s := newScheduler(t, gocron.WithDistributedLocker(locks))
+		listener, skipped := lockErrors()
+		j := newJob(t, s, gocron.DurationJob(24*time.Hour), job, listener)
+		if err := j.RunNow(); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		if _, err := other.Lock(t.Context(), "report"); !errors.Is(err, locker.ErrNotAcquired) {
+			t.Errorf("the other replica: %v", err)
+		}
+		server.Expire("report")
+		if err := <-stopped; !errors.Is(err, locker.ErrLost) {
+			t.Errorf("the run stopped for %v", err)
+		}
+		lock, err := other.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatalf("the other replica, after the loss: %v", err)
+		}
+		if err := lock.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute) // beyond the MinHold of the other replica
+		if err := j.RunNow(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if errs := skipped(); len(errs) != 1 || !errors.Is(errs[0], locker.ErrNotAcquired) || !strings.Contains(errs[0].Error(), "earlier run") {
+			t.Errorf("while the earlier run goes on, skipped for %v", errs)
+		}
+		close(goOn)
+		synctest.Wait()
+		if err := j.RunNow(); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		server.Expire("report")
+		<-stopped
+	})
+}
+
+// A run that shuts its scheduler down, or whose scheduler is shut down, leaves no lock behind.
+func TestShutdownReleases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: time.Millisecond}))
+		s := newScheduler(t, gocron.WithDistributedLocker(locks))
+		began := make(chan struct{})
+		newJob(t, s, gocron.DurationJob(time.Hour), func(ctx context.Context) {
+			close(began)
+			<-ctx.Done()
+		}, gocron.WithStartAt(gocron.WithStartImmediately()))
+		<-began
+		if err := s.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		state, err := locker.Inspect(t.Context(), server, "report")
+		if err != nil || state.Holds != 0 {
+			t.Errorf("after Shutdown: %+v, %v", state, err)
+		}
+		if locks.Held("report") != nil {
+			t.Error("Held after Shutdown")
+		}
+	})
+}
+
+// A replica dies during a run: nobody renews or releases its lock. The others skip the ticks until
+// its lease has ended.
+func TestReplicaDies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		server.Hold(locker.Request{Name: "report", TTL: 25 * time.Second, MinHold: time.Second}) // and it dies
+		locks := locker.Must(gocronlock.New(process(server), gocronlock.Config{MinHold: 5 * time.Second}))
+		s := newScheduler(t, gocron.WithDistributedLocker(locks))
+		ran := make(chan time.Duration, 10)
+		begin := time.Now()
+		listener, skipped := lockErrors()
+		newJob(t, s, gocron.CronJob("*/10 * * * * *", true), func() { ran <- time.Since(begin) }, listener)
+		time.Sleep(31 * time.Second)
+		if first := <-ran; first != 30*time.Second || len(ran) != 0 {
+			t.Errorf("the first run was after %v", first)
+		}
+		errs := skipped()
+		if len(errs) != 2 {
+			t.Fatalf("skipped for %v", errs)
+		}
+		for _, err := range errs {
+			if held, ok := errors.AsType[*locker.ContentionError](err); !ok || held.Left <= 0 {
+				t.Errorf("skipped for %v", err)
+			}
+		}
+	})
+}
+
+// Unlock is called once by gocron. A second call releases nothing, not even the lock of the next run.
+func TestUnlockTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := lockertest.New()
+		locks := locker.Must(gocronlock.New(server, gocronlock.Config{MinHold: time.Millisecond}))
+		first, err := locks.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		second, err := locks.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Unlock(t.Context()); !errors.Is(err, locker.ErrReleased) {
+			t.Errorf("the second Unlock: %v", err)
+		}
+		if locks.Held("report").Err() != nil {
+			t.Error("the second Unlock ended the next run")
+		}
+		server.Expire("report")
+		if err := second.Unlock(t.Context()); !errors.Is(err, locker.ErrLost) {
+			t.Errorf("Unlock after a loss: %v", err)
+		}
+	})
+}
+
+// A Locker that panics leaves its key usable.
+func TestLockPanics(t *testing.T) {
+	t.Parallel()
+	server := lockertest.New()
+	calls := 0
+	locks := locker.Must(gocronlock.New(lockerFunc(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		if calls++; calls == 1 {
+			panic("a bug")
+		}
+		return server.Acquire(ctx, req)
+	}), gocronlock.Config{}))
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = locks.Lock(t.Context(), "report")
+	}()
+	lock, err := locks.Lock(t.Context(), "report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Unlock(t.Context())
+}
+
+type lockerFunc func(context.Context, locker.Request) (*locker.Lock, error)
+
+func (f lockerFunc) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	return f(ctx, req)
+}

@@ -1,0 +1,59 @@
+package gocronlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/jonboulle/clockwork"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+func TestMain(m *testing.M) {
+	if isReplica() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// skewed is a clock that differs from the others.
+type skewed struct {
+	clockwork.Clock
+	by time.Duration
+}
+
+func (c skewed) Now() time.Time { return c.Clock.Now().Add(c.by) }
+
+func clockThatDiffers(by time.Duration) gocron.SchedulerOption {
+	return gocron.WithClock(skewed{clockwork.NewRealClock(), by})
+}
+
+// process returns what a process of its own has over the server: a Locker that waits and renews.
+func process(server *lockertest.Locker) locker.Locker {
+	return locker.Must(holdfast.Wrap(server, holdfast.Config{}))
+}
+
+// newScheduler returns a scheduler that has begun and is shut down at the end of the test.
+func newScheduler(t *testing.T, options ...gocron.SchedulerOption) gocron.Scheduler {
+	t.Helper()
+	s, err := gocron.NewScheduler(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Shutdown() }) // again, if the test did
+	s.Start()
+	return s
+}
+
+func newJob(t *testing.T, s gocron.Scheduler, when gocron.JobDefinition, task any, options ...gocron.JobOption) gocron.Job {
+	t.Helper()
+	j, err := s.NewJob(when, gocron.NewTask(task), append([]gocron.JobOption{gocron.WithName("report")}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
