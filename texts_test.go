@@ -130,8 +130,8 @@ func TestErrorTexts(t *testing.T) {
 			})
 			p.Thaw()
 			p.Refuse()
-			p.CutAll()
 			for end := time.Now().Add(10 * time.Second); ; { // until it knows that its old connections are gone
+				p.CutAll() // also those that were being made when the proxy began to refuse
 				_, err := bare.Acquire(t.Context(), locker.Request{Name: "warm", NoWait: true})
 				if err != nil && !errors.Is(err, locker.ErrUnknownOutcome) {
 					break
@@ -140,6 +140,7 @@ func TestErrorTexts(t *testing.T) {
 					t.Fatalf("connections are refused: %v", err)
 				}
 			}
+			p.CutAll()
 			refused := func(name string, what string) []string {
 				texts := []string{"no answer from ADDR in T (N)" + what + ": connection refused"}
 				if name == "goredis" { // ctx may end while it dials
