@@ -1,0 +1,223 @@
+package goose_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	upstream "github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/pressly/goose/v3/lock/locktesting"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/integrations/goose"
+	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const name = "migrate:app"
+
+func newLocker(t *testing.T, l locker.Locker, req locker.Request) *goose.Locker {
+	t.Helper()
+	adapter, err := goose.New(l, name, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adapter
+}
+
+func TestLocker(t *testing.T) {
+	t.Parallel()
+	adaptertest.Run(t, name, func(ctx context.Context, l locker.Locker, req locker.Request) adaptertest.Mutex {
+		adapter := newLocker(t, l, req)
+		return adaptertest.Mutex{
+			Lock:   func() error { return adapter.Lock(ctx, nil) },
+			Unlock: func() error { return adapter.Unlock(ctx, nil) },
+		}
+	})
+}
+
+// goose's own tests of a Locker: of five that lock at the same time, one succeeds.
+func TestConcurrentLocking(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	locktesting.TestConcurrentLocking(t, newDatabase(t).db, func(t *testing.T) lock.Locker {
+		return newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
+	}, time.Second)
+	s.Empty()
+}
+
+// goose's own tests of Providers with a Locker: of five that migrate at the same time, one migrates
+// and the others find nothing to do.
+func TestProviderLocking(t *testing.T) {
+	t.Parallel()
+	s, d := adaptertest.Start(t), newDatabase(t)
+	locktesting.TestProviderLocking(t, func(t *testing.T) *upstream.Provider {
+		return d.provider(t, newLocker(t, s.Process(holdfast.Config{}), locker.Request{}), 5, nil)
+	})
+	s.Empty()
+}
+
+func TestUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		lose bool
+		want error
+	}{
+		{"the lock is held to the end", false, nil},
+		{"the lock is lost meanwhile", true, locker.ErrLost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, d := adaptertest.Start(t), newDatabase(t)
+			migrate := func(context.Context) error {
+				if s.MustCommand(t, "EXISTS", name) != int64(1) {
+					t.Error("a migration runs without the lock")
+				}
+				if c.lose {
+					s.MustCommand(t, "DEL", name)
+				}
+				return nil
+			}
+			p := d.provider(t, newLocker(t, s.Process(holdfast.Config{}), locker.Request{}), 1, migrate)
+			if _, err := p.Up(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("Up: %v, want %v", err, c.want)
+			}
+			s.Empty()
+		})
+	}
+}
+
+// Without the adapter, a loss ends the ctx of the migrations.
+func TestUpInDo(t *testing.T) {
+	t.Parallel()
+	s, d := adaptertest.Start(t), newDatabase(t)
+	p := d.provider(t, nil, 2, func(ctx context.Context) error {
+		s.MustCommand(t, "DEL", name)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	req := locker.Request{Name: name, TTL: 2 * time.Second}
+	err := locker.Do(t.Context(), s.Process(holdfast.Config{}), req, func(ctx context.Context, _ *locker.Lock) error {
+		_, err := p.Up(ctx)
+		return err
+	})
+	if !errors.Is(err, locker.ErrLost) {
+		t.Errorf("Do: %v, want %v", err, locker.ErrLost)
+	}
+	if v, err := p.GetDBVersion(t.Context()); v != 0 || err != nil {
+		t.Errorf("version %d, %v: a migration was applied after the loss", v, err)
+	}
+}
+
+// memory is a database that keeps goose's versions and nothing else.
+type memory struct {
+	db *sql.DB
+
+	mu       sync.Mutex
+	versions []int64
+}
+
+func newDatabase(t *testing.T) *memory {
+	t.Helper()
+	d := &memory{db: sql.OpenDB(connector{})}
+	t.Cleanup(func() { _ = d.db.Close() })
+	return d
+}
+
+// provider returns a Provider with so many migrations, each of which runs migrate.
+func (d *memory) provider(t *testing.T, l lock.Locker, migrations int64, migrate func(context.Context) error) *upstream.Provider {
+	t.Helper()
+	options := []upstream.ProviderOption{
+		upstream.WithStore(d),
+		upstream.WithSlog(slog.New(slog.DiscardHandler)),
+		upstream.WithDisableGlobalRegistry(true),
+	}
+	if l != nil {
+		options = append(options, upstream.WithLocker(l))
+	}
+	for version := range migrations {
+		up := &upstream.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
+			if migrate == nil {
+				return nil
+			}
+			return migrate(ctx)
+		}}
+		options = append(options, upstream.WithGoMigrations(upstream.NewGoMigration(version+1, up, nil)))
+	}
+	p, err := upstream.NewProvider(upstream.DialectCustom, d.db, nil, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var _ database.Store = (*memory)(nil)
+
+func (d *memory) Tablename() string { return "versions" }
+
+func (d *memory) CreateVersionTable(context.Context, database.DBTxConn) error { return nil }
+
+func (d *memory) Insert(_ context.Context, _ database.DBTxConn, req database.InsertRequest) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.Contains(d.versions, req.Version) {
+		return errors.New("the version is there already")
+	}
+	d.versions = append(d.versions, req.Version)
+	return nil
+}
+
+func (d *memory) Delete(context.Context, database.DBTxConn, int64) error {
+	return database.ErrNotImplemented
+}
+
+func (d *memory) GetMigration(_ context.Context, _ database.DBTxConn, version int64) (*database.GetMigrationResult, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.versions, version) {
+		return nil, database.ErrVersionNotFound
+	}
+	return &database.GetMigrationResult{IsApplied: true}, nil
+}
+
+func (d *memory) GetLatestVersion(context.Context, database.DBTxConn) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.versions) == 0 {
+		return 0, database.ErrVersionNotFound
+	}
+	return slices.Max(d.versions), nil
+}
+
+func (d *memory) ListMigrations(context.Context, database.DBTxConn) (all []*database.ListMigrationsResult, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, v := range slices.Backward(d.versions) {
+		all = append(all, &database.ListMigrationsResult{Version: v, IsApplied: true})
+	}
+	return all, nil
+}
+
+// connector makes connections that do nothing.
+type connector struct{}
+
+func (connector) Connect(context.Context) (driver.Conn, error) { return connector{}, nil }
+func (connector) Driver() driver.Driver                        { return nil }
+func (connector) Prepare(string) (driver.Stmt, error)          { return nil, io.EOF }
+func (connector) Close() error                                 { return nil }
+func (connector) Begin() (driver.Tx, error)                    { return connector{}, nil }
+func (connector) Commit() error                                { return nil }
+func (connector) Rollback() error                              { return nil }
