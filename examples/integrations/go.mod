@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/holdfast-go/holdfast => ../../
 
 require (
+	github.com/golang-migrate/migrate/v4 v4.20.1
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/redis/go-redis/v9 v9.23.0

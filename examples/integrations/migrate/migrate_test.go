@@ -1,0 +1,237 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	upstream "github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	"github.com/golang-migrate/migrate/v4/database/stub"
+	databasetesting "github.com/golang-migrate/migrate/v4/database/testing"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
+	"github.com/holdfast-go/holdfast/examples/integrations/migrate"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestMain(m *testing.M) {
+	// Migrate leaves the migrations that it had read ahead when one fails.
+	const readAhead = "github.com/golang-migrate/migrate/v4.(*Migration).Buffer"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(readAhead))
+}
+
+const name = "migrate:app"
+
+func newDriver(ctx context.Context, t *testing.T, d database.Driver, l locker.Locker, req locker.Request) *migrate.Driver {
+	t.Helper()
+	req.Name = name
+	if req.MaxWait == 0 {
+		req.MaxWait = upstream.DefaultLockTimeout - time.Second
+	}
+	adapter, err := migrate.New(ctx, d, l, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adapter
+}
+
+func TestDriver(t *testing.T) {
+	t.Parallel()
+	adaptertest.Run(t, name, func(ctx context.Context, l locker.Locker, req locker.Request) adaptertest.Mutex {
+		d := newDriver(ctx, t, &table{}, l, req)
+		return adaptertest.Mutex{Lock: d.Lock, Unlock: d.Unlock}
+	})
+}
+
+// golang-migrate's own tests of a database driver.
+func TestUpstream(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	inner := &stub.Stub{CurrentVersion: database.NilVersion}
+	d := newDriver(t.Context(), t, inner, s.Process(holdfast.Config{}), locker.Request{})
+	databasetesting.Test(t, d, []byte("CREATE TABLE t (a int)"))
+	s.Empty()
+}
+
+func TestUp(t *testing.T) {
+	t.Parallel()
+	s, shared := adaptertest.Start(t), newTable()
+	var wg sync.WaitGroup
+	for range 3 {
+		m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{}))
+		wg.Go(func() {
+			if err := m.Up(); err != nil && !errors.Is(err, upstream.ErrNoChange) {
+				t.Errorf("Up: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	shared.want(t, 2, "one", "two")
+	s.Empty()
+}
+
+func TestUpWhileLocked(t *testing.T) {
+	t.Parallel()
+	s, shared := adaptertest.Start(t), newTable()
+	holder := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{})
+	if err := holder.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	req := locker.Request{MaxWait: 200 * time.Millisecond}
+	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), req))
+	if err := m.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, locker.ErrNotAcquired) {
+		t.Errorf("Up: %v, want %v", err, database.ErrLocked)
+	}
+	shared.want(t, database.NilVersion)
+	if err := holder.Unlock(); err != nil {
+		t.Error(err)
+	}
+	s.Empty()
+}
+
+// The migration during which the lock is lost is stored as done, and no other one begins.
+func TestUpLost(t *testing.T) {
+	t.Parallel()
+	s, shared := adaptertest.Start(t), newTable()
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 2 * time.Second})
+	shared.run = func() {
+		s.MustCommand(t, "DEL", name)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C { // until the loss is known
+			if err := d.SetVersion(1, true); err != nil {
+				return
+			}
+		}
+	}
+	if err := newMigrate(t, d).Up(); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("Up: %v, want %v", err, locker.ErrLost)
+	}
+	shared.want(t, 1, "one")
+	s.Empty()
+}
+
+func TestDropLost(t *testing.T) {
+	t.Parallel()
+	s, shared := adaptertest.Start(t), newTable()
+	shared.version = 7
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 2 * time.Second})
+	if err := d.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	s.MustCommand(t, "DEL", name)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for d.SetVersion(7, true) == nil {
+		<-tick.C
+	}
+	if err := d.Drop(); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("Drop: %v, want %v", err, locker.ErrLost)
+	}
+	shared.want(t, 7)
+	if err := d.Unlock(); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("Unlock: %v, want %v", err, locker.ErrLost)
+	}
+}
+
+// What Open returns has the lock too.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	d := newDriver(t.Context(), t, &stub.Stub{}, s.Process(holdfast.Config{}), locker.Request{})
+	opened, err := d.Open("stub://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if s.MustCommand(t, "EXISTS", name) != int64(1) {
+		t.Error("there is no lock")
+	}
+	if err := opened.Unlock(); err != nil {
+		t.Error(err)
+	}
+	s.Empty()
+}
+
+func TestNewWithoutMaxWait(t *testing.T) {
+	t.Parallel()
+	if _, err := migrate.New(t.Context(), newTable(), nil, locker.Request{Name: name}); err == nil {
+		t.Error("New accepted a Lock that may hang for longer than LockTimeout")
+	}
+}
+
+func newMigrate(t *testing.T, d database.Driver) *upstream.Migrate {
+	t.Helper()
+	source, err := iofs.New(fstest.MapFS{
+		"1_a.up.sql": {Data: []byte("one")},
+		"2_b.up.sql": {Data: []byte("two")},
+	}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := upstream.NewWithInstance("iofs", source, "table", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = m.Close() })
+	return m
+}
+
+// table is a database that several processes migrate.
+type table struct {
+	stub.Stub
+	run func() // in each migration, if it is not nil
+
+	mu      sync.Mutex
+	version int
+	dirty   bool
+	applied []string
+}
+
+func newTable() *table { return &table{version: database.NilVersion} }
+
+func (d *table) Run(migration io.Reader) error {
+	text, err := io.ReadAll(migration)
+	if d.run != nil {
+		d.run()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.applied = append(d.applied, string(text))
+	return err
+}
+
+func (d *table) SetVersion(version int, dirty bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version, d.dirty = version, dirty
+	return nil
+}
+
+func (d *table) Version() (version int, dirty bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.version, d.dirty, nil
+}
+
+func (d *table) Drop() error { return d.SetVersion(database.NilVersion, false) }
+
+func (d *table) want(t *testing.T, version int, applied ...string) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.version != version || !slices.Equal(d.applied, applied) {
+		t.Errorf("version %d after %q, want %d after %q", d.version, d.applied, version, applied)
+	}
+}
