@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Who waits for a subscription while the server says nothing hears of that, and not that somebody
-// has closed the connection.
+// A subscription that waits while the server is silent fails with an error about that, not about a
+// closed connection.
 func TestSubscribeToASilentServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -1,5 +1,5 @@
-// Package effort says how much the tests of this repository do: as little as an inner loop can
-// bear, what CI runs, or all.
+// Package effort decides how much the tests of this repository do: little with -short, what CI runs
+// by default, or everything.
 package effort
 
 import (

@@ -24,8 +24,8 @@ func (p *Proxy) ResetAll() {
 	clear(p.conns)
 }
 
-// HalfOpen makes all open connections half-open for good: what is sent on them in either direction
-// is lost, and neither side is told. A client that closes its side ends the connection. New
+// HalfOpen makes all open connections half-open forever: what is sent on them in either direction
+// is lost, and neither side gets an error. A client that closes its side ends the connection. New
 // connections pass.
 func (p *Proxy) HalfOpen() {
 	p.mu.Lock()

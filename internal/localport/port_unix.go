@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// Hold keeps a port of 127.0.0.1 that nobody listens on: those who dial it are
-// refused, and nobody else gets it until Drop. Without that the port of a dead
-// server is soon that of another one, to which the clients of the dead one
-// connect.
+// Hold keeps a port of 127.0.0.1 that nobody listens on: dials to it are refused,
+// and no other process gets it until Drop. Without that, another server soon gets
+// the port of a dead one, and the dead one's clients connect to it.
 func Hold(port int) (*Held, error) {
 	fd, err := socket()
 	if err != nil {

@@ -139,7 +139,7 @@ func addSlots(first, last int) []any {
 
 // WaitReady waits until every running node serves its slots, knows the owner of
 // each other slot and has a link to each other running node, as after a node's
-// Restart. What is published before that is not heard of at all nodes.
+// Restart. Messages that are published before that do not reach all nodes.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	all := c.all()
 	for _, s := range all {

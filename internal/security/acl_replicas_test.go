@@ -35,7 +35,8 @@ var replicated = map[string]func(driver.Driver) (locker.Locker, error){
 	},
 }
 
-// Who is to wait for replicas needs one word more. Without it nothing is held, and nothing is left.
+// A user that waits for replicas needs one more command. Without it no lock is held, and no key
+// left.
 func TestACLOfMinReplicas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(document)

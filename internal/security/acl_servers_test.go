@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
 
-// In a cluster a client asks for the slots, and announces what follows an ASK.
+// In a cluster a client asks for the slots, and sends ASKING after an ASK redirection.
 func TestACLInACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, redistest.Options{})
@@ -96,7 +96,7 @@ func TestACLInACluster(t *testing.T) {
 	}
 }
 
-// Behind Sentinels some ask a server for its role.
+// With Sentinels some clients ask a server for its role.
 func TestACLBehindSentinels(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, redistest.Options{})

@@ -22,7 +22,7 @@ import (
 
 const document = "../../SECURITY.md"
 
-// patience is longer than any release takes to be heard of; hurry is long enough for one that is.
+// patience is longer than any wake-up takes; hurry is long enough for one that arrives.
 const (
 	patience = 20 * time.Second
 	hurry    = 300 * time.Millisecond
@@ -72,7 +72,7 @@ func alsoNeeded(t *testing.T, client string, kind drivertest.Kind) []string {
 	return words
 }
 
-// setUser makes the user anew by a rule.
+// setUser replaces the user by one with the rule.
 func setUser(t *testing.T, server *redistest.Server, user string, rule []string) {
 	t.Helper()
 	args := []any{"ACL", "SETUSER", user, "reset"}
@@ -97,7 +97,8 @@ func alone(server *redistest.Server) drivertest.Target {
 	return drivertest.Target{Kind: drivertest.Single, Addrs: []string{server.Addr()}}
 }
 
-// denied are the entries of the server's ACL log, as in "command get" or "channel {lock:a}:wake".
+// denied returns the entries of the server's ACL log, as in "command get" or "channel
+// {lock:a}:wake".
 func denied(t *testing.T, server *redistest.Server) []string {
 	t.Helper()
 	var all []string
@@ -113,7 +114,7 @@ func denied(t *testing.T, server *redistest.Server) []string {
 	return all
 }
 
-// grants are the words of a rule that allow something, each of which could be left out.
+// grants returns the words of a rule that allow something, each of which could be left out.
 func grants(rule []string) []string {
 	var all []string
 	for _, word := range rule {
@@ -124,7 +125,7 @@ func grants(rule []string) []string {
 	return all
 }
 
-// noise is what clients send by themselves and can do without.
+// noise are commands that clients send by themselves and that may be refused.
 var noise = []string{"command ping", "command cluster|slots", "command cluster|shards", "command client|setinfo"}
 
 // A case is a rule of SECURITY.md and how to use it.
@@ -160,8 +161,8 @@ func TestACL(t *testing.T) {
 	}
 }
 
-// enough wants all to work under a rule, nothing to be refused that was needed, and nothing to work
-// with other names.
+// enough checks that everything works under a rule, that no needed command is refused, and that
+// nothing works with other names.
 func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string) {
 	setUser(t, server, c.user, full)
 	drv, err := dial(t, client, c.user, alone(server))
@@ -201,8 +202,8 @@ func TestACLForBothKindsOfNames(t *testing.T) {
 	}
 }
 
-// Who may not publish and subscribe has locks, and waits by polling. Who may not have the counter
-// has locks without a fence.
+// Without the right to publish and subscribe, locks work and waiters poll. Without the right to the
+// counter, locks work without a fencing token.
 func TestACLThatAllowsLess(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -246,8 +247,8 @@ func TestACLThatAllowsLess(t *testing.T) {
 	}
 }
 
-// wakes reports whether a word is one without which waiters poll, and nothing fails. A semaphore is
-// a sorted set itself.
+// wakes reports whether a word is only needed for wake-ups: without it waiters poll, and nothing
+// fails. A semaphore needs the commands of sorted sets for its locks.
 func (c ruleCase) wakes(word string) bool {
 	if c.strategy == "semaphore" {
 		return word == "+publish" || word == "+zrank"
@@ -255,7 +256,7 @@ func (c ruleCase) wakes(word string) bool {
 	return slices.Contains([]string{"+publish", "+zadd", "+zrange", "+zrank"}, word)
 }
 
-// missing wants something to fail for want of a word, and the server to name it.
+// missing checks that something fails without a word, and that the server names it.
 func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.Server, full []string, word string) {
 	setUser(t, server, c.user, slices.DeleteFunc(slices.Clone(full), func(w string) bool { return w == word }))
 	server.MustCommand(t, "SCRIPT", "FLUSH")
@@ -266,7 +267,7 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 		err = runWithout(t, c, drv, word)
 	}
 	switch {
-	case c.wakes(word): // a release does not fail because nobody hears of it
+	case c.wakes(word): // a release does not fail without wake-ups
 		if err != nil && !errors.Is(err, locker.ErrMaxWait) || driver.CodeOf(err) != "" { // nil where the waiter looked after the release
 			t.Errorf("got %v; want a waiter who hears of nothing, and no more", err)
 		}
@@ -289,13 +290,13 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 	})
 }
 
-// runWithout runs all that a strategy does, and returns what failed. Who hears of no release waits
-// in a hurry; where the end of that falls into an attempt, which takes long on a busy machine, its
-// outcome is unknown in truth, and the hurry was too much.
+// runWithout makes all calls of a strategy, and returns those that failed. Waiters without wake-ups
+// wait for a short time. If that ends during an attempt, as on a busy machine, the outcome is
+// really unknown, and it tries again with more time.
 func runWithout(t *testing.T, c ruleCase, drv driver.Driver, word string) error {
 	t.Helper()
 	wait := hurry
-	if word == "+unsubscribe" { // releases are heard of without it
+	if word == "+unsubscribe" { // wake-ups do not need it
 		wait = patience
 	}
 	for name := c.prefix; ; name += "again" {
@@ -306,7 +307,7 @@ func runWithout(t *testing.T, c ruleCase, drv driver.Driver, word string) error 
 	}
 }
 
-// poll waits until something is so.
+// poll waits until done returns true.
 func poll(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

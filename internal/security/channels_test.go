@@ -70,11 +70,11 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 					t.Errorf("Subscribe to the tagged name's channel: %v, want NOPERM", err)
 				}
 			}
-			refused() // first: a waiter that gives up within 10 ms may not hear the answer
+			refused() // first: a waiter that gives up within 10 ms may not get the answer
 			for i := range refusals {
 				wait := 10 * time.Millisecond
 				if i == 0 {
-					wait = time.Second // so that it hears that its own channel is refused
+					wait = time.Second // so that it learns that its channel is refused
 				}
 				_, err := l.Acquire(t.Context(), locker.Request{Name: tagged, MaxWait: wait})
 				if !errors.Is(err, locker.ErrMaxWait) {
@@ -104,21 +104,21 @@ func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 	}
 }
 
-// subscribes is how many SUBSCRIBEs the server got, with those that it refused.
+// subscribes returns how many SUBSCRIBEs the server got, including refused ones.
 func subscribes(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	return stat(t, server, "commandstats", `cmdstat_subscribe:calls=(\d+)`) +
 		stat(t, server, "commandstats", `cmdstat_subscribe:.*rejected_calls=(\d+)`)
 }
 
-// subscriber names the connections in subscriber state.
+// subscriber returns the connections in subscriber state.
 func subscriber(t *testing.T, server *redistest.Server) string {
 	t.Helper()
 	list := fmt.Sprint(server.MustCommand(t, "CLIENT", "LIST", "TYPE", "pubsub"))
 	return fmt.Sprint(regexp.MustCompile(`(?m)^id=\d+ addr=\S+`).FindAllString(list, -1))
 }
 
-// stat is a number of a section of INFO; 0 where it is not there.
+// stat returns a number of a section of INFO; 0 if it is missing.
 func stat(t *testing.T, server *redistest.Server, section, pattern string) int {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(strings.ReplaceAll(fmt.Sprint(server.MustCommand(t, "INFO", section)), "\r", ""))

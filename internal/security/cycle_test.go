@@ -23,12 +23,12 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
-// A strategy is what a rule of SECURITY.md is for.
+// A strategy is one for which SECURITY.md has a rule.
 type strategy struct {
 	new func(drv driver.Driver, prefix string) (lockerInspector, error)
 	// more is what it can do beyond an exclusive lock.
 	more func(c *cycle, name string)
-	// permits says that it is no node of a quorum, and elects no leader.
+	// permits says that it has permits: it can be no node of a quorum and elects no leader.
 	permits bool
 }
 
@@ -39,7 +39,7 @@ type lockerInspector interface {
 
 const attemptTimeout = 5 * time.Second
 
-// strategies are by the name of their package, which is the user's in the rule too.
+// strategies are by the name of their package, which is also the name of the user in the rule.
 var strategies = map[string]strategy{
 	"single": {
 		new: func(drv driver.Driver, prefix string) (lockerInspector, error) {
@@ -74,8 +74,7 @@ var strategies = map[string]strategy{
 	},
 }
 
-// cycle is all that can be done with locks of one strategy over one driver. It goes on after
-// errors.
+// cycle makes all calls of the locks of one strategy over one driver. It goes on after errors.
 type cycle struct {
 	ctx      context.Context
 	drv      driver.Driver
@@ -83,11 +82,11 @@ type cycle struct {
 	owner    string
 	note     string
 	new      func(prefix string) (lockerInspector, error)
-	patience time.Duration // of who waits for a release
+	patience time.Duration // of a waiter
 	errs     []error
 }
 
-// run does all of it with names that begin with name, and returns what failed.
+// run makes all calls with names that begin with name, and returns those that failed.
 func (s strategy) run(t *testing.T, drv driver.Driver, name string, patience time.Duration) *cycle {
 	t.Helper()
 	return s.runAs(t, drv, name, "one", "why", patience)
@@ -134,7 +133,7 @@ func (c *cycle) check(err error, what string) bool {
 	return err == nil
 }
 
-// acquire returns nil where it fails.
+// acquire returns nil if it fails.
 func (c *cycle) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	req.Owner, req.Note = c.owner, c.note
 	lock, err := l.Acquire(c.ctx, req)
@@ -142,7 +141,7 @@ func (c *cycle) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	return lock
 }
 
-// refused wants another's attempt to be, and to be told who holds.
+// refused checks that another attempt is refused, and that the error names the holder.
 func (c *cycle) refused(name string) {
 	_, err := c.locks.Acquire(c.ctx, locker.Request{Name: name, Owner: c.owner + "'s rival", NoWait: true})
 	if err == nil {
@@ -155,14 +154,15 @@ func (c *cycle) refused(name string) {
 	c.check(err, "the other's acquire")
 }
 
-// known wants the owner and the note, as they were given.
+// known checks the owner and the note.
 func (c *cycle) known(owner, note, what string) {
 	if owner != c.owner || note != c.note {
 		c.check(fmt.Errorf("owner %q and note %q; want %q and %q", owner, note, c.owner, c.note), what)
 	}
 }
 
-// hold acquires, is refused, looks, renews and releases. It acquires again, and breaks that.
+// hold acquires, is refused, inspects, renews and releases. It acquires again, and breaks that
+// hold.
 func (c *cycle) hold(req locker.Request) {
 	lock := c.acquire(c.locks, req)
 	if lock == nil {
@@ -197,7 +197,7 @@ func (c *cycle) several(first, second string) {
 	c.check(locks.Release(c.ctx), "release several")
 }
 
-// takeOver resumes, gives that back, resumes again, raises the fencing token and releases.
+// takeOver resumes, releases, resumes again, raises the fencing token and releases.
 func (c *cycle) takeOver(req locker.Request) {
 	lock := c.acquire(c.locks, req)
 	if lock == nil {
@@ -221,7 +221,7 @@ func (c *cycle) takeOver(req locker.Request) {
 	}
 }
 
-// wait waits for a release, of which only a subscription can tell in time.
+// wait waits for a release, which only a wake-up reports in time.
 func (c *cycle) wait(req locker.Request) {
 	wake, _ := driver.Sibling(req.Name, driver.WakeSuffix)
 	sub, err := c.drv.Subscribe(c.ctx, wake) // what waits shares it, and so subscribes at once
@@ -263,7 +263,7 @@ func (c *cycle) wait(req locker.Request) {
 	c.check(err, "wait")
 }
 
-// watch holds under the watchdog until that has renewed.
+// watch holds a lock until the watchdog has renewed it.
 func (c *cycle) watch(req locker.Request) {
 	renewed := make(chan error, 1)
 	ctx := locktrace.With(c.ctx, &locktrace.Trace{Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
@@ -327,7 +327,7 @@ func (c *cycle) quorum(name string) {
 	}
 }
 
-// crowd acquires until holds are many, and releases them.
+// crowd acquires many holds, and releases them.
 func (c *cycle) crowd(req locker.Request) {
 	var all []*locker.Lock
 	for range 17 { // dead holds are looked for at 16
@@ -340,7 +340,7 @@ func (c *cycle) crowd(req locker.Request) {
 	}
 }
 
-// convert goes down and up again.
+// convert downgrades and upgrades.
 func (c *cycle) convert(req locker.Request) {
 	lock := c.acquire(c.locks, req)
 	if lock == nil {

@@ -1,4 +1,4 @@
 // Package security proves what SECURITY.md says, on real servers and with all four clients: its
-// ACL rules are enough, and nothing in them can be left out; TLS with client certificates works and
-// keeps others out; what users name never reaches the source of a script; tokens are random.
+// ACL rules are sufficient, and nothing in them can be left out; TLS with client certificates works
+// and refuses others; names, owners and notes never become part of a script; tokens are random.
 package security

@@ -112,7 +112,7 @@ func everyText(t *testing.T, drv driver.Driver) string {
 	return printed.String()
 }
 
-// tree is err and all that is below it.
+// tree returns err and all errors that it wraps.
 func tree(err error) []error {
 	all := []error{err}
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
@@ -137,7 +137,7 @@ func printAll(b *strings.Builder, v any) {
 	b.Write(logged.Bytes())
 }
 
-// tokenRecorder notes the tokens that are sent.
+// tokenRecorder records the tokens that are sent.
 type tokenRecorder struct {
 	driver.Driver
 	mu     sync.Mutex

@@ -87,8 +87,8 @@ func (r *recorder) counters() map[string]bool {
 	return all
 }
 
-// hostile texts would do harm where a text is taken for code, for a command, for a format or for
-// the end of itself.
+// hostile texts would do harm if a text were used as code, as a command or as a format, or if one
+// of its characters ended it.
 var hostile = map[string]string{
 	"Lua":            `'] redis.call('FLUSHALL') --`,
 	"long string":    `]]..redis.call("FLUSHALL")..[[`,
@@ -108,7 +108,7 @@ var hostile = map[string]string{
 	"1 KiB":          strings.Repeat("\xff", locker.MaxNameLen-24),
 }
 
-// suffixes are what a cycle puts behind a name.
+// suffixes are those that a cycle appends to a name.
 var suffixes = []string{"plain", "fenced", "first", "second", "resumed", "awaited", "led", "n0.quorum", "n1.quorum", "n2.quorum", "more", "more1", "more2"}
 
 // Whatever a name, an owner and a note contain, the scripts stay the same, byte by byte, and the

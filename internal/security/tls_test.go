@@ -46,8 +46,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// Who shows no certificate, or one of another CA, gets no lock and no subscription, and hears why,
-// soon. So does who meets a server that it has no reason to trust.
+// A client without a certificate, or with one of another CA, gets no lock and no subscription, and
+// soon an error that says why. So does a client that does not trust the server's certificate.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
@@ -105,8 +105,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// turnedAway reports whether err says that the server refused the certificate. With TLS 1.3 it may
-// hang up before a client that is writing has read why.
+// turnedAway reports whether err says that the server refused the certificate. With TLS 1.3 the
+// server may close the connection before a client that is writing has read why.
 func turnedAway(err error) bool { return alerted(err) || hungUp(err) }
 
 func failed(err error) bool { return err != nil }
