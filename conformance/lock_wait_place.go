@@ -28,6 +28,11 @@ var placeCases = []testCase{
 		run: nobodyIsTold,
 	},
 	{
+		name: "Inspect counts the waiters", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		why: "people ask how many wait before they end a hold, or give a server more of them",
+		run: inspectCountsWaiters,
+	},
+	{
 		name: "a dead waiter passes the wake-up on", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
 		why: "a wake-up that is sent to a process that has died would leave the lock free, and all others waiting",
 		run: deadWaiterPassesOn,
@@ -112,6 +117,42 @@ func nobodyIsTold(t *caseT) {
 	if got := heard.messages(); len(got) != 0 {
 		t.Errorf("for nobody messages were published on %q", got)
 	}
+}
+
+func inspectCountsWaiters(t *caseT) {
+	l := t.direct()
+	in, ok := locker.As[locker.Inspector](unwrap(l))
+	if !ok {
+		t.Fatalf("%T is no locker.Inspector", l)
+	}
+	held := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	if !t.hasPlaces(held.Name()) { // it asks without waiting
+		return
+	}
+	waiters := t.places(held.Name(), 3)
+	counts := func(want int) {
+		t.Helper()
+		var last locker.State
+		t.Eventually("the server counts the waiters", func() bool {
+			for _, p := range waiters[len(waiters)-want:] {
+				p.refused() // it counts for a few seconds, which may have passed
+			}
+			var err error
+			last, err = in.Inspect(t.Ctx, held.Name())
+			t.OK(err, "Inspect")
+			if last.Waiters > want {
+				t.Fatalf("%d waiters are counted, want %d", last.Waiters, want)
+			}
+			return last.Waiters == want
+		})
+	}
+	for i, p := range waiters {
+		counts(len(waiters) - i)
+		t.OK(held.Release(t.Ctx), "Release")
+		held = p.acquired()
+	}
+	counts(0)
+	t.OK(held.Release(t.Ctx), "Release")
 }
 
 func deadWaiterPassesOn(t *caseT) {

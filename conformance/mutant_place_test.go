@@ -48,6 +48,12 @@ func TestMutantsWithPlaces(t *testing.T) {
 			caught: []string{"nobody waits and nobody is told"},
 		},
 		{
+			name:   "an Inspect that counts all members of the queue",
+			sound:  "digits(presence + 4 * first)",
+			flawed: "'-inf'",
+			caught: []string{"Inspect counts the waiters"},
+		},
+		{
 			name:   "a wake-up lost to a dead waiter",
 			sound:  "return delivery == 0 or heard ~= 0",
 			flawed: "return true",

@@ -247,13 +247,13 @@ func TestACLThatAllowsLess(t *testing.T) {
 	}
 }
 
-// wakes reports whether a word is only needed for wake-ups: without it waiters poll, and nothing
-// fails. A semaphore needs the commands of sorted sets for its locks.
+// wakes reports whether a word is only needed for wake-ups or to count waiters: without it waiters
+// poll, and nothing fails. A semaphore needs the commands of sorted sets for its locks.
 func (c ruleCase) wakes(word string) bool {
 	if c.strategy == "semaphore" {
 		return word == "+publish" || word == "+zrank"
 	}
-	return slices.Contains([]string{"+publish", "+zadd", "+zrange", "+zrank"}, word)
+	return slices.Contains([]string{"+publish", "+zadd", "+zrange", "+zrank", "+zcount"}, word)
 }
 
 // missing checks that something fails without a word, and that the server names it.

@@ -55,6 +55,17 @@ func (t *tenures) firstPlace(trying string) (first *place) {
 	return first
 }
 
+// waiters returns how many places count.
+func (t *tenures) waiters() (n int) {
+	now := time.Now()
+	for _, p := range t.places {
+		if now.Before(p.end) {
+			n++
+		}
+	}
+	return n
+}
+
 func (t *tenures) leavePlace(id string) {
 	t.places = slices.DeleteFunc(t.places, func(p *place) bool { return p.id == id })
 }

@@ -101,7 +101,10 @@ func lastToEnd(holds []*hold) *hold {
 func (l *Locker) state(name string) locker.State {
 	t := l.of(name)
 	holds := t.live()
-	state := locker.State{Permits: l.permits, Free: max(0, l.permits-t.used())}
+	state := locker.State{Permits: l.permits, Free: max(0, l.permits-t.used()), Waiters: t.waiters()}
+	if len(l.channels[l.channel(name).Name()]) > 0 {
+		state.Waiters++ // who has no place
+	}
 	if len(holds) == 0 {
 		return state
 	}

@@ -28,7 +28,7 @@ func (l *Locker) findHolds(ctx context.Context, name string) (state locker.State
 	if err != nil || !state.Held {
 		return state, nil, err
 	}
-	for i := l.spec.valuesAt(); i < reply.Len(); i++ {
+	for i := l.spec.valuesAt(); i < l.spec.stateLen(reply); i++ {
 		value, err := reply.Text(i)
 		if err != nil {
 			return state, nil, malformed(err)

@@ -2,12 +2,22 @@ package keylock
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
+
+//go:embed lua/inspect.lua
+var inspectLua string
+
+// InspectLua returns the Lua of the Inspect of a Spec with Queue: inspect, and what adds the number
+// of waiters to its reply. Put it behind the functions that inspect needs.
+func InspectLua(inspect string) string {
+	return QueueLua + "local function inspect()\n" + inspect + "\nend\n" + inspectLua
+}
 
 // Inspect implements locker.Inspector with one script.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
@@ -37,7 +47,14 @@ func (l *Locker) checkName(ctx context.Context, name string) (key string, err er
 func (l *Locker) inspect(ctx context.Context, key string, args ...string) (locker.State, driver.Reply, error) {
 	bound := driver.Bound(ctx, l.cfg.attemptTimeout(l.cfg.ttl(0)))
 	defer bound.Stop()
-	reply, err := l.drv.Eval(bound, l.spec.Inspect, []string{key, counterKey(key)}, args)
+	keys := []string{key, counterKey(key)}
+	if l.spec.Queue {
+		keys = append(keys, queueKey(key))
+	}
+	reply, err := l.drv.Eval(bound, l.spec.Inspect, keys, args)
+	if code := driver.CodeOf(err); l.spec.Queue && (code == "NOPERM" || code == "TRYAGAIN") { // it can do without the queue
+		reply, err = l.drv.Eval(bound, l.spec.Inspect, keys[:2], args)
+	}
 	if err != nil {
 		return locker.State{}, reply, err
 	}

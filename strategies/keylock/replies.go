@@ -132,8 +132,12 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 	if err != nil {
 		return locker.State{}, err
 	}
+	waiters, err := s.readWaiters(reply)
+	if err != nil {
+		return locker.State{}, err
+	}
 	if status == replyNo {
-		return locker.State{Permits: s.Permits, Free: s.Permits}, nil
+		return locker.State{Permits: s.Permits, Free: s.Permits, Waiters: waiters}, nil
 	}
 	holder, err := s.readHolder(reply)
 	if err != nil {
@@ -152,12 +156,13 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 	}
 	state := locker.State{
 		Held: true, Owner: holder.owner, Note: holder.note, Holds: int(holds), Left: fromMillis(max(holder.left, 0)),
+		Waiters: waiters,
 	}
 	if shared == 1 {
 		state.Mode = locker.Shared
 	}
 	if s.Permits == 0 {
-		if at := holder.next + 2; at < reply.Len() {
+		if at := holder.next + 2; at < s.stateLen(reply) {
 			state.Fence, err = readFence(reply, at)
 		}
 		return state, err
@@ -169,6 +174,29 @@ func (s *Spec) readState(reply driver.Reply, key string) (locker.State, error) {
 	}
 	state.Permits, state.Free = int(limit), int(max(limit-used, 0))
 	return state, nil
+}
+
+// readWaiters reads the number of waiters, the last item of a reply of Inspect.
+func (s *Spec) readWaiters(reply driver.Reply) (int, error) {
+	if !s.Queue {
+		return 0, nil
+	}
+	waiters, err := reply.Int(s.stateLen(reply))
+	if err == nil && (waiters < -1 || waiters > math.MaxInt32) {
+		err = fmt.Errorf("%d waiters", waiters)
+	}
+	if err != nil {
+		return 0, malformed(err)
+	}
+	return int(waiters), nil
+}
+
+// stateLen returns the number of items of a reply of Inspect without the number of waiters.
+func (s *Spec) stateLen(reply driver.Reply) int {
+	if s.Queue {
+		return reply.Len() - 1
+	}
+	return reply.Len()
 }
 
 // valuesAt returns the index of the first value behind a state, in a reply of Inspect.

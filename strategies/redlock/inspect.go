@@ -12,7 +12,7 @@ import (
 
 // Inspect implements locker.Inspector: it returns that the name is held, and by whom, if a quorum
 // of the nodes agrees on that. Nodes that name different shared holds agree that it is shared;
-// Owner and Note are empty then. Holds, Left and Fence are the least that a quorum says. Errors: a
+// Owner and Note are empty then. Holds, Left, Fence and Waiters are the least that a quorum says. Errors: a
 // [*QuorumError] if nodes that failed might change the result; it matches errors.ErrUnsupported if
 // too many nodes are no Inspectors.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
@@ -126,14 +126,15 @@ func agree(states []locker.State, quorum int) (state locker.State, most int, agr
 	return locker.State{}, most, free >= quorum
 }
 
-// least returns the first of states, with the Holds, the Left and the Fence that a quorum of them
-// reaches, and the mode and the note that a quorum of them has.
+// least returns the first of states, with the Holds, the Left, the Fence and the Waiters that a
+// quorum of them reaches, and the mode and the note that a quorum of them has.
 func least(states []locker.State, quorum int) locker.State {
 	s := states[0]
 	var exclusive, noted int
 	holds, left, fences := make([]int, len(states)), make([]time.Duration, len(states)), make([]int64, len(states))
+	waiters := make([]int, len(states))
 	for i, other := range states {
-		holds[i], left[i], fences[i] = other.Holds, other.Left, other.Fence
+		holds[i], left[i], fences[i], waiters[i] = other.Holds, other.Left, other.Fence, other.Waiters
 		if other.Mode == locker.Exclusive {
 			exclusive++
 		}
@@ -150,6 +151,8 @@ func least(states []locker.State, quorum int) locker.State {
 	slices.Sort(holds)
 	slices.Sort(left)
 	slices.Sort(fences)
-	s.Holds, s.Left, s.Fence = holds[len(holds)-quorum], left[len(left)-quorum], fences[len(fences)-quorum]
+	slices.Sort(waiters)
+	at := len(states) - quorum
+	s.Holds, s.Left, s.Fence, s.Waiters = holds[at], left[at], fences[at], waiters[at]
 	return s
 }

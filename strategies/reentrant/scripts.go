@@ -52,5 +52,5 @@ var spec = keylock.Spec{
 	Renew:      driver.NewScript(common + hashholds.RenewLua),
 	Release:    driver.NewScript(releaseOnlyLua + common + keylock.QueueLua + releaseLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
-	Inspect:    driver.NewScript(common + inspectLua),
+	Inspect:    driver.NewScript(common + keylock.InspectLua(inspectLua)),
 }

@@ -107,7 +107,7 @@ func (m *model) Eval(ctx context.Context, s *driver.Script, keys, args []string)
 	defer m.mu.Unlock()
 	what := "no script of ours"
 	for source, name := range m.sources {
-		if strings.HasSuffix(s.Source(), source) {
+		if strings.Contains(s.Source(), source) {
 			what = name
 		}
 	}

@@ -60,5 +60,5 @@ var spec = keylock.Spec{
 	Release:    driver.NewScript(releaseOnlyLua + common + turnsLua + keylock.QueueLua + releaseLua),
 	Convert:    driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + convertLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
-	Inspect:    driver.NewScript(common + inspectLua),
+	Inspect:    driver.NewScript(common + keylock.InspectLua(inspectLua)),
 }

@@ -48,5 +48,5 @@ var spec = keylock.Spec{
 	Renew:        driver.NewScript(lockLua + keylock.ReadLua + keylock.RenewFenceLua + renewLua),
 	Release:      driver.NewScript(lockLua + keylock.QueueLua + releaseLua),
 	RaiseFence:   driver.NewScript(lockLua + fencing + raiseFenceLua),
-	Inspect:      driver.NewScript(lockLua + inspectLua),
+	Inspect:      driver.NewScript(lockLua + keylock.InspectLua(inspectLua)),
 }

@@ -30,7 +30,7 @@ func (d *slotted) SetNX(_ context.Context, _, value string, _ time.Duration) (bo
 
 func (d *slotted) Eval(_ context.Context, _ *driver.Script, _, args []string) (driver.Reply, error) {
 	if len(args) == 0 { // inspect
-		return driver.NewReply([]any{int64(1), d.value, int64(1000), int64(1), int64(0)})
+		return driver.NewReply([]any{int64(1), d.value, int64(1000), int64(1), int64(0), "0", int64(0)})
 	}
 	return driver.NewReply([]any{int64(0), d.value, int64(1000)})
 }

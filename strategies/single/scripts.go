@@ -54,5 +54,5 @@ var spec = keylock.Spec{
 	Renew:      driver.NewScript(common + keylock.RenewFenceLua + renewLua),
 	Release:    driver.NewScript(releaseOnlyLua + common + reservedLua + keylock.QueueLua + releaseLua),
 	RaiseFence: driver.NewScript(common + keylock.MintFenceLua + raiseFenceLua),
-	Inspect:    driver.NewScript(common + reservedLua + inspectLua),
+	Inspect:    driver.NewScript(common + reservedLua + keylock.InspectLua(inspectLua)),
 }

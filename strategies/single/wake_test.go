@@ -71,3 +71,47 @@ func TestReservationIsOurs(t *testing.T) {
 		}
 	})
 }
+
+// Inspect counts each process that waits once, and all waiters without a place as one, until their
+// places no longer count.
+func TestInspectCountsWaiters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, single.Config{})
+		req := locker.Request{Name: "job", TTL: time.Minute}
+		locker.Must(b.Acquire(t.Context(), req))
+		counts := func(want int, when string) {
+			t.Helper()
+			if state, err := b.Inspect(t.Context(), "job"); err != nil || state.Waiters != want {
+				t.Errorf("%s: %d waiters, %v; want %d", when, state.Waiters, err, want)
+			}
+		}
+		try := func(ctx context.Context, req locker.Request) {
+			t.Helper()
+			if _, err := b.Acquire(ctx, req); !errors.Is(err, locker.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+		}
+		counts(0, "nobody waits")
+		try(t.Context(), locker.Request{Name: "job", NoWait: true})
+		counts(0, "after an attempt that does not wait")
+		first, second := lease.NewToken(), lease.NewToken()
+		for _, id := range []string{first, second, first} {
+			try(waits(t, id, time.Second), req)
+		}
+		counts(2, "two processes wait")
+		try(t.Context(), req)
+		try(t.Context(), req)
+		counts(3, "and two waiters without a place")
+		<-time.After(4 * time.Second)
+		try(waits(t, second, time.Second), req)
+		<-time.After(2 * time.Second)
+		counts(1, "one of them tried again")
+		if _, err := locker.Break(t.Context(), b, "job"); err != nil {
+			t.Fatal(err)
+		}
+		counts(1, "the lock is free, and kept for the waiter")
+		<-time.After(5 * time.Second)
+		counts(0, "the waiter has died")
+	})
+}
