@@ -248,14 +248,14 @@ func (v *victim) inspect() {
 		ok = v.seesPermits(state)
 	case v.hash && state.Held:
 		holds, _ := v.last.Int(4)
-		ok = v.is(1) && v.text(1) && v.text(2) && v.number(3) && holds > 0 && v.number(5)
+		ok = v.is(1) && v.text(1) && v.text(2) && v.number(3) && holds >= 0 && v.number(5)
 	case state.Held:
 		holds, _ := v.last.Int(3)
-		ok = v.is(1) && v.text(1) && v.number(2) && holds > 0 && v.number(4)
+		ok = v.is(1) && v.text(1) && v.number(2) && holds >= 0 && v.number(4)
 	default:
 		ok = v.is(0)
 	}
-	if !ok || state.Left < 0 || v.permits == 0 && state.Held != (state.Holds > 0) {
+	if !ok || state.Left < 0 || v.permits == 0 && !state.Held && state.Holds > 0 {
 		v.Errorf("%+v is seen in the reply %+v, %v", state, v.last, err)
 	}
 }
