@@ -38,7 +38,7 @@ export GOWORK := off
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -buildvcs=false)
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all test-matrix bench bench-peers torture simulate scale redis fmt tidy vet lint apidiff rehearse short race fuzz
+.PHONY: help check test test-all test-matrix promtool bench bench-peers torture simulate scale redis fmt tidy vet lint apidiff rehearse short race fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 13
@@ -100,6 +100,14 @@ fuzz: ## Run each fuzz target for FUZZTIME=5000x
 test-matrix: ## Run the tests on each server of docs/versions.md (needs apt-get and pip)
 	@echo "==> test-matrix: one server after another"
 	@TESTFLAGS="-parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)" scripts/matrix.sh
+
+promtool: ## Test the alert rules with Prometheus' own promtool (PROMTOOL=promtool; else it is built, for minutes)
+	@cd docs/grafana && version=$$(go list -m -f '{{.Version}}' github.com/prometheus/prometheus) && \
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && tool="$(PROMTOOL)" && \
+	if [[ -z "$$tool" ]]; then tool="$$dir/promtool" && (cd "$$dir" && go mod init promtool && \
+		go get github.com/prometheus/prometheus/cmd/promtool@$$version && \
+		go build -o promtool github.com/prometheus/prometheus/cmd/promtool); fi && \
+	"$$tool" check rules alerts.yaml && "$$tool" test rules alerts_test.yaml
 
 bench: redis ## Print the benchmarks, each beside the bare client
 	@echo "==> bench: Holdfast beside the bare client"
