@@ -27,15 +27,14 @@ func Example_leader() {
 	defer b.close()
 	l := locker.Must(holdfast.New(b.driver, holdfast.Config{}))
 
-	run := func(ctx context.Context, candidate string) (leads chan struct{}, stopped chan error) {
-		leads, stopped = make(chan struct{}), make(chan error)
+	run := func(ctx context.Context, candidate string) (leads chan int64, stopped chan error) {
+		leads, stopped = make(chan int64), make(chan error)
 		go func() {
 			stopped <- leader.Run(ctx, l, leader.Config{
 				Name: "leader", TTL: 15 * time.Second, Note: candidate,
-				Lead: func(ctx context.Context, _ int64) error {
-					fmt.Println(candidate, "leads") // each term has a higher number
-					close(leads)
-					<-ctx.Done() // the work goes here; it stops soon after ctx ends
+				Lead: func(ctx context.Context, term int64) error {
+					leads <- term // each term has a higher number
+					<-ctx.Done()  // the work goes here; it stops soon after ctx ends
 					return ctx.Err()
 				},
 			})
@@ -44,18 +43,17 @@ func Example_leader() {
 	}
 	ctxA, stopA := context.WithCancel(context.Background())
 	leadsA, stoppedA := run(ctxA, "a")
-	<-leadsA
+	first := <-leadsA
 	ctxB, stopB := context.WithCancel(context.Background())
 	leadsB, stoppedB := run(ctxB, "b")
 	stopA()
 	fmt.Println("a stopped:", <-stoppedA) // its lock is released
-	<-leadsB
+	fmt.Println("b leads a later term:", <-leadsB > first)
 	stopB()
 	fmt.Println("b stopped:", <-stoppedB)
 	// Output:
-	// a leads
 	// a stopped: <nil>
-	// b leads
+	// b leads a later term: true
 	// b stopped: <nil>
 }
 
