@@ -6,6 +6,8 @@ replace github.com/holdfast-go/holdfast => ../../
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/bsm/redislock v0.9.4
+	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/ncruces/go-sqlite3 v0.32.0
 	github.com/redis/go-redis/v9 v9.23.0
