@@ -1,0 +1,175 @@
+package vault_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/vault/sdk/physical"
+	"github.com/hashicorp/vault/sdk/physical/inmem"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/integrations/internal/adaptertest"
+	"github.com/holdfast-go/holdfast/examples/integrations/vault"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/middleware/retry"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	key = "core/lock" // as Vault locks it
+
+	patience = 30 * time.Second
+)
+
+func newBackend(t *testing.T, l locker.Locker, req locker.Request) *vault.Backend {
+	t.Helper()
+	storage, err := inmem.NewInmem(nil, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vault.New(storage, l, req)
+}
+
+func lockWith(t *testing.T, b *vault.Backend, value string) physical.Lock {
+	t.Helper()
+	l, err := b.LockWith(key, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestBackend(t *testing.T) {
+	t.Parallel()
+	adaptertest.Run(t, key, func(ctx context.Context, l locker.Locker, req locker.Request) adaptertest.Mutex {
+		lock := lockWith(t, newBackend(t, l, req), "node")
+		return adaptertest.Mutex{
+			Lock: func() error {
+				lost, err := lock.Lock(ctx.Done())
+				if lost == nil && err == nil {
+					return ctx.Err()
+				}
+				return err
+			},
+			Unlock: lock.Unlock,
+		}
+	})
+}
+
+// Vault's own tests of backends.
+func TestUpstream(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	b := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
+	other := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
+	physical.ExerciseBackend(t, b)
+	physical.ExerciseBackend_ListPrefix(t, b)
+	physical.ExerciseHABackend(t, b, other) // two nodes
+	physical.ExerciseHABackend(t, b, b)     // one node twice
+	s.Empty()
+}
+
+// A node that loses the lock learns of it, and another one becomes active.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		lose func(*testing.T, *adaptertest.Server) error
+	}{
+		{"its key is gone", func(t *testing.T, s *adaptertest.Server) error {
+			s.MustCommand(t, "DEL", key)
+			return nil
+		}},
+		{"the server does not answer", func(_ *testing.T, s *adaptertest.Server) error { return s.Freeze() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, req := adaptertest.Start(t), locker.Request{TTL: time.Second}
+			active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
+			standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
+			lost, err := active.Lock(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.lose(t, s); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-lost:
+			case <-time.After(patience):
+				t.Fatal("the loss is not reported")
+			}
+			if err := s.Thaw(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := standby.Lock(nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := active.Unlock(); !errors.Is(err, locker.ErrLost) {
+				t.Errorf("Unlock: %v, want %v", err, locker.ErrLost)
+			}
+			if held, value, err := active.Value(); !held || value != "standby" || err != nil {
+				t.Errorf("Value: %t, %q, %v, want it held by the standby", held, value, err)
+			}
+			if err := standby.Unlock(); err != nil {
+				t.Error(err)
+			}
+			if held, value, err := active.Value(); held || value != "" || err != nil {
+				t.Errorf("Value: %t, %q, %v, want it free", held, value, err)
+			}
+			s.Empty()
+		})
+	}
+}
+
+// With FailFast, a standby learns of an outage.
+func TestFailFast(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	l := lockWith(t, newBackend(t, s.Process(holdfast.Config{
+		Single: single.Config{AttemptTimeout: 300 * time.Millisecond},
+		Retry:  retry.Config{FailFast: true},
+	}), locker.Request{}), "node")
+	if err := s.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := l.Lock(nil); lost != nil || err == nil || errors.Is(err, locker.ErrNotAcquired) {
+		t.Errorf("Lock in an outage: %v, want an error that does not match %q", err, locker.ErrNotAcquired)
+	}
+	if held, _, err := l.Value(); held || err == nil {
+		t.Errorf("Value in an outage: %t, %v", held, err)
+	}
+	if err := s.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	s.Empty()
+}
+
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	b := newBackend(t, s.Process(holdfast.Config{}), locker.Request{})
+	if _, err := b.LockWith("", "node"); !errors.Is(err, locker.ErrInvalid) {
+		t.Errorf("LockWith without a key: %v, want %v", err, locker.ErrInvalid)
+	}
+	l := lockWith(t, b, "node")
+	if err := l.Unlock(); !errors.Is(err, locker.ErrNotHeld) {
+		t.Errorf("Unlock without Lock: %v, want %v", err, locker.ErrNotHeld)
+	}
+	if _, err := l.Lock(nil); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := l.Lock(nil); lost != nil || err == nil {
+		t.Error("a second Lock returned no error")
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+	s.Empty()
+}
