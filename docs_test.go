@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -88,7 +89,8 @@ func TestQuotedCode(t *testing.T) {
 	}
 }
 
-// docs/versions.md lists the servers that scripts/matrix.sh tests, and where they are from.
+// docs/versions.md lists the servers that scripts/matrix.sh tests, and where they are from. The CI
+// workflow runs it on each of them.
 func TestServerVersions(t *testing.T) {
 	t.Parallel()
 	table := map[string]string{}
@@ -106,5 +108,13 @@ func TestServerVersions(t *testing.T) {
 	}
 	if len(script) == 0 || !maps.Equal(table, script) {
 		t.Errorf("docs/versions.md has\n%v\nand scripts/matrix.sh\n%v", table, script)
+	}
+	var jobs []string
+	for _, m := range regexp.MustCompile(`(?m)^ +- ((?:Redis|Valkey) [\d.]+)$`).
+		FindAllStringSubmatch(read(t, filepath.Join(".github", "workflows", "ci.yml")), -1) {
+		jobs = append(jobs, m[1])
+	}
+	if want := slices.Sorted(maps.Keys(table)); !slices.Equal(jobs, want) {
+		t.Errorf("the CI workflow tests %q, not %q", jobs, want)
 	}
 }
