@@ -1,11 +1,24 @@
-// Package holdfast provides distributed locks on Redis and Valkey: the chain that most programs
-// want, in one call.
+// Package holdfast provides distributed locks on Redis and Valkey. It makes in one call what most
+// programs need:
 //
-// [New] puts strategies/single (one key per lock, SET NX PX), middleware/retry (waits, and is
-// woken by releases) and strategies/watchdog (renews the lock for as long as it is held) over a
-// driver.
-// [Wrap] does the same for any other strategy. Further middleware is added with [locker.Chain].
-// Package locker says what a lock guarantees and what it does not.
+//	drv, err := goredis.New(client) // or another of providers/...
+//	...
+//	l, err := holdfast.New(drv, holdfast.Config{})
+//	...
+//	req := locker.Request{Name: "invoice:42", MaxWait: 5 * time.Second}
+//	err = locker.Do(ctx, l, req, func(ctx context.Context, lock *locker.Lock) error {
+//		return send(ctx) // ctx ends when the lock is lost
+//	})
+//
+// [New] combines strategies/single (one key per lock, SET NX PX), middleware/retry (waits for a
+// contended lock, and is woken by its release) and strategies/watchdog (renews the lock while it is
+// held). [Wrap] puts the last two around any other strategy. [locker.Chain] adds further
+// middleware.
+//
+// With the zero Config a lock has a TTL of 30 s and is renewed about every 10 s until it is
+// released; an acquire waits until its ctx ends or Request.MaxWait has passed.
+//
+// Package locker says what a lock guarantees and what it does not, and has the errors.
 package holdfast
 
 import (

@@ -36,7 +36,7 @@ type Capabilities struct {
 	Renews bool
 }
 
-// Harness tells Run how to reach what it tests.
+// Harness describes to Run what it tests, and how to reach it.
 type Harness struct {
 	// Name is the name of what is tested, for reports. Empty: what Driver.Info says.
 	Name string

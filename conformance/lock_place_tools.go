@@ -14,7 +14,7 @@ import (
 // defines it.
 const timeToTry = 500 * time.Millisecond
 
-// place is a waiter that makes no attempt unless it is told to.
+// place is a waiter that makes attempts only when the test asks for one.
 type place struct {
 	t       *caseT
 	drv     driver.Driver

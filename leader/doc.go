@@ -1,4 +1,11 @@
-// Package leader elects one of several processes, over any Locker.
+// Package leader elects one of several processes, over any Locker:
+//
+//	err := leader.Run(ctx, l, leader.Config{
+//		Name: "billing",
+//		Lead: func(ctx context.Context, term int64) error {
+//			return bill(ctx, term) // ctx ends with the leadership
+//		},
+//	})
 //
 // A [Candidate] campaigns for a name: it waits for the lock of that name. While it holds the lock
 // it leads, and [Config].Lead runs. When the leadership ends, it campaigns again. [Run] is all that

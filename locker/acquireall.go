@@ -28,7 +28,7 @@ const undoGrace = 250 * time.Millisecond
 //
 // If one lock cannot be acquired, or one is lost before the last is acquired, AcquireAll releases
 // those it has, in reverse order. If ctx or MaxWait ends before these releases are answered, it
-// returns at most 250 ms later, and they go on in the background.
+// returns at most 250 ms later, and they continue in the background.
 //
 // A caller that holds a lock while it calls AcquireAll acquires out of order, and can deadlock with
 // a caller that does the same. Ask for all names in one call.

@@ -24,16 +24,16 @@ type Breaker interface {
 // Request.MinHold keeps the name taken. It never ends a hold that was acquired later, even if its
 // command is executed late. In a quorum it ends the holds on every node that answers.
 //
-// Waiters are woken as by a release. The holder is not told: its Lock is lost at its next renewal,
-// and until then, or until its Deadline, its process may go on. So use Break only if the holder
-// does not work any more, or if fencing tokens protect the data. Every later holder has a fencing
-// token higher than the returned State.Fence. A store that is given State.Fence+1 at once refuses
-// the old holder from then on.
+// Waiters are woken as by a release. The holder is not notified: its Lock is lost at its next
+// renewal, and until then, or until its Deadline, its process may continue. So use Break only if
+// the holder no longer works, or if fencing tokens protect the data. Every later holder has a
+// fencing token higher than the returned State.Fence. A store that is given State.Fence+1 at once
+// refuses the old holder from then on.
 //
 // ctx bounds the call. If Break fails, it may have ended some of the holds; it can be called again.
 //
 // Errors, in an [OpError]: ErrNotHeld (nobody holds name, or the holds ended by themselves),
-// ErrUnknownOutcome (the attempt to end the hold goes on in the background), ErrInvalid,
+// ErrUnknownOutcome (the attempt to end the hold continues in the background), ErrInvalid,
 // errors.ErrUnsupported if there is no Breaker among l and the Lockers that it wraps, the client's.
 func Break(ctx context.Context, l Locker, name string) (State, error) {
 	state, err := breakHolds(ctx, l, name)

@@ -1,12 +1,23 @@
 // Package locker is what a program that takes locks uses: [Locker], [Lock], [Request], the errors,
-// and [Do]. [DoAll] works under several locks, [Inspect] and [Watch] show who holds one, and [Break]
-// ends a hold by its name.
+// and [Do], which runs a function under a lock:
+//
+//	req := locker.Request{Name: "invoice:42", TTL: 30 * time.Second, MaxWait: 5 * time.Second}
+//	err := locker.Do(ctx, l, req, func(ctx context.Context, lock *locker.Lock) error {
+//		return send(ctx) // ctx ends when the lock is lost
+//	})
+//	if errors.Is(err, locker.ErrNotAcquired) {
+//		// another holds it, and MaxWait has passed
+//	}
+//
+// [Try] does so if the lock is free, and [DoAll] under several locks. [Locker].Acquire returns the
+// Lock itself. [Inspect] and [Watch] show who holds a lock, [Break] ends a hold by its name, and
+// [Resume] continues a hold in another process.
 //
 // A Locker is a strategy (strategies/single and others) over a driver (providers/...), wrapped in
 // middleware: middleware/retry waits, strategies/watchdog renews, middleware/tracing reports.
 // [Chain] combines them; the root package holdfast does so in one call.
 //
-// Strategies and middleware also use package lease, and Traces package locktrace.
+// Authors of strategies and middleware also use package lease, and package locktrace for events.
 //
 // # What is guaranteed
 //
@@ -44,7 +55,7 @@
 //
 // # What is not guaranteed
 //
-// Done is a signal, not a barrier. A process that is suspended for longer than its lease goes on
+// Done is a signal, not a barrier. A process that is suspended for longer than its lease continues
 // where it was, and may write after the next holder began. What must not be written late needs the
 // fencing token ([Request].Fenced, [Lock.Fence]), checked where it is written (Kleppmann, "How to
 // do distributed locking", 2016).

@@ -10,10 +10,12 @@ import (
 
 // State is what the server stores under a name, at the moment of asking.
 type State struct {
+	// Held reports whether the name is taken.
 	Held bool
 	// Owner and Note are the holder's. They are empty unless the stored value has exactly our form.
 	Owner, Note string
-	Mode        Mode
+	// Mode is how the lock is held.
+	Mode Mode
 	// Holds is the number of live holds. If it is 0 and Held is set, the holder has released the
 	// lock, and its Request.MinHold keeps the name taken for Left.
 	Holds int
@@ -40,6 +42,7 @@ type State struct {
 // Inspector is implemented by strategies that keep state in Redis. [Inspect] finds it behind
 // middleware.
 type Inspector interface {
+	// Inspect returns what the server stores under name.
 	Inspect(ctx context.Context, name string) (State, error)
 }
 

@@ -9,6 +9,7 @@ import (
 // HandleReleaser is implemented by strategies that release a hold by its Handle in one step.
 // [ReleaseHandle] finds it behind middleware.
 type HandleReleaser interface {
+	// ReleaseHandle releases the hold of h. Its errors are those of Lock.Release.
 	ReleaseHandle(ctx context.Context, h Handle) error
 }
 

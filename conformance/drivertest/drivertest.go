@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// Harness tells Run how to reach what it tests.
+// Harness describes to Run what it tests, and how to reach it.
 type Harness struct {
 	// Name is the adapter's, for reports. Empty: what Driver.Info says.
 	Name string
@@ -57,6 +57,7 @@ const (
 
 // Target is where Harness.Dial connects.
 type Target struct {
+	// Kind is what kind of server it is.
 	Kind Kind
 	// Addrs are "host:port": one, or for Cluster and Sentinel several to begin with.
 	Addrs []string

@@ -27,7 +27,9 @@ type Acknowledger interface {
 
 // WaitError is the error of a WAIT whose script was executed. It is not known which replicas have
 // the script's writes.
-type WaitError struct{ Err error }
+type WaitError struct {
+	Err error // why WAIT failed
+}
 
 // Error implements error.
 func (e *WaitError) Error() string {

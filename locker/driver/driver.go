@@ -44,19 +44,20 @@ type Info struct {
 // Batcher is implemented by drivers that send many scripts in one round trip. The results are in
 // the order of the calls; each call has an outcome of its own.
 type Batcher interface {
+	// EvalMany runs the scripts of calls, and returns a Result for each. It ends with ctx, as Eval.
 	EvalMany(ctx context.Context, calls []Call) []Result
 }
 
 // Call is one script call of a batch.
 type Call struct {
-	Script     *Script
-	Keys, Args []string
+	Script     *Script  // the script to run
+	Keys, Args []string // its KEYS and ARGV
 }
 
 // Result is the outcome of one [Call].
 type Result struct {
-	Reply Reply
-	Err   error
+	Reply Reply // what the script returned, if Err is nil
+	Err   error // as of Eval
 }
 
 // Backgrounder is implemented by drivers that keep track of work that outlives a call, such as the
@@ -96,15 +97,15 @@ type Delivery uint8
 
 // The kinds of delivery.
 const (
-	// DeliveryPlain is by PUBLISH. The number of receivers that PUBLISH returns cannot be relied on:
-	// in a cluster it counts the subscribers at one node.
+	// DeliveryPlain is by PUBLISH. The number of receivers that PUBLISH returns cannot be relied
+	// on: in a cluster it counts the subscribers at one node.
 	DeliveryPlain Delivery = iota
 	// DeliveryCounted is by PUBLISH to the one server that also serves the subscriptions: the
 	// number of receivers that PUBLISH returns is 0 if nobody listens.
 	DeliveryCounted
 	// DeliverySharded is by SPUBLISH: only the nodes of the channel's slot get the message
-	// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of receivers is 0 if
-	// nobody listens. PUBLISH reaches such a subscription as well.
+	// (https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub). The number of receivers is 0
+	// if nobody listens. PUBLISH reaches such a subscription as well.
 	DeliverySharded
 )
 
@@ -112,6 +113,7 @@ const (
 // is no Deliverer has DeliveryPlain.
 type Deliverer interface {
 	// Delivery returns the Delivery that reaches this driver's subscriptions to channel now, or one
-	// that is made now. It may change, for example when a slot of a cluster moves. It sends nothing.
+	// that is made now. It may change, for example when a slot of a cluster moves. It sends
+	// nothing.
 	Delivery(channel string) Delivery
 }

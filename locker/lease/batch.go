@@ -19,12 +19,11 @@ type Batched interface {
 
 // Renewal is the renewal of one Lease in a batch.
 type Renewal struct {
-	Lease Lease // the Batched itself, not a wrapper of it
-	TTL   time.Duration
+	Lease Lease         // the Batched itself, not a wrapper of it
+	TTL   time.Duration // the new lease, from the renewal on
 
-	// Term and Err are the outcome.
-	Term Term
-	Err  error
+	Term Term  // the result, if Err is nil
+	Err  error // as of Lease.Do
 }
 
 // RenewBatch renews holds as Hold.Renew does, and returns the errors in their order. The holds with

@@ -12,17 +12,17 @@ import (
 
 // Grant describes a lock that a strategy acquired.
 type Grant struct {
-	Name  string
-	Owner string // empty: the Lock makes a random one when it needs one
+	Name  string // the lock's name, as in the Request
+	Owner string // who holds; empty: the Lock makes a random one when it needs one
 	// Token identifies the hold at the server; whoever knows it can release the lock. No printing,
 	// logging or JSON shows it, with one exception: do not keep a Grant in an unexported field,
 	// because fmt would print the token there.
-	Token string `json:"-"`
-	Mode  Mode
-	TTL   time.Duration
+	Token string        `json:"-"`
+	Mode  Mode          // how the lock is held
+	TTL   time.Duration // the lease, which a renewal without a TTL of its own repeats
 	// Deadline is when the lease ends by the local clock. Zero: never.
 	Deadline time.Time
-	Fence    int64 // zero: none
+	Fence    int64 // the fencing token; zero: none
 	// MinHold is how long the name stays taken, counted from when the Lock is made of the Grant,
 	// even if it is released earlier. Zero: a release frees the lock.
 	MinHold time.Duration

@@ -17,37 +17,36 @@ import (
 // Wrap, WrapContext and Trace are for middleware before it returns the Lock, by one goroutine at a
 // time.
 type Hold interface {
-	// Name, Owner, Mode, TTL, Deadline and Err are those of the Lock.
-	Name() string
-	Owner() string
-	Mode() Mode
-	TTL() time.Duration
-	Deadline() time.Time
-	Err() error
+	Name() string        // as Lock.Name
+	Owner() string       // as Lock.Owner
+	Mode() Mode          // as Lock.Mode
+	TTL() time.Duration  // as Lock.TTL
+	Deadline() time.Time // as Lock.Deadline
+	Err() error          // as Lock.Err
 
 	// Source returns where the lock comes from, if its Lease is [Sourced].
 	Source() locktrace.Source
 	// Lease returns the Lease with what is wrapped around it; nil if there is none.
 	Lease() Lease
-	// Wrap puts wrap around the Lease. wrap gets nil from a Lock without one, such as that of a test
-	// double.
+	// Wrap puts wrap around the Lease. wrap gets nil from a Lock without one, such as that of a
+	// test double.
 	Wrap(wrap func(Lease) Lease)
 	// WrapContext makes Lock.Context pass its parent through wrap, which adds values to it. If two
 	// wraps add a value for one key, that of the later WrapContext counts.
 	WrapContext(wrap func(context.Context) context.Context)
-	// Trace reports the later events of the lock (Renewed, Released, Lost) to t too, with the values
-	// of ctx. Unlike a Trace in the ctx of the acquire, t gets the events of this Lock alone, not of
-	// the Locks that a strategy makes it of. If the lock has ended, Lost, or Released without an
-	// error, is called at once, so that each Trace gets the end.
+	// Trace reports the later events of the lock (Renewed, Released, Lost) to t too, with the
+	// values of ctx. Unlike a Trace in the ctx of the acquire, t gets the events of this Lock
+	// alone, not of the Locks that a strategy makes it of. If the lock has ended, Lost, or Released
+	// without an error, is called at once, so that each Trace gets the end.
 	Trace(ctx context.Context, t *locktrace.Trace)
 
 	// Renew is Lock.Renew(ctx, 0), except that it waits for no callback. Trace.Renewed and, if the
 	// renewal finds the lock lost, the callbacks of its end run in order in a goroutine that works
-	// for this lock alone. A callback that blocks delays the reports of this lock, and no renewal. If
-	// more than 64 reports wait, the oldest that report only a renewal are dropped.
+	// for this lock alone. A callback that blocks delays the reports of this lock, and no renewal.
+	// If more than 64 reports wait, the oldest that report only a renewal are dropped.
 	Renew(ctx context.Context) error
-	// Batch returns a value that is equal (==) for the locks that [RenewBatch] renews together. It is
-	// nil if this lock is renewed alone.
+	// Batch returns a value that is equal (==) for the locks that [RenewBatch] renews together. It
+	// is nil if this lock is renewed alone.
 	Batch() any
 	// Batched returns the Lease whose renewals can be sent with others, behind the wrappers that
 	// leave renewals alone, and its Batch. Both are nil if there is none.
@@ -61,15 +60,15 @@ type Hold interface {
 	// and returns false.
 	Disown() bool
 
-	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before. It
-	// sends nothing.
+	// MarkLost ends the lock with an error that matches ErrLost and cause, unless it ended before.
+	// It sends nothing.
 	MarkLost(cause error)
-	// Forgotten reports whether the lock is held and the program has let go of it: the Lock was
+	// Forgotten reports whether the lock is held and the program has dropped it: the Lock was
 	// garbage-collected, and nothing waits for its end. A watchdog calls it before each renewal,
 	// and does not renew a forgotten lock. The first call returns false and begins to observe the
 	// Lock, so locks that are released before the first renewal cost nothing.
 	Forgotten() bool
-	// ExplainExpiry records why nothing renews the lease any more: if the lease runs out, Err matches
+	// ExplainExpiry records why the lease is no longer renewed: if the lease runs out, Err matches
 	// ErrLost and cause. It does not end the lock. nil removes what was recorded.
 	ExplainExpiry(cause error)
 }

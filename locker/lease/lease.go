@@ -45,15 +45,15 @@ func (k OpKind) String() string {
 
 // Op is one operation on a Lease. Fields that its Kind does not name are zero.
 type Op struct {
-	Kind  OpKind
-	TTL   time.Duration // OpRenew
-	Mode  Mode          // OpConvert
-	Fence int64         // OpRaiseFence
-	Note  string        // OpNote
+	Kind  OpKind        // which operation
+	TTL   time.Duration // OpRenew: the new lease
+	Mode  Mode          // OpConvert: the new mode
+	Fence int64         // OpRaiseFence: the least that the fencing token is to be
+	Note  string        // OpNote: the new note
 	// Waiter, of OpRelease, is the Waiting.ID of this process if it has a waiter that tries at
 	// once, without a wake-up from the server. Empty: it has none.
 	Waiter string
-	Next   Next // OpRelease
+	Next   Next // OpRelease: who is to try next
 	// KeepUntil, of OpRelease, is the time until which the name stays taken although the hold ends.
 	// Zero: the lock is free at once.
 	KeepUntil time.Time
@@ -72,9 +72,9 @@ const (
 // Term is the result of an operation. After OpRenew a zero Deadline means that the lease never
 // ends; a zero Fence, that the fencing token is unchanged.
 type Term struct {
-	Deadline time.Time
-	Fence    int64
-	Others   Others // OpRelease
+	Deadline time.Time // when the lease ends by the local clock
+	Fence    int64     // the new fencing token
+	Others   Others    // OpRelease: what it found out about other waiters
 }
 
 // Others is what a release found out about the waiters in the queue at the server, other than
@@ -83,9 +83,9 @@ type Others int
 
 // The values of Others.
 const (
-	OthersUnknown Others = iota
-	OthersNone           // nobody else waits, or Op.Waiter is ahead of them
-	OthersWoken          // one of them has been woken
+	OthersUnknown Others = iota // nothing
+	OthersNone                  // nobody else waits, or Op.Waiter is ahead of them
+	OthersWoken                 // one of them has been woken
 )
 
 // Lease is a strategy's side of one hold. Do answers an operation it does not know with
@@ -96,12 +96,14 @@ const (
 // A wrapper that leaves renewals alone has a method Unwrap() Lease, so that they can travel
 // together (see [Batched]) and what else the strategy's Lease can do is found ([Tokened]).
 type Lease interface {
+	// Do executes op.
 	Do(ctx context.Context, op Op) (Term, error)
 }
 
 // Sourced is implemented by a Lease, and by a Locker over one driver, that knows where it comes
 // from.
 type Sourced interface {
+	// Source returns the strategy, the client and the server.
 	Source() locktrace.Source
 }
 
@@ -109,6 +111,7 @@ type Sourced interface {
 // in place of the Grant's. A quorum's token is made of those of its nodes, which come and go.
 type Tokened interface {
 	Lease
+	// Token returns the token by which the hold is known now.
 	Token() string
 }
 
@@ -117,7 +120,7 @@ type Tokened interface {
 type Transferable interface {
 	Lease
 	// Transfer returns the Grant of a Lock that continues the hold with this Lease: its token, its
-	// Deadline as it stands, no fencing token. ok is false if the hold must be released instead, as
+	// present Deadline, no fencing token. ok is false if the hold must be released instead, as
 	// that of an owner who may hold it more than once, or one whose driver is being closed.
 	Transfer() (g Grant, ok bool)
 }

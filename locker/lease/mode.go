@@ -7,8 +7,8 @@ type Mode uint8
 
 // The modes: see locker.Exclusive and locker.Shared.
 const (
-	Exclusive Mode = iota
-	Shared
+	Exclusive Mode = iota // one holder
+	Shared                // several holders, all of them shared
 )
 
 // String returns "exclusive" or "shared".

@@ -10,7 +10,7 @@ import (
 const TokenLen = 22
 
 // NewToken returns 128 random bits from crypto/rand as 22 characters of URL-safe base64. The last
-// one is P, f, v or _, by which [IsToken] tells tokens from what other libraries make.
+// one is P, f, v or _, by which [IsToken] distinguishes tokens from what other libraries make.
 func NewToken() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails: the runtime aborts where the system has no randomness

@@ -84,7 +84,7 @@ func (l *Locker) Hold(req locker.Request) *locker.Lock {
 }
 
 // Expire ends every hold of name as the end of its lease would: the Locks are lost at once, and the
-// name is free. It tells whether there was any.
+// name is free. It reports whether there was any.
 func (l *Locker) Expire(name string) bool {
 	dropped := l.drop(name)
 	for _, h := range dropped {

@@ -45,7 +45,7 @@ type Source struct {
 // AttemptInfo describes one attempt to acquire.
 type AttemptInfo struct {
 	Source
-	Name    string
+	Name    string        // the lock's name, here and below
 	Mode    string        // "exclusive" or "shared", here and below
 	Part    bool          // it is that of a node; the quorum reports its own attempt too
 	Sends   int           // commands sent; several if a reply was lost or the lock was held; 0 for a quorum; one may be for several locks
@@ -55,8 +55,8 @@ type AttemptInfo struct {
 
 // WaitingInfo describes the beginning of a wait.
 type WaitingInfo struct {
-	Name       string
-	Mode       string
+	Name       string        // as of AttemptInfo
+	Mode       string        // as of AttemptInfo
 	Queued     int           // waiters of this process that are ahead
 	Subscribed bool          // the waiter is subscribed to releases
 	For        time.Duration // the maximum time until it tries again; zero: until it is its turn
@@ -78,9 +78,9 @@ const (
 
 // WokenInfo describes the end of a wait.
 type WokenInfo struct {
-	Name   string
-	Mode   string
-	By     WakeReason
+	Name   string        // as of AttemptInfo
+	Mode   string        // as of AttemptInfo
+	By     WakeReason    // what ended the wait
 	Waited time.Duration // in this wait
 	From   string        // ByHandOver: the Owner of the Lock that was released
 }
@@ -88,40 +88,40 @@ type WokenInfo struct {
 // AcquiredInfo describes a new Lock.
 type AcquiredInfo struct {
 	Source
-	Name, Owner string
-	Mode        string
-	TTL         time.Duration
-	Deadline    time.Time
-	Fence       int64
+	Name, Owner string        // those of the Lock
+	Mode        string        // as of AttemptInfo
+	TTL         time.Duration // the lease
+	Deadline    time.Time     // when it ends by the local clock; zero: never
+	Fence       int64         // the fencing token; zero: none
 }
 
 // RenewedInfo describes a renewal.
 type RenewedInfo struct {
 	Source
-	Name     string
-	TTL      time.Duration
-	Deadline time.Time // after the renewal
-	Err      error
+	Name     string        // as of AttemptInfo
+	TTL      time.Duration // the new lease
+	Deadline time.Time     // after the renewal
+	Err      error         // nil: renewed
 }
 
 // ReleasedInfo describes a release.
 type ReleasedInfo struct {
 	Source
-	Name string
-	Mode string
+	Name string        // as of AttemptInfo
+	Mode string        // as of AttemptInfo
 	Held time.Duration // since the Lock was acquired
 	// KeepUntil is until when Request.MinHold keeps the name taken; zero: it does not.
 	KeepUntil time.Time
-	Err       error
+	Err       error // nil: released
 }
 
 // LostInfo describes the loss of a lock.
 type LostInfo struct {
 	Source
-	Name string
-	Mode string
+	Name string        // as of AttemptInfo
+	Mode string        // as of AttemptInfo
 	Held time.Duration // since the Lock was acquired
-	Err  error         // matches ErrLost
+	Err  error         // matches locker.ErrLost
 }
 
 // NodeInfo describes a change of one node of a quorum.

@@ -14,16 +14,16 @@ import (
 
 // Config configures the metrics. The zero Config works.
 type Config struct {
-	// MeterProvider makes the instruments. Default: the global one (otel.SetMeterProvider), also where
-	// that is set later.
+	// MeterProvider makes the instruments. Default: the global one (otel.SetMeterProvider), also
+	// where that is set later.
 	MeterProvider metric.MeterProvider
-	// Attributes are put on every measurement, to tell apart what several Middlewares measure.
+	// Attributes are put on every measurement, to distinguish what several Middlewares measure.
 	// Default: none.
 	Attributes []attribute.KeyValue
-	// Group maps a lock's name to the group that it is counted in, the attribute holdfast.lock.group:
-	// "invoice:42" to "invoice". It must have few results, since each makes time series of its own; ""
-	// leaves the attribute out. It must be safe for concurrent use. Default: nil, names do not appear
-	// in metrics at all.
+	// Group maps a lock's name to the group that it is counted in, the attribute
+	// holdfast.lock.group: "invoice:42" to "invoice". It must have few results, since each makes
+	// time series of its own; "" leaves the attribute out. It must be safe for concurrent use.
+	// Default: nil, names do not appear in metrics at all.
 	Group func(name string) string
 	// WaitBuckets are the upper bounds of holdfast.lock.wait.duration, in seconds, increasing.
 	// Default: DefaultWaitBuckets.

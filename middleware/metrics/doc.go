@@ -1,6 +1,11 @@
-// Package metrics measures acquisitions and holds of any Locker with OpenTelemetry instruments. It
-// needs the API alone; the program chooses the SDK. docs/observability.md lists the instruments
-// with their attributes and buckets.
+// Package metrics measures acquisitions and holds of any Locker with OpenTelemetry instruments:
+//
+//	m, err := metrics.New(metrics.Config{}) // of the global MeterProvider
+//	...
+//	l = locker.Chain(l, m)
+//
+// It needs OpenTelemetry's API alone; the program chooses the SDK. docs/observability.md lists the
+// instruments with their attributes and buckets.
 //
 // Every attribute has few values: the mode, the strategy, the provider, the outcome, the type of an
 // error. Names of locks do not appear unless Config.Group maps them to groups.
@@ -14,6 +19,6 @@
 //
 // # What is not guaranteed
 //
-// A lock whose acquisition began before the SDK was installed is not measured. Time spent in
-// Acquire without waiting, that is in attempts, is part of the wait duration.
+// A lock whose acquisition began before the SDK was installed is not measured. The
+// wait duration includes the time that the attempts take.
 package metrics

@@ -1,4 +1,13 @@
-// Package retry makes Acquire wait: for the holder to let go, and for an outage to pass.
+// Package retry makes Acquire wait until the lock is free, and through an outage:
+//
+//	wait, err := retry.New(retry.Config{})
+//	...
+//	l = locker.Chain(l, wait)
+//
+// By default it waits until the ctx of the acquire ends. Request.MaxWait bounds one acquire,
+// Config.MaxAttempts its attempts, and Config.Policy sets the pauses between them.
+//
+// # How it waits
 //
 // The waiters of one wrapped Locker queue by name, first in, first out, and only the first one
 // sends attempts. If the first one is a shared request, it sends for all shared requests up to the
@@ -39,12 +48,12 @@
 //     it enters, repeated with backoff after an error, until an answer shows whether its owner
 //     holds the lock; and one whenever a refusal names its owner as the holder.
 //   - A request whose ctx carries a hold of the name that was acquired through this retry
-//     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails with
-//     [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the queue.
-//     While the lock is free the check costs nothing. A ctx that only carries the values, as that
-//     of context.WithoutCancel does, is refused too; [locker.WithOwner] with another owner, or with
-//     none, begins a new call chain. Not refused are requests whose ctx carries a hold that has
-//     ended or is of another Locker, shared requests beside a shared hold, and requests to a
+//     ([locker.Do], [locker.Lock.Context]) does not wait for itself: if it is refused, it fails
+//     with [locker.ErrNested]. If it would have to queue, it makes its attempt at once, outside the
+//     queue. While the lock is free the check costs nothing. A ctx that only carries the values, as
+//     that of context.WithoutCancel does, is refused too; [locker.WithOwner] with another owner, or
+//     with none, begins a new call chain. Not refused are requests whose ctx carries a hold that
+//     has ended or is of another Locker, shared requests beside a shared hold, and requests to a
 //     semaphore of several permits.
 //   - A process sends few attempts for a name, however many requests wait: the first waiter's, one
 //     early attempt beside it (and another one each time the latest gets no answer within 250 ms),

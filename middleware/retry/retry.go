@@ -66,7 +66,7 @@ type acquisition struct {
 	place        *waiter // in the queue; nil for what does not queue
 	outsideQueue bool    // it is to try outside the queue
 
-	waiting bool      // the strategy is told so
+	waiting bool      // the strategy knows it
 	placed  bool      // the latest attempt was of a waiter that listens
 	began   time.Time // of the wait that is traced; zero: there is none
 

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
-// await waits in the queue until it is time to send. It begins at now. entered: it has just entered;
-// else it has made an attempt.
+// await waits in the queue until it is time to send. It begins at now. entered: it has just
+// entered; else it has made an attempt.
 func (a *acquisition) await(now time.Time, entered bool) (step, error) {
 	end, _ := a.ctx.Deadline()
 	due, by := entered, locktrace.ByTurn
@@ -56,7 +56,7 @@ type expected struct {
 	wake     <-chan locktrace.WakeReason
 	released <-chan struct{} // nil: there is no subscription
 	leads    bool
-	until    time.Time // when it asks again though it was told nothing; zero: it does not
+	until    time.Time // when it asks again without a wake-up; zero: it does not
 	by       locktrace.WakeReason
 	tooLate  bool // to ask then
 }
@@ -133,7 +133,7 @@ func (a *acquisition) sleep(d time.Duration) {
 	}
 }
 
-// nextPoll is when a leader tries again though it was not told to: at the end of the policy's
+// nextPoll is when a leader tries again without a wake-up: at the end of the policy's
 // pause, or of the lease.
 func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	rarely, notBefore := a.place.pollTimes(time.Now())

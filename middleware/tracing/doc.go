@@ -1,36 +1,43 @@
-// Package tracing records acquisitions and holds of any Locker as OpenTelemetry spans. It needs the
-// API alone; the program chooses the SDK. docs/observability.md lists all that is recorded.
+// Package tracing records acquisitions and holds of any Locker as OpenTelemetry spans:
+//
+//	l = locker.Chain(l, tracing.New(tracing.Config{})) // of the global TracerProvider
+//
+// It needs OpenTelemetry's API alone; the program chooses the SDK. docs/observability.md lists all
+// that is recorded.
 //
 // An acquisition is one span, "acquire lock" (or "resume lock"), with an event for each attempt,
-// each wait and what ended it. A hold is another, "hold lock", from the return of Acquire until the
-// release is answered or the lock is lost, with renewals as events. The ctx that [locker.Do] hands
-// to the work carries it, so that what the work does is below it.
+// each wait and what ended it. A hold is another span, "hold lock". It lasts from the return of
+// Acquire until the release is answered or the lock is lost, and has the renewals as events. The
+// ctx that [locker.Do] passes to the work carries it, so that the spans of the work are below it.
 //
-// The span of the hold is a sibling of its acquisition's, below the caller's span, and links to it;
-// where the caller has no span it is a child of its acquisition's, so that both are in one trace.
+// The span of the hold is a sibling of its acquisition's, below the caller's span, and links to it.
+// If the caller has no span, it is a child of its acquisition's, so that both are in one trace.
 //
 // # Errors
 //
-// To be refused, to wait in vain and to be called off leave the status of a span unset. Transport
-// errors, unknown outcomes, lost locks and releases that failed set it to Error, with error.type.
+// Transport errors, unknown outcomes, lost locks and failed releases set the status of a span to
+// Error, with error.type. A refusal, a wait that ended without the lock and a cancelled call leave
+// it unset.
 //
 // # The link to the holder
 //
-// An acquisition that was refused links to the acquisition span of who held the lock, in whichever
-// process and on whichever client. For that the trace context of the acquisition travels in
-// Request.Note, behind what the user has put there, as "traceparent=" and a W3C traceparent of
-// version 00; it costs no round trip. Only a sampled span is sent, and only where the note stays
-// within locker.MaxNameLen. Those who are refused through a tracing Middleware see the note without
-// it; State.Note, a Trace of the caller's and, where the hold is not recorded, a refused Upgrade
-// show it. tracestate and baggage do not travel.
+// A refused acquisition links to the acquisition span of the holder, in any process and on any
+// client. For that, Request.Note carries the trace context, behind the user's own text: the word
+// "traceparent=" and a W3C traceparent of version 00. It costs no round trip. It is sent only if
+// the span is sampled, and if the note stays within locker.MaxNameLen. tracestate and baggage are
+// not sent.
 //
-// A holder that sends none, as one that uses another library, gives no link. What comes in a note
-// is never trusted beyond the IDs of a span: whoever can write the lock's key can make a link point
-// anywhere.
+// A caller that is refused through a tracing Middleware sees the note without the trace context.
+// State.Note shows it, and so does a Trace of the caller's, and a refused Upgrade if the hold is
+// not recorded.
+//
+// There is no link to a holder that sends no trace context, such as one that uses another library.
+// Nothing in a note is trusted beyond the IDs of a span: a program that can write the lock's key
+// can make a link point anywhere.
 //
 // # What it costs
 //
-// Where no SDK is installed, or the span is not sampled, nothing is installed on the way: no Trace,
-// no note, no second span. A process that never releases and never loses a lock never ends its
-// span; with a lease, it ends at the latest when that does.
+// Without an SDK, or if the span is not sampled, nothing is added: no Trace, no note, no second
+// span. The span of a hold ends when the lease does at the latest; that of a lock whose lease never
+// ends lasts until its release.
 package tracing

@@ -38,10 +38,10 @@
 //
 // # What is not guaranteed
 //
-//   - A command in flight when its context ends goes on in the background and occupies its
+//   - A command in flight when its context ends continues in the background and occupies its
 //     connection until the reply, until one second after the deadline (ContextTimeoutEnabled), or
-//     until ReadTimeout; a dial goes on until DialTimeout. With timeouts switched off (-1 or -2) it
-//     may never end.
+//     until ReadTimeout; a dial continues until DialTimeout. With timeouts switched off (-1 or -2)
+//     it may never end.
 //   - A call whose context ends at its deadline alone, more than a second away, may end up to 10 ms
 //     after it.
 //   - Hooks of your own that call next twice, or change keys, do so here too.

@@ -59,7 +59,7 @@ func New(client redis.UniversalClient) (driver.Driver, error) {
 func address(client redis.UniversalClient) string {
 	switch c := client.(type) {
 	case *redis.Client:
-		if addr := c.Options().Addr; addr != "FailoverClient" { // what stands there where Sentinels tell the address
+		if addr := c.Options().Addr; addr != "FailoverClient" { // the placeholder where Sentinels have the address
 			return addr
 		}
 	case *redis.ClusterClient:

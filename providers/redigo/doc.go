@@ -51,7 +51,7 @@
 //     unknown: the server may have died before the command or because of it. An IdleTimeout below
 //     the server's timeout helps too.
 //   - redis.DialConnectTimeout and redis.DialTLSHandshakeTimeout are 30 s and 10 s by default. A
-//     dial that takes longer than its ctx goes on in the background; lower them if that matters.
+//     dial that takes longer than its ctx continues in the background; lower them if that matters.
 //     redis.DialContext ignores ctx in the TLS handshake;
 //     redis.DialContextFunc((&tls.Dialer{Config: config}).DialContext) obeys it.
 //

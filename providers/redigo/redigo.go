@@ -22,6 +22,7 @@ import (
 // errors.ErrUnsupported; EachNode and Refresh, as *redisc.Cluster has them, which make it a
 // cluster.
 type Pool interface {
+	// Get returns a connection, which the adapter closes; one with an Err if there is none.
 	Get() redis.Conn
 }
 
@@ -180,7 +181,7 @@ func (d *redigoDriver) Delivery(channel string) driver.Delivery {
 	return d.hub.Delivery(channel)
 }
 
-// Info implements [driver.Driver]. A Pool does not tell where it dials, so Address is empty.
+// Info implements [driver.Driver]. A Pool does not report where it dials, so Address is empty.
 func (d *redigoDriver) Info() driver.Info { return driver.Info{Client: "redigo"} }
 
 // Close implements [driver.Driver].

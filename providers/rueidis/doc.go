@@ -30,7 +30,7 @@
 //     matter, nor do commands that wait to be sent. As soon as the reply comes, or the connection
 //     breaks, the shared connections are used again.
 //   - What is known of connections, and the limits below, are each node's own. In a cluster the
-//     driver sends CLUSTER SLOTS every five seconds while it is in use, to tell the nodes apart.
+//     driver sends CLUSTER SLOTS every five seconds while it is in use, to distinguish the nodes.
 //   - At most 256 commands of a node are sent from their callers' goroutines, and 640 more from
 //     goroutines of their own. Further commands wait, and fail with driver.ErrNotSent if their ctx
 //     ends meanwhile. Of the 640 places, and of the 16 and 64 of the pool, one in eight is reserved
@@ -40,9 +40,9 @@
 //     since on a shared one it would delay all other commands. A node has up to 64 of them at once.
 //   - All subscriptions share one connection of the pool, two with RESP2. It is closed when the
 //     driver is.
-//   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE, over
-//     one more such connection to each master that has a channel. It follows its slot to another
-//     master; to a node that is new to the client, once a command was sent there by MOVED.
+//   - In a cluster of Redis 7.0 or later, or Valkey, a subscription is also made by SSUBSCRIBE,
+//     over one more such connection to each master that has a channel. It follows its slot to
+//     another master; to a node that is new to the client, once a command was sent there by MOVED.
 //
 // # What is not guaranteed
 //
@@ -64,7 +64,7 @@
 //     RUEIDIS_QUEUE_TYPE=flowbuffer.
 //   - A call whose ctx never ends is bounded by ConnWriteTimeout alone, or on a pipelined
 //     connection by the client's ping.
-//   - What an abandoned call began goes on in the client: a dial until Dialer.Timeout, a command
+//   - What an abandoned call began continues in the client: a dial until Dialer.Timeout, a command
 //     until its reply, the wait for a connection of the pool for a second or until the driver is
 //     closed. A client that is closed while it dials keeps that connection open for good (v1.0.79:
 //     mux.Close against mux._pipe).

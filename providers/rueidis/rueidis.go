@@ -61,7 +61,7 @@ func New(client rueidis.Client) (driver.Driver, error) {
 
 // resends reports whether client was made with ConnLifetime. A command in flight when its
 // connection expires and the server is silent is sent again, be it marked as retryable or not
-// (client.go, "err == errConnExpired"). No method tells of the option; a test sees to it that these
+// (client.go, "err == errConnExpired"). No method shows the option; a test sees to it that these
 // fields still do.
 func resends(client rueidis.Client) bool {
 	v := reflect.Indirect(reflect.ValueOf(client))
@@ -82,7 +82,7 @@ func asks(client rueidis.Client) bool {
 	return reflect.Indirect(reflect.ValueOf(client)).Type().PkgPath() == reflect.TypeFor[rueidis.ClientOption]().PkgPath()
 }
 
-// info is what Info tells until stale.
+// info is what Info returns until stale.
 type info struct {
 	driver.Info
 	stale time.Time

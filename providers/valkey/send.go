@@ -95,7 +95,7 @@ func (d *valkeyDriver) observeDirect(
 const pings = 64
 
 // probe finds out whether the shared connections of n reply. It stands for a direct command that
-// was sent at sent and got no reply, since the client does not tell when it comes after all. A
+// was sent at sent and got no reply, since the client does not report it when it comes later. A
 // connection replies in order.
 func (d *valkeyDriver) probe(n *node, sent time.Duration) {
 	c := n.beginProbe(sent)

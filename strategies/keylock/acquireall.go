@@ -344,7 +344,7 @@ func (b *keyBatch) End() {
 	}
 }
 
-// endAcquire tells the driver, once, that the batch is no longer in flight.
+// endAcquire reports to the driver, once, that the batch is no longer in flight.
 func (b *keyBatch) endAcquire() {
 	b.mu.Lock()
 	drainer := b.drainer

@@ -36,17 +36,17 @@ type Spec struct {
 	// Name is the strategy's name in traces and errors.
 	Name string
 
-	// NewValue and ParseValue, which go together, put the owner and the note into the value.
-	// NewValue makes the value of a new hold. ParseValue returns the owner and the note of a value;
-	// both are empty unless the value is exactly of NewValue's form. Default: the value is a random
-	// token.
-	NewValue   func(owner, note string, permits int) string
+	// NewValue makes the value of a new hold, with the owner and the note in it. It goes together
+	// with ParseValue. Default: the value is a random token.
+	NewValue func(owner, note string, permits int) string
+	// ParseValue returns the owner and the note of a value; both are empty unless the value is
+	// exactly of NewValue's form.
 	ParseValue func(value string) (owner, note string)
 	// Permits is the limit of a semaphore: how many permits of a name are granted at a time.
-	// NewValue puts the permits of a hold into its value, and ParsePermits returns them, or 0 if
-	// the value is not exactly of NewValue's form. Default: 0, a lock; a request for more than one
-	// permit ends in errors.ErrUnsupported.
-	Permits      int
+	// NewValue then puts the permits of a hold into its value. Default: 0, a lock; a request for
+	// more than one permit ends in errors.ErrUnsupported.
+	Permits int
+	// ParsePermits returns the permits of a value, or 0 if it is not exactly of NewValue's form.
 	ParsePermits func(value string) int
 	// SetNX says that the key is a string, the value: an acquire that needs no script is sent as
 	// SET key value NX PX ttl. Acquire is then sent only if that is refused. Default: always
@@ -148,8 +148,8 @@ type Spec struct {
 	//	       the number is 0 if a holder has released, and its MinHold lasts for left
 	//
 	// fence is '0' if the holder has none; it may be left out. With 'holds' the values of all live
-	// holds follow, and of what a release with MinHold left: Release ends each of them by its value.
-	// Without these values locker.Break ends in errors.ErrUnsupported.
+	// holds follow, and of what a release with MinHold left: Release ends each of them by its
+	// value. Without these values locker.Break ends in errors.ErrUnsupported.
 	Inspect *driver.Script
 }
 

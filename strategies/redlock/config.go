@@ -27,7 +27,7 @@ type Config struct {
 	// TTL, at most 1 s.
 	AttemptTimeout time.Duration
 	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the nodes, also once its
-	// ctx has ended. The releases go on in the background. At least 1 ms. Default: two
+	// ctx has ended. The releases continue in the background. At least 1 ms. Default: two
 	// AttemptTimeouts, or one if ctx has ended.
 	ReleaseTimeout time.Duration
 	// WakeJitter is the maximum random delay of middleware/retry between a wake-up and the next

@@ -1,5 +1,10 @@
-// Package redlock is a quorum: a lock is held where more than half of a number of independent nodes
-// hold it. Each node is a locker.Locker, of any strategy over any provider, but no quorum itself.
+// Package redlock is a lock at a quorum: it is held while more than half of several independent
+// nodes hold it. Each node is a locker.Locker, of any strategy over any provider, but no quorum
+// itself.
+//
+//	quorum, err := redlock.New([]locker.Locker{a, b, c}, redlock.Config{})
+//	...
+//	l, err := holdfast.Wrap(quorum, holdfast.Config{}) // waits and renews
 //
 // The algorithm is that of the Redis documentation ("Distributed Locks with Redis", S. Sanfilippo),
 // with what its critics asked for: fencing tokens that increase (M. Kleppmann, "How to do
@@ -20,7 +25,7 @@
 //     even if it misses the quorum.
 //   - If nodes lose what they had, the Lock ends with the quorum of the others: ErrLost.
 //   - Release reaches all nodes, and waits for a quorum of them, for at most two AttemptTimeouts,
-//     or one if its ctx has ended. The rest goes on in the background.
+//     or one if its ctx has ended. The rest continues in the background.
 //   - locker.ErrNotAcquired means that the lock would have been acquired without the other holders.
 //     An outage is a [*QuorumError], with a [*NodeError] for each node that failed. A node also
 //     fails if its Locker panics, or returns a lock that has ended or has another mode.
@@ -61,7 +66,7 @@
 // It is assumed that a node keeps its keys over a restart (appendonly yes, appendfsync always), or
 // stays away for the longest TTL; that nodes share nothing, so that a replica is no node; and that
 // no clock is stepped, or runs faster than another, by more than the drift. If that fails, two may
-// hold at once, and the fencing token tells them apart. Nodes that are one server are found when
+// hold at once, and the fencing token orders them. Nodes that are one server are found when
 // one refuses an attempt and names the same attempt as the holder; the error is a
 // locker.InvalidError.
 //

@@ -1,5 +1,10 @@
-// Package reentrant is a lock that its owner can acquire again: a hash per name, with a field for
-// every hold.
+// Package reentrant is an exclusive lock that its owner can acquire again, from any process:
+//
+//	strategy, err := reentrant.New(drv, reentrant.Config{})
+//	...
+//	l, err := holdfast.Wrap(strategy, holdfast.Config{}) // waits and renews
+//
+// A name is a hash, with a field for every hold.
 //
 // The owner is Request.Owner, else the one in ctx, else a fresh random one. locker.Do and
 // Lock.Context put it into the ctx for the lock's own name, so that nested work can acquire the
@@ -37,7 +42,7 @@
 // that uses up some of the drift for which a Deadline allows.
 //
 // Waiters queue at the server, and Config.Fair makes their order strict, as in package single. An
-// owner that holds the lock enters again whoever waits.
+// owner that holds the lock enters again even while others wait.
 //
 // Servers: Redis 6.2 (HRANDFIELD) and Valkey 7.2 or later. An ACL must allow, beside what package
 // single needs, the commands exists, hdel, hget, hgetall, hlen, hmget, hrandfield, hset and

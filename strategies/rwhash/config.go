@@ -17,7 +17,7 @@ type Config struct {
 	// TTL, at most 3 s.
 	AttemptTimeout time.Duration
 	// ReleaseTimeout bounds how long Release, and so locker.Do, waits for the answer, also once its
-	// ctx has ended. Without an answer by then the outcome is unknown, and the release goes on in
+	// ctx has ended. Without an answer by then the outcome is unknown, and the release continues in
 	// the background. At least 1 ms. Default: two AttemptTimeouts, or one if ctx has ended.
 	ReleaseTimeout time.Duration
 	// MinReplicas is how many replicas must acknowledge an acquire, a resume, a renewal or an

@@ -1,5 +1,13 @@
-// Package rwhash is a lock for many readers or one writer: a hash per name, with a field for every
-// hold. Its key and the fence counter share a slot, so that it works in a Cluster.
+// Package rwhash is a lock for many readers or one writer:
+//
+//	strategy, err := rwhash.New(drv, rwhash.Config{})
+//	...
+//	l, err := holdfast.Wrap(strategy, holdfast.Config{}) // waits and renews
+//	...
+//	lock, err := l.Acquire(ctx, locker.Request{Name: "catalog", Mode: locker.Shared})
+//
+// A name is a hash, with a field for every hold. Its key and the fence counter share a slot, so
+// that it works in a Cluster.
 //
 // Request.Mode says how to hold: locker.Shared with other readers, or locker.Exclusive (the
 // default) alone. The lock is not reentrant, whoever the owner is: a reader that acquires again has

@@ -1,5 +1,12 @@
-// Package semaphore limits how many permits of a name are held at a time. A name is a sorted set
-// with a member for each hold, ordered by when its lease ends.
+// Package semaphore limits how many permits of a name are held at a time:
+//
+//	strategy, err := semaphore.New(drv, semaphore.Config{Permits: 10})
+//	...
+//	l, err := holdfast.Wrap(strategy, holdfast.Config{}) // waits and renews
+//	...
+//	lock, err := l.Acquire(ctx, locker.Request{Name: "gpu", Permits: 2})
+//
+// A name is a sorted set with a member for each hold, ordered by when its lease ends.
 //
 // A [locker.Request] asks for Request.Permits permits, one by default. They form one hold: a Lock
 // with one lease, which ends for all of them together. No permit belongs to two holds, so the mode
@@ -47,10 +54,10 @@
 //
 // # Changing the limit
 //
-// The limit is stored with the holds. While anybody holds permits, or a MinHold keeps them taken, an
-// acquire by a Locker with another Config.Permits returns a *[LimitError], which has both limits.
-// Holds that were acquired under either limit can still be renewed and released. Once all permits
-// are free, the next acquire sets the limit.
+// The limit is stored with the holds. While anybody holds permits, or a MinHold keeps them taken,
+// an acquire by a Locker with another Config.Permits returns a *[LimitError], which has both
+// limits. Holds that were acquired under either limit can still be renewed and released. Once all
+// permits are free, the next acquire sets the limit.
 //
 // To change the limit while it is in use, deploy programs with the new Config.Permits and with
 // Config.Resize. The first acquire of one of them sets the limit, even if it is refused. A higher

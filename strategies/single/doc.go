@@ -1,6 +1,13 @@
-// Package single is the lock on one Redis key: SET key value NX PX ttl, and scripts that compare
-// before they change (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/,
-// "Correct implementation with a single instance").
+// Package single is an exclusive lock in one Redis key:
+//
+//	l, err := single.New(drv, single.Config{})
+//
+// Acquire makes one attempt and does not wait, and the lock is not renewed: holdfast.New makes the
+// chain that does. By default a lock has a TTL of 30 s, and its key is its name.
+//
+// The algorithm is SET key value NX PX ttl, and scripts that compare before they change
+// (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/, "Correct
+// implementation with a single instance").
 //
 // The key is Config.Prefix and the name, so that other libraries that lock with SET NX contend for
 // it. The value is a token of 128 random bits, followed by the owner and the note if the Request

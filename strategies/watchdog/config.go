@@ -10,9 +10,9 @@ import (
 
 // Config configures the renewals. The zero Config works.
 type Config struct {
-	// Jitter is the part of the time until a renewal by which it may come sooner, at random, so that
-	// locks acquired together are not always renewed together: more than 0 and at most 0.5. Default:
-	// 0.1, so that a TTL of 30 s is renewed after 9 to 10 s.
+	// Jitter is the part of the time until a renewal by which it may come sooner, at random, so
+	// that locks acquired together are not always renewed together: more than 0 and at most 0.5.
+	// Default: 0.1, so that a TTL of 30 s is renewed after 9 to 10 s.
 	Jitter float64
 	// MaxRenewals is the maximum number of renewals of a lock; failed ones do not count. After them
 	// its lease runs out, and Err matches ErrLost and ErrMaxRenewals. Default: 0, no limit.
@@ -29,8 +29,10 @@ const (
 
 // The causes of an ErrLost if the watchdog let the lease run out.
 var (
+	// ErrMaxRenewals: the lock was renewed Config.MaxRenewals times.
 	ErrMaxRenewals = errors.New("the watchdog has renewed it MaxRenewals times")
-	ErrMaxHold     = errors.New("the watchdog stopped renewing it after MaxHold")
+	// ErrMaxHold: the lock was held for Config.MaxHold.
+	ErrMaxHold = errors.New("the watchdog stopped renewing it after MaxHold")
 )
 
 // New returns a Middleware that renews locks while they are held. It may wrap several Lockers,

@@ -1,6 +1,10 @@
 // Package watchdog renews the locks that are acquired through it, over any Locker. So work may take
 // longer than the TTL, and the lock of a holder that dies is still free within one TTL.
 //
+//	renew, err := watchdog.New(watchdog.Config{MaxHold: time.Hour}) // by default without a bound
+//	...
+//	l = locker.Chain(l, renew)
+//
 // A lock is renewed when a third of its lease is over, a little sooner by a random amount. If its
 // Lease is [lease.Batched], it is renewed together with others ([lease.RenewBatch]). Deadline, Done
 // and the Trace's Renewed are as if the holder had called [locker.Lock.Renew]. All locks are

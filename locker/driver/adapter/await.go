@@ -9,7 +9,7 @@ import (
 )
 
 // Await runs call and returns its results. If ctx ends first, Await returns a
-// [*driver.PendingError] with ctx's error; call goes on in the background, and the PendingError
+// [*driver.PendingError] with ctx's error; call continues in the background, and the PendingError
 // reports its results. Await is for clients whose calls ignore their context. It starts a goroutine
 // unless ctx can never end.
 func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {

@@ -17,17 +17,18 @@ const (
 // with an Err. A Feed whose client does not know reports Refused; such a Feed must also report
 // every Unsubscribed.
 type Event struct {
-	Kind    EventKind
-	Channel string // "" for Refused
-	Err     error  // a *ServerError: the refusal of a command; the connection goes on
+	Kind    EventKind // what was received
+	Channel string    // "" for Refused
+	Err     error     // a *ServerError: the refusal of a command; the connection goes on
 }
 
 // Feed is one subscriber connection, which an adapter supplies to a [Hub].
 type Feed interface {
-	// Subscribe and Unsubscribe send their command and do not wait for the confirmation. The Hub
-	// calls them from one goroutine at a time, also while another is in Next. After an error it
-	// closes the feed.
+	// Subscribe sends SUBSCRIBE, and Unsubscribe sends UNSUBSCRIBE; neither waits for the
+	// confirmation. The Hub calls them from one goroutine at a time, also while another is in Next.
+	// After an error it closes the feed.
 	Subscribe(channel string) error
+	// Unsubscribe: see Subscribe.
 	Unsubscribe(channel string) error
 	// Next blocks until the next event. After an error the Hub closes the feed and opens another.
 	// An error reply is an Event, unless the client ends the connection because of it; then Next

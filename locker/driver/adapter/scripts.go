@@ -89,7 +89,7 @@ func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, 
 	}
 }
 
-// load runs s for the first time. It lets the waiting callers go on even if send panics.
+// load runs s for the first time. It releases the waiting callers even if send panics.
 func (c *ScriptCache) load(s *driver.Script, send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
 	loaded := false
 	defer func() { c.leave(s, loaded) }()

@@ -28,7 +28,7 @@ type Shards struct {
 	// Hub calls it from one goroutine at a time, about once a second for each channel. It answers
 	// from a map of the slots in memory, which it refreshes every few seconds in the background.
 	// Only if the map is older than fresh, it asks the cluster at once, or has the client ask. If
-	// the client cannot tell masters apart, the error matches errors.ErrUnsupported.
+	// the client cannot distinguish masters, the error matches errors.ErrUnsupported.
 	Master func(ctx context.Context, channel string, fresh time.Time) (string, error)
 	// Open opens a connection to the master with that name, which has the slot of channel. The Feed
 	// sends SSUBSCRIBE and SUNSUBSCRIBE, and reports every Unsubscribed.
@@ -59,15 +59,15 @@ func (h *Hub) Delivery(channel string) driver.Delivery {
 	return driver.DeliveryPlain
 }
 
-// observer is told what happens to the channels of a hub for one master, under the mutex of the
-// hub.
+// observer is notified of what happens to the channels of a hub for one master, under the mutex of
+// the hub.
 type observer interface {
 	confirmed(h *Hub, channel string)
 	woken(h *Hub, channel string)           // by a message
 	lost(h *Hub, channel string, err error) // it has left the hub
 }
 
-// add adds a channel to a hub for one master. The hub's observer is told what happens to it.
+// add adds a channel to a hub for one master. The hub's observer is notified of what happens to it.
 func (h *Hub) add(channel string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Hub) add(channel string) {
 	h.start()
 }
 
-// remove is the opposite of add. The observer is told no more of the channel.
+// remove is the opposite of add. The observer is no longer notified of the channel.
 func (h *Hub) remove(channel string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

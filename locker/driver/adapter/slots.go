@@ -9,7 +9,7 @@ import (
 
 // SlotRange is a range of cluster slots that one master has.
 type SlotRange struct {
-	First, Last uint16
+	First, Last uint16 // the range, both included
 	ID          string // the node's, or its Addr from a server that reports none
 	Addr        string // "host:port"; "" if the cluster does not report the host
 }
