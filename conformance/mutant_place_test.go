@@ -49,8 +49,8 @@ func TestMutantsWithPlaces(t *testing.T) {
 		},
 		{
 			name:   "an Inspect that counts all members of the queue",
-			sound:  "digits(presence + 4 * first)",
-			flawed: "'-inf'",
+			sound:  "digits(from), digits(to)",
+			flawed: "'-inf', digits(to)",
 			caught: []string{"Inspect counts the waiters"},
 		},
 		{

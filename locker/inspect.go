@@ -30,12 +30,12 @@ type State struct {
 	// semaphore returns zero. In a quorum the token may be higher than the holder's, since a node
 	// that joins later mints one too.
 	Fence int64
-	// Waiters is the number of processes that wait, as far as the server knows. A process counts
-	// once, however many of its goroutines wait. Waiters without a place of their own count as one
-	// together, or as two where only some of them use sharded pub/sub: readers of rwhash, requests
-	// without middleware/retry, and all waiters in a quorum. One that died may count for 5 s after
-	// its last attempt, and longer in a long queue. Waiters is -1 if the server does not let the
-	// queue be read, and 0 if the strategy has none.
+	// Waiters is the number of processes that wait and have a place in the queue at the server. A
+	// process counts once, however many of its goroutines wait. Readers of rwhash, requests without
+	// middleware/retry, and waiters in a quorum have no place: if only such wait, Waiters is 1,
+	// whatever their number. One that died may count for 5 s after its last attempt, and longer in a
+	// long queue. Waiters is -1 if the server does not let the queue be read, and 0 if the strategy
+	// has none.
 	Waiters int
 }
 

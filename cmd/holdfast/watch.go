@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -13,12 +16,14 @@ import (
 )
 
 func newWatch(o *options) *cobra.Command {
-	var asJSON bool
+	var w watcher
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "watch NAME",
 		Short: "Show who holds a lock, now and after each change",
-		Long: `Show who holds a lock, now and after each change, until it is interrupted.
+		Long: `Show who holds a lock, now and after each change, until it is interrupted. At a terminal the
+last line shows the time that is left, the number of waiting processes, and how often another hold
+followed.
 
 An outage is reported on standard error, and waited out.`,
 		Args: cobra.ExactArgs(1),
@@ -33,27 +38,177 @@ An outage is reported on standard error, and waited out.`,
 			defer c.close()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			last := error(nil)
-			for state, err := range locker.Watch(ctx, l, args[0], interval) {
-				if last = err; err != nil {
-					warnf("%s", trimPrefix(err))
-					continue
-				}
-				if !asJSON {
-					_, _ = fmt.Fprint(os.Stdout, time.Now().Format("15:04:05  "))
-				}
-				if err := printState(os.Stdout, args[0], state, asJSON); err != nil {
-					return withStatus(err)
-				}
-			}
-			if ctx.Err() != nil {
-				return nil
-			}
-			return statusOnly(operationStatus(last)) // it was reported, and another attempt would only repeat it
+			w.name, w.polls = args[0], polls{Locker: l}
+			return w.watch(ctx, interval)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	jsonFlag(cmd, &asJSON)
+	jsonFlag(cmd, &w.asJSON)
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "how often to ask the server")
 	return cmd
+}
+
+// watcher shows the states of a lock.
+type watcher struct {
+	name   string
+	asJSON bool
+	polls  polls
+
+	line       *statusLine
+	succession succession
+	printed    *locker.State // nil: none
+}
+
+func (w *watcher) watch(ctx context.Context, interval time.Duration) error {
+	text := func() string { return w.polls.text(time.Now()) }
+	if w.asJSON {
+		text = func() string { return "" }
+	}
+	w.line = startStatusLine(os.Stdout, text)
+	defer w.line.stop()
+	last := error(nil)
+	for state, err := range locker.Watch(ctx, &w.polls, w.name, interval) {
+		if last = err; err != nil {
+			_ = w.line.above(func() error { warnf("%s", trimPrefix(err)); return nil })
+			continue
+		}
+		if err := w.show(state); err != nil {
+			return withStatus(err)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return statusOnly(operationStatus(last)) // it was reported, and another attempt would only repeat it
+}
+
+// show prints a state. At a terminal the last line shows the number of waiters.
+func (w *watcher) show(s locker.State) error {
+	count := w.succession.update(s)
+	w.polls.setHandOvers(count)
+	if !w.asJSON && w.line.atTerminal() && w.printed != nil {
+		before := *w.printed
+		before.Left, before.Waiters = s.Left, s.Waiters
+		if before == s {
+			return nil
+		}
+	}
+	w.printed = &s
+	return w.line.above(func() error {
+		if w.asJSON {
+			return printJSON(os.Stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, s), count})
+		}
+		_, err := fmt.Fprintf(os.Stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(s), handOvers(count))
+		return err
+	})
+}
+
+// watchJSON is a state in JSON, and when it was seen.
+type watchJSON struct {
+	Time string `json:"time"`
+	lockJSON
+	HandOvers int `json:"handOvers"`
+}
+
+func handOvers(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 hand-over"
+	default:
+		return fmt.Sprintf(", %d hand-overs", n)
+	}
+}
+
+// succession counts the holds that followed the first one that was seen.
+type succession struct {
+	n    int
+	seen bool         // a hold was seen
+	free bool         // and then the lock was free
+	last locker.State // of the last hold
+}
+
+// update records a state, and returns how many holds have followed. While there are several holds,
+// none of them follows another.
+func (c *succession) update(s locker.State) int {
+	if !s.Held || s.Holds == 0 {
+		c.free = true
+		return c.n
+	}
+	alone := s.Holds == 1 && c.last.Holds == 1
+	if c.seen && (c.free || alone && otherHold(s, c.last)) {
+		c.n++
+	}
+	c.seen, c.free, c.last = true, false, s
+	return c.n
+}
+
+// otherHold reports whether two states show different holds. Holds without an owner, which run has
+// by default, differ by their notes and fencing tokens.
+func otherHold(a, b locker.State) bool {
+	return a.Owner != b.Owner || a.Owner == "" && (a.Note != b.Note || a.Fence != b.Fence)
+}
+
+// polls is a Locker that remembers the last answers of Inspect, by which locker.Watch polls.
+type polls struct {
+	locker.Locker
+
+	mu        sync.Mutex
+	state     locker.State
+	at        time.Time // of the last answer; zero: there is none
+	failing   bool      // the last poll got no answer
+	handOvers int
+}
+
+// Inspect implements locker.Inspector.
+func (p *polls) Inspect(ctx context.Context, name string) (locker.State, error) {
+	inspector, _ := locker.As[locker.Inspector](p.Locker)
+	state, err := inspector.Inspect(ctx, name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failing = err != nil; !p.failing {
+		p.state, p.at = state, time.Now()
+	}
+	return state, err
+}
+
+func (p *polls) setHandOvers(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handOvers = n
+}
+
+// text returns the status line.
+func (p *polls) text(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return statusText(p.state, now.Sub(p.at), p.at.IsZero(), p.failing, p.handOvers)
+}
+
+// statusText returns the status line for a state that was seen some time ago.
+func statusText(s locker.State, ago time.Duration, unknown, failing bool, followers int) string {
+	if unknown {
+		return ""
+	}
+	var parts []string
+	switch {
+	case failing:
+		parts = append(parts, "no answer for "+ago.Round(time.Second).String())
+	case s.Held && s.Left > 0:
+		parts = append(parts, countdown(s.Left-ago))
+	}
+	if s.Waiters >= 0 {
+		parts = append(parts, fmt.Sprintf("%d waiting", s.Waiters))
+	}
+	return "          " + strings.Join(parts, ", ") + handOvers(followers)
+}
+
+// countdown returns a text of about the same length for each tenth of a second.
+func countdown(left time.Duration) string {
+	left = max(left, 0)
+	if left >= time.Minute {
+		return left.Truncate(time.Second).String() + " left"
+	}
+	return fmt.Sprintf("%.1fs left", left.Truncate(100*time.Millisecond).Seconds())
 }

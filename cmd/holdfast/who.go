@@ -21,8 +21,9 @@ func newWho(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who NAME",
 		Short: "Show who holds a lock",
-		Long: `Show who holds a lock, how, for how long unless renewed, and its fencing token. The strategy of
-the lock is found by what its key holds, unless --strategy is given.
+		Long: `Show who holds a lock, how, for how long unless renewed, the number of processes that wait,
+and its fencing token. The strategy of the lock is found by what its key holds, unless --strategy is
+given.
 
 Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 		Args: cobra.ExactArgs(1),
@@ -69,10 +70,13 @@ type lockJSON struct {
 	Fence    int64   `json:"fence,omitempty"`
 	Permits  int     `json:"permits,omitempty"`
 	Free     int     `json:"free,omitempty"`
+	Waiters  int     `json:"waiters"` // -1: not known
 }
 
 func newLockJSON(name string, s locker.State) lockJSON {
-	j := lockJSON{Name: strings.ToValidUTF8(name, "\uFFFD"), Held: s.Held, Fence: s.Fence, Permits: s.Permits, Free: s.Free}
+	j := lockJSON{
+		Name: strings.ToValidUTF8(name, "\uFFFD"), Held: s.Held, Fence: s.Fence, Permits: s.Permits, Free: s.Free, Waiters: s.Waiters,
+	}
 	if s.Held {
 		j.Mode, j.Owner, j.Note, j.Holds, j.Left = s.Mode.String(), s.Owner, s.Note, s.Holds, s.Left.Seconds()
 		j.Released = s.Holds == 0
@@ -92,7 +96,7 @@ func printState(w io.Writer, name string, s locker.State, asJSON bool) error {
 // describe says in words who holds a lock.
 func describe(s locker.State) string {
 	if !s.Held {
-		return "free" + fence(s)
+		return "free" + waiting(s) + fence(s)
 	}
 	var b strings.Builder
 	left := "without end"
@@ -101,7 +105,7 @@ func describe(s locker.State) string {
 	}
 	switch {
 	case s.Holds == 0:
-		return fmt.Sprintf("released, but its minimum hold keeps it taken, %s%s", left, fence(s))
+		return fmt.Sprintf("released, but its minimum hold keeps it taken, %s%s%s", left, waiting(s), fence(s))
 	case s.Permits > 0:
 		fmt.Fprintf(&b, "%d of %d permits held in %d holds", s.Permits-s.Free, s.Permits, s.Holds)
 	case s.Holds > 1:
@@ -109,7 +113,7 @@ func describe(s locker.State) string {
 	default:
 		fmt.Fprintf(&b, "held %s", s.Mode)
 	}
-	fmt.Fprintf(&b, ", %s", left)
+	fmt.Fprintf(&b, ", %s%s", left, waiting(s))
 	if s.Owner != "" {
 		fmt.Fprintf(&b, ", owner %s", printable(s.Owner))
 	}
@@ -117,6 +121,14 @@ func describe(s locker.State) string {
 		fmt.Fprintf(&b, ", note %q", s.Note)
 	}
 	return b.String() + fence(s)
+}
+
+// waiting says how many processes wait.
+func waiting(s locker.State) string {
+	if s.Waiters <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d waiting", s.Waiters)
 }
 
 func fence(s locker.State) string {

@@ -102,8 +102,8 @@ func (l *Locker) state(name string) locker.State {
 	t := l.of(name)
 	holds := t.live()
 	state := locker.State{Permits: l.permits, Free: max(0, l.permits-t.used()), Waiters: t.waiters()}
-	if len(l.channels[l.channel(name).Name()]) > 0 {
-		state.Waiters++ // who has no place
+	if state.Waiters == 0 && len(l.channels[l.channel(name).Name()]) > 0 {
+		state.Waiters = 1 // who has no place
 	}
 	if len(holds) == 0 {
 		return state

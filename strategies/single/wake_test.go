@@ -72,8 +72,8 @@ func TestReservationIsOurs(t *testing.T) {
 	})
 }
 
-// Inspect counts each process that waits once, and all waiters without a place as one, until their
-// places no longer count.
+// Inspect counts each process that waits once, until its place no longer counts, and waiters without
+// a place as one if nobody has a place.
 func TestInspectCountsWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,14 +95,14 @@ func TestInspectCountsWaiters(t *testing.T) {
 		counts(0, "nobody waits")
 		try(t.Context(), locker.Request{Name: "job", NoWait: true})
 		counts(0, "after an attempt that does not wait")
+		try(t.Context(), req)
+		try(t.Context(), req)
+		counts(1, "two waiters without a place")
 		first, second := lease.NewToken(), lease.NewToken()
-		for _, id := range []string{first, second, first} {
+		for i, id := range []string{first, second, first} {
 			try(waits(t, id, time.Second), req)
+			counts(min(i+1, 2), "and processes with a place")
 		}
-		counts(2, "two processes wait")
-		try(t.Context(), req)
-		try(t.Context(), req)
-		counts(3, "and two waiters without a place")
 		<-time.After(4 * time.Second)
 		try(waits(t, second, time.Second), req)
 		<-time.After(2 * time.Second)
