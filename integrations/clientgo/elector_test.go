@@ -1,0 +1,273 @@
+//nolint:forbidigo // fake time
+package clientgo_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/integrations/clientgo"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+// pause is the longest pause of a LeaderElector between two attempts to acquire: RetryPeriod, and
+// up to JitterFactor times that.
+const pause = 22 * 2 * time.Second / 10
+
+// chains are Lockers over one server.
+var chains = map[string]func(*lockertest.Locker) locker.Locker{
+	"a bare strategy": func(l *lockertest.Locker) locker.Locker { return l },
+	"the usual chain": func(l *lockertest.Locker) locker.Locker {
+		return locker.Must(holdfast.Wrap(l, holdfast.Config{}))
+	},
+}
+
+// inFakeTime runs test for each chain, in parallel.
+func inFakeTime(t *testing.T, test func(t *testing.T, server *lockertest.Locker, l locker.Locker)) {
+	t.Helper()
+	t.Parallel()
+	for name, chain := range chains {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := lockertest.New()
+				test(t, server, chain(server))
+			})
+		})
+	}
+}
+
+// between fails the test unless min <= d <= max.
+func between(t *testing.T, what string, d, min, max time.Duration) {
+	t.Helper()
+	if d < min || d > max {
+		t.Errorf("%s takes %v, want %v to %v", what, d, min, max)
+	}
+}
+
+func TestSuccession(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
+		a := run(t, newLock(t, l, "a"), timing)
+		first := a.leads(t)
+		b := run(t, newLock(t, l, "b"), timing)
+		time.Sleep(10 * time.Minute)
+		if len(b.terms) > 0 || b.elector.GetLeader() != "a" || b.elector.IsLeader() || !a.elector.IsLeader() || first.ctx.Err() != nil {
+			t.Fatalf("after 10 minutes the leader is %s, and the first term has ended with %v", b.elector.GetLeader(), context.Cause(first.ctx))
+		}
+		began := time.Now()
+		a.stop()
+		if err := first.hold.Err(); !errors.Is(err, locker.ErrReleased) {
+			t.Errorf("the first hold ended with %v", err)
+		}
+		second := b.leads(t)
+		between(t, "the succession", time.Since(began), 0, pause)
+		if second.hold.Fence() <= first.hold.Fence() || b.elector.GetLeader() != "b" || a.lock.Held() != nil {
+			t.Errorf("the holds are %v and %v, the leader is %s", first.hold, second.hold, b.elector.GetLeader())
+		}
+	})
+}
+
+// Without ReleaseOnCancel, others wait for the end of the lease, and nothing renews it meanwhile.
+func TestStopWithoutRelease(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
+		cfg := timing
+		cfg.ReleaseOnCancel = false
+		a := run(t, newLock(t, l, "a"), cfg)
+		first := a.leads(t)
+		b := run(t, newLock(t, l, "b"), cfg)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		a.stop()
+		if first.hold.Err() == nil || a.lock.Held() != nil {
+			t.Errorf("after the end of Run a holds %v", first.hold)
+		}
+		b.leads(t)
+		between(t, "the succession", time.Since(began), cfg.LeaseDuration-cfg.LeaseDuration/3, cfg.LeaseDuration+pause)
+	})
+}
+
+// The lock is not released while the work runs.
+func TestReleaseWaitsForTheWork(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ lasts, min, max time.Duration }{
+		"the work ends soon": {5 * time.Second, 5 * time.Second, 5*time.Second + pause},
+		"the work goes on":   {time.Hour, timing.LeaseDuration - timing.RetryPeriod, timing.LeaseDuration + pause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := lockertest.New()
+				a, leads := newLock(t, server, "a"), make(chan struct{})
+				cfg := timing
+				cfg.Lock = a
+				cfg.Callbacks.OnStoppedLeading = func() {}
+				cfg.Callbacks.OnStartedLeading = a.Lead(func(ctx context.Context, _ int64) {
+					close(leads)
+					<-ctx.Done()
+					time.Sleep(tt.lasts)
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				go leaderelection.RunOrDie(ctx, cfg)
+				wait(t, leads, "a leads")
+				b := run(t, newLock(t, server, "b"), timing)
+				time.Sleep(time.Minute)
+				began := time.Now()
+				stop()
+				b.leads(t)
+				between(t, "the succession", time.Since(began), tt.min, tt.max)
+				time.Sleep(tt.lasts)
+			})
+		})
+	}
+}
+
+// A deleted key ends the ctx of the hold at the next renewal, and the term by the RenewDeadline.
+func TestLost(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+		lock := newLock(t, l, "a")
+		a := run(t, lock, timing)
+		first := a.leads(t)
+		b := run(t, newLock(t, l, "b"), timing)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		server.Forget("controller")
+		wait(t, first.ctx.Done(), "the ctx of the work ends")
+		between(t, "the end of the ctx", time.Since(began), 0, timing.RetryPeriod)
+		if cause := context.Cause(first.ctx); !errors.Is(cause, locker.ErrLost) {
+			t.Errorf("it ended with %v", cause)
+		}
+		time.Sleep(timing.RetryPeriod)
+		synctest.Wait()
+		if a.elector.IsLeader() {
+			t.Error("a takes itself for the leader")
+		}
+		b.leads(t)
+		between(t, "the succession", time.Since(began), 0, pause)
+		wait(t, a.stopped, "a stops")
+		between(t, "the end of the term", time.Since(began), 0, timing.RetryPeriod+timing.RenewDeadline)
+		b.stop()
+		run(t, lock, timing).leads(t) // a campaigns again
+	})
+}
+
+// A leader that is cut off from the server stops before its lease ends.
+func TestSilentServer(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, server *lockertest.Locker, l locker.Locker) {
+		a := run(t, newLock(t, l, "a"), timing)
+		first := a.leads(t)
+		b := run(t, newLock(t, l, "b"), timing)
+		time.Sleep(time.Minute)
+		server.SetOutage(lockertest.Silent)
+		began := time.Now()
+		wait(t, first.ctx.Done(), "the ctx of the work ends")
+		between(t, "the end of the ctx", time.Since(began), timing.RenewDeadline, timing.LeaseDuration)
+		if !time.Now().Before(first.hold.Deadline()) {
+			t.Errorf("it ends %v after the Deadline", time.Since(first.hold.Deadline()))
+		}
+		wait(t, a.stopped, "a stops") // after an attempt to release
+		time.Sleep(time.Minute)
+		server.SetOutage(lockertest.NoOutage)
+		if second := b.leads(t); second.hold.Fence() <= first.hold.Fence() {
+			t.Errorf("the holds are %v and %v", first.hold, second.hold)
+		}
+	})
+}
+
+// A candidate that is killed and starts again under its identity does not take the earlier hold for
+// its own. With a strategy that does not re-enter it waits for the end of the lease.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, began := lockertest.New(), time.Now()
+		before := server.Hold(locker.Request{Name: "controller", Owner: "a", TTL: timing.LeaseDuration, Fenced: true})
+		a := run(t, newLock(t, server, "a"), timing)
+		time.Sleep(timing.LeaseDuration - time.Second)
+		if a.elector.IsLeader() || len(a.terms) > 0 {
+			t.Error("a leads while the earlier hold lasts")
+		}
+		second := a.leads(t)
+		between(t, "the succession", time.Since(began), timing.LeaseDuration, timing.LeaseDuration+pause)
+		if second.hold.Fence() <= before.Fence() {
+			t.Errorf("the holds are %v and %v", before, second.hold)
+		}
+	})
+}
+
+// skewed is a Lock whose candidate has a clock of its own: the times in its records are off.
+type skewed struct {
+	*clientgo.Lock
+	by time.Duration
+}
+
+func (s skewed) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return s.Lock.Create(ctx, s.shift(r))
+}
+
+func (s skewed) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return s.Lock.Update(ctx, s.shift(r))
+}
+
+func (s skewed) shift(r resourcelock.LeaderElectionRecord) resourcelock.LeaderElectionRecord {
+	r.AcquireTime, r.RenewTime = metav1.NewTime(r.AcquireTime.Add(s.by)), metav1.NewTime(r.RenewTime.Add(s.by))
+	return r
+}
+
+// No clock of a candidate decides who leads.
+func TestSkewedClocks(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
+		lockA, lockB := newLock(t, l, "a"), newLock(t, l, "b")
+		a := elect(t, lockA, skewed{lockA, 1000 * time.Hour}, timing)
+		first := a.leads(t)
+		b := elect(t, lockB, skewed{lockB, -1000 * time.Hour}, timing)
+		time.Sleep(10 * time.Minute)
+		if len(b.terms) > 0 || first.ctx.Err() != nil {
+			t.Errorf("b leads, or the term of a has ended with %v", context.Cause(first.ctx))
+		}
+		a.stop()
+		b.leads(t)
+	})
+}
+
+// hung is a Lock whose renewals hang, whatever their ctx.
+type hung struct {
+	*clientgo.Lock
+	until chan struct{}
+}
+
+func (h hung) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	<-h.until
+	return errors.New("it hung")
+}
+
+// The health check of client-go finds a leader that hangs, and the ctx of its hold has ended.
+func TestHealthz(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, until := lockertest.New(), make(chan struct{})
+		lock, cfg := newLock(t, server, "a"), timing
+		cfg.WatchDog = leaderelection.NewLeaderHealthzAdaptor(10 * time.Second)
+		a := elect(t, lock, hung{lock, until}, cfg)
+		first, began := a.leads(t), time.Now()
+		if err := cfg.WatchDog.Check(nil); err != nil {
+			t.Errorf("a leader is not healthy: %v", err)
+		}
+		b := run(t, newLock(t, server, "b"), timing)
+		wait(t, first.ctx.Done(), "the ctx of the work ends")
+		between(t, "the end of the ctx", time.Since(began), 0, cfg.LeaseDuration)
+		b.leads(t)
+		time.Sleep(cfg.LeaseDuration + 10*time.Second)
+		if err := cfg.WatchDog.Check(nil); err == nil {
+			t.Error("a leader that hangs is healthy")
+		}
+		close(until)
+		wait(t, a.stopped, "a stops")
+	})
+}

@@ -1,0 +1,116 @@
+package clientgo_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/holdfast-go/holdfast/integrations/clientgo"
+	"github.com/holdfast-go/holdfast/locker"
+)
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds the waiting for what must happen.
+const patience = time.Minute
+
+// candidate is a LeaderElector of client-go over a Lock, which runs until stop.
+type candidate struct {
+	lock    *clientgo.Lock
+	elector *leaderelection.LeaderElector
+	terms   chan term // one for each call of the work
+	stopped chan struct{}
+	stop    func() // cancels Run, and waits for it
+}
+
+// term is a call of the work.
+type term struct {
+	number int64
+	hold   *locker.Lock // nil if the term ended at once
+	ctx    context.Context
+}
+
+// timing is what a LeaderElector of most tests is configured with.
+var timing = leaderelection.LeaderElectionConfig{
+	LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+}
+
+// quick is for tests with a real server. A renewal may be late by seconds.
+var quick = leaderelection.LeaderElectionConfig{
+	LeaseDuration: 8 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 50 * time.Millisecond, ReleaseOnCancel: true,
+}
+
+func newLock(tb testing.TB, l locker.Locker, identity string) *clientgo.Lock {
+	tb.Helper()
+	lock, err := clientgo.New(l, clientgo.Config{Name: "controller", Identity: identity})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return lock
+}
+
+// elect runs a LeaderElector over lock, which the LeaderElector sees through wrapped.
+func elect(tb testing.TB, lock *clientgo.Lock, wrapped resourcelock.Interface, cfg leaderelection.LeaderElectionConfig) *candidate {
+	tb.Helper()
+	c := &candidate{lock: lock, terms: make(chan term, 1), stopped: make(chan struct{})}
+	cfg.Lock = wrapped
+	cfg.Callbacks = leaderelection.LeaderCallbacks{
+		OnStartedLeading: lock.Lead(func(ctx context.Context, number int64) {
+			c.terms <- term{number, lock.Held(), ctx}
+			<-ctx.Done()
+		}),
+		OnStoppedLeading: func() {},
+	}
+	var err error
+	if c.elector, err = leaderelection.NewLeaderElector(cfg); err != nil {
+		tb.Fatal(err)
+	}
+	if cfg.WatchDog != nil {
+		cfg.WatchDog.SetLeaderElection(c.elector)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(c.stopped)
+		c.elector.Run(ctx)
+	}()
+	c.stop = func() {
+		cancel()
+		wait(tb, c.stopped, "Run returns")
+	}
+	tb.Cleanup(c.stop)
+	return c
+}
+
+// run elects over lock itself.
+func run(tb testing.TB, lock *clientgo.Lock, cfg leaderelection.LeaderElectionConfig) *candidate {
+	tb.Helper()
+	return elect(tb, lock, lock, cfg)
+}
+
+// leads waits until c leads.
+func (c *candidate) leads(tb testing.TB) term {
+	tb.Helper()
+	return wait(tb, c.terms, c.lock.Identity()+" leads")
+}
+
+// wait returns what c delivers.
+func wait[T any](tb testing.TB, c <-chan T, what string) (v T) {
+	tb.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case v = <-c:
+	case <-timeout.C:
+		tb.Fatalf("it did not happen within %v that %s", patience, what)
+	}
+	return v
+}
