@@ -122,13 +122,21 @@ func (r *Running) ReadUntil(t *testing.T, prefix string) string {
 // Interrupt interrupts the program, which is to end well.
 func (r *Running) Interrupt(t *testing.T) {
 	t.Helper()
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+	r.Stop(t, os.Interrupt)
+}
+
+// Stop sends sig to the program, which is to end well, and returns what else it prints.
+func (r *Running) Stop(t *testing.T, sig os.Signal) string {
+	t.Helper()
+	if err := r.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	for r.stdout.Scan() {
-		continue // to its end, before Wait closes the pipe
+	var text strings.Builder
+	for r.stdout.Scan() { // to its end, before Wait closes the pipe
+		text.WriteString(r.stdout.Text() + "\n")
 	}
 	if err := r.cmd.Wait(); err != nil || r.errs.Len() > 0 {
-		t.Errorf("interrupted: %v, standard error %q", err, r.errs)
+		t.Errorf("after %v: %v, standard error %q", sig, err, r.errs)
 	}
+	return text.String()
 }
