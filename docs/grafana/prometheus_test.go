@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -54,7 +55,7 @@ func (d *database) add(of labels.Labels, at time.Time, value float64) {
 	if s == nil {
 		s = &stored{labels: of}
 		d.series[key] = s
-		name := of.Get(labels.MetricName)
+		name := of.Get(model.MetricNameLabel)
 		d.named[name] = append(d.named[name], s)
 	}
 	s.samples = append(s.samples, sample{at.UnixMilli(), value})
@@ -65,7 +66,7 @@ func (d *database) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		found, name := &seriesSet{at: -1}, ""
 		for _, m := range matchers {
-			if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 				name = m.Value
 			}
 		}

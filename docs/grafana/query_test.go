@@ -75,6 +75,23 @@ func parseVariable(text string, served series) query {
 	return q
 }
 
+// What a program serves over HTTP has the names and labels of the simulated hour.
+func TestExampleServesTheSame(t *testing.T) {
+	t.Parallel()
+	hour := simulatedHour(t).served()
+	for name, has := range exampleSeries(t) {
+		if !strings.HasPrefix(name, "holdfast_") {
+			continue
+		}
+		for _, label := range has {
+			// One page serves several services there; and the version of the scope is empty here.
+			if label != "service_name" && label != "otel_scope_version" && !slices.Contains(hour[name], label) {
+				t.Errorf("%s has no label %s in the simulated hour", name, label)
+			}
+		}
+	}
+}
+
 func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	served := series{"a_total": {"x", "job"}, "b": nil}
