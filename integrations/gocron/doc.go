@@ -21,8 +21,8 @@
 //   - An outage that is shorter than half of MinHold, 1 s at least and 30 s at most, does not cost a
 //     tick: [Locker.Lock] tries again, as long as a late run could not be a second one.
 //   - If a replica dies during a run, others run the job again once its lease has ended.
-//   - In one process, no run of a job begins before the one before it has ended, even if that has
-//     lost its lock. This applies to each Locker.
+//   - In one process, or rather over one Locker, a run of a job does not begin until the previous
+//     run has ended, even if that has lost its lock.
 //   - After a lease has ended, Elector.IsLeader never returns nil, even if no packet came back or
 //     the process was frozen meanwhile.
 //
@@ -45,9 +45,9 @@
 // gocron hands the errors of Lock to its AfterLockError listeners, and counts the run as skipped
 // (gocron.Monitor). Skipped runs are normal: all replicas but one skip each tick. errors.Is(err,
 // locker.ErrNotAcquired) tells them from an outage; see the example of [Locker.Lock]. gocron drops
-// the errors of Unlock, and those of IsLeader. Put middleware/logging, metrics and tracing around
-// the Locker that New and NewElector are given: they report lost locks, outages and how long runs
-// hold the lock.
+// the errors of Unlock, and those of IsLeader. An AfterJobRuns listener can ask [Locker.Held] whether
+// the run kept its lock. Put middleware/logging, metrics and tracing around the Locker that New and
+// NewElector are given: they report lost locks, outages and how long runs hold the lock.
 //
 // [gocron]: https://pkg.go.dev/github.com/go-co-op/gocron/v2
 package gocronlock

@@ -15,7 +15,7 @@ import (
 // over the Lockers of the scheduler and its jobs. It is safe for concurrent use.
 type Elector struct {
 	candidate *leader.Candidate
-	term      atomic.Pointer[context.Context] // Lead's; nil: it has not led yet
+	lead      atomic.Pointer[context.Context] // Lead's latest; nil: it has not led yet
 
 	closed context.Context
 	close  context.CancelFunc // ends closed
@@ -31,7 +31,7 @@ func NewElector(l locker.Locker, cfg leader.Config) (*Elector, error) {
 	e := &Elector{}
 	lead := cfg.Lead
 	cfg.Lead = func(ctx context.Context, number int64) error {
-		e.term.Store(&ctx)
+		e.lead.Store(&ctx)
 		if lead != nil {
 			return lead(ctx, number)
 		}
@@ -80,7 +80,7 @@ func (e *Elector) Close() {
 // nothing, and never returns nil after the lease has ended. gocron calls it at each tick, and skips
 // the run if it returns an error. ctx is not used.
 func (e *Elector) IsLeader(ctx context.Context) error {
-	if t := e.term.Load(); t == nil || (*t).Err() != nil {
+	if lead := e.lead.Load(); lead == nil || (*lead).Err() != nil { // or Lead is about to be called
 		return leader.ErrNotLeader
 	}
 	return e.candidate.IsLeader(ctx)
@@ -100,8 +100,8 @@ func (e *Elector) Context(parent context.Context) (context.Context, context.Canc
 		cancel(err)
 		return ctx, func() {}
 	}
-	term := *e.term.Load()
-	stop := context.AfterFunc(term, func() { cancel(context.Cause(term)) })
+	lead := *e.lead.Load()
+	stop := context.AfterFunc(lead, func() { cancel(context.Cause(lead)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)

@@ -30,7 +30,8 @@ func TestNewElector(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, e, err)
 		}
 	}
-	e := locker.Must(gocronlock.NewElector(lockertest.New(), leader.Config{Name: "a"}))
+	server := lockertest.New()
+	e := locker.Must(gocronlock.NewElector(server, leader.Config{Name: "a"}))
 	if err := e.Run(nil); !errors.Is(err, locker.ErrInvalid) { //nolint:staticcheck // nil is the case
 		t.Errorf("Run(nil): %v", err)
 	}
@@ -40,6 +41,9 @@ func TestNewElector(t *testing.T) {
 	e.Close()
 	if err := e.Run(t.Context()); err != nil {
 		t.Errorf("Run after Close: %v", err)
+	}
+	if calls := server.Calls(); len(calls) > 0 {
+		t.Errorf("after Close: %v", calls)
 	}
 }
 
@@ -162,7 +166,8 @@ func TestElectorLead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		terms := make(chan int64, 10)
-		e := locker.Must(gocronlock.NewElector(process(lockertest.New()), leader.Config{
+		server := lockertest.New()
+		e := locker.Must(gocronlock.NewElector(process(server), leader.Config{
 			Name: "cron",
 			Lead: func(ctx context.Context, number int64) error {
 				terms <- number
@@ -179,6 +184,9 @@ func TestElectorLead(t *testing.T) {
 			t.Errorf("term %d, %t, %d calls", n, leads, len(terms))
 		}
 		e.Close()
+		if state, err := locker.Inspect(t.Context(), server, "cron"); state.Held || err != nil {
+			t.Errorf("after Close: %+v, %v", state, err)
+		}
 		if err := <-ended; err == nil {
 			t.Error("the error of Lead was dropped")
 		}

@@ -90,6 +90,7 @@ func New(l locker.Locker, cfg Config) (*Locker, error) {
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	req := l.req
 	req.Name = l.prefix + key
+	req.Owner = lease.NewToken() // not that of ctx, under which strategies/reentrant would let two runs begin
 	if ctx == nil {
 		return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: driver.NilContext("Lock ctx")}
 	}
@@ -135,7 +136,8 @@ func acquire(ctx context.Context, l locker.Locker, req locker.Request) (*locker.
 // Held returns the lock of the run of key that this Locker let begin and that has not ended, or nil
 // if there is none. A run calls it first of all, since gocron does not tell a job that its lock was
 // lost: the ctx of Held(key).Context(ctx) ends then. It works with a nil Lock too; that ctx has
-// ended already.
+// ended already. In an AfterJobRuns listener, which gocron calls before Unlock, Held(key).Err()
+// tells whether the run kept its lock until its end.
 func (l *Locker) Held(key string) *locker.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()

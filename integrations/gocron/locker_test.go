@@ -76,11 +76,14 @@ func TestRequest(t *testing.T) {
 	l := locker.Must(gocronlock.New(server, gocronlock.Config{
 		Prefix: "cron:", MinHold: 4 * time.Second, TTL: time.Minute, Fenced: true, Note: "host-1",
 	}))
-	lock, err := l.Lock(t.Context(), "report")
+	lock, err := l.Lock(locker.WithOwner(t.Context(), "the program"), "report")
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := server.Calls()[0].Request
+	if req.Owner == "" || req.Owner == "the program" {
+		t.Errorf("owner %q, want one of its own for each run", req.Owner)
+	}
 	if req.Name != "cron:report" || req.MinHold != 4*time.Second || req.TTL != time.Minute || !req.Fenced || req.Note != "host-1" || !req.NoWait {
 		t.Errorf("%+v", req)
 	}
@@ -163,6 +166,41 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// What another attempt would only repeat is returned at once.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("connection refused")
+	tests := []struct {
+		name  string
+		err   error
+		again bool
+	}{
+		{"transient", refused, true},
+		{"contention", &locker.ContentionError{Name: "report"}, false},
+		{"permanent", driver.Permanent(refused), false},
+		{"closed", locker.ErrClosed, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := lockertest.New()
+				server.FailAcquire(tt.err)
+				locks := locker.Must(gocronlock.New(server, gocronlock.Config{}))
+				lock, err := locks.Lock(t.Context(), "report")
+				if tt.again {
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = lock.Unlock(t.Context())
+				} else if !errors.Is(err, tt.err) {
+					t.Errorf("%v, want %v", err, tt.err)
+				}
+			})
+		})
+	}
+}
+
 // The end of the job's ctx ends the attempts.
 func TestOutageEndsWithTheJob(t *testing.T) {
 	t.Parallel()
@@ -211,7 +249,9 @@ func TestLostLock(t *testing.T) {
 		}
 		s := newScheduler(t, gocron.WithDistributedLocker(locks))
 		listener, skipped := lockErrors()
-		j := newJob(t, s, gocron.DurationJob(24*time.Hour), job, listener)
+		kept := make(chan error, 10)
+		after := gocron.WithEventListeners(gocron.AfterJobRuns(func(_ uuid.UUID, name string) { kept <- locks.Held(name).Err() }))
+		j := newJob(t, s, gocron.DurationJob(24*time.Hour), job, listener, after)
 		if err := j.RunNow(); err != nil {
 			t.Fatal(err)
 		}
@@ -239,6 +279,9 @@ func TestLostLock(t *testing.T) {
 			t.Errorf("while the earlier run goes on, skipped for %v", errs)
 		}
 		close(goOn)
+		if err := <-kept; !errors.Is(err, locker.ErrLost) {
+			t.Errorf("after the run, the listener is told %v", err)
+		}
 		synctest.Wait()
 		if err := j.RunNow(); err != nil {
 			t.Fatal(err)

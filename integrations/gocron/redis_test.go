@@ -159,6 +159,50 @@ func TestLostLockOverRedis(t *testing.T) {
 	}
 }
 
+// A server is away at the tick, and back before half of MinHold has passed: the job runs.
+func TestOutageOverRedis(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		begin, over func(*redistest.Server) error
+		attempts    int // before it is over
+	}{
+		{"frozen", (*redistest.Server).Freeze, (*redistest.Server).Thaw, 1},
+		{"stopped", (*redistest.Server).Stop, func(s *redistest.Server) error { return s.Restart(t.Context()) }, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{})
+			attempts := make(chan struct{}, 1000)
+			chain := connect(t, server)
+			l := lockerFunc(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				attempts <- struct{}{}
+				return chain.Acquire(ctx, req)
+			})
+			locks := locker.Must(gocronlock.New(l, gocronlock.Config{MinHold: 2 * patience}))
+			if err := tt.begin(server); err != nil {
+				t.Fatal(err)
+			}
+			s := newScheduler(t, gocron.WithDistributedLocker(locks))
+			ended := make(chan error, 1)
+			newJob(t, s, gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), func() {}, gocron.WithEventListeners(
+				gocron.AfterJobRuns(func(uuid.UUID, string) { ended <- nil }),
+				gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { ended <- err }),
+			))
+			for range tt.attempts {
+				receive(t, "an attempt", attempts)
+			}
+			if err := tt.over(server); err != nil {
+				t.Fatal(err)
+			}
+			if err := receive(t, "the run", ended); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A server is frozen for longer than the leases: a run is skipped for an error that is not
 // contention, and nobody leads. When it goes on, jobs run, a replica leads, and no lock stays behind.
 func TestFrozenServer(t *testing.T) {
