@@ -16,6 +16,9 @@
 // which servers are started and how to run one case. -short also leaves out quorums of real
 // servers.
 //
+// [RunAt] runs the cases without go test, on a server that is given and that others use too. The
+// program cmd/holdfast does that.
+//
 // # How to read a case
 //
 // In the source, a case is an entry of a table and a function:

@@ -1,13 +1,13 @@
 package conformance
 
 import (
-	"net"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/resp"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
 // listener counts the messages on channels of one server, around the drivers.
@@ -16,6 +16,7 @@ type listener struct {
 	addr string
 	mark string // the channel of a mark behind the messages so far
 	conn *resp.Conn
+	talk *resp.Conn // to publish the mark
 }
 
 // wakeChannel returns the channel of name's releases, as docs/contracts.md defines it.
@@ -24,14 +25,20 @@ func wakeChannel(name string) string {
 	return channel
 }
 
-// listenAt subscribes to channels on a server without TLS.
+// listenAt subscribes to channels on a server.
 func (t *caseT) listenAt(addr string, channels ...string) *listener {
 	t.Helper()
-	var d net.Dialer
-	tcp, err := d.DialContext(t.Ctx, "tcp", addr)
-	t.OK(err, "dial %s", addr)
-	l := &listener{t, addr, "mark of " + tcp.LocalAddr().String(), resp.NewConn(tcp)}
-	t.Cleanup(func() { _ = l.conn.Close() })
+	l := &listener{t: t, addr: addr, mark: "mark of conformance." + lease.NewToken()}
+	at := t.Server.Target
+	at.Addrs = []string{addr}
+	connect := func() *resp.Conn {
+		t.Helper()
+		c, err := suite.Connect(t.Ctx, at)
+		t.OK(err, "connect to %s", addr)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	l.conn, l.talk = connect(), connect()
 	t.OK(l.conn.SetDeadline(time.Now().Add(suite.CaseLimit)), "SetDeadline")
 	l.do("SUBSCRIBE", l.mark)
 	for _, channel := range channels {
@@ -68,7 +75,7 @@ func (l *listener) do(args ...any) {
 // messages returns the channels of the messages since the last call.
 func (l *listener) messages() (channels []string) {
 	l.t.Helper()
-	_, err := suite.DoAt(l.t.Ctx, l.addr, "PUBLISH", l.mark, "")
+	_, err := l.talk.Do("PUBLISH", l.mark, "")
 	l.t.OK(err, "PUBLISH")
 	for {
 		v, err := l.conn.Receive()

@@ -68,12 +68,16 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 	}
 	b := bench{part: time.Duration(f.seconds) * time.Second / 3, permits: max(permits, 1), run: throwaway("holdfast-bench:") + ":"}
 	var all []connection
+	defer func() {
+		for _, c := range all {
+			c.close()
+		}
+	}()
 	for i := range b.clients { // each has a client of its own
 		c, err := o.connect()
 		if err != nil {
 			return err
 		}
-		defer c.close()
 		all = append(all, c)
 		if b.clients[i], err = c.strategy(name, permits, o.prefix); err != nil {
 			return err
@@ -138,8 +142,7 @@ func (e *signalError) Error() string { return e.sig.String() }
 
 // interrupted returns the error of a run: that of the signal that ended it, or err.
 func interrupted(ctx context.Context, err error) error {
-	var by *signalError
-	if errors.As(context.Cause(ctx), &by) {
+	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
 		return statusOnly(statusSignal + signalNumber(by.sig))
 	}
 	return withStatus(err)
@@ -353,7 +356,9 @@ func histogram(sorted []time.Duration) (all []bucket) {
 			all = append(all, bucket{milliseconds(limit), n})
 		}
 		sorted = sorted[n:]
-		limit = limit * [...]time.Duration{2, 5, 2}[i%3] / [...]time.Duration{1, 2, 1}[i%3]
+		if limit *= 2; i%3 == 1 {
+			limit = limit / 4 * 5
+		}
 	}
 	return all
 }

@@ -55,6 +55,6 @@ HOLDFAST_URL: never from an argument, which every user of the machine can read.`
 	}
 	o.register(root)
 	root.AddCommand(newRun(o), newLeader(o), newWho(o), newList(o), newWatch(o), newRelease(o),
-		newCheck(o), newBench(o))
+		newCheck(o), newBench(o), newConformance(o))
 	return root
 }

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,10 @@ type Server struct {
 
 	Nodes  []*Server // independent servers
 	Killed bool      // one of Nodes, for good
+
+	// Given is true if others use the server too. The cases write keys of their own, and ask for
+	// nothing else.
+	Given bool
 
 	// Double answers commands in place of a server.
 	Double func(args ...any) (any, error)
@@ -130,6 +135,8 @@ func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
 		return s.Double(args...)
 	case s.Mini != nil:
 		return DoAt(ctx, s.Target.Addrs[0], args...) // a closed miniredis forgets its address
+	case s.Given:
+		return doAt(ctx, s.Target, args...)
 	case s.Cluster != nil:
 		return s.Cluster.NodeForKey(key).Do(ctx, args...)
 	default:
@@ -137,21 +144,51 @@ func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
 	}
 }
 
-// DoAt sends a command over a connection of its own.
-func DoAt(ctx context.Context, addr string, args ...any) (_ any, err error) {
-	var d net.Dialer
-	tcp, err := d.DialContext(ctx, "tcp", addr)
+// DoAt sends a command over a connection of its own, without TLS and a login.
+func DoAt(ctx context.Context, addr string, args ...any) (any, error) {
+	return doAt(ctx, Target{Addrs: []string{addr}}, args...)
+}
+
+func doAt(ctx context.Context, target Target, args ...any) (_ any, err error) {
+	c, err := Connect(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	c := resp.NewConn(tcp)
 	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.Do(args...)
+}
+
+// Connect opens a connection to the first server of target, and logs in there. It ends at the
+// deadline of ctx.
+func Connect(ctx context.Context, target Target) (*resp.Conn, error) {
+	var d net.Dialer
+	tcp, err := d.DialContext(ctx, "tcp", target.Addrs[0])
+	if err != nil {
+		return nil, err
+	}
+	if target.TLS != nil {
+		cfg := target.TLS.Clone()
+		if cfg.ServerName == "" {
+			cfg.ServerName, _, _ = net.SplitHostPort(target.Addrs[0])
+		}
+		tcp = tls.Client(tcp, cfg)
+	}
+	c := resp.NewConn(tcp)
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
-			return nil, err
+			return nil, errors.Join(err, c.Close())
 		}
 	}
-	return c.Do(args...)
+	if target.Password != "" {
+		login := []any{"AUTH", target.Password}
+		if target.Username != "" {
+			login = []any{"AUTH", target.Username, target.Password}
+		}
+		if _, err := c.Do(login...); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
 }
 
 // EveryNode sends a command to each node.

@@ -1,6 +1,8 @@
+// Package suitetest tests a suite: it runs cases on what is flawed, and demands that they fail.
 package suitetest
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -25,10 +27,10 @@ type Mutant struct {
 
 // failing runs the cases with these names, at once and on servers of their own, and returns those
 // that failed.
-func failing(s *suite.Suite, names []string) map[string]*recorder {
+func failing(s *suite.Suite, names []string) map[string]*suite.Recorder {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	failed := map[string]*recorder{}
+	failed := map[string]*suite.Recorder{}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		c := s.Find(name, suite.Miniredis)
 		if c == nil {
@@ -41,7 +43,7 @@ func failing(s *suite.Suite, names []string) map[string]*recorder {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			r := record(name, func(tb testing.TB) { s.RunMutant(tb, c, impatient) })
+			r := suite.Record(context.Background(), name, func(tb testing.TB) { s.RunMutant(tb, c, impatient) })
 			if r.Failed() {
 				mu.Lock()
 				defer mu.Unlock()
@@ -57,7 +59,7 @@ func failing(s *suite.Suite, names []string) map[string]*recorder {
 // without the flaw. All run at once, and then report one by one.
 func Catch(t *testing.T, mutants []Mutant) {
 	t.Helper()
-	type verdict struct{ flawed, sound map[string]*recorder }
+	type verdict struct{ flawed, sound map[string]*suite.Recorder }
 	verdicts := make([]verdict, len(mutants))
 	var wg sync.WaitGroup
 	for i, m := range mutants {
@@ -68,14 +70,14 @@ func Catch(t *testing.T, mutants []Mutant) {
 	for i, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			for name, r := range verdicts[i].sound {
-				t.Errorf("without the flaw too %q fails: %s", name, r.first())
+				t.Errorf("without the flaw too %q fails: %s", name, r.First())
 			}
 			for _, name := range m.Caught {
 				if m.Flawed.Find(name, suite.Miniredis) == nil {
 					t.Errorf("there is no case %q that applies", name)
 				}
 				if r, caught := verdicts[i].flawed[name]; caught {
-					t.Logf("caught by %q: %s", name, r.first())
+					t.Logf("caught by %q: %s", name, r.First())
 				} else {
 					t.Errorf("not caught by %q", name)
 				}

@@ -1,0 +1,163 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/resp"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// Result is what became of one case on a server that others use too.
+type Result struct {
+	Case    *Case
+	LeftOut string // why it was not run, or not to its end; empty: it was run
+	Failed  bool
+	Lines   []string // what it reported
+	Took    time.Duration
+}
+
+// whyNotGiven says why c cannot run on a single server that others use, or "".
+func (s *Suite) whyNotGiven(c *Case) string {
+	switch {
+	case slices.ContainsFunc(c.Needs, s.Lacking):
+		return fmt.Sprintf("the adapter lacks one of %v", c.Needs)
+	case c.Nodes > 0:
+		return fmt.Sprintf("it needs %d servers that share nothing", c.Nodes)
+	case slices.Equal(c.On, OnlyMiniredis):
+		return "it needs a server that answers with errors of its choice"
+	case !slices.Contains(c.On, Single):
+		return fmt.Sprintf("it needs a server of a kind in %v", c.On)
+	case c.Own:
+		return "it stops, freezes, flushes or reconfigures the server"
+	default:
+		return ""
+	}
+}
+
+// RunAt runs the cases on a single server that others use too, a few at once, and reports each as
+// soon as it is over, one after the other. pick chooses cases by name; nil: all. Cases that would
+// disturb the others are left out. At the end it removes all keys of the cases. Its error is about that, and about keys that a case should
+// not have left.
+func (s *Suite) RunAt(ctx context.Context, target Target, pick func(name string) bool, report func(Result)) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if target.Kind != Single || len(target.Addrs) != 1 {
+		return fmt.Errorf("conformance: a target of kind %q with %d addresses: %w: want one server", target.Kind, len(target.Addrs), errors.ErrUnsupported)
+	}
+	srv := &Server{Target: target, Given: true}
+	if _, err := srv.Do(ctx, "", "PING"); err != nil {
+		return fmt.Errorf("conformance: %s: %w", target.Addrs[0], err)
+	}
+	var mu sync.Mutex
+	var made, tidy census // of all cases, and of those that must leave no key
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if pick != nil && !pick(c.Name) {
+			continue
+		}
+		if why := s.whyNotGiven(c); why != "" {
+			mu.Lock()
+			report(Result{Case: c, LeftOut: why})
+			mu.Unlock()
+			continue
+		}
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			begin := time.Now()
+			var t *T
+			r := Record(ctx, c.Name, func(tb testing.TB) {
+				t = newT(tb, s, srv)
+				c.Run(t)
+			})
+			result := Result{Case: c, Failed: r.Failed(), Lines: r.Lines(), Took: time.Since(begin)}
+			if r.Skipped() && !r.Failed() {
+				result.LeftOut = r.First()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			made.add(&t.made)
+			if !c.LeavesKeys && !r.Failed() && !r.Skipped() {
+				tidy.add(&t.made)
+			}
+			if ctx.Err() == nil {
+				report(result)
+			}
+		})
+	}
+	wg.Wait()
+	return srv.tidyUp(context.WithoutCancel(ctx), &made, &tidy)
+}
+
+// add adds the keys of another census.
+func (c *census) add(other *census) {
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	c.keys = append(c.keys, other.keys...)
+	for key := range other.foreign {
+		c.wroteHere(key)
+	}
+}
+
+// tidyUp removes what the cases have left, and returns an error if that is more than they may leave.
+func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	conn, err := Connect(ctx, s.Target)
+	if err != nil {
+		return fmt.Errorf("conformance: keys that begin with \"conformance.\" may be left: %w", err)
+	}
+	defer conn.Close()
+	found, err := scan(conn, "*conformance.*")
+	if err != nil {
+		return fmt.Errorf("conformance: keys that begin with \"conformance.\" may be left: %w", err)
+	}
+	all := (&census{keys: made.keys}).stray(found)
+	left := tidy.stray(slices.Clone(all))
+	left = slices.DeleteFunc(left, func(key string) bool { return strings.HasSuffix(key, driver.FenceSuffix) })
+	for _, key := range all {
+		if _, err := conn.Do("DEL", key); err != nil {
+			return fmt.Errorf("conformance: the key %q is left: %w", key, err)
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("conformance: cases left the keys %q, which were removed now", left)
+	}
+	return nil
+}
+
+// scan returns the keys that match a pattern. It looks for them in small steps, which does not hold
+// the server up.
+func scan(conn *resp.Conn, pattern string) (found []string, err error) {
+	for cursor := "0"; ; {
+		reply, err := conn.Do("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+		if err != nil {
+			return nil, err
+		}
+		step, _ := reply.([]any)
+		if len(step) != 2 {
+			return nil, fmt.Errorf("SCAN replied %v", reply)
+		}
+		keys, _ := step[1].([]any)
+		for _, key := range keys {
+			found = append(found, fmt.Sprint(key))
+		}
+		if cursor = fmt.Sprint(step[0]); cursor == "0" {
+			return found, nil
+		}
+	}
+}

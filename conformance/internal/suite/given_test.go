@@ -1,0 +1,81 @@
+package suite_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// TestRunAt runs cases on a server that others use: it reports each, leaves out what would disturb
+// the others, and removes the keys of the cases and no others.
+func TestRunAt(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{Password: "sesame"})
+	s.MustCommand(t, "SET", "mine", "1")
+	s.MustCommand(t, "SET", "conformance.of another run", "1")
+	single := suite.OnlySingle
+	write := func(t *suite.T) { key := t.Key(); t.Do(key, "SET", key+driver.FenceSuffix, 1) }
+	leave := func(t *suite.T) {
+		key := t.Key()
+		_, err := t.Driver().SetNX(t.Ctx, key, "v", time.Hour)
+		t.OK(err, "SetNX")
+	}
+	cases := []suite.Case{
+		{Name: "passes", On: single, Run: func(t *suite.T) { t.Driver() }},
+		{Name: "writes", On: single, Run: write},
+		{Name: "fails", On: single, Run: func(t *suite.T) { t.Errorf("it failed") }},
+		{Name: "panics", On: single, Run: func(*suite.T) { panic("it panicked") }},
+		{Name: "counts", On: single, Run: func(t *suite.T) { t.Do("", "INFO", "stats") }},
+		{Name: "stops", On: single, Own: true, Run: func(*suite.T) { panic("it ran") }},
+		{Name: "quorum", On: single, Nodes: 5, Run: func(*suite.T) { panic("it ran") }},
+		{Name: "invents", On: suite.OnlyMiniredis, Run: func(*suite.T) { panic("it ran") }},
+		{Name: "moves", On: suite.OnlyCluster, Run: func(*suite.T) { panic("it ran") }},
+		{Name: "leaves openly", On: single, LeavesKeys: true, Run: leave},
+	}
+	target := suite.Target{Kind: suite.Single, Addrs: []string{s.Addr()}, Password: s.Password()}
+	results := map[string]suite.Result{}
+	all := suite.Suite{Dial: suitetest.Dial, Cases: cases}
+	err := all.RunAt(t.Context(), target, nil, func(r suite.Result) { results[r.Case.Name] = r })
+	if err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]struct{ failed, leftOut string }{
+		"passes": {}, "writes": {}, "leaves openly": {}, "fails": {failed: "it failed"}, "panics": {failed: "it panicked"},
+		"counts": {leftOut: "INFO"}, "stops": {leftOut: "stops"}, "quorum": {leftOut: "5 servers"},
+		"invents": {leftOut: "errors of its choice"}, "moves": {leftOut: "cluster"},
+	} {
+		r, has := results[name]
+		if !has || r.Failed != (want.failed != "") || !strings.Contains(strings.Join(r.Lines, "\n"), want.failed) ||
+			(r.LeftOut != "") != (want.leftOut != "") || !strings.Contains(r.LeftOut, want.leftOut) {
+			t.Errorf("%q: %+v", name, r)
+		}
+	}
+
+	careless := suite.Suite{Dial: suitetest.Dial, Cases: []suite.Case{{Name: "leaves", On: single, Run: leave}, {Name: "not picked", On: single}}}
+	pick := func(name string) bool { return name == "leaves" }
+	err = careless.RunAt(t.Context(), target, pick, func(r suite.Result) {
+		if r.Case.Name != "leaves" || r.Failed {
+			t.Errorf("%+v", r)
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "cases left the keys") {
+		t.Errorf("a case that leaves a key: %v", err)
+	}
+	if n := s.MustCommand(t, "DBSIZE"); n != int64(2) {
+		t.Errorf("%v keys are left: %v", n, s.MustCommand(t, "KEYS", "*"))
+	}
+
+	target.Password = "guess"
+	if err := all.RunAt(t.Context(), target, nil, nil); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	target.Kind = suite.Cluster
+	if err := all.RunAt(t.Context(), target, nil, nil); err == nil {
+		t.Error("a Cluster is accepted")
+	}
+}
