@@ -102,7 +102,7 @@ func TestServerVersions(t *testing.T) {
 		}
 	}
 	script := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^\t\["(.+)"\]=(\S+)$`).
+	for _, m := range regexp.MustCompile(`(?m)^\t\["(.+)"\]=([^'\s]\S*)$`).
 		FindAllStringSubmatch(read(t, filepath.Join("scripts", "matrix.sh")), -1) {
 		script[m[1]] = m[2]
 	}

@@ -19,6 +19,10 @@ declare -A source_of=(
 	["Valkey 8.1"]=trixie/valkey-server
 	["Valkey 9.1"]=forky/valkey-server
 )
+# What a server cannot run: that Redis 6.2 was built without TLS, and has no SSUBSCRIBE that could be renamed.
+declare -A skip_on=(
+	["Redis 6.2"]='TLS|/TLS|//TLS|///TLS|//without_sharded|///without_sharded|UntrustedServer|OtherWaysToConnect'
+)
 if (($#)); then
 	servers=("$@")
 else
@@ -48,7 +52,7 @@ for server in "${servers[@]}"; do
 		result="no server"
 	elif [[ -n ${source_of[$server]:-} && $version != "$server".* ]]; then
 		result="not $server"
-	elif CI=true HOLDFAST_REDIS_SERVER=$program go test -count=1 "${flags[@]}" "${packages[@]}" </dev/null >"$log" 2>&1; then
+	elif CI=true HOLDFAST_REDIS_SERVER=$program go test -count=1 -skip "${skip_on[$server]:-^$}" "${flags[@]}" "${packages[@]}" </dev/null >"$log" 2>&1; then
 		result=passed
 	else
 		result=FAILED

@@ -106,7 +106,7 @@ func TestSubscribeFails(t *testing.T) {
 	}
 
 	s := redistest.Start(t, redistest.Options{
-		Args: []string{"--user", "app", "on", ">pass", "&lock:*", "+@all", "~*"},
+		Args: []string{"--user", "app", "on", ">pass", "resetchannels", "&lock:*", "+@all", "~*"},
 	})
 	drv := open(t, clients.RedigoPool(s.Addr(), redis.DialUsername("app"), redis.DialPassword("pass")))
 	_, err = drv.Subscribe(t.Context(), "other")
