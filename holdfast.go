@@ -64,7 +64,8 @@ func Wrap(strategy locker.Locker, cfg Config) (locker.Locker, error) {
 	case strategy == nil:
 		return nil, driver.Invalid("holdfast.Wrap strategy", "nil", "a Locker")
 	case cfg.Single != single.Config{}:
-		return nil, driver.Invalid("holdfast.Wrap Config.Single", fmt.Sprintf("%+v", cfg.Single), "the zero Config; it configures the strategy of New")
+		return nil, driver.Invalid("holdfast.Wrap Config.Single", fmt.Sprintf("%+v", cfg.Single),
+			"the zero Config; it configures the strategy of New")
 	}
 	renewing, err := watchdog.New(cfg.Watchdog)
 	if err != nil {

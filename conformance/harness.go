@@ -77,7 +77,8 @@ type Harness struct {
 	// candidate makes candidates for the lead; nil: leader.New.
 	candidate func(l locker.Locker, cfg leader.Config) candidate
 	// doAll calls fn under several locks; nil: locker.DoAll.
-	doAll func(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error
+	doAll func(ctx context.Context, l locker.Locker, reqs []locker.Request,
+		fn func(context.Context, []*locker.Lock) error) error
 }
 
 // Run runs every case that the strategy must pass, each as the subtest kind/name of t. It fails t

@@ -95,7 +95,8 @@ func breakEndsHold(t *caseT) {
 		if !ok {
 			return
 		}
-		if state.Owner != "stuck" || !strings.HasPrefix(state.Note, "why") || state.Holds != 1 || state.Mode != locker.Exclusive {
+		if state.Owner != "stuck" || !strings.HasPrefix(state.Note, "why") || state.Holds != 1 ||
+			state.Mode != locker.Exclusive {
 			t.Errorf("Break ended %+v", state)
 		}
 		if fenced && state.Fence != 0 && state.Fence != lock.Fence() {
@@ -197,7 +198,8 @@ func breakEndsReaders(t *caseT) {
 		t.gone(req.Name, "after Break")
 		reader := t.acquire(l, req)
 		if fenced && (reader.Fence() <= locks[0].Fence() || reader.Fence() <= state.Fence) {
-			t.Errorf("after Break of readers with the fencing token %d, reported as %d, one has %d", locks[0].Fence(), state.Fence, reader.Fence())
+			t.Errorf("after Break of readers with the fencing token %d, reported as %d, one has %d", locks[0].Fence(),
+				state.Fence, reader.Fence())
 		}
 		t.broken(locks...)
 		t.OK(reader.Release(t.Ctx), "Release of a later reader")

@@ -65,7 +65,8 @@ var convertCases = []testCase{
 		run: upgradeMints,
 	},
 	{
-		name: "a waiting writer gets in although readers keep coming", contract: 13, on: suite.WithoutSentinel, can: converts,
+		name: "a waiting writer gets in although readers keep coming", contract: 13, on: suite.WithoutSentinel,
+		can: converts,
 		why: "readers that overlap without a gap keep a writer out for ever",
 		run: writerGetsIn,
 	},
@@ -162,7 +163,8 @@ func soleReaderUpgrades(t *caseT) {
 	t.mode(lock, locker.Shared)
 	t.OK(t.acquire(b, reader(name)).Release(t.Ctx), "Release of a reader that came after the refused upgrade")
 	t.Event(other.Done(), "the other reader's lease ends")
-	t.Eventually("the reader that is left upgrades, although another died", func() bool { return lock.Upgrade(t.Ctx) == nil })
+	t.Eventually("the reader that is left upgrades, although another died",
+		func() bool { return lock.Upgrade(t.Ctx) == nil })
 	t.mode(lock, locker.Exclusive)
 	t.contended(b, atOnce(reader(name)))
 	t.contended(b, atOnce(writer(name)))
@@ -195,7 +197,8 @@ func lostConversion(t *caseT) {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty, Fenced: true})
 		t.OK(lock.Downgrade(t.Ctx), "Downgrade") // the server knows the script now
 		fence := lock.Fence()
-		for mode, convert := range map[locker.Mode]func(context.Context) error{locker.Exclusive: lock.Upgrade, locker.Shared: lock.Downgrade} {
+		for mode, convert := range map[locker.Mode]func(context.Context) error{locker.Exclusive: lock.Upgrade,
+			locker.Shared: lock.Downgrade} {
 			trap := p.Fail(lock.Name(), fault)
 			t.OK(t.Call("a conversion", func() error { return convert(t.Ctx) }), "a conversion to %v, %s", mode, what)
 			t.Event(trap.Hit(), "the fault happens")

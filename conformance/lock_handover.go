@@ -29,13 +29,15 @@ func handOverIsAHold(t *caseT) {
 	handed := make(chan struct{}, 3)
 	for i := range cap(handed) {
 		traced := locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-			return l.Acquire(locktrace.With(ctx, &locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
-				if info.By == locktrace.ByHandOver {
-					handed <- struct{}{}
-				}
-			}}), req)
+			return l.Acquire(locktrace.With(ctx,
+				&locktrace.Trace{Woken: func(_ context.Context, info locktrace.WokenInfo) {
+					if info.By == locktrace.ByHandOver {
+						handed <- struct{}{}
+					}
+				}}), req)
 		})
-		waiters = append(waiters, t.waitAs(traced, req, func(info locktrace.WaitingInfo) bool { return info.Queued == i }))
+		waiters = append(waiters, t.waitAs(traced, req,
+			func(info locktrace.WaitingInfo) bool { return info.Queued == i }))
 	}
 	for i, ch := range waiters {
 		t.OK(held.Release(t.Ctx), "Release")
@@ -48,7 +50,8 @@ func handOverIsAHold(t *caseT) {
 		select {
 		case <-handed:
 			if next.Deadline().IsZero() || next.Deadline().After(held.Deadline()) {
-				t.Errorf("waiter %d has the lock until %v, the lease of the one before ended at %v", i, next.Deadline(), held.Deadline())
+				t.Errorf("waiter %d has the lock until %v, the lease of the one before ended at %v", i, next.Deadline(),
+					held.Deadline())
 			}
 		default:
 		}

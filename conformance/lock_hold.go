@@ -109,7 +109,8 @@ func refusalNamesHolder(t *caseT) {
 	const owner, note = "worker 7|%\x00", "nightly run, see trace | 42"
 	first := t.acquire(a, locker.Request{Name: name, TTL: long, Owner: owner, Note: note})
 	if first.Owner() != owner || first.Name() != name || first.Mode() != locker.Exclusive || first.TTL() != long {
-		t.Errorf("the lock reports owner %q, name %q, %v, TTL %v", first.Owner(), first.Name(), first.Mode(), first.TTL())
+		t.Errorf("the lock reports owner %q, name %q, %v, TTL %v", first.Owner(), first.Name(), first.Mode(),
+			first.TTL())
 	}
 	for _, noWait := range []bool{false, true} {
 		ce := t.contended(b, locker.Request{Name: name, NoWait: noWait})
@@ -252,7 +253,8 @@ func (t *caseT) endedBy(use string, lock *locker.Lock) {
 func foreignHolderContends(t *caseT) {
 	l, name := t.direct(), t.Key()
 	for _, value := range []string{
-		"bm90IG91cnM=", "", "7", "a|b|c", lease.NewToken() + "|", lease.NewToken() + "|a", lease.NewToken() + "|a|b|c", strings.Repeat("x", 5000),
+		"bm90IG91cnM=", "", "7", "a|b|c", lease.NewToken() + "|", lease.NewToken() + "|a", lease.NewToken() + "|a|b|c",
+		strings.Repeat("x", 5000),
 	} {
 		t.Do(name, "SET", name, value, "PX", 20_000)
 		for _, fenced := range []bool{false, true} {
@@ -325,7 +327,8 @@ func inspectReportsHolder(t *caseT) {
 	if t.h.Around != nil { // tracing puts its context behind the note
 		state.Note, _, _ = strings.Cut(state.Note, " ")
 	}
-	if want := (locker.State{Held: true, Owner: "me", Note: "why", Holds: 1}); state != want || left <= 0 || left > long {
+	if want := (locker.State{Held: true, Owner: "me", Note: "why", Holds: 1}); state != want || left <= 0 ||
+		left > long {
 		t.Errorf("the state is %+v for %v, want %+v for at most %v", state, left, want, long)
 	}
 	t.OK(lock.Release(t.Ctx), "Release")

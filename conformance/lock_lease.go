@@ -116,7 +116,8 @@ func leaseEndsByItself(t *caseT) {
 func ttlIsSetAsAsked(t *caseT) {
 	l := t.direct()
 	for _, ttl := range []time.Duration{
-		0, 3 * time.Second, 3501 * time.Millisecond, 90*time.Second + 999*time.Microsecond, locker.DefaultTTL, time.Hour, locker.MaxTTL,
+		0, 3 * time.Second, 3501 * time.Millisecond, 90*time.Second + 999*time.Microsecond, locker.DefaultTTL,
+		time.Hour, locker.MaxTTL,
 	} {
 		for _, fenced := range []bool{false, true} {
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: ttl, Fenced: fenced})
@@ -315,16 +316,17 @@ func doHolds(t *caseT) {
 		go func() {
 			defer close(done)
 			defer func() { panicked = recover() }()
-			err = locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, lock *locker.Lock) error {
-				_, refused := other.Acquire(t.Ctx, locker.Request{Name: name}) // with ctx it would have the same owner
-				if !errors.Is(refused, locker.ErrNotAcquired) {
-					t.Errorf("%s: while Do works another acquire reports %v", what, refused)
-				}
-				if end == nil {
-					return lock.Release(ctx)
-				}
-				return end()
-			})
+			err = locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long},
+				func(ctx context.Context, lock *locker.Lock) error {
+					_, refused := other.Acquire(t.Ctx, locker.Request{Name: name}) // with ctx it would have the same owner
+					if !errors.Is(refused, locker.ErrNotAcquired) {
+						t.Errorf("%s: while Do works another acquire reports %v", what, refused)
+					}
+					if end == nil {
+						return lock.Release(ctx)
+					}
+					return end()
+				})
 		}()
 		t.Event(done, "Do ends")
 		switch what {
@@ -342,12 +344,14 @@ func doHolds(t *caseT) {
 	}
 
 	theirs := t.acquire(other, locker.Request{Name: t.Key(), TTL: long})
-	ran, err := locker.Try(t.Ctx, l, locker.Request{Name: theirs.Name()}, func(context.Context, *locker.Lock) error { return nil })
+	ran, err := locker.Try(t.Ctx, l, locker.Request{Name: theirs.Name()},
+		func(context.Context, *locker.Lock) error { return nil })
 	if ran || err != nil {
 		t.Errorf("Try of a lock that another holds: %v, %v; want false and no error", ran, err)
 	}
 	t.OK(theirs.Release(t.Ctx), "Release")
-	ran, err = locker.Try(t.Ctx, l, locker.Request{Name: theirs.Name()}, func(context.Context, *locker.Lock) error { return failed })
+	ran, err = locker.Try(t.Ctx, l, locker.Request{Name: theirs.Name()},
+		func(context.Context, *locker.Lock) error { return failed })
 	if !ran || !errors.Is(err, failed) {
 		t.Errorf("Try of a free lock: %v, %v; want true and the work's error", ran, err)
 	}
@@ -359,14 +363,15 @@ func doEndsWithTheLease(t *caseT) {
 	var cause error
 	returned := false
 	done := suite.Background(func() error {
-		return locker.Do(t.Ctx, l, locker.Request{Name: t.Key(), TTL: brief}, func(ctx context.Context, lock *locker.Lock) error {
-			p.Freeze()
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			p.Thaw()
-			returned = true
-			return failed
-		})
+		return locker.Do(t.Ctx, l, locker.Request{Name: t.Key(), TTL: brief},
+			func(ctx context.Context, lock *locker.Lock) error {
+				p.Freeze()
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				p.Thaw()
+				returned = true
+				return failed
+			})
 	})
 	err := t.Result(done, "Do")
 	if !returned {

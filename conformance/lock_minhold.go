@@ -16,14 +16,16 @@ import (
 
 var minHoldCases = []testCase{
 	{
-		name: "a release before MinHold keeps the name taken", contract: minimumHold, on: suite.AllKinds, can: minHold, leaves: true,
-		why: "a job that is over at once must not run again on a replica whose clock is behind",
-		run: releaseKeepsName,
+		name: "a release before MinHold keeps the name taken", contract: minimumHold, on: suite.AllKinds, can: minHold,
+		leaves: true,
+		why:    "a job that is over at once must not run again on a replica whose clock is behind",
+		run:    releaseKeepsName,
 	},
 	{
-		name: "MinHold counts from the acquire", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
-		why: "counted from the release, it would reach into the next tick of the job",
-		run: minHoldCountsFromAcquire,
+		name: "MinHold counts from the acquire", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		leaves: true,
+		why:    "counted from the release, it would reach into the next tick of the job",
+		run:    minHoldCountsFromAcquire,
 	},
 	{
 		name: "a lease lasts for MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
@@ -31,39 +33,46 @@ var minHoldCases = []testCase{
 		run: leaseLastsForMinHold,
 	},
 	{
-		name: "a minimum hold outlives its process", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
-		why: "a cron process ends after its job; the server must keep the name taken, and then free it",
-		run: minHoldOutlivesProcess,
+		name: "a minimum hold outlives its process", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		leaves: true,
+		why:    "a cron process ends after its job; the server must keep the name taken, and then free it",
+		run:    minHoldOutlivesProcess,
 	},
 	{
-		name: "a minimum hold belongs to nobody", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
-		why: "a renewal that runs behind the release would prolong it, and a second release would cut it short",
-		run: minHoldIsNobodys,
+		name: "a minimum hold belongs to nobody", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		leaves: true,
+		why:    "a renewal that runs behind the release would prolong it, and a second release would cut it short",
+		run:    minHoldIsNobodys,
 	},
 	{
-		name: "a release that keeps the name is resolved", contract: minimumHold, on: suite.OneAddress, can: minHold, leaves: true,
-		why: "when it is resent it finds its own work, or its hold: the name stays taken, and the release succeeded",
-		run: keepingReleaseIsResolved,
+		name: "a release that keeps the name is resolved", contract: minimumHold, on: suite.OneAddress, can: minHold,
+		leaves: true,
+		why:    "when it is resent it finds its own work, or its hold: the name stays taken, and the release succeeded",
+		run:    keepingReleaseIsResolved,
 	},
 	{
-		name: "an acquire that was given up keeps no name", contract: minimumHold, on: suite.OneAddress, can: minHold, leaves: true,
-		why: "its job never ran: nothing must keep the next one from running",
-		run: givenUpAcquireKeepsNothing,
+		name: "an acquire that was given up keeps no name", contract: minimumHold, on: suite.OneAddress, can: minHold,
+		leaves: true,
+		why:    "its job never ran: nothing must keep the next one from running",
+		run:    givenUpAcquireKeepsNothing,
 	},
 	{
-		name: "a resumed hold keeps its MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
-		why: "the process that finishes the job may be another than the one that began it",
-		run: resumedHoldKeepsMinHold,
+		name: "a resumed hold keeps its MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		leaves: true,
+		why:    "the process that finishes the job may be another than the one that began it",
+		run:    resumedHoldKeepsMinHold,
 	},
 	{
-		name: "a release by handle keeps the name taken", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
+		name: "a release by handle keeps the name taken", contract: minimumHold, on: suite.WithoutSentinel,
+		can: minHold, leaves: true,
 		why: "the process that ends the job may have its handle only",
 		run: handleReleaseKeepsName,
 	},
 	{
-		name: "a waiter acquires at the end of MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold, leaves: true,
-		why: "no message is sent at that time: the waiter must know when it is, and not wait for the end of the lease",
-		run: waiterAcquiresAfterMinHold,
+		name: "a waiter acquires at the end of MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		leaves: true,
+		why:    "no message is sent at that time: the waiter must know when it is, and not wait for the end of the lease",
+		run:    waiterAcquiresAfterMinHold,
 	},
 	{
 		name: "a minimum hold keeps its owner out", contract: minimumHold, on: suite.WithoutSentinel,
@@ -78,12 +87,14 @@ var minHoldCases = []testCase{
 		run: readersMinHold,
 	},
 	{
-		name: "permits stay taken for MinHold", contract: minimumHold, on: suite.WithoutSentinel, permits: true, can: minHold, leaves: true,
+		name: "permits stay taken for MinHold", contract: minimumHold, on: suite.WithoutSentinel, permits: true,
+		can: minHold, leaves: true,
 		why: "as many jobs as there are permits run per tick, and the permits of others are not touched",
 		run: permitsStayTaken,
 	},
 	{
-		name: "a quorum keeps the name taken for MinHold", contract: minimumHold, on: suite.OneAddress, quorum: true, can: minHold, leaves: true,
+		name: "a quorum keeps the name taken for MinHold", contract: minimumHold, on: suite.OneAddress, quorum: true,
+		can: minHold, leaves: true,
 		why: "each node must keep its part, for as long as the others do",
 		run: quorumKeepsName,
 	},
@@ -107,7 +118,8 @@ func (t *caseT) kept(l locker.Locker, req locker.Request, rest time.Duration) {
 func releaseKeepsName(t *caseT) {
 	l, other := t.direct(), t.direct()
 	for _, fenced := range []bool{false, true} {
-		req := locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2, Fenced: fenced, Owner: "worker 7", Note: "nightly"}
+		req := locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2, Fenced: fenced, Owner: "worker 7",
+			Note: "nightly"}
 		lock := t.acquire(l, req)
 		if ce := t.contended(other, locker.Request{Name: req.Name}); ce.Released || ce.Left < long-suite.Slack {
 			t.Errorf("before the release the refusal says %v", ce)
@@ -125,7 +137,8 @@ func releaseKeepsName(t *caseT) {
 			continue
 		}
 		t.OK(err, "Inspect")
-		if !state.Held || state.Holds != 0 || state.Owner != req.Owner || !strings.HasPrefix(state.Note, req.Note) || state.Left <= 0 || state.Left > req.MinHold {
+		if !state.Held || state.Holds != 0 || state.Owner != req.Owner || !strings.HasPrefix(state.Note, req.Note) ||
+			state.Left <= 0 || state.Left > req.MinHold {
 			t.Errorf("Inspect of a name that is kept taken: %+v", state)
 		}
 	}

@@ -81,7 +81,8 @@ func chainWaitsForOthers(t *caseT) {
 	t.OK(other.Release(ctx), "Release of another name")
 	t.OK(held.Release(t.Ctx), "Release")
 	holder := t.acquire(elsewhere, locker.Request{Name: name, TTL: long})
-	got := t.waitUnder(context.WithoutCancel(ctx), l, locker.Request{Name: name, TTL: long}, func(locktrace.WaitingInfo) bool { return true })
+	got := t.waitUnder(context.WithoutCancel(ctx), l, locker.Request{Name: name, TTL: long},
+		func(locktrace.WaitingInfo) bool { return true })
 	t.OK(holder.Release(t.Ctx), "Release by another process")
 	t.OK(t.got(got, "under the ctx of a hold that has ended").Release(t.Ctx), "Release by the waiter")
 }

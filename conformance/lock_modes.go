@@ -174,7 +174,8 @@ func ownerEntersAgain(t *caseT) {
 	a, b := t.direct(), t.direct()
 	for _, innerFirst := range []bool{true, false} {
 		name := t.Key()
-		mine, theirs := locker.Request{Name: name, TTL: long, Owner: "me"}, locker.Request{Name: name, TTL: long, Owner: "you"}
+		mine, theirs := locker.Request{Name: name, TTL: long, Owner: "me"},
+			locker.Request{Name: name, TTL: long, Owner: "you"}
 		locks := []*locker.Lock{t.acquire(a, mine), t.acquire(b, mine), t.acquire(a, mine)}
 		if !innerFirst {
 			locks[0], locks[2] = locks[2], locks[0]
@@ -233,7 +234,8 @@ func nestedDoesNotQueue(t *caseT) {
 	err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
 		got = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
 		nested := t.Call("a nested Do behind a waiter", func() error {
-			return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
+			return locker.Do(ctx, l, locker.Request{Name: name, TTL: long},
+				func(context.Context, *locker.Lock) error { return nil })
 		})
 		t.OK(nested, "a nested Do behind a waiter")
 		return nil
@@ -248,34 +250,36 @@ func nestedOutlivesAnOutage(t *caseT) {
 	for what, bound := range map[string]time.Duration{"without a deadline": 0, "with a deadline": suite.CaseLimit} {
 		name := t.Key()
 		var rival <-chan *locker.Lock
-		err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(ctx context.Context, _ *locker.Lock) error {
-			rival = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
-			if bound > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, bound)
-				defer cancel()
-			}
-			failed := make(chan struct{}, 1)
-			ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
-				select {
-				case failed <- struct{}{}:
-				default:
+		err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long},
+			func(ctx context.Context, _ *locker.Lock) error {
+				rival = t.wait(l, locker.Request{Name: name, TTL: long, Owner: "another"})
+				if bound > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, bound)
+					defer cancel()
 				}
-			}})
-			t.goesDown(p, bare)
-			nested := suite.Background(func() error {
-				return locker.Do(ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error { return nil })
+				failed := make(chan struct{}, 1)
+				ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
+					select {
+					case failed <- struct{}{}:
+					default:
+					}
+				}})
+				t.goesDown(p, bare)
+				nested := suite.Background(func() error {
+					return locker.Do(ctx, l, locker.Request{Name: name, TTL: long},
+						func(context.Context, *locker.Lock) error { return nil })
+				})
+				timer := time.NewTimer(time.Second)
+				select {
+				case <-failed:
+				case <-timer.C: // it keeps resending the command, whose outcome is unknown
+				}
+				timer.Stop()
+				t.OK(p.Accept(), "take connections again")
+				t.OK(t.Result(nested, "a nested Do through an outage, "+what), "a nested Do through an outage, %s", what)
+				return nil
 			})
-			timer := time.NewTimer(time.Second)
-			select {
-			case <-failed:
-			case <-timer.C: // it keeps resending the command, whose outcome is unknown
-			}
-			timer.Stop()
-			t.OK(p.Accept(), "take connections again")
-			t.OK(t.Result(nested, "a nested Do through an outage, "+what), "a nested Do through an outage, %s", what)
-			return nil
-		})
 		t.OK(err, "Do")
 		t.OK(t.got(rival, "when the nested work is done").Release(t.Ctx), "Release of the waiter")
 	}

@@ -89,7 +89,8 @@ func differentNamesAreDifferentLocks(t *caseT) {
 	l, id := t.direct(), t.Key()
 	var locks []*locker.Lock
 	for _, name := range []string{
-		id + "a", id + "A", id + "a ", " " + id + "a", id + "a\x00", id + "a\x00b", id + "a\n", "{" + id + "a}", id + "{a}", id + "ä", id + "a\u0308",
+		id + "a", id + "A", id + "a ", " " + id + "a", id + "a\x00", id + "a\x00b", id + "a\n", "{" + id + "a}",
+		id + "{a}", id + "ä", id + "a\u0308",
 	} {
 		locks = append(locks, t.acquire(l, locker.Request{Name: name, TTL: long, Fenced: true}))
 	}
@@ -131,8 +132,10 @@ func badNamesAreRefused(t *caseT) {
 	p, l := t.behind()
 	before := sentBeside(p)
 	for what, name := range map[string]string{
-		"an empty name": "", "a name of 1025 bytes": strings.Repeat("n", 1025), "a name of 1 MiB": strings.Repeat("n", 1<<20),
-		"an empty hash tag": "{}x", "a lone brace": "a}b", "braces in the wrong order": "}{", "a fence key": "a:fence", "a channel": "a:wake",
+		"an empty name": "", "a name of 1025 bytes": strings.Repeat("n", 1025),
+		"a name of 1 MiB":   strings.Repeat("n", 1<<20),
+		"an empty hash tag": "{}x", "a lone brace": "a}b", "braces in the wrong order": "}{", "a fence key": "a:fence",
+		"a channel":          "a:wake",
 		"a tagged fence key": "{a}:fence",
 	} {
 		for _, fenced := range []bool{false, true} {
@@ -151,9 +154,11 @@ func badRequestsAreRefused(t *caseT) {
 	const year = 365 * 24 * time.Hour
 	big := strings.Repeat("x", 1025)
 	for what, req := range map[string]locker.Request{
-		"a negative TTL": {TTL: -time.Second}, "a TTL of 1 ns": {TTL: 1}, "a TTL under 1 ms": {TTL: time.Millisecond - 1},
-		"a TTL of a year": {TTL: year}, "a TTL over 24 days": {TTL: locker.MaxTTL + 1}, "mode 7": {Mode: 7},
-		"a negative MaxWait": {MaxWait: -1}, "an owner of 1025 bytes": {Owner: big}, "a note of 1025 bytes": {Note: big},
+		"a negative TTL": {TTL: -time.Second}, "a TTL of 1 ns": {TTL: 1},
+		"a TTL under 1 ms": {TTL: time.Millisecond - 1},
+		"a TTL of a year":  {TTL: year}, "a TTL over 24 days": {TTL: locker.MaxTTL + 1}, "mode 7": {Mode: 7},
+		"a negative MaxWait": {MaxWait: -1}, "an owner of 1025 bytes": {Owner: big},
+		"a note of 1025 bytes": {Note: big},
 	} {
 		req.Name = "name"
 		lock, err := l.Acquire(t.Ctx, req)

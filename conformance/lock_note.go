@@ -110,7 +110,8 @@ func noteCanBeChanged(t *caseT) {
 		t.gone(lock.Name(), "after the release")
 	}
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
-	t.Is(lock.SetNote(t.Ctx, strings.Repeat("x", locker.MaxNameLen+1)), locker.ErrInvalid, "SetNote of a note that is too long")
+	t.Is(lock.SetNote(t.Ctx, strings.Repeat("x", locker.MaxNameLen+1)), locker.ErrInvalid,
+		"SetNote of a note that is too long")
 	t.setsNote(lock, strings.Repeat("ü", locker.MaxNameLen/2))
 	t.OK(lock.Release(t.Ctx), "Release")
 }

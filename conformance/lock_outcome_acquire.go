@@ -70,7 +70,8 @@ var acquireOutcomeCases = []testCase{
 const faulty = 10 * attemptTimeout
 
 // answerLost are the faults in which the command is executed and its reply does not arrive.
-var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall}
+var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut,
+	"withheld": faultproxy.Stall}
 
 // acquireIsOneCommand tries again if it counts too many commands: on a busy machine a reply may
 // take longer than an attempt, and the command is resent.
@@ -106,7 +107,8 @@ func acquireIsOneCommand(t *caseT) {
 }
 
 // acquireThrough acquires through a fault, and returns the time at which it happened.
-func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Locker, lock *locker.Lock, hit time.Time) {
+func (t *caseT) acquireThrough(fault faultproxy.Fault, fenced bool) (l locker.Locker, lock *locker.Lock,
+	hit time.Time) {
 	t.Helper()
 	p, l := t.behind()
 	name := t.Key()
@@ -134,10 +136,12 @@ func lostAcquireSucceeds(t *caseT) {
 			l, lock, hit := t.acquireThrough(fault, fenced)
 			// The first send acquired the lock, so the lease counts from it.
 			if latest := hit.Add(faulty - faulty/100); lock.Deadline().After(latest) {
-				t.Errorf("%s: the Deadline is %v too late: it counts from a later send than the one that won", what, lock.Deadline().Sub(latest))
+				t.Errorf("%s: the Deadline is %v too late: it counts from a later send than the one that won", what,
+					lock.Deadline().Sub(latest))
 			}
 			if fenced && t.counter(lock.Name()) != lock.Fence() {
-				t.Errorf("%s: the fencing token is %d, the counter is at %d", what, lock.Fence(), t.counter(lock.Name()))
+				t.Errorf("%s: the fencing token is %d, the counter is at %d", what, lock.Fence(),
+					t.counter(lock.Name()))
 			}
 			t.contended(t.direct(), locker.Request{Name: lock.Name()})
 			t.OK(lock.Release(t.Ctx), "Release of a lock whose acquire was %s: one must be enough", what)
@@ -278,9 +282,11 @@ func refusedIsKnown(t *caseT) {
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
 		"OOM command not allowed when used memory > 'maxmemory'.", "NOREPLICAS Not enough good replicas to write.",
-		"MASTERDOWN Link with MASTER is down", "CLUSTERDOWN Hash slot not served", "BUSY Redis is busy running a script.",
+		"MASTERDOWN Link with MASTER is down", "CLUSTERDOWN Hash slot not served",
+		"BUSY Redis is busy running a script.",
 		"NOPERM this user has no permissions", "NOAUTH Authentication required.",
-		"CROSSSLOT Keys in request don't hash to the same slot", "ERR unknown command 'EVALSHA'", "ERR max number of clients reached",
+		"CROSSSLOT Keys in request don't hash to the same slot", "ERR unknown command 'EVALSHA'",
+		"ERR max number of clients reached",
 	} {
 		for _, fenced := range []bool{false, true} {
 			code := (&driver.ServerError{Text: text}).Code()

@@ -100,7 +100,8 @@ var holdOutcomeCases = []testCase{
 
 // faults are all faults of one command.
 var faults = map[string]faultproxy.Fault{
-	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall, "cut before": faultproxy.CutBefore,
+	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall,
+	"cut before": faultproxy.CutBefore,
 }
 
 // releaseTries is how often a case tries a release that ends with an unknown outcome. A strategy
@@ -275,7 +276,8 @@ func unknownReleaseIsResent(t *caseT) {
 
 func refusedReleaseIsResent(t *caseT) {
 	_, l := t.behind()
-	for _, text := range []string{"READONLY You can't write against a read only replica.", "ERR something that nobody has heard of"} {
+	for _, text := range []string{"READONLY You can't write against a read only replica.",
+		"ERR something that nobody has heard of"} {
 		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 		t.Server.Mini.SetError(text)
 		err := t.Call("Release", func() error { return lock.Release(t.canceled()) })
@@ -293,7 +295,8 @@ func refusedRenewChangesNothing(t *caseT) {
 	p, l := t.behind()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	before := lock.Deadline()
-	for _, text := range []string{"READONLY You can't write against a read only replica.", "LOADING Redis is loading the dataset in memory"} {
+	for _, text := range []string{"READONLY You can't write against a read only replica.",
+		"LOADING Redis is loading the dataset in memory"} {
 		code := (&driver.ServerError{Text: text}).Code()
 		t.Eventually("one send of a renewal is answered "+code, func() bool {
 			sent := p.Sent(lock.Name())
@@ -346,7 +349,8 @@ func unknownRenewChangesNothing(t *caseT) {
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	before := lock.Deadline()
 	p.Freeze()
-	err := t.unanswered("Renew from a frozen server", func(ctx context.Context) error { return lock.Renew(ctx, 2*long) })
+	err := t.unanswered("Renew from a frozen server",
+		func(ctx context.Context) error { return lock.Renew(ctx, 2*long) })
 	t.Is(err, locker.ErrUnknownOutcome, "Renew from a frozen server")
 	t.Is(err, context.DeadlineExceeded, "Renew from a frozen server")
 	t.isNot(err, locker.ErrNotHeld, "Renew from a frozen server")

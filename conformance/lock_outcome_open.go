@@ -61,7 +61,9 @@ var openOutcomeCases = []testCase{
 // abandon cancels an acquire that is held back, and demands that its outcome is unknown. It returns
 // the lock's name, the trap that holds the acquire back, and one for the clean-up. On a busy
 // machine the acquire may be resent and succeed before the cancel; then abandon tries again.
-func (t *caseT) abandon(p *faultproxy.Proxy, l locker.Locker, fenced bool) (name string, acquire, cleanUp *faultproxy.Trap) {
+func (t *caseT) abandon(p *faultproxy.Proxy, l locker.Locker, fenced bool) (
+	name string, acquire, cleanUp *faultproxy.Trap,
+) {
 	t.Helper()
 	return t.abandonBecause(context.Canceled, p, l, fenced)
 }
@@ -138,7 +140,8 @@ func cancelledAnytimeLeavesNoKey(t *caseT) {
 			continue
 		}
 		t.notContention(err, "cancelled")
-		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() { // of ctx, or of a socket with its deadline
+		// of ctx, or of a socket with its deadline
+		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("an Acquire whose time is over: %v, want a timeout", err)
 		}
 	}
@@ -167,7 +170,8 @@ func frozenServerLeavesNoKey(t *caseT) {
 	wg.Wait()
 	t.OK(t.Server.Real.Thaw(), "let the server go on")
 	for i, name := range names {
-		t.freeSoon(l, locker.Request{Name: name, TTL: long}, fmt.Sprintf("key %d of the frozen server is gone, and the lock can be acquired", i))
+		t.freeSoon(l, locker.Request{Name: name, TTL: long},
+			fmt.Sprintf("key %d of the frozen server is gone, and the lock can be acquired", i))
 	}
 	// No key comes back later: nothing is still in flight.
 	t.Do("", "PING")

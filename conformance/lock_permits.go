@@ -56,9 +56,10 @@ var permitCases = []testCase{
 		run: resumedKeepsPermits,
 	},
 	{
-		name: "a large request is not starved", contract: 12, on: suite.WithoutSentinel, permits: true, needs: subscribes,
-		why: "small requests, which always fit, would pass a large one for ever",
-		run: largeIsNotStarved,
+		name: "a large request is not starved", contract: 12, on: suite.WithoutSentinel, permits: true,
+		needs: subscribes,
+		why:   "small requests, which always fit, would pass a large one for ever",
+		run:   largeIsNotStarved,
 	},
 	{
 		name: "a release wakes all who fit", contract: 12, on: suite.WithoutSentinel, permits: true, needs: subscribes,
@@ -107,7 +108,8 @@ func lockHasOnePermit(t *caseT) {
 	l, name := t.direct(), t.Key()
 	lock, err := l.Acquire(t.Ctx, locker.Request{Name: name, Permits: 2})
 	if lock != nil || !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, locker.ErrInvalid) {
-		t.Errorf("Acquire of two permits of a lock: %v, %v; want ErrUnsupported, or ErrInvalid of a semaphore", lock, err)
+		t.Errorf("Acquire of two permits of a lock: %v, %v; want ErrUnsupported, or ErrInvalid of a semaphore", lock,
+			err)
 	}
 	_, err = l.Acquire(t.Ctx, locker.Request{Name: name, Permits: -1})
 	t.Is(err, locker.ErrInvalid, "Acquire of -1 permits")
@@ -160,7 +162,8 @@ func twoLimitsAreAnError(t *caseT) {
 	lock := t.permits(three, name, 1)
 	for _, l := range []locker.Locker{four, t.waiting(four, retry.Config{})} {
 		other, err := l.Acquire(t.Ctx, locker.Request{Name: name})
-		if err == nil || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrUnknownOutcome) || driver.Transient(err) {
+		if err == nil || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrUnknownOutcome) ||
+			driver.Transient(err) {
 			t.Errorf("another limit: %v, %v; want an error that is neither contention nor passes", other, err)
 		}
 	}
@@ -178,7 +181,8 @@ func permitsReturnAtLeaseEnd(t *caseT) {
 		t.OK(drv.Close(), "Close of the holder's driver")
 	}
 	t.Event(dies.Done(), "the short lease ends")
-	t.freeSoon(l, locker.Request{Name: name, TTL: long, Permits: 2, NoWait: true}, "the permits of a holder that died are free")
+	t.freeSoon(l, locker.Request{Name: name, TTL: long, Permits: 2, NoWait: true},
+		"the permits of a holder that died are free")
 	t.noPermits(l, name, 3)
 	t.held(lives)
 	t.covers(lives)

@@ -68,7 +68,8 @@ func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locke
 // try makes an attempt. It returns the lock or the refusal.
 func (p *place) try() (*locker.Lock, *locker.ContentionError) {
 	p.t.Helper()
-	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting), locker.Request{Name: p.name, TTL: long, Permits: p.permits})
+	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting),
+		locker.Request{Name: p.name, TTL: long, Permits: p.permits})
 	var ce *locker.ContentionError
 	if err != nil && !errors.As(err, &ce) {
 		p.t.Fatalf("an attempt of a waiter: %v", err)

@@ -100,7 +100,8 @@ func renewalFindsItGone(t *caseT) {
 	for _, lock := range []*locker.Lock{gone, taken} {
 		t.Event(lock.Done(), "the renewal ends the lock")
 		if time.Now().After(lock.Deadline()) {
-			t.Errorf("Done closed at the Deadline, %v after the renewal was due", time.Since(lock.Deadline().Add(-medium/3*2)))
+			t.Errorf("Done closed at the Deadline, %v after the renewal was due",
+				time.Since(lock.Deadline().Add(-medium/3*2)))
 		}
 		t.lost(lock)
 		t.Is(lock.Release(t.Ctx), locker.ErrLost, "Release of a lock that is gone")

@@ -59,8 +59,10 @@ func (t *caseT) doAllIn(
 	return doAll(ctx, l, reqs, fn)
 }
 
-func doAll(ctx context.Context, l locker.Locker, reqs []locker.Request, fn func(context.Context, []*locker.Lock) error) error {
-	return locker.DoAll(ctx, l, reqs, func(ctx context.Context, locks *locker.Locks) error { return fn(ctx, locks.All()) })
+func doAll(ctx context.Context, l locker.Locker, reqs []locker.Request,
+	fn func(context.Context, []*locker.Lock) error) error {
+	return locker.DoAll(ctx, l, reqs,
+		func(ctx context.Context, locks *locker.Locks) error { return fn(ctx, locks.All()) })
 }
 
 // lasting returns a request for each name.
@@ -232,12 +234,14 @@ func notifying(l locker.Locker, waits chan<- struct{}) locker.Locker {
 
 func severalOfOneName(t *caseT) {
 	l, other, names := t.direct(), t.direct(), t.keys(2)
-	reqs := []locker.Request{{Name: names[0], TTL: brief}, {Name: names[1], TTL: long}, {Name: names[0], TTL: long, Fenced: true}}
+	reqs := []locker.Request{{Name: names[0], TTL: brief}, {Name: names[1], TTL: long},
+		{Name: names[0], TTL: long, Fenced: true}}
 	if t.h.Can.Shared {
 		reqs[0].Mode = locker.Shared
 	}
 	t.OK(t.doAll(l, reqs, func(_ context.Context, locks []*locker.Lock) error {
-		if lock := locks[0]; lock != locks[2] || lock.Mode() != locker.Exclusive || lock.TTL() != long || lock.Fence() == 0 {
+		if lock := locks[0]; lock != locks[2] || lock.Mode() != locker.Exclusive || lock.TTL() != long ||
+			lock.Fence() == 0 {
 			t.Errorf("two requests for a name got %v and %v, want one exclusive lock with a fencing token and the longer TTL", lock, locks[2])
 		}
 		t.contended(other, locker.Request{Name: names[0]})

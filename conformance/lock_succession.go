@@ -18,9 +18,10 @@ var successionCases = []testCase{
 		run: func(t *caseT) { t.succession(t.direct(), true) },
 	},
 	{
-		name: "consecutive calls of a quorum do not disturb one another", contract: 4, on: suite.OneAddress, quorum: true,
-		why: "the slowest node is still executing what the others have answered, and must not disturb the next call",
-		run: func(t *caseT) { t.succession(t.quorum(), false) },
+		name: "consecutive calls of a quorum do not disturb one another", contract: 4, on: suite.OneAddress,
+		quorum: true,
+		why:    "the slowest node is still executing what the others have answered, and must not disturb the next call",
+		run:    func(t *caseT) { t.succession(t.quorum(), false) },
 	},
 }
 
@@ -59,7 +60,8 @@ func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	for range 3 {
 		start := time.Now()
 		err = follow(t.Ctx, l, *req, t.h.Can)
-		passed := time.Since(start) >= attemptTimeout && (errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
+		passed := time.Since(start) >= attemptTimeout &&
+			(errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
 		if !passed || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
 			return err
 		}

@@ -48,12 +48,14 @@ var placeCases = []testCase{
 		run: wokenGoesFirst,
 	},
 	{
-		name: "a fair lock is first come, first served", contract: 12, on: suite.WithoutSentinel, needs: subscribes, can: fair,
+		name: "a fair lock is first come, first served", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		can: fair,
 		why: "a process would starve behind others that came later",
 		run: fairIsInOrder,
 	},
 	{
-		name: "nobody passes the waiters of a fair lock", contract: 12, on: suite.WithoutSentinel, needs: subscribes, can: fair,
+		name: "nobody passes the waiters of a fair lock", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		can: fair,
 		why: "a newcomer, or another library that finds the key free, would take the lock from the one that was woken",
 		run: nobodyPassesFairWaiters,
 	},
@@ -256,19 +258,21 @@ func fairIsInOrder(t *caseT) {
 				l, match = t.waiting(t.direct(), retry.Config{}), subscribed
 				processes[process] = l
 			}
-			waiters = append(waiters, t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-				lock, err := l.Acquire(ctx, req)
-				if err == nil {
-					now := turn{waiter: i, began: time.Now()}
-					if _, err := t.direct().Acquire(ctx, locker.Request{Name: req.Name, NoWait: true}); !errors.Is(err, locker.ErrNotAcquired) {
-						t.Errorf("a newcomer beside waiter %d: %v", i, err)
+			waiters = append(waiters,
+				t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+					lock, err := l.Acquire(ctx, req)
+					if err == nil {
+						now := turn{waiter: i, began: time.Now()}
+						_, newcomer := t.direct().Acquire(ctx, locker.Request{Name: req.Name, NoWait: true})
+						if !errors.Is(newcomer, locker.ErrNotAcquired) {
+							t.Errorf("a newcomer beside waiter %d: %v", i, newcomer)
+						}
+						now.ended = time.Now()
+						turns <- now
+						err = lock.Release(ctx)
 					}
-					now.ended = time.Now()
-					turns <- now
-					err = lock.Release(ctx)
-				}
-				return lock, err
-			}), locker.Request{Name: held.Name(), TTL: long}, match))
+					return lock, err
+				}), locker.Request{Name: held.Name(), TTL: long}, match))
 		}
 		ended := time.Now()
 		t.OK(held.Release(t.Ctx), "Release")
@@ -346,10 +350,11 @@ func foreignersContend(t *caseT) {
 		for range 2 {
 			wg.Go(func() {
 				for range rounds {
-					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
-						work()
-						return nil
-					})
+					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long},
+						func(context.Context, *locker.Lock) error {
+							work()
+							return nil
+						})
 					if err != nil {
 						t.Errorf("Do: %v", err)
 					}

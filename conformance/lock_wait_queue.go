@@ -28,10 +28,11 @@ func manyWaitersSendOne(t *caseT) {
 	entered := 0 // unguarded: the race detector reports a second holder
 	for range 64 {
 		wg.Go(func() {
-			err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long}, func(context.Context, *locker.Lock) error {
-				entered++
-				return nil
-			})
+			err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long},
+				func(context.Context, *locker.Lock) error {
+					entered++
+					return nil
+				})
 			if err != nil {
 				t.Errorf("Do: %v", err)
 			}
@@ -53,7 +54,8 @@ func waitersQueueInOrder(t *caseT) {
 	var waiters []<-chan *locker.Lock
 	for i := range cap(order) {
 		req := locker.Request{Name: name, TTL: long}
-		waiters = append(waiters, t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+		waiters = append(waiters, t.waitAs(locker.Func(func(ctx context.Context,
+			req locker.Request) (*locker.Lock, error) {
 			lock, err := l.Acquire(ctx, req)
 			if err == nil {
 				order <- i
@@ -76,12 +78,13 @@ func leaverPassesItsTurnOn(t *caseT) {
 	for range 3 {
 		lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 		waits := make(chan struct{}, 1)
-		ctx, cancel := context.WithCancel(locktrace.With(t.Ctx, &locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
-			select {
-			case waits <- struct{}{}:
-			default:
-			}
-		}}))
+		ctx, cancel := context.WithCancel(locktrace.With(t.Ctx,
+			&locktrace.Trace{Waiting: func(context.Context, locktrace.WaitingInfo) {
+				select {
+				case waits <- struct{}{}:
+				default:
+				}
+			}}))
 		head := suite.Background(func() error {
 			lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long})
 			if err == nil {
@@ -90,7 +93,8 @@ func leaverPassesItsTurnOn(t *caseT) {
 			return err
 		})
 		t.Event(waits, "the head waits")
-		behind := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(info locktrace.WaitingInfo) bool { return info.Queued == 1 })
+		behind := t.waitAs(l, locker.Request{Name: name, TTL: long},
+			func(info locktrace.WaitingInfo) bool { return info.Queued == 1 })
 		released := suite.Background(func() error { return lock.Release(t.Ctx) })
 		cancel() // as the wake-up comes
 		if err := t.Result(head, "the head, cancelled"); err != nil {
@@ -111,16 +115,17 @@ func processesExcludeEachOther(t *caseT) {
 		for range 4 {
 			wg.Go(func() {
 				for range 5 {
-					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long, Fenced: true}, func(_ context.Context, lock *locker.Lock) error {
-						defer inside.Add(-1)
-						if n := inside.Add(1); n != 1 {
-							t.Errorf("%d are inside at once", n)
-						}
-						if before := last.Swap(lock.Fence()); before >= lock.Fence() {
-							t.Errorf("the fencing token went from %d to %d", before, lock.Fence())
-						}
-						return nil
-					})
+					err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long, Fenced: true},
+						func(_ context.Context, lock *locker.Lock) error {
+							defer inside.Add(-1)
+							if n := inside.Add(1); n != 1 {
+								t.Errorf("%d are inside at once", n)
+							}
+							if before := last.Swap(lock.Fence()); before >= lock.Fence() {
+								t.Errorf("the fencing token went from %d to %d", before, lock.Fence())
+							}
+							return nil
+						})
 					if err != nil {
 						t.Errorf("Do: %v", err)
 						return

@@ -41,13 +41,15 @@ func (t *caseT) wait(l locker.Locker, req locker.Request) <-chan *locker.Lock {
 }
 
 // waitAs is wait that returns once a wait that matches has begun.
-func (t *caseT) waitAs(l locker.Locker, req locker.Request, match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
+func (t *caseT) waitAs(l locker.Locker, req locker.Request,
+	match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
 	t.Helper()
 	return t.waitUnder(t.Ctx, l, req, match)
 }
 
 // waitUnder is waitAs under a ctx of its own.
-func (t *caseT) waitUnder(ctx context.Context, l locker.Locker, req locker.Request, match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
+func (t *caseT) waitUnder(ctx context.Context, l locker.Locker, req locker.Request,
+	match func(locktrace.WaitingInfo) bool) <-chan *locker.Lock {
 	t.Helper()
 	waiting, got := make(chan struct{}, 1), make(chan *locker.Lock, 1)
 	ctx = locktrace.With(ctx, &locktrace.Trace{Waiting: func(_ context.Context, info locktrace.WaitingInfo) {

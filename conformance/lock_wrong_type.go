@@ -73,7 +73,8 @@ func otherTypeIsAnError(t *caseT) {
 			if !strings.Contains(err.Error(), "WRONGTYPE") && !strings.Contains(err.Error(), "type") {
 				t.Errorf("Acquire where a %s is stored reports %q, which does not report what is wrong", typ, err)
 			}
-			if after := fmt.Sprint(t.Do(name, on(name, commands[1])...)); after != before || t.PTTL(name) != suite.NeverExpires {
+			if after := fmt.Sprint(t.Do(name, on(name, commands[1])...)); after != before ||
+				t.PTTL(name) != suite.NeverExpires {
 				t.Errorf("the %s %v became %v, which ends in %v", typ, before, after, t.PTTL(name))
 			}
 			if t.Exists(fenceKey(name)) {

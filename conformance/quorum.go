@@ -28,7 +28,8 @@ var quorumCases = []testCase{
 		run: quorumsRace,
 	},
 	{
-		name: "a quorum goes on with two of five nodes down", contract: 4, on: suite.OneAddress, quorum: true, own: true,
+		name: "a quorum goes on with two of five nodes down", contract: 4, on: suite.OneAddress, quorum: true,
+		own: true,
 		why: "surviving the loss of a minority is what the nodes are for",
 		run: twoNodesDown,
 	},
@@ -93,14 +94,16 @@ var quorumCases = []testCase{
 		run: lateIsUndone,
 	},
 	{
-		name: "an attempt is not refused by the leftovers of the one before", contract: 5, on: suite.OneAddress, quorum: true,
-		why: "if every node is needed, a caller that is told that another holds the lock would wait for itself",
-		run: earlierTryRefusesNone,
+		name: "an attempt is not refused by the leftovers of the one before", contract: 5, on: suite.OneAddress,
+		quorum: true,
+		why:    "if every node is needed, a caller that is told that another holds the lock would wait for itself",
+		run:    earlierTryRefusesNone,
 	},
 	{
-		name: "fencing tokens increase over quorums that share one node", contract: fencing, on: suite.OneAddress, quorum: true,
-		why: "if only the node that minted the highest token knew it, a quorum without that node would get a lower one",
-		run: fencesIncreaseOverQuorums,
+		name: "fencing tokens increase over quorums that share one node", contract: fencing, on: suite.OneAddress,
+		quorum: true,
+		why:    "if only the node that minted the highest token knew it, a quorum without that node would get a lower one",
+		run:    fencesIncreaseOverQuorums,
 	},
 	{
 		name: "resume takes a quorum's hold over", contract: 11, on: suite.OneAddress, quorum: true,
@@ -108,9 +111,10 @@ var quorumCases = []testCase{
 		run: resumeOfQuorum,
 	},
 	{
-		name: "a quorum of both deployments excludes the locks of either", contract: 1, on: suite.OneAddress, quorum: true,
-		why: "this is how to move from one server to another while old and new programs run",
-		run: allOfTwo,
+		name: "a quorum of both deployments excludes the locks of either", contract: 1, on: suite.OneAddress,
+		quorum: true,
+		why:    "this is how to move from one server to another while old and new programs run",
+		run:    allOfTwo,
 	},
 }
 
@@ -242,8 +246,10 @@ func errorsNameNodes(t *caseT) {
 			continue
 		}
 		for _, i := range down {
-			if !strings.Contains(err.Error(), fmt.Sprint("node ", i)) && !strings.Contains(err.Error(), proxies[i].Addr()) {
-				t.Errorf("%s with three of five nodes down: %v, want it to name node %d or %s", op, err, i, proxies[i].Addr())
+			if !strings.Contains(err.Error(), fmt.Sprint("node ", i)) &&
+				!strings.Contains(err.Error(), proxies[i].Addr()) {
+				t.Errorf("%s with three of five nodes down: %v, want it to name node %d or %s", op, err, i,
+					proxies[i].Addr())
 			}
 		}
 	}
@@ -304,7 +310,8 @@ func losingLeavesNothing(t *caseT) {
 		for _, executed := range won {
 			t.Event(executed, "a node gives the lock")
 		}
-		t.Eventually("the losing attempt leaves nothing", func() bool { return !t.nodeHas(3, name) && !t.nodeHas(4, name) })
+		t.Eventually("the losing attempt leaves nothing",
+			func() bool { return !t.nodeHas(3, name) && !t.nodeHas(4, name) })
 	}
 	for _, sub := range listeners {
 		if n := sub.count(); n != 0 {

@@ -177,7 +177,8 @@ func lateIsUndone(t *caseT) {
 		}
 		late.Release()
 		t.Event(late.Executed(), "the request is executed late")
-		t.Eventually("the late acquire is undone", func() bool { return !t.nodeHas(3, req.Name) && !t.nodeHas(4, req.Name) })
+		t.Eventually("the late acquire is undone",
+			func() bool { return !t.nodeHas(3, req.Name) && !t.nodeHas(4, req.Name) })
 		t.releaseAll(others)
 		t.acquireAndRelease(l, req.Name)
 	}

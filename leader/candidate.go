@@ -140,7 +140,8 @@ func (c *Candidate) campaign(ctx context.Context) (next verdict, lasted bool) {
 	c.current.Store(t)
 	go t.lead(c.cfg.Lead, func() { c.current.CompareAndSwap(t, nil) })
 	if !t.wait(c.cfg.StopTimeout) {
-		return verdict{err: fmt.Errorf("%w: term %d of %q, for %v", ErrLeadRunning, t.number, c.cfg.Name, c.cfg.StopTimeout)}, false
+		return verdict{err: fmt.Errorf("%w: term %d of %q, for %v", ErrLeadRunning, t.number, c.cfg.Name,
+			c.cfg.StopTimeout)}, false
 	}
 	o := outcome{stopped: ctx.Err() != nil, lead: t.err, ctxErr: t.ctxErr, lost: lock.Err(), release: lock.Release(ctx)}
 	switch {

@@ -80,7 +80,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Lead == nil:
 		return c, driver.Invalid("leader.Config.Lead", "nil", "a function")
 	case c.StopTimeout < 0:
-		return c, driver.Invalid("leader.Config.StopTimeout", c.StopTimeout.String(), "a positive duration, or 0 for 30s")
+		return c, driver.Invalid("leader.Config.StopTimeout", c.StopTimeout.String(),
+			"a positive duration, or 0 for 30s")
 	case c.StopTimeout == 0:
 		c.StopTimeout = defaultStopTimeout
 	}

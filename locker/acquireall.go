@@ -308,7 +308,8 @@ func sortRequests(reqs []Request, caller string) (sorted []Request, err error) {
 		}
 	}
 	if len(sorted) > MaxNames {
-		return nil, opError("acquire", "", driver.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
+		return nil, opError("acquire", "",
+			driver.Invalid(caller+" requests", fmt.Sprintf("%d names", len(sorted)), "1 to 64 names"))
 	}
 	return sorted, nil
 }
@@ -336,12 +337,14 @@ func mergeRequests(a, b Request) (Request, error) {
 	}
 	switch {
 	case b.Owner != "" && b.Owner != merged.Owner:
-		return Request{}, driver.Invalid("Request.Owner", text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
+		return Request{}, driver.Invalid("Request.Owner",
+			text.Quote(merged.Owner)+" and "+text.Quote(b.Owner)+" for one name", "one owner for each name")
 	case restOf(a) != restOf(b):
 		return Request{}, driver.Invalid("Request", "two for one name that cannot be merged",
 			"ones that differ in Mode, TTL, MinHold, MaxWait, NoWait, Fenced and Note")
 	case max(a.Permits, 1) != max(b.Permits, 1):
-		return Request{}, driver.Invalid("Request.Permits", fmt.Sprintf("%d and %d for one name", max(a.Permits, 1), max(b.Permits, 1)),
+		return Request{}, driver.Invalid("Request.Permits",
+			fmt.Sprintf("%d and %d for one name", max(a.Permits, 1), max(b.Permits, 1)),
 			"the same for all requests for a name")
 	}
 	return merged, nil
@@ -349,7 +352,8 @@ func mergeRequests(a, b Request) (Request, error) {
 
 // restOf returns the fields of a request that mergeRequests cannot merge.
 func restOf(r Request) Request {
-	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note, r.Permits = 0, 0, 0, 0, false, false, "", "", 0
+	r.Mode, r.TTL, r.MinHold, r.MaxWait, r.NoWait, r.Fenced, r.Owner, r.Note, r.Permits = 0, 0, 0, 0, false, false, "",
+		"", 0
 	return r
 }
 

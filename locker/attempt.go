@@ -118,7 +118,8 @@ func causeOf(err error) error {
 			return nil
 		}
 	}
-	if slices.Contains([]error{ErrUnknownOutcome, ErrMaxWait, driver.ErrNotSent, context.Canceled, net.ErrClosed}, err) {
+	if slices.Contains([]error{ErrUnknownOutcome, ErrMaxWait, driver.ErrNotSent, context.Canceled, net.ErrClosed},
+		err) {
 		return nil
 	}
 	return err

@@ -75,7 +75,8 @@ func (h Handle) Encode() string {
 		return ""
 	}
 	g := h.Grant()
-	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence, g.MinHold})
+	raw, err := json.Marshal(wireHandle{[]byte(g.Name), []byte(g.Owner), []byte(g.Token), g.Mode, g.TTL, g.Fence,
+		g.MinHold})
 	if err != nil {
 		panic(err) // bytes and integers always marshal
 	}

@@ -25,7 +25,8 @@ type Locks struct {
 func (s *Locks) place(reqs []Request) {
 	s.asked = make([]*Lock, len(reqs))
 	for i, req := range reqs {
-		at, _ := slices.BinarySearchFunc(s.held, req.Name, func(l *Lock, name string) int { return strings.Compare(l.Name(), name) })
+		at, _ := slices.BinarySearchFunc(s.held, req.Name,
+			func(l *Lock, name string) int { return strings.Compare(l.Name(), name) })
 		s.asked[i] = s.held[at]
 	}
 }

@@ -34,7 +34,8 @@ func ReleaseHandle(ctx context.Context, l Locker, h Handle) error {
 	case l == nil:
 		return opError("release", h.Name(), driver.Invalid("ReleaseHandle locker", "nil", "a Locker"))
 	case h.IsZero():
-		return opError("release", "", driver.Invalid("ReleaseHandle handle", "the zero Handle", "a Handle of a held Lock"))
+		return opError("release", "",
+			driver.Invalid("ReleaseHandle handle", "the zero Handle", "a Handle of a held Lock"))
 	}
 	if r, ok := As[HandleReleaser](l); ok {
 		return opError("release", h.Name(), r.ReleaseHandle(ctx, h))

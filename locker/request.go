@@ -104,7 +104,8 @@ func (r Request) validateMinHold() error {
 	case r.MinHold != 0 && (r.MinHold < MinTTL || r.MinHold > MaxTTL):
 		return driver.Invalid("Request.MinHold", r.MinHold.String(), "1ms to 576h (24 days), or 0 for none")
 	case r.TTL != 0 && r.MinHold > r.TTL:
-		return driver.Invalid("Request.MinHold", r.MinHold.String(), "at most Request.TTL, "+r.TTL.String()+", or a TTL of 0")
+		return driver.Invalid("Request.MinHold", r.MinHold.String(),
+			"at most Request.TTL, "+r.TTL.String()+", or a TTL of 0")
 	}
 	return nil
 }
@@ -116,7 +117,8 @@ func (r Request) validateResume() error {
 	case h.Name() != r.Name:
 		return driver.Invalid("Request.Resume", "a handle of "+text.Quote(h.Name()), "a handle of "+text.Quote(r.Name))
 	case h.Mode() != r.Mode:
-		return driver.Invalid("Request.Resume", "a handle of mode "+h.Mode().String(), "a handle of mode "+r.Mode.String())
+		return driver.Invalid("Request.Resume", "a handle of mode "+h.Mode().String(),
+			"a handle of mode "+r.Mode.String())
 	}
 	return nil
 }
@@ -126,11 +128,13 @@ func validateName(name string) error {
 	case name == "":
 		return driver.Invalid("Request.Name", "an empty string", "1 to 1024 bytes")
 	case len(name) > MaxNameLen:
-		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)), "1 to 1024 bytes")
+		return driver.Invalid("Request.Name", fmt.Sprintf("%d bytes, %s", len(name), text.Quote(name)),
+			"1 to 1024 bytes")
 	}
 	for _, suffix := range [...]string{driver.FenceSuffix, driver.WaitersSuffix, driver.WakeSuffix} {
 		if strings.HasSuffix(name, suffix) {
-			return driver.Invalid("Request.Name", text.Quote(name), "a name that does not end in "+suffix+", which is kept for the lock's own keys")
+			return driver.Invalid("Request.Name", text.Quote(name),
+				"a name that does not end in "+suffix+", which is kept for the lock's own keys")
 		}
 	}
 	if !driver.HasSibling(name) {

@@ -48,8 +48,9 @@ type lockState struct {
 // extra is what few locks need, each zero in the others. It is apart because programs may hold many
 // locks.
 type extra struct {
-	cause     error                                 // why nothing renews the lease any more; nil: not known
-	converts  chan struct{}                         // closed when the conversion or SetNote in flight is over; nil: there is none
+	cause error // why the lease is no longer renewed; nil: not known
+	// converts is closed when the conversion or SetNote in flight is over; nil: there is none
+	converts  chan struct{}
 	addValues func(context.Context) context.Context // what Context adds to its parent; nil: nothing
 	tokened   atomic.Pointer[lease.Tokened]         // the strategy's Lease, if it is one; behind a pointer as hidden is
 	keepUntil time.Time                             // until when a release leaves the name taken; zero: it does not
@@ -97,7 +98,8 @@ func (l *lockState) facts() lease.Grant {
 		l.owner = lease.NewToken()
 	}
 	return lease.Grant{
-		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline, Fence: l.fence,
+		Name: l.name, Owner: l.owner, Token: l.hidden.Load().token, Mode: l.mode, TTL: l.ttl, Deadline: l.deadline,
+		Fence:   l.fence,
 		MinHold: l.restOfMinHold(),
 	}
 }

@@ -30,7 +30,8 @@ func (l *lockState) traced(ctx context.Context, t *locktrace.Trace) {
 	if t.Acquired != nil {
 		g := l.facts()
 		t.Acquired(made.ctx, locktrace.AcquiredInfo{
-			Source: made.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode.String(), TTL: g.TTL, Deadline: g.Deadline, Fence: g.Fence,
+			Source: made.source, Name: g.Name, Owner: g.Owner, Mode: g.Mode.String(), TTL: g.TTL, Deadline: g.Deadline,
+			Fence: g.Fence,
 		})
 	}
 	if t.Lost != nil { // the end must be noticed even if nothing else waits for it
@@ -59,7 +60,8 @@ func (l *lockState) renewed(ttl time.Duration, err error) {
 func (t *tracing) renewed(l *lockState, ttl time.Duration, deadline time.Time, err error) {
 	for ; t != nil; t = t.next {
 		if t.trace.Renewed != nil {
-			t.trace.Renewed(t.ctx, locktrace.RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: deadline, Err: err})
+			t.trace.Renewed(t.ctx, locktrace.RenewedInfo{Source: t.source, Name: l.Name(), TTL: ttl, Deadline: deadline,
+				Err: err})
 		}
 	}
 }
@@ -82,7 +84,8 @@ func (l *lockState) releasedBy(err error, keep time.Time) {
 func (t *tracing) released(l *lockState, err error, keep time.Time) {
 	if t.trace.Released != nil {
 		t.trace.Released(t.ctx, locktrace.ReleasedInfo{
-			Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep, Err: err,
+			Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), KeepUntil: keep,
+			Err: err,
 		})
 	}
 }
@@ -93,6 +96,7 @@ func (t *tracing) lost(l *lockState, err error) {
 		return
 	}
 	if t.trace.Lost != nil {
-		t.trace.Lost(t.ctx, locktrace.LostInfo{Source: t.source, Name: l.Name(), Mode: l.Mode().String(), Held: time.Since(t.start), Err: err})
+		t.trace.Lost(t.ctx, locktrace.LostInfo{Source: t.source, Name: l.Name(), Mode: l.Mode().String(),
+			Held: time.Since(t.start), Err: err})
 	}
 }

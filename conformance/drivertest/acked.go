@@ -116,7 +116,8 @@ func frozenReplicaAcksNothing(t *caseT) {
 	t.acked(drv, key, 1, suite.Shortly, 4, 0)
 	t.OK(replica.Thaw(), "let the replica go on")
 	t.acked(drv, key, 1, t.Patience, 5, 1)
-	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1) // there is only one: the WAIT takes that long, and the one answers meanwhile
+	// there is only one: the WAIT takes that long, and the one answers meanwhile
+	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1)
 }
 
 func waitDelaysNobody(t *caseT) {
@@ -233,7 +234,8 @@ func waitObeysItsContext(t *caseT) {
 			t.unknown(err, "EvalAcked whose WAIT is withheld")
 			trap.Release()
 			for i := range 5 {
-				t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))), "Eval behind a late WAIT")
+				t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))),
+					"Eval behind a late WAIT")
 			}
 			eval.mustRun(t, key, 1)
 			return true
@@ -274,7 +276,8 @@ func waitFollowsItsScript(t *caseT) {
 	_, err := cluster.AddReplica(t.Ctx, nodes[0])
 	t.OK(err, "add a replica to the first node")
 	drv := t.Driver()
-	const few, ample = 20 * time.Millisecond, 2 * time.Second // few is spent on a node without a replica before MOVED is followed
+	// few is spent on a node without a replica before MOVED is followed
+	const few, ample = 20 * time.Millisecond, 2 * time.Second
 	for _, move := range []struct {
 		from, to  *redistest.Server
 		was, acks int

@@ -147,10 +147,11 @@ func batchObeysItsContext(t *caseT) {
 				return false
 			}
 			trap.Release()
-			t.Eventually("what was sent of the late batch, and no more than did not say that it was not, has run", func() bool {
-				sent := p.Sent(key)
-				return eval.ran(t, key) == sent && sent <= open
-			})
+			t.Eventually("what was sent of the late batch, and no more than did not say that it was not, has run",
+				func() bool {
+					sent := p.Sent(key)
+					return eval.ran(t, key) == sent && sent <= open
+				})
 			return true
 		})
 	}

@@ -218,14 +218,16 @@ func successorIsFound(t *caseT) {
 	drivers := map[string]driver.Driver{} // one for each way, so that none learns from another
 	for name, send := range ways {
 		drivers[name] = t.Driver()
-		t.Eventually(name+" works before the failover", func() bool { return send(t.Ctx, drivers[name], t.keyAt(master, true)) == nil })
+		t.Eventually(name+" works before the failover",
+			func() bool { return send(t.Ctx, drivers[name], t.keyAt(master, true)) == nil })
 	}
 	t.OK(master.Kill(), "end a master")
 	t.Eventually("a replica takes over", func() bool {
 		_, err := heir.Do(t.Ctx, "CLUSTER", "FAILOVER", "TAKEOVER")
 		return err == nil && cluster.WaitMaster(t.Ctx, heir) == nil
 	})
-	t.Patience = max(t.Patience, 20*time.Second) // the other replica has to follow the new master, which takes long on a busy machine
+	// the other replica has to follow the new master, which takes long on a busy machine
+	t.Patience = max(t.Patience, 20*time.Second)
 	for name, send := range ways {
 		t.Eventually(name+" reaches it", func() bool {
 			ctx := driver.Bound(t.Ctx, 10*suite.Shortly)

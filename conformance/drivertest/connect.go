@@ -118,8 +118,10 @@ func (t *caseT) lockAs(target suite.Target) {
 
 func userWithFewRights(t *caseT) {
 	t.lockAs(t.User("locks", "~conformance.*", "~{conformance.*", "resetchannels", "&{conformance.*",
-		"-@all", "+@connection", "+@scripting", "+set", "+get", "+pttl", "+pexpire", "+del", "+time", "+publish", "+subscribe", "+unsubscribe",
-		"+hset", "+hget", "+hgetall", "+hdel", "+hlen", "+hmget", "+hexists", "+exists", "+type", "+zadd", "+zrange", "+zrank", "+zrem", "+zscore"))
+		"-@all", "+@connection", "+@scripting", "+set", "+get", "+pttl", "+pexpire", "+del", "+time", "+publish",
+		"+subscribe", "+unsubscribe",
+		"+hset", "+hget", "+hgetall", "+hdel", "+hlen", "+hmget", "+hexists", "+exists", "+type", "+zadd", "+zrange",
+		"+zrank", "+zrem", "+zscore"))
 }
 
 func failoverIsFollowed(t *caseT) {

@@ -93,7 +93,8 @@ func errorRepliesKeepTheirText(t *caseT) {
 
 func errorRepliesShowNoArguments(t *caseT) {
 	const secret = "e9Wm2vXhVxkR0aT1bQpS4A"
-	_, err := t.Driver().Eval(t.Ctx, script(`return redis.error_reply("ERR unknown command 'X', with args beginning with: '" .. ARGV[1] .. "' ")`),
+	_, err := t.Driver().Eval(t.Ctx,
+		script(`return redis.error_reply("ERR unknown command 'X', with args beginning with: '" .. ARGV[1] .. "' ")`),
 		[]string{t.Key()}, []string{secret})
 	t.refused(err, "ERR unknown command 'X'", "an unknown command")
 	var show func(err error)
@@ -174,7 +175,8 @@ func refusalsAreReported(t *caseT) {
 			what += " on " + (&driver.ServerError{Text: tc.text}).Code()
 			t.refused(err, tc.text, what)
 			if driver.NotExecuted(err) != tc.notExecuted || driver.Transient(err) != tc.transient {
-				t.Errorf("%s: NotExecuted %v, Transient %v; want %v, %v", what, driver.NotExecuted(err), driver.Transient(err), tc.notExecuted, tc.transient)
+				t.Errorf("%s: NotExecuted %v, Transient %v; want %v, %v", what, driver.NotExecuted(err),
+					driver.Transient(err), tc.notExecuted, tc.transient)
 			}
 			if n := p.Sent(key); n != 1 {
 				t.Errorf("%s: sent %d times, want once", what, n)

@@ -78,7 +78,8 @@ func (s *shardedSubscription) publish() int64 {
 	ctx := driver.Bound(s.t.Ctx, 10*suite.Shortly)
 	defer ctx.Stop()
 	if s.master != nil {
-		_, _ = s.drv.Eval(ctx, countScript, []string{s.key}, nil) // as a waiter does, by which a client learns of a new master
+		// as a waiter does, by which a client learns of a new master
+		_, _ = s.drv.Eval(ctx, countScript, []string{s.key}, nil)
 		if n, ok := s.master.MustCommand(s.t, "SPUBLISH", s.channel, "").(int64); ok {
 			return n
 		}
@@ -231,7 +232,8 @@ func newMasterGetsSubscriptions(t *caseT) {
 }
 
 func clusterWithoutShardedMessages(t *caseT) {
-	old := redistest.StartCluster(t.TB, suite.ClusterSize, redistest.Options{Args: []string{"--rename-command", "SSUBSCRIBE", ""}})
+	old := redistest.StartCluster(t.TB, suite.ClusterSize,
+		redistest.Options{Args: []string{"--rename-command", "SSUBSCRIBE", ""}})
 	t.Server = &suite.Server{Cluster: old, Target: suite.Target{Kind: Cluster, Addrs: old.Addrs()}}
 	drv := t.Driver()
 	for range 3 {

@@ -298,7 +298,8 @@ func subscribeObeysItsContext(t *caseT) {
 	})
 
 	other := t.subscribe(drv, t.Key())
-	trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", channel+"late"), Fault: faultproxy.StallRequest})
+	trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SUBSCRIBE", channel+"late"),
+		Fault: faultproxy.StallRequest})
 	cancelled, stop := context.WithCancel(t.Ctx)
 	result := suite.Background(func() error { _, err := drv.Subscribe(cancelled, channel+"late"); return err })
 	t.Event(trap.Hit(), "SUBSCRIBE is held back")

@@ -22,7 +22,8 @@ import (
 // Redigo dials with redigo.
 func Redigo(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	options := []redis.DialOption{
-		redis.DialUsername(target.Username), redis.DialPassword(target.Password), redis.DialConnectTimeout(2 * time.Second),
+		redis.DialUsername(target.Username), redis.DialPassword(target.Password),
+		redis.DialConnectTimeout(2 * time.Second),
 	}
 	if target.TLS != nil {
 		options = append(options, redis.DialContextFunc((&tls.Dialer{Config: target.TLS}).DialContext))

@@ -28,7 +28,8 @@ type conn struct {
 }
 
 func newConn(p *Proxy, client net.Conn) *conn {
-	return &conn{p: p, client: client, dead: newEvent(), gone: newEvent(), deaf: newEvent(), queued: make(chan struct{}, 1)}
+	return &conn{p: p, client: client, dead: newEvent(), gone: newEvent(), deaf: newEvent(),
+		queued: make(chan struct{}, 1)}
 }
 
 // run serves the connection until both sides are closed.

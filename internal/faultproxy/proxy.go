@@ -61,7 +61,8 @@ func Listen(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{addr: l.Addr().String(), port: localport.Of(l), target: target, listener: l, conns: map[*conn]struct{}{}}
+	p := &Proxy{addr: l.Addr().String(), port: localport.Of(l), target: target, listener: l,
+		conns: map[*conn]struct{}{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.wg.Go(func() { p.serve(l) })
 	return p, nil

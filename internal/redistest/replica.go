@@ -70,7 +70,8 @@ func (c *Cluster) AddReplica(ctx context.Context, master *Server) (*Server, erro
 	if _, err := r.Do(ctx, "CONFIG", "SET", quickSync, 0); err != nil { // it may become the next master
 		return r, err
 	}
-	if _, err := r.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(master.port), strconv.Itoa(master.busPort)); err != nil {
+	if _, err := r.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(master.port),
+		strconv.Itoa(master.busPort)); err != nil {
 		return r, err
 	}
 	err = poll(ctx, "the new node knows its master", func(ctx context.Context) error {

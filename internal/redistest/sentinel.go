@@ -98,7 +98,8 @@ func (s *Server) watches(ctx context.Context) error {
 			return err
 		}
 		known := fields(m)
-		if known["flags"] != "master" || known["num-slaves"] != strconv.Itoa(replicas) || known["num-other-sentinels"] != strconv.Itoa(sentinels-1) {
+		if known["flags"] != "master" || known["num-slaves"] != strconv.Itoa(replicas) ||
+			known["num-other-sentinels"] != strconv.Itoa(sentinels-1) {
 			return fmt.Errorf("it sees %v", known)
 		}
 		list, err := s.Do(ctx, "SENTINEL", "REPLICAS", masterName)

@@ -109,7 +109,8 @@ func Interrupted(err error) bool {
 }
 
 func (e *ServerError) interrupted() bool {
-	return strings.HasPrefix(e.Text, aclRefusal) || strings.HasPrefix(e.Text, "ERR ") && strings.Contains(e.Text, oldACLRefusal)
+	return strings.HasPrefix(e.Text, aclRefusal) ||
+		strings.HasPrefix(e.Text, "ERR ") && strings.Contains(e.Text, oldACLRefusal)
 }
 
 // CodeOf returns the code of the [*ServerError] in err's chain, or "" if there is none.
@@ -132,7 +133,8 @@ type refusal struct {
 var refusalCodes = map[string]refusal{
 	"MOVED": {true}, "ASK": {true}, "TRYAGAIN": {true}, "CLUSTERDOWN": {true}, "READONLY": {true}, "LOADING": {true},
 	"MASTERDOWN": {true}, "OOM": {true}, "NOREPLICAS": {true}, "BUSY": {true}, "NOSCRIPT": {true}, "MISCONF": {true},
-	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false}, "CROSSSLOT": {false}, "DENIED": {false},
+	"NOPERM": {false}, "NOAUTH": {false}, "WRONGPASS": {false}, "WRONGTYPE": {false}, "CROSSSLOT": {false},
+	"DENIED": {false},
 }
 
 // refusalTexts are the beginnings of such replies with the code ERR. Neither can come from inside a

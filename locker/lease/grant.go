@@ -43,6 +43,7 @@ func (g Grant) String() string {
 // LogValue implements slog.LogValuer: a group of the same facts.
 func (g Grant) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("name", g.Name), slog.String("mode", g.Mode.String()), slog.String("owner", g.Owner), slog.Int64("fence", g.Fence),
+		slog.String("name", g.Name), slog.String("mode", g.Mode.String()), slog.String("owner", g.Owner),
+		slog.Int64("fence", g.Fence),
 	)
 }

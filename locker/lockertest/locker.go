@@ -90,7 +90,8 @@ func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock,
 	}
 	h, err := l.attempt(ctx, req)
 	if t := locktrace.From(ctx); t != nil && t.Attempt != nil {
-		t.Attempt(ctx, locktrace.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode.String(), Sends: 1, Err: err})
+		t.Attempt(ctx, locktrace.AttemptInfo{Source: source, Name: req.Name, Mode: req.Mode.String(), Sends: 1,
+			Err: err})
 	}
 	if err != nil {
 		return nil, err
@@ -170,7 +171,8 @@ func (l *Locker) releaseHandle(ctx context.Context, handle locker.Handle) error 
 	if ctx != nil {
 		uncancelled = context.WithoutCancel(ctx)
 	}
-	if err := l.check(uncancelled, locker.Request{Name: handle.Name(), Mode: handle.Mode(), Resume: handle}); err != nil {
+	if err := l.check(uncancelled, locker.Request{Name: handle.Name(), Mode: handle.Mode(),
+		Resume: handle}); err != nil {
 		return err
 	}
 	g := handle.Grant()
@@ -211,7 +213,8 @@ func (l *Locker) check(ctx context.Context, req locker.Request) error {
 	case req.Permits > 1 && l.permits == 0:
 		return fmt.Errorf("lockertest.New has no permits, NewSemaphore does: %w", errors.ErrUnsupported)
 	case l.permits > 0 && req.Permits > l.permits:
-		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits), fmt.Sprintf("1 to %d, the permits of the semaphore", l.permits))
+		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+			fmt.Sprintf("1 to %d, the permits of the semaphore", l.permits))
 	case ttl != 0 && ttl < minTTL:
 		return driver.Invalid("Request.TTL", ttl.String(), "3ms or more, as the strategies over one key ask for")
 	}

@@ -95,7 +95,8 @@ func (l *Locker) reach(ctx context.Context, limit time.Duration) error {
 		return nil
 	case Refused:
 		l.mu.Unlock()
-		return driver.NotSent(&net.OpError{Op: "dial", Net: "tcp", Addr: address{}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})
+		return driver.NotSent(&net.OpError{Op: "dial", Net: "tcp", Addr: address{},
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

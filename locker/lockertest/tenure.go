@@ -115,7 +115,8 @@ func (l *Locker) state(name string) locker.State {
 	} else {
 		state.Fence = shown.fence
 	}
-	state.Held, state.Owner, state.Note, state.Mode, state.Left = true, shown.owner, shown.note, shown.mode, time.Until(last.until)
+	state.Held, state.Owner, state.Note, state.Mode, state.Left = true, shown.owner, shown.note, shown.mode,
+		time.Until(last.until)
 	for _, h := range holds {
 		if !h.released {
 			state.Holds++
@@ -164,7 +165,8 @@ func (l *Locker) refuseReader(req locker.Request) *locker.ContentionError {
 	if bar == 0 || len(holds) == 0 {
 		return nil
 	}
-	return beforeIntentEnds(req, &locker.ContentionError{Name: req.Name, Owner: t.intent.owner, Note: t.intent.note, RetryAfter: bar})
+	return beforeIntentEnds(req, &locker.ContentionError{Name: req.Name, Owner: t.intent.owner, Note: t.intent.note,
+		RetryAfter: bar})
 }
 
 func (l *Locker) refuseWriter(ctx context.Context, req locker.Request) *locker.ContentionError {
@@ -240,11 +242,13 @@ func (l *Locker) takeOver(req locker.Request) (*hold, error) {
 	case was == nil || was.mode != req.Mode:
 		return nil, locker.ErrNotHeld
 	case req.Permits != 0 && req.Permits != was.permits && l.permits > 0:
-		return nil, driver.Invalid("Request.Permits", strconv.Itoa(req.Permits), "the handle's, "+strconv.Itoa(was.permits)+", or 0")
+		return nil, driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+			"the handle's, "+strconv.Itoa(was.permits)+", or 0")
 	}
 	h := &hold{
-		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was, permits: was.permits, unrecorded: was.unrecorded,
-		owner: cmp.Or(req.Owner, old.Owner, was.owner), note: cmp.Or(req.Note, was.note),
+		locks: l, tenures: t, name: req.Name, mode: was.mode, over: was, permits: was.permits,
+		unrecorded: was.unrecorded,
+		owner:      cmp.Or(req.Owner, old.Owner, was.owner), note: cmp.Or(req.Note, was.note),
 	}
 	h.begin(cmp.Or(req.TTL, old.TTL, locker.DefaultTTL), max(req.MinHold, old.MinHold), req.Fenced || was.fence != 0)
 	h.extend(was.until)

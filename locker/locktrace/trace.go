@@ -45,10 +45,12 @@ type Source struct {
 // AttemptInfo describes one attempt to acquire.
 type AttemptInfo struct {
 	Source
-	Name    string        // the lock's name, here and below
-	Mode    string        // "exclusive" or "shared", here and below
-	Part    bool          // it is that of a node; the quorum reports its own attempt too
-	Sends   int           // commands sent; several if a reply was lost or the lock was held; 0 for a quorum; one may be for several locks
+	Name string // the lock's name, here and below
+	Mode string // "exclusive" or "shared", here and below
+	Part bool   // it is that of a node; the quorum reports its own attempt too
+	// Sends is the number of commands sent: several if a reply was lost or the lock was held, 0 for
+	// a quorum. One command may be for several locks.
+	Sends   int
 	Elapsed time.Duration // from the first send to the outcome
 	Err     error         // nil: acquired
 }

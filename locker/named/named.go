@@ -56,7 +56,8 @@ func New(l locker.Locker, req locker.Request) (*Locks, error) {
 		return nil, driver.Invalid("named.New locker",
 			fmt.Sprintf("a semaphore of %d permits", permits(l)), "a lock that one holds at a time")
 	case req.Name != "":
-		return nil, driver.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name), "none; Lock is given the name")
+		return nil, driver.Invalid("named.New Request.Name", fmt.Sprintf("%.40q", req.Name),
+			"none; Lock is given the name")
 	case req.Mode != locker.Exclusive:
 		return nil, driver.Invalid("named.New Request.Mode", req.Mode.String(), "Exclusive")
 	case !req.Resume.IsZero():

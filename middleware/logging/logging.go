@@ -109,7 +109,8 @@ func (l *log) end(a *acquisition, lock *locker.Lock, err error) {
 		a.Data.slow.Stop()
 		if r.Took >= l.cfg.SlowWait {
 			attrs := append(requestAttrs(a),
-				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took), slog.Int("attempts", r.Attempts))
+				slog.String("outcome", string(r.Outcome)), slog.Duration("waited", r.Took),
+				slog.Int("attempts", r.Attempts))
 			if errors.Is(err, locker.ErrNotAcquired) {
 				attrs = l.holder(attrs, err)
 			} else if held := telemetry.Holder(r.Refusal, l.cfg.ShowOwner); held != nil {
@@ -137,14 +138,16 @@ func (l *log) released(ctx context.Context, info locktrace.ReleasedInfo) {
 	switch outcome := telemetry.OfRelease(info.Err); outcome {
 	case telemetry.Released:
 	case telemetry.Lost:
-		l.lost(ctx, locktrace.LostInfo{Source: info.Source, Name: info.Name, Mode: info.Mode, Held: info.Held, Err: info.Err})
+		l.lost(ctx, locktrace.LostInfo{Source: info.Source, Name: info.Name, Mode: info.Mode, Held: info.Held,
+			Err: info.Err})
 	default:
 		l.logEnd(ctx, "lock release failed", info.Source, info.Name, info.Mode, info.Held, outcome, info.Err)
 	}
 }
 
 func (l *log) logEnd(
-	ctx context.Context, message string, source locktrace.Source, name, mode string, held time.Duration, outcome telemetry.Outcome, err error,
+	ctx context.Context, message string, source locktrace.Source, name, mode string, held time.Duration,
+	outcome telemetry.Outcome, err error,
 ) {
 	attrs := append(holdAttrs(source, name, mode), slog.String("outcome", string(outcome)), slog.Duration("held", held))
 	l.log(ctx, l.cfg.LostLevel, message, l.failure(attrs, err)...)
@@ -195,7 +198,8 @@ func (l *log) nodeFailing(ctx context.Context, info locktrace.NodeInfo) {
 
 // nodeRecovered reports that it answers again.
 func (l *log) nodeRecovered(ctx context.Context, info locktrace.NodeInfo) {
-	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered", append(nodeAttrs(info), slog.Duration("failed_for", info.For))...)
+	l.log(ctx, l.cfg.RecoveredLevel, "redlock node recovered",
+		append(nodeAttrs(info), slog.Duration("failed_for", info.For))...)
 }
 
 // nodeAttrs returns which node of a quorum changed, and how many fail now.
@@ -217,7 +221,8 @@ func holdAttrs(source locktrace.Source, name, mode string) []slog.Attr {
 }
 
 func (l *log) failure(attrs []slog.Attr, err error) []slog.Attr {
-	return append(attrs, slog.String("error_type", telemetry.ErrorType(err)), slog.String("error", telemetry.Text(err, l.cfg.ShowOwner)))
+	return append(attrs, slog.String("error_type", telemetry.ErrorType(err)),
+		slog.String("error", telemetry.Text(err, l.cfg.ShowOwner)))
 }
 
 // printable is for what may be of any bytes.

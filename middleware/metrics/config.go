@@ -76,7 +76,8 @@ func validate(what string, buckets []float64) error {
 	for i, b := range buckets {
 		if !(b > 0) || i > 0 && b <= buckets[i-1] { // nor NaN
 			return &locker.InvalidError{
-				What: "metrics.Config." + what, Got: fmt.Sprintf("%v", buckets), Allowed: "positive numbers, each larger than the one before",
+				What: "metrics.Config." + what, Got: fmt.Sprintf("%v", buckets),
+				Allowed: "positive numbers, each larger than the one before",
 			}
 		}
 	}

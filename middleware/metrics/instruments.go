@@ -41,9 +41,11 @@ func newInstruments(cfg Config) (*instruments, error) {
 	m := cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	in := &instruments{}
 	var errs [9]error
-	in.wait, errs[0] = m.Float64Histogram(WaitDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.WaitBuckets...),
+	in.wait, errs[0] = m.Float64Histogram(WaitDuration, metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(cfg.WaitBuckets...),
 		metric.WithDescription("Time from asking for a lock to the answer, waiting included."))
-	in.hold, errs[1] = m.Float64Histogram(HoldDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(cfg.HoldBuckets...),
+	in.hold, errs[1] = m.Float64Histogram(HoldDuration, metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(cfg.HoldBuckets...),
 		metric.WithDescription("Time that a lock was held, until its release was answered or it was lost."))
 	in.acquisitions, errs[2] = m.Int64Counter(Acquisitions, metric.WithUnit("{acquisition}"),
 		metric.WithDescription("Acquisitions by what became of them."))

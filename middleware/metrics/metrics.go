@@ -51,7 +51,8 @@ func newMeter(cfg Config, in *instruments) *meter {
 // address, or by its index.
 func (m *meter) node(ctx context.Context, info locktrace.NodeInfo, failing int64) {
 	m.nodesFailing.Record(ctx, failing, set(m.cfg.Attributes,
-		keyStrategy.String(info.Strategy), keyNode.String(telemetry.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
+		keyStrategy.String(info.Strategy),
+		keyNode.String(telemetry.Printable(cmp.Or(info.Name, info.Address, strconv.Itoa(info.Node))))))
 }
 
 // acquire acquires from inner, and measures that.

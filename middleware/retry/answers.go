@@ -123,7 +123,8 @@ func (w *waiter) record(o outcome, took time.Duration) outcome {
 		for i := range q.lines {
 			for v := q.lines[i].first; v != nil && len(q.owners) > 0; v = v.behind {
 				if v.owner != "" {
-					v.setUnchecked(staysUnchecked(v.unchecked, v.owner, refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
+					v.setUnchecked(staysUnchecked(v.unchecked, v.owner,
+						refusal{by: w.owner, holder: o.held.Owner, after: v.number <= w.began}))
 				}
 			}
 		}

@@ -65,13 +65,16 @@ func defaultPolicy() backoff.BackOff {
 // Errors: ErrInvalid.
 func New(cfg Config) (locker.Middleware, error) {
 	if cfg.MaxAttempts < 0 {
-		return nil, driver.Invalid("retry.Config.MaxAttempts", strconv.Itoa(cfg.MaxAttempts), "1 or more, or 0 for no limit")
+		return nil, driver.Invalid("retry.Config.MaxAttempts", strconv.Itoa(cfg.MaxAttempts),
+			"1 or more, or 0 for no limit")
 	}
 	if cfg.WakeJitter < 0 {
-		return nil, driver.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(), "a positive duration, or 0 for no delay")
+		return nil, driver.Invalid("retry.Config.WakeJitter", cfg.WakeJitter.String(),
+			"a positive duration, or 0 for no delay")
 	}
 	if cfg.HandOver < 0 {
-		return nil, driver.Invalid("retry.Config.HandOver", cfg.HandOver.String(), "a positive duration, or 0 to send every release")
+		return nil, driver.Invalid("retry.Config.HandOver", cfg.HandOver.String(),
+			"a positive duration, or 0 to send every release")
 	}
 	if cfg.Policy == nil {
 		cfg.Policy, cfg.pollsByDefault = defaultPolicy, true

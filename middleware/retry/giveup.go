@@ -101,7 +101,8 @@ type silenceError struct {
 func (e *silenceError) Error() string {
 	text := e.Unwrap().Error()
 	if e.known.held != nil && !e.known.assumed {
-		text += fmt.Sprintf("; the last answer, %v ago: %v", e.now.Sub(e.known.at).Round(time.Millisecond), e.known.held)
+		text += fmt.Sprintf("; the last answer, %v ago: %v", e.now.Sub(e.known.at).Round(time.Millisecond),
+			e.known.held)
 	}
 	return text
 }

@@ -82,7 +82,8 @@ type queue struct {
 	silence silence // since the last answer or grant
 	timing  timing  // of attempts
 
-	subscriptions [2]subscription // of the leaders; the second one is of shared requests if the strategy orders the modes
+	// of the leaders; the second one is of shared requests if the strategy orders the modes
+	subscriptions [2]subscription
 
 	atServer bool         // there is a queue of waiters at the server
 	fair     bool         // the order of that queue is strict

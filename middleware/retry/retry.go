@@ -325,7 +325,8 @@ func (a *acquisition) server(known outcome) string {
 func (a *acquisition) pace(now time.Time) error {
 	if a.policy == nil {
 		if a.policy = a.cfg.Policy(); a.policy == nil {
-			return wrap(a.req, driver.Invalid("retry.Config.Policy", "it returned nil", "a function that returns a backoff.BackOff"))
+			return wrap(a.req, driver.Invalid("retry.Config.Policy", "it returned nil",
+				"a function that returns a backoff.BackOff"))
 		}
 		a.policy.Reset()
 	}

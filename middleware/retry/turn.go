@@ -155,7 +155,8 @@ func (w *waiter) waiting(until time.Time) lease.Waiting {
 	q := w.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().sub != nil, Free: q.free && !q.placed}
+	waiting := lease.Waiting{ID: q.all.id, Since: w.since, Until: until, Subscribed: w.subscription().sub != nil,
+		Free: q.free && !q.placed}
 	if next := w.behind; next != nil && next.mayInherit() {
 		waiting.Next = next.since
 	}

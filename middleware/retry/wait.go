@@ -78,7 +78,8 @@ func (a *acquisition) expect(until, end time.Time) expected {
 }
 
 func (e expected) info(a *acquisition, now time.Time) locktrace.WaitingInfo {
-	info := locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Subscribed: e.released != nil, Err: a.last.error(now)}
+	info := locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), Subscribed: e.released != nil,
+		Err: a.last.error(now)}
 	if !e.until.IsZero() {
 		info.For = e.until.Sub(now)
 	}
@@ -113,7 +114,8 @@ func (a *acquisition) wakeUp(e expected) (by locktrace.WakeReason) {
 // pause waits for the end of the policy's pause, outside the queue.
 func (a *acquisition) pause() error {
 	began := time.Now()
-	a.traceWaiting(locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), For: a.pollAt.Sub(began), Err: a.last.error(began)})
+	a.traceWaiting(locktrace.WaitingInfo{Name: a.req.Name, Mode: a.req.Mode.String(), For: a.pollAt.Sub(began),
+		Err: a.last.error(began)})
 	a.sleep(a.pollAt.Sub(began))
 	if a.ctx.Err() != nil {
 		return a.giveUp(ended(a.ctx, a.caller))
@@ -140,7 +142,8 @@ func (a *acquisition) nextPoll() (at time.Time, by locktrace.WakeReason) {
 	at, by = latest(a.pollAt, rarely), locktrace.ByBackoff
 	if end := a.last.leaseEnd(); !end.IsZero() && (end.Before(at) || a.pollsRarely()) {
 		at = end
-		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) { // else it is free, and kept for another
+		// else it is free, and kept for another
+		if held := a.last.held; held.RetryAfter >= held.Left && (held.Left > 0 || !held.Queue) {
 			by = locktrace.ByLeaseEnd
 		}
 	}
@@ -183,7 +186,8 @@ func (a *acquisition) traceWoken(by locktrace.WakeReason, from string) bool {
 	began := a.began
 	a.began = time.Time{}
 	if t := locktrace.From(a.ctx); t != nil && t.Woken != nil {
-		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by, Waited: time.Since(began), From: from})
+		t.Woken(a.ctx, locktrace.WokenInfo{Name: a.req.Name, Mode: a.req.Mode.String(), By: by,
+			Waited: time.Since(began), From: from})
 	}
 	return true
 }

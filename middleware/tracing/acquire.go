@@ -64,7 +64,8 @@ func (t *tracer) record(
 // end ends the span.
 func (a *acquisition) end(r telemetry.Result, lock *locker.Lock, err error) {
 	attrs := make([]attribute.KeyValue, 0, 14)
-	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts), keyContended.Bool(r.Contended), seconds(keyWaited, r.Waited))
+	attrs = append(attrs, keyOutcome.String(string(r.Outcome)), keyAttempts.Int(r.Attempts),
+		keyContended.Bool(r.Contended), seconds(keyWaited, r.Waited))
 	attrs = a.ofSource(attrs, r.Source)
 	if r.Outcome == telemetry.Acquired {
 		attrs = append(attrs, seconds(keyTTL, lock.TTL()))

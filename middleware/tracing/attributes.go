@@ -69,7 +69,8 @@ func (t *tracer) ofRequest(req locker.Request) []attribute.KeyValue {
 // ofLock are the attributes of a hold.
 func (t *tracer) ofLock(lock *locker.Lock) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 10+len(t.cfg.Attributes))
-	attrs = append(attrs, named(keyName, lock.Name()), keyMode.String(lock.Mode().String()), seconds(keyTTL, lock.TTL()))
+	attrs = append(attrs, named(keyName, lock.Name()), keyMode.String(lock.Mode().String()),
+		seconds(keyTTL, lock.TTL()))
 	if fence := lock.Fence(); fence != 0 {
 		attrs = append(attrs, keyFence.Int64(fence))
 	}

@@ -32,7 +32,8 @@ func (a *acquisition) begin(caller, ctx context.Context, lock *locker.Lock) {
 	if !trace.SpanContextFromContext(caller).IsValid() {
 		parent = ctx
 	}
-	link := trace.Link{SpanContext: a.span.SpanContext(), Attributes: []attribute.KeyValue{keyLink.String("acquisition")}}
+	link := trace.Link{SpanContext: a.span.SpanContext(),
+		Attributes: []attribute.KeyValue{keyLink.String("acquisition")}}
 	_, span := a.provided().Start(parent, "hold lock", internal, with(a.ofLock(lock)), trace.WithLinks(link))
 	if !span.IsRecording() {
 		span.End()

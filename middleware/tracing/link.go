@@ -19,7 +19,8 @@ const maxLinks = 16
 
 // traceparent is a span's context in the form of https://www.w3.org/TR/trace-context/.
 func traceparent(sc trace.SpanContext) string {
-	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + (sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)).String()
+	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" +
+		(sc.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)).String()
 }
 
 // parse reads a traceparent that telemetry.SplitNote found well-formed.

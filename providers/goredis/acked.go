@@ -32,19 +32,20 @@ func (d *goredisDriver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	words, key := scriptWords(keys, args), firstKey(keys)
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
-		words[0], words[1] = command, body
-		w := acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, new(delivery)}
-		acked := 0 // read only by who gets the answer
-		reply, err := call(ctx, d, key, w.delivery, func(context.Context) (r driver.Reply, err error) {
-			r, acked, err = d.pair(ctx, key, w)
-			return r, d.unanswered(err)
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
+		func(command, body string, wait [2]string) (driver.Reply, int, error) {
+			words[0], words[1] = command, body
+			w := acknowledged{words, []any{"WAIT", wait[0], wait[1]}, timeout, new(delivery)}
+			acked := 0 // read only by who gets the answer
+			reply, err := call(ctx, d, key, w.delivery, func(context.Context) (r driver.Reply, err error) {
+				r, acked, err = d.pair(ctx, key, w)
+				return r, d.unanswered(err)
+			})
+			if err != nil {
+				return driver.Reply{}, 0, err
+			}
+			return reply, acked, nil
 		})
-		if err != nil {
-			return driver.Reply{}, 0, err
-		}
-		return reply, acked, nil
-	})
 }
 
 // acknowledged is a script and the WAIT after it, which takes timeout at most.

@@ -134,7 +134,8 @@ func (d *goredisDriver) clientClosed() bool {
 // stoppable returns a context that ends with ctx, or before.
 func stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok && !driver.Cancellable(ctx) {
-		return context.WithDeadline(context.WithoutCancel(ctx), deadline) // over a driver.Bounded, WithCancel costs a goroutine
+		// over a driver.Bounded, WithCancel costs a goroutine
+		return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	}
 	return context.WithCancel(ctx)
 }

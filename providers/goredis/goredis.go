@@ -40,7 +40,8 @@ var (
 // A nil client, also a nil pointer in the interface, is a [driver.InvalidError].
 func New(client redis.UniversalClient) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client), "a client, such as redis.NewClient makes")
+		return nil, driver.Invalid("goredis.New client", fmt.Sprintf("nil %T", client),
+			"a client, such as redis.NewClient makes")
 	}
 	d := &goredisDriver{
 		client:        client,

@@ -21,9 +21,10 @@ const (
 // that would wait in the client's queue, where it is not known whether they were sent, and would
 // stay there when their callers give up.
 type servers struct {
-	find    func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
-	one     *adapter.Gate                                                // of the only server, nil where it is not known to be
-	some    *adapter.SlotGates                                           // of what has no server of its own
+	find func(ctx context.Context, key string) (*redis.Client, error) // the server of a key; nil: there is only one
+	// one is of the only server; nil if there may be several
+	one     *adapter.Gate
+	some    *adapter.SlotGates // of what has no server of its own
 	batches *adapter.Gate
 
 	nodes *nodes
@@ -35,7 +36,8 @@ type nodes struct {
 }
 
 func newServers(client redis.UniversalClient) servers {
-	s := servers{some: adapter.NewSlotGates(unknownPool), batches: adapter.NewGate(maxBatches), nodes: &nodes{gates: map[string]*adapter.Gate{}}}
+	s := servers{some: adapter.NewSlotGates(unknownPool), batches: adapter.NewGate(maxBatches),
+		nodes: &nodes{gates: map[string]*adapter.Gate{}}}
 	switch c := client.(type) {
 	case masters:
 		s.find = c.MasterForKey

@@ -15,15 +15,17 @@ func (d *redigoDriver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	body := scriptArgs(keys, args)
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, script string, wait [2]string) (driver.Reply, int, error) {
-		body[0] = script
-		p, err := follow(ctx, d, firstKey(keys), func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
-		err = adapter.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {
-			r, _, err := adapter.AckedReply(p.reply, err, p.acked, p.waitErr)
-			return r, err
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
+		func(command, script string, wait [2]string) (driver.Reply, int, error) {
+			body[0] = script
+			p, err := follow(ctx, d, firstKey(keys),
+				func(conn redis.Conn) (pair, error) { return sendPair(ctx, conn, command, body, wait) })
+			err = adapter.ConvertPending(err, func(p pair, err error) (driver.Reply, error) {
+				r, _, err := adapter.AckedReply(p.reply, err, p.acked, p.waitErr)
+				return r, err
+			})
+			return adapter.AckedReply(p.reply, err, p.acked, p.waitErr)
 		})
-		return adapter.AckedReply(p.reply, err, p.acked, p.waitErr)
-	})
 }
 
 // pair has the replies to a script and to the WAIT after it.

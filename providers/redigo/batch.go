@@ -16,7 +16,8 @@ func (d *redigoDriver) EvalMany(ctx context.Context, calls []driver.Call) []driv
 	if d.cluster != nil {
 		return d.evalEach(ctx, calls)
 	}
-	b := &batch{scripts: make([]*driver.Script, len(calls)), args: make([][]any, len(calls)), all: make([]int, len(calls))}
+	b := &batch{scripts: make([]*driver.Script, len(calls)), args: make([][]any, len(calls)),
+		all: make([]int, len(calls))}
 	for i, c := range calls {
 		b.scripts[i], b.args[i], b.all[i] = c.Script, scriptArgs(c.Keys, c.Args), i
 	}

@@ -70,11 +70,13 @@ func New(pool Pool) (driver.Driver, error) {
 	}
 	if p, ok := pool.(*redis.Pool); ok {
 		if p.Dial == nil && p.DialContext == nil {
-			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext", "one that has either")
+			return nil, driver.Invalid("redigo.New pool", "a redis.Pool without Dial and DialContext",
+				"one that has either")
 		}
 		// Taking an idle connection of such a pool neither tests it nor dials in place of one that
 		// is too old.
-		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 && p.MaxConnLifetime == 0 {
+		if p.DialContext != nil && p.TestOnBorrow == nil && p.TestOnBorrowContext == nil && p.IdleTimeout == 0 &&
+			p.MaxConnLifetime == 0 {
 			d.prompt = p
 		}
 	}

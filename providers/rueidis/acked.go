@@ -21,28 +21,29 @@ func (d *rueidisDriver) EvalAcked(
 	ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration,
 ) (driver.Reply, int, error) {
 	keys, args = slices.Clone(keys), slices.Clone(args) // after an early return nothing may look at the caller's
-	return d.scripts.EvalAcked(ctx, s, replicas, timeout, func(command, body string, wait [2]string) (driver.Reply, int, error) {
-		if err := d.ready(ctx); err != nil {
-			return driver.Reply{}, 0, err
-		}
-		p := pair{keys: keys, args: args, words: []string{command, body, strconv.Itoa(len(keys))}, wait: wait}
-		cmds, err := d.commands(p, false)
-		if err != nil {
-			return driver.Reply{}, 0, err
-		}
-		n, closing := d.nodeOf(cmds[0]), d.closing.Load()
-		var acked int
-		reply, err := detach(ctx, n, []*adapter.Gate{n.acked}, func(*call) (reply driver.Reply, err error) {
-			sending, cancel := context.WithTimeout(ctx, pooledTimeout+timeout)
-			defer cancel()
-			reply, acked, err = d.acknowledgement(ctx, d.exchange(sending, p, cmds), closing)
-			return reply, err
+	return d.scripts.EvalAcked(ctx, s, replicas, timeout,
+		func(command, body string, wait [2]string) (driver.Reply, int, error) {
+			if err := d.ready(ctx); err != nil {
+				return driver.Reply{}, 0, err
+			}
+			p := pair{keys: keys, args: args, words: []string{command, body, strconv.Itoa(len(keys))}, wait: wait}
+			cmds, err := d.commands(p, false)
+			if err != nil {
+				return driver.Reply{}, 0, err
+			}
+			n, closing := d.nodeOf(cmds[0]), d.closing.Load()
+			var acked int
+			reply, err := detach(ctx, n, []*adapter.Gate{n.acked}, func(*call) (reply driver.Reply, err error) {
+				sending, cancel := context.WithTimeout(ctx, pooledTimeout+timeout)
+				defer cancel()
+				reply, acked, err = d.acknowledgement(ctx, d.exchange(sending, p, cmds), closing)
+				return reply, err
+			})
+			if err != nil {
+				return reply, 0, err
+			}
+			return reply, acked, nil
 		})
-		if err != nil {
-			return reply, 0, err
-		}
-		return reply, acked, nil
-	})
 }
 
 // acknowledgement converts what a pair was answered.
@@ -82,7 +83,8 @@ func (d *rueidisDriver) commands(p pair, asking bool) (cmds rueidis.Commands, er
 	if len(p.keys) > 0 {
 		key = p.keys[0]
 	}
-	wait := d.client.B().Arbitrary("WAIT").Args(p.wait[:]...).Blocking().SetSlot(key) // the script's: to a cluster client it has none
+	// the script's: to a cluster client it has none
+	wait := d.client.B().Arbitrary("WAIT").Args(p.wait[:]...).Blocking().SetSlot(key)
 	if asking {
 		return rueidis.Commands{d.client.B().Arbitrary("ASKING").Blocking().SetSlot(key), script, wait}, nil
 	}

@@ -69,7 +69,8 @@ func (n *node) route(ctx context.Context, now time.Time) route {
 		c.hurried = deadline.Sub(now) < hurry
 	}
 	if oldest := n.oldest.Load(); oldest != 0 {
-		c.overdue = overdue(n.at(now), time.Duration(oldest), time.Duration(n.replied.Load()), time.Duration(n.newest.Load()))
+		c.overdue = overdue(n.at(now), time.Duration(oldest), time.Duration(n.replied.Load()),
+			time.Duration(n.newest.Load()))
 	}
 	return choose(c)
 }

@@ -99,7 +99,8 @@ func closed(client rueidis.Client) bool {
 	if primary := v.FieldByName("primary"); primary.IsValid() && primary.CanAddr() {
 		load, ok := reflect.PointerTo(primary.Type()).MethodByName("Load")
 		p := primary.FieldByName("v")
-		if !ok || load.Type.NumOut() != 1 || load.Type.Out(0).Kind() != reflect.Pointer || !p.IsValid() || p.Kind() != reflect.UnsafePointer {
+		if !ok || load.Type.NumOut() != 1 || load.Type.Out(0).Kind() != reflect.Pointer || !p.IsValid() ||
+			p.Kind() != reflect.UnsafePointer {
 			return false
 		}
 		v = reflect.NewAt(load.Type.Out(0).Elem(), atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(p.UnsafeAddr())))).Elem() //nolint:gosec // as below

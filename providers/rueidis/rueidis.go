@@ -43,7 +43,8 @@ var (
 // ClientOption.ConnLifetime is a [driver.InvalidError].
 func New(client rueidis.Client) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("rueidis.New client", fmt.Sprintf("nil %T", client), "a client, such as rueidis.NewClient makes")
+		return nil, driver.Invalid("rueidis.New client", fmt.Sprintf("nil %T", client),
+			"a client, such as rueidis.NewClient makes")
 	}
 	if resends(client) {
 		return nil, driver.Invalid("rueidis.New client", "made with ClientOption.ConnLifetime",

@@ -104,7 +104,8 @@ func (d *rueidisDriver) probe(n *node, sent time.Duration) {
 		defer n.endProbe(c)
 		var wg sync.WaitGroup
 		for range pings {
-			ping := d.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe") // with a slot the client picks at random
+			// with a slot the client picks at random
+			ping := d.client.B().Arbitrary("PING").Build().ToPipe().SetSlot("probe")
 			wg.Go(func() { d.client.Do(context.WithoutCancel(ctx), ping) })
 		}
 		over := make(chan struct{})

@@ -73,7 +73,8 @@ func (d *rueidisDriver) shards() adapter.Shards {
 
 // dialFeed makes a feed over a connection of client.
 func dialFeed(ctx context.Context, client rueidis.Client, sharded bool) (adapter.Feed, error) {
-	f := &feed{client: client, sharded: sharded, events: make(chan adapter.Event), failed: make(chan error, 1), ordered: make(chan struct{}, 1)}
+	f := &feed{client: client, sharded: sharded, events: make(chan adapter.Event), failed: make(chan error, 1),
+		ordered: make(chan struct{}, 1)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	connected := make(chan error, 1)
 	go f.run(connected)

@@ -15,7 +15,8 @@ import (
 
 // SetNX implements driver.Driver.
 func (d *valkeyDriver) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
-	return send(ctx, d, []string{key}, []string{value, "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, set, "SET")
+	return send(ctx, d, []string{key}, []string{value, "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}, set,
+		"SET")
 }
 
 // set converts what SET NX answered.

@@ -45,7 +45,8 @@ var (
 // ClientOption.ConnLifetime is a [driver.InvalidError].
 func New(client valkey.Client) (driver.Driver, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, driver.Invalid("valkey.New client", fmt.Sprintf("nil %T", client), "a client, such as valkey.NewClient makes")
+		return nil, driver.Invalid("valkey.New client", fmt.Sprintf("nil %T", client),
+			"a client, such as valkey.NewClient makes")
 	}
 	if resends(client) {
 		return nil, driver.Invalid("valkey.New client", "made with ClientOption.ConnLifetime",

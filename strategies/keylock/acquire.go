@@ -35,7 +35,8 @@ type keyAttempt struct {
 // newAttempt prepares an attempt on behalf of req, whose fields were checked.
 func (l *Locker) newAttempt(ctx context.Context, key string, req locker.Request) *keyAttempt {
 	owner, note, ttl, permits := req.Owner, req.Note, req.TTL, max(req.Permits, 1)
-	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared}, mode: req.Mode, noWait: req.NoWait}
+	a := &keyAttempt{keyHold: &keyHold{l: l, name: req.Name, key: key, shared: req.Mode == locker.Shared},
+		mode: req.Mode, noWait: req.NoWait}
 	if g := req.Resume.Grant(); g.Token != "" {
 		a.replaced = g.Token
 		if l.spec.ParseValue != nil {
@@ -145,7 +146,8 @@ func verdictOf(reply driver.Reply) resolve.Verdict {
 	case err != nil:
 	case status == replyYes:
 		return resolve.Won
-	case status == replyAlready, status == replyNo, status == replyLimit, status == replyCounter, status == replyForeign:
+	case status == replyAlready, status == replyNo, status == replyLimit, status == replyCounter,
+		status == replyForeign:
 		return resolve.Refused
 	}
 	return resolve.Unclear
@@ -153,7 +155,8 @@ func verdictOf(reply driver.Reply) resolve.Verdict {
 
 // read reads the reply of Acquire or Resume.
 func (a *keyAttempt) read(reply driver.Reply) error {
-	status, err := readStatus(reply, a.key, a.counter, replyYes, replyAlready, replyNo, replyLimit, replyCounter, replyForeign)
+	status, err := readStatus(reply, a.key, a.counter, replyYes, replyAlready, replyNo, replyLimit, replyCounter,
+		replyForeign)
 	switch {
 	case err != nil:
 		return err
@@ -220,8 +223,10 @@ func (a *keyAttempt) late() error {
 func (a *keyAttempt) describe(err error) error {
 	switch {
 	case driver.CodeOf(err) == "WRONGTYPE":
-		return fmt.Errorf("key %.64q is of another type, as of another strategy's lock; it was left alone: %w", a.key, err)
-	case a.sends.N == 0, !driver.Transient(err), errors.Is(err, locker.ErrNotAcquired), errors.Is(err, locker.ErrNotHeld),
+		return fmt.Errorf("key %.64q is of another type, as of another strategy's lock; it was left alone: %w", a.key,
+			err)
+	case a.sends.N == 0, !driver.Transient(err), errors.Is(err, locker.ErrNotAcquired),
+		errors.Is(err, locker.ErrNotHeld),
 		errors.Is(err, locker.ErrNotReplicated):
 		return err
 	}
@@ -241,7 +246,8 @@ func (a *keyAttempt) undoIfClosing(err error) error {
 // info describes the attempt, which ended with err, for a Trace.
 func (a *keyAttempt) info(err error) locktrace.AttemptInfo {
 	return locktrace.AttemptInfo{
-		Source: a.l.Source(), Name: a.name, Mode: a.mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First), Err: err,
+		Source: a.l.Source(), Name: a.name, Mode: a.mode.String(), Sends: a.sent, Elapsed: time.Since(a.sends.First),
+		Err: err,
 	}
 }
 

@@ -32,7 +32,8 @@ func AcquireAllLua(acquire string) string {
 	if !ok {
 		panic("keylock: no line " + strings.TrimSpace(checksEnd))
 	}
-	return "local function attempt(KEYS, ARGV)\n" + check + "return nil, function()\n" + write + "\nend\nend\n" + acquireAllLua
+	return "local function attempt(KEYS, ARGV)\n" + check + "return nil, function()\n" + write + "\nend\nend\n" +
+		acquireAllLua
 }
 
 // keyBatch is one attempt to acquire several locks with one script, with all its sends. It is a
@@ -90,7 +91,8 @@ func (l *Locker) newBatch(ctx context.Context, reqs []locker.Request) (*keyBatch
 	}
 	n := len(reqs)
 	b := &keyBatch{
-		l: l, attempts: make([]*keyAttempt, n), asked: make([]locker.Request, n), owners: make([]string, n), claimed: make([]bool, n),
+		l: l, attempts: make([]*keyAttempt, n), asked: make([]locker.Request, n), owners: make([]string, n),
+		claimed: make([]bool, n),
 	}
 	for i, req := range reqs {
 		switch {
@@ -307,7 +309,8 @@ func (l *Locker) claimed(ctx context.Context, req locker.Request) (*keyAttempt, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, a := range b.attempts {
-		if b.asked[i] != asked || req.Owner == "" && b.owners[i] != owner || b.claimed[i] || b.err != nil && b.failed != i {
+		if b.asked[i] != asked || req.Owner == "" && b.owners[i] != owner || b.claimed[i] ||
+			b.err != nil && b.failed != i {
 			continue
 		}
 		b.claimed[i] = true

@@ -36,7 +36,8 @@ func (l *Locker) findHolds(ctx context.Context, name string) (state locker.State
 		values = append(values, value)
 	}
 	if len(values) == 0 {
-		return state, nil, fmt.Errorf("%s cannot tell how to end what key %.64q holds: %w", l.spec.Name, key, errors.ErrUnsupported)
+		return state, nil, fmt.Errorf("%s cannot tell how to end what key %.64q holds: %w", l.spec.Name, key,
+			errors.ErrUnsupported)
 	}
 	return state, values, nil
 }

@@ -60,7 +60,8 @@ func (c *scriptCall) now() driver.Call {
 		return call
 	}
 	if left := time.Until(c.keepUntil); left > 0 {
-		call.Args = append(slices.Clip(c.args), millis(left+time.Millisecond-1)) // an earlier send may still use the array
+		// an earlier send may still use the array
+		call.Args = append(slices.Clip(c.args), millis(left+time.Millisecond-1))
 	}
 	return call
 }
@@ -77,7 +78,8 @@ func (h *keyHold) call(script *driver.Script, args ...string) *scriptCall {
 // lockCall prepares a call with the key of the lock alone.
 func (h *keyHold) lockCall(script *driver.Script, args ...string) *scriptCall {
 	c := &scriptCall{
-		Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.l.drv, script: script, key: [3]string{h.key, h.counter},
+		Sends: resolve.Sends{Timeout: h.timeout, Urgent: true}, drv: h.l.drv, script: script,
+		key: [3]string{h.key, h.counter},
 	}
 	c.keys = c.key[:1]
 	c.args = append(c.arg[:0], args...)

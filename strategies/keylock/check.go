@@ -68,7 +68,8 @@ func checkResume(req locker.Request, strategy string) error {
 		return driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a lock of "+strategy)
 	}
 	if owner := req.Resume.Owner(); req.Owner != "" && req.Owner != owner {
-		return driver.Invalid("Request.Owner", fmt.Sprintf("%.64q", req.Owner), fmt.Sprintf("the handle's, %.64q, or none", owner))
+		return driver.Invalid("Request.Owner", fmt.Sprintf("%.64q", req.Owner),
+			fmt.Sprintf("the handle's, %.64q, or none", owner))
 	}
 	return nil
 }

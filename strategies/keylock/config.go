@@ -51,15 +51,18 @@ func (c Config) check(strategy string) error {
 	case c.TTL != 0 && (c.TTL < minTTL || c.TTL > locker.MaxTTL):
 		return invalid("TTL", c.TTL.String(), "3ms to 576h (24 days), or 0 for 30s")
 	case c.AttemptTimeout != 0 && c.AttemptTimeout < time.Millisecond:
-		return invalid("AttemptTimeout", c.AttemptTimeout.String(), "1ms or more, or 0 for a third of the TTL, at most 3s")
+		return invalid("AttemptTimeout", c.AttemptTimeout.String(),
+			"1ms or more, or 0 for a third of the TTL, at most 3s")
 	case c.ReleaseTimeout != 0 && c.ReleaseTimeout < time.Millisecond:
 		return invalid("ReleaseTimeout", c.ReleaseTimeout.String(), "1ms or more, or 0 for two AttemptTimeouts")
 	case c.MinReplicas < 0:
 		return invalid("MinReplicas", strconv.Itoa(c.MinReplicas), "1 or more, or 0 to ask for none")
 	case c.ReplicaTimeout < 0 || c.ReplicaTimeout > 0 && c.ReplicaTimeout < time.Millisecond:
-		return invalid("ReplicaTimeout", c.ReplicaTimeout.String(), "1ms or more, or 0 for half of the attempt's timeout")
+		return invalid("ReplicaTimeout", c.ReplicaTimeout.String(),
+			"1ms or more, or 0 for half of the attempt's timeout")
 	case !c.leavesReplicasTime(attempt):
-		return invalid("ReplicaTimeout", c.replicaTimeout(attempt).String(), "1ms or more, and shorter than an attempt, which has "+attempt.String())
+		return invalid("ReplicaTimeout", c.replicaTimeout(attempt).String(),
+			"1ms or more, and shorter than an attempt, which has "+attempt.String())
 	case len(c.Prefix) > locker.MaxNameLen:
 		return invalid("Prefix", fmt.Sprintf("%d bytes", len(c.Prefix)), "at most 1024 bytes")
 	}
@@ -69,11 +72,13 @@ func (c Config) check(strategy string) error {
 // checkTTL returns an error if a lock cannot have a lease of ttl; 0 is the default.
 func (l *Locker) checkTTL(ttl time.Duration) error {
 	if ttl != 0 && ttl < minTTL {
-		return driver.Invalid("Request.TTL", ttl.String(), "3ms or more: the allowance for drift uses up a shorter lease")
+		return driver.Invalid("Request.TTL", ttl.String(),
+			"3ms or more: the allowance for drift uses up a shorter lease")
 	}
 	if attempt := l.cfg.attemptTimeout(l.cfg.ttl(ttl)); !l.cfg.leavesReplicasTime(attempt) {
-		return driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("one whose attempts take longer than the replicas have: %v of %v",
-			l.cfg.replicaTimeout(attempt), attempt))
+		return driver.Invalid("Request.TTL", ttl.String(),
+			fmt.Sprintf("one whose attempts take longer than the replicas have: %v of %v",
+				l.cfg.replicaTimeout(attempt), attempt))
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ var errOvertaken = errors.New("a later conversion of the same lock overtook it")
 // what arrives behind a later one.
 func (h *keyHold) convert(ctx context.Context, mode locker.Mode) (lease.Term, error) {
 	call := h.convertCall(mode)
-	status, err := h.run(ctx, call, replyYes, replyAlready, replyNo, replyRefused, replyLate, replyCounter, replyForeign)
+	status, err := h.run(ctx, call, replyYes, replyAlready, replyNo, replyRefused, replyLate, replyCounter,
+		replyForeign)
 	switch {
 	case err != nil:
 		return lease.Term{}, err

@@ -49,7 +49,8 @@ func (h *keyHold) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 		return h.renew(ctx, cmp.Or(op.TTL.Truncate(time.Millisecond), h.ttl))
 	case op.Kind == lease.OpRelease:
 		if !op.KeepUntil.IsZero() && !spec.MinHold {
-			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name, errors.ErrUnsupported)
+			return lease.Term{}, fmt.Errorf("a release that keeps the name taken, on a lock of %s: %w", spec.Name,
+				errors.ErrUnsupported)
 		}
 		others, err := h.releaseValues(ctx, h.release(h.channel(), op))
 		return lease.Term{Others: others}, err
@@ -138,7 +139,8 @@ func (h *keyHold) runOnce(ctx context.Context, call *scriptCall, want ...int64) 
 	}
 	status, err := h.heldStatus(call.reply, want...)
 	if call.Open > 0 && wroteNothing(err) {
-		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err) // an earlier send may be executed once the keys are ours again
+		// an earlier send may be executed once the keys are ours again
+		err = fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, err)
 	}
 	return status, err
 }
@@ -177,7 +179,8 @@ func (h *keyHold) renew(ctx context.Context, ttl time.Duration) (lease.Term, err
 
 func (h *keyHold) raiseFence(ctx context.Context, fence int64) (lease.Term, error) {
 	if fence < 1 || fence > maxFence {
-		return lease.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10), "a token that a counter can hold: 1 to 2^53-2")
+		return lease.Term{}, driver.Invalid("Op.Fence", strconv.FormatInt(fence, 10),
+			"a token that a counter can hold: 1 to 2^53-2")
 	}
 	call := h.raiseFenceCall(fence)
 	if _, err := h.run(ctx, call, replyYes, replyNo, replyCounter, replyForeign); err != nil {
@@ -219,7 +222,8 @@ func (h *keyHold) refusal(reply driver.Reply) error {
 		return err
 	}
 	held := &locker.ContentionError{
-		Name: h.name, Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()), Ordered: spec.Shared,
+		Name: h.name, Owner: holder.owner, Note: holder.note, Channel: driver.NewChannel(h.l.drv, h.channel()),
+		Ordered: spec.Shared,
 		Foreign: holder.foreign, Released: released,
 	}
 	if holder.left >= 0 {

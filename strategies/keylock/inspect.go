@@ -52,7 +52,8 @@ func (l *Locker) inspect(ctx context.Context, key string, args ...string) (locke
 		keys = append(keys, queueKey(key))
 	}
 	reply, err := l.drv.Eval(bound, l.spec.Inspect, keys, args)
-	if code := driver.CodeOf(err); l.spec.Queue && (code == "NOPERM" || code == "TRYAGAIN") { // it can do without the queue
+	// it can do without the queue
+	if code := driver.CodeOf(err); l.spec.Queue && (code == "NOPERM" || code == "TRYAGAIN") {
 		reply, err = l.drv.Eval(bound, l.spec.Inspect, keys[:2], args)
 	}
 	if err != nil {

@@ -40,7 +40,8 @@ func (h *keyHold) Permits() int { return h.l.spec.Permits }
 // checkPermits refuses a request for more permits than there are.
 func (l *Locker) checkPermits(req locker.Request) error {
 	if limit := l.spec.Permits; req.Permits > limit {
-		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits), fmt.Sprintf("1 to %d, the permits of the semaphore", limit))
+		return driver.Invalid("Request.Permits", strconv.Itoa(req.Permits),
+			fmt.Sprintf("1 to %d, the permits of the semaphore", limit))
 	}
 	return nil
 }

@@ -131,7 +131,8 @@ func (s *Spec) kept(value string) bool {
 		return false
 	}
 	value, ok := strings.CutPrefix(value, reservedPrefix)
-	return ok && s.MinHold && len(value) >= lease.TokenLen && lease.IsToken(value[:lease.TokenLen]) && value[lease.TokenLen:] != reservedPrefix
+	return ok && s.MinHold && len(value) >= lease.TokenLen && lease.IsToken(value[:lease.TokenLen]) &&
+		value[lease.TokenLen:] != reservedPrefix
 }
 
 // foreign reports whether a stored value was written by another library.

@@ -192,7 +192,8 @@ func (t *nodeAnswers) releaseVerdict() error {
 	case t.done >= t.quorum:
 		return nil
 	case t.done+len(t.failed) < t.quorum:
-		return fmt.Errorf("%w: %d of %d nodes held it, %d needed%s", locker.ErrLost, t.done, t.nodes, t.quorum, listed(missed.Nodes))
+		return fmt.Errorf("%w: %d of %d nodes held it, %d needed%s", locker.ErrLost, t.done, t.nodes, t.quorum,
+			listed(missed.Nodes))
 	case t.pending > 0:
 		return fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, missed)
 	default:

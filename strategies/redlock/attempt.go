@@ -24,15 +24,17 @@ type quorumAttempt struct {
 	decided chan struct{} // closed at the end of gathering
 
 	// The mutex guards these.
-	err        error         // why the attempt failed
-	tooLate    error         // why a quorum that was reached did not make a lock
-	tookOver   bool          // a node granted its lock
-	inFlight   int           // nodes that have not answered
-	spare      int           // nodes that the attempt may still leave out
-	grace      *time.Timer   // of a verdict that missing answers may change
-	callerLeft bool          // before it was decided
-	undoing    int           // node locks that are being released
-	cleanedUp  chan struct{} // closed once a failed attempt leaves nothing more at the nodes that answer; nil: it has not failed
+	err        error       // why the attempt failed
+	tooLate    error       // why a quorum that was reached did not make a lock
+	tookOver   bool        // a node granted its lock
+	inFlight   int         // nodes that have not answered
+	spare      int         // nodes that the attempt may still leave out
+	grace      *time.Timer // of a verdict that missing answers may change
+	callerLeft bool        // before it was decided
+	undoing    int         // node locks that are being released
+	// closed once a failed attempt leaves nothing more at the nodes that answer; nil: it has not
+	// failed
+	cleanedUp chan struct{}
 }
 
 func (l *Locker) acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {

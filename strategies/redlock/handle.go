@@ -43,7 +43,8 @@ func decodeToken(token string, n int) (tokens []string, note string, err error) 
 		return nil, "", driver.Invalid("Request.Resume", "a handle of another strategy", "a handle of a redlock lock")
 	}
 	if got := len(raw.Nodes); got != n {
-		return nil, "", driver.Invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got), fmt.Sprintf("a handle of %d nodes", n))
+		return nil, "", driver.Invalid("Request.Resume", fmt.Sprintf("a handle of %d nodes", got),
+			fmt.Sprintf("a handle of %d nodes", n))
 	}
 	tokens = make([]string, n)
 	for i, t := range raw.Nodes {

@@ -34,7 +34,8 @@ func (l *Locker) inspect(ctx context.Context, name string) (locker.State, error)
 // verdict returns the state that a quorum agrees on, or that nobody has a quorum.
 func (l *Locker) verdict(ctx context.Context, states []locker.State, answers *nodeAnswers) (locker.State, error) {
 	state, most, agreed := agree(states, l.quorum)
-	if agreed || most+len(answers.failed) < l.quorum { // if they disagree, nobody has a quorum, whatever the others would say
+	// if they disagree, nobody has a quorum, whatever the others would say
+	if agreed || most+len(answers.failed) < l.quorum {
 		return state, nil
 	}
 	missed := answers.quorumError()

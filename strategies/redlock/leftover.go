@@ -71,7 +71,8 @@ func fromReleased(all []leftover) bool {
 // the holder.
 func mayHaveRefused(all []leftover, err error) bool {
 	held, refused := errors.AsType[*locker.ContentionError](err)
-	return refused && held.Owner != "" && slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
+	return refused && held.Owner != "" &&
+		slices.ContainsFunc(all, func(l leftover) bool { return l.owner == held.Owner })
 }
 
 // becomeLeftover adds a failed attempt or a released lock to the leftovers while it has calls in

@@ -33,7 +33,8 @@ type quorumNode struct {
 
 // acquire asks the node for a lock, after beginAcquire. Its callees need a deep stack: with few
 // frames above them, fewer stacks must grow.
-func (n *quorumNode) acquire(ctx context.Context, req locker.Request, patience time.Duration) (lock *locker.Lock, err error) {
+func (n *quorumNode) acquire(ctx context.Context, req locker.Request,
+	patience time.Duration) (lock *locker.Lock, err error) {
 	defer n.endAcquire()
 	defer n.endCall(ctx, &err, patience)
 	lock, err = n.inner.Acquire(n.learning(ctx), req)

@@ -23,8 +23,10 @@ type nodeView struct {
 	askedAt time.Time // when the last acquire was sent that is given the benefit of the doubt
 	err     error     // why there is no node lock, or why its counter was not raised
 
-	takenOver bool      // the node said that it does not hold what a Handle names
-	expired   time.Time // when what a Handle names ended by the local clock: it may have been taken over before; zero: it did not
+	takenOver bool // the node said that it does not hold what a Handle names
+	// when what a Handle names ended by the local clock: it may have been taken over before; zero:
+	// it did not
+	expired time.Time
 }
 
 // quorumView is what the rules look at of an attempt or a lock at one moment. Its methods are the

@@ -69,7 +69,8 @@ func checkNodes(nodes []locker.Locker) error {
 			return driver.Invalid(what, "a quorum", "a Locker over one server: give its nodes to one quorum")
 		}
 		if counted, ok := locker.As[lease.Counted](n); ok && counted.Permits() > 0 {
-			return driver.Invalid(what, "a semaphore", "a Locker of locks: a majority of n permits on each node is more than n permits")
+			return driver.Invalid(what, "a semaphore",
+				"a Locker of locks: a majority of n permits on each node is more than n permits")
 		}
 		if j := slices.IndexFunc(nodes[:i], func(other locker.Locker) bool { return same(n, other) }); j >= 0 {
 			return driver.Invalid(what, fmt.Sprintf("the same as nodes[%d]", j), "a Locker for another server")
@@ -116,12 +117,14 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (tokens []string
 		if tokens, note, err = decodeToken(req.Resume.Grant().Token, len(l.nodes)); err != nil {
 			return nil, "", err
 		}
-		if none := func(token string) bool { return token == "" }; len(slices.DeleteFunc(slices.Clone(tokens), none)) < l.quorum {
+		if none := func(token string) bool { return token == "" }; len(slices.DeleteFunc(slices.Clone(tokens),
+			none)) < l.quorum {
 			return nil, "", locker.ErrNotHeld // there is nothing to resume
 		}
 	}
 	if ttl := max(l.cfg.ttl(cmp.Or(req.TTL, req.Resume.Grant().TTL)), req.MinHold); ttl <= l.cfg.MinValidity {
-		return nil, "", driver.Invalid("Request.TTL", ttl.String(), fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
+		return nil, "", driver.Invalid("Request.TTL", ttl.String(),
+			fmt.Sprintf("more than redlock.Config.MinValidity, %v", l.cfg.MinValidity))
 	}
 	return tokens, note, locker.ContextErr(ctx)
 }

@@ -20,7 +20,8 @@ func (h *heldLock) renew(ctx context.Context, ttl time.Duration) (lease.Term, er
 	began, toAsk := time.Now(), h.leaseToAsk(ttl)
 	h.renewed = time.Time{}
 	h.unlock()
-	answers, err := h.each(ctx, h.timeout, func(p *nodeLock, op *operation) error { return p.renew(toAsk, began, op.left) })
+	answers, err := h.each(ctx, h.timeout,
+		func(p *nodeLock, op *operation) error { return p.renew(toAsk, began, op.left) })
 	renewed := answers.done >= h.quorum
 	if renewed && h.moveDeadline(began, ttl) {
 		return h.term(), nil

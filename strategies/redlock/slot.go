@@ -20,8 +20,10 @@ type slot struct {
 	ending  bool          // a release is in flight, the attempt or lock being over
 	idle    chan struct{} // closed when no call is in flight any more; nil: nobody waits for that
 
-	takenOver bool      // the node said that it does not hold what a Handle names
-	expired   time.Time // when what a Handle names ended by the local clock: it may have been taken over before; zero: it did not
+	takenOver bool // the node said that it does not hold what a Handle names
+	// when what a Handle names ended by the local clock: it may have been taken over before; zero:
+	// it did not
+	expired time.Time
 }
 
 // view sets n to what the rules look at. The mutex is held.

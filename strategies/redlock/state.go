@@ -160,7 +160,8 @@ func (s *quorumState) Source() locktrace.Source {
 			addresses = append(addresses, known.Address)
 		}
 	}
-	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","), Address: strings.Join(addresses, ",")}
+	return locktrace.Source{Strategy: "redlock", Client: strings.Join(clients, ","),
+		Address: strings.Join(addresses, ",")}
 }
 
 // watchLoss sets the alarm if the quorum ends before the Deadline, because nodes lost what they
@@ -214,7 +215,8 @@ func (s *quorumState) lossError() error {
 			failing = append(failing, node.error(cause))
 		}
 	}
-	return fmt.Errorf("%w: %d of %d nodes are known to hold it, %d needed%s", locker.ErrLost, n, len(s.nodes), s.quorum, listed(failing))
+	return fmt.Errorf("%w: %d of %d nodes are known to hold it, %d needed%s", locker.ErrLost, n, len(s.nodes), s.quorum,
+		listed(failing))
 }
 
 // each calls do for each node lock, and returns when a quorum has done it or cannot any more, when

@@ -47,13 +47,15 @@ const form = "local form = '^(%d+) (%d+) (%d+):'\n"
 var common = form + hashholds.Lua + lockLua
 
 var spec = keylock.Spec{
-	Name:       "rwhash",
-	Shared:     true,
-	Queue:      true,
-	MinHold:    true,
-	Note:       true,
-	Acquire:    driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + acquireLua),
-	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua + keylock.AcquireAllLua(acquireLua)),
+	Name:    "rwhash",
+	Shared:  true,
+	Queue:   true,
+	MinHold: true,
+	Note:    true,
+	Acquire: driver.NewScript(acquireFreeLua + common + keylock.MintFenceLua + turnsLua + keylock.QueueLua +
+		acquireLua),
+	AcquireAll: driver.NewScript(common + keylock.MintFenceLua + turnsLua + keylock.QueueLua +
+		keylock.AcquireAllLua(acquireLua)),
 	Resume:     driver.NewScript(common + keylock.MintFenceLua + resumeLua),
 	UndoResume: driver.NewScript(common + undoResumeLua),
 	Renew:      driver.NewScript(common + hashholds.RenewLua),

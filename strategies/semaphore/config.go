@@ -43,7 +43,8 @@ type Config struct {
 // extraArgs returns the arguments that the scripts of a semaphore take beyond those of a lock.
 func (c Config) extraArgs() ([]string, error) {
 	if c.Permits < 1 || c.Permits > MaxPermits {
-		return nil, driver.Invalid("semaphore.Config.Permits", strconv.Itoa(c.Permits), fmt.Sprintf("1 to %d", MaxPermits))
+		return nil, driver.Invalid("semaphore.Config.Permits", strconv.Itoa(c.Permits),
+			fmt.Sprintf("1 to %d", MaxPermits))
 	}
 	resize := ""
 	if c.Resize {

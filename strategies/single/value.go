@@ -32,7 +32,8 @@ func parseValue(value string) (owner, note string) {
 	escapedOwner, escapedNote, two := strings.Cut(rest, "|")
 	owner, err1 := url.QueryUnescape(escapedOwner)
 	note, err2 := url.QueryUnescape(escapedNote)
-	if !two || err1 != nil || err2 != nil || url.QueryEscape(owner) != escapedOwner || url.QueryEscape(note) != escapedNote {
+	if !two || err1 != nil || err2 != nil || url.QueryEscape(owner) != escapedOwner ||
+		url.QueryEscape(note) != escapedNote {
 		return "", ""
 	}
 	return owner, note

@@ -45,17 +45,20 @@ func New(cfg Config) (locker.Middleware, error) {
 		cfg.Jitter = defaultJitter
 	case !(cfg.Jitter > 0 && cfg.Jitter <= maxJitter): // nor NaN
 		return nil, &locker.InvalidError{
-			What: "watchdog.Config.Jitter", Got: strconv.FormatFloat(cfg.Jitter, 'g', -1, 64), Allowed: "more than 0 and at most 0.5, or 0 for 0.1",
+			What: "watchdog.Config.Jitter", Got: strconv.FormatFloat(cfg.Jitter, 'g', -1, 64),
+			Allowed: "more than 0 and at most 0.5, or 0 for 0.1",
 		}
 	}
 	if cfg.MaxRenewals < 0 {
 		return nil, &locker.InvalidError{
-			What: "watchdog.Config.MaxRenewals", Got: strconv.Itoa(cfg.MaxRenewals), Allowed: "1 or more, or 0 for no limit",
+			What: "watchdog.Config.MaxRenewals", Got: strconv.Itoa(cfg.MaxRenewals),
+			Allowed: "1 or more, or 0 for no limit",
 		}
 	}
 	if cfg.MaxHold < 0 {
 		return nil, &locker.InvalidError{
-			What: "watchdog.Config.MaxHold", Got: cfg.MaxHold.String(), Allowed: "a positive duration, or 0 for no limit",
+			What: "watchdog.Config.MaxHold", Got: cfg.MaxHold.String(),
+			Allowed: "a positive duration, or 0 for no limit",
 		}
 	}
 	s := &scheduler{cfg: cfg, epoch: time.Now(), groups: map[groupKey]*group{}}

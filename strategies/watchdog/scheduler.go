@@ -132,7 +132,8 @@ func (s *scheduler) planAfter(l *watchedLease, err error) {
 	if err != nil {
 		explain(l.lock, err)
 	}
-	if ended(l) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, locker.ErrInvalid) || errors.Is(err, locker.ErrClosed) {
+	if ended(l) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, locker.ErrInvalid) ||
+		errors.Is(err, locker.ErrClosed) {
 		return
 	}
 	now := time.Now()

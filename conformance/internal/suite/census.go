@@ -21,7 +21,8 @@ type census struct {
 }
 
 // writes are the commands by which cases write keys around the driver.
-var writes = map[string]bool{"SET": true, "HSET": true, "LPUSH": true, "RPUSH": true, "SADD": true, "ZADD": true, "XADD": true, "SETEX": true, "PSETEX": true}
+var writes = map[string]bool{"SET": true, "HSET": true, "LPUSH": true, "RPUSH": true, "SADD": true, "ZADD": true,
+	"XADD": true, "SETEX": true, "PSETEX": true}
 
 // made records a key that the case uses.
 func (c *census) made(key string) {
@@ -49,7 +50,8 @@ func (c *census) stray(found []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(found, func(name string) bool {
-		return c.foreign[name] || !slices.ContainsFunc(c.keys, func(key string) bool { return strings.Contains(name, key) })
+		return c.foreign[name] || !slices.ContainsFunc(c.keys,
+			func(key string) bool { return strings.Contains(name, key) })
 	})
 }
 
@@ -123,9 +125,11 @@ func connections(ctx context.Context, s *Server) (left []string, err error) {
 	lines, err := s.list(ctx, "CLIENT", "LIST")
 	for line := range strings.Lines(strings.Join(lines, "")) {
 		switch {
-		case strings.Contains(line, " cmd=client|list "), strings.Contains(line, " cmd=client "), // the latter up to Redis 6.2
+		// the latter up to Redis 6.2
+		case strings.Contains(line, " cmd=client|list "), strings.Contains(line, " cmd=client "),
 			strings.Contains(line, " flags=S"), strings.Contains(line, " flags=M"),
-			strings.Contains(line, " name=sentinel-"), strings.Contains(line, " cmd=restore"): // the last is of a slot on the move
+			// the last is of a slot on the move
+			strings.Contains(line, " name=sentinel-"), strings.Contains(line, " cmd=restore"):
 		default:
 			left = append(left, strings.TrimSpace(line))
 		}
@@ -140,7 +144,8 @@ func (t *T) finally(look func(context.Context, *Server) ([]string, error)) []str
 
 // finally waits until look finds nothing on s and its nodes, and returns what is left. A server
 // that was closed has nothing.
-func finally(ctx context.Context, s *Server, patience time.Duration, look func(context.Context, *Server) ([]string, error)) (left []string) {
+func finally(ctx context.Context, s *Server, patience time.Duration,
+	look func(context.Context, *Server) ([]string, error)) (left []string) {
 	ctx, cancel := context.WithTimeout(ctx, max(patience, 10*time.Second)) // one look may be slow on a busy machine
 	defer cancel()
 	begin := time.Now()

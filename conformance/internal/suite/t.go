@@ -43,7 +43,8 @@ type T struct {
 func newT(tb testing.TB, s *Suite, srv *Server) *T {
 	ctx, cancel := context.WithTimeout(tb.Context(), CaseLimit)
 	tb.Cleanup(cancel)
-	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Patience: 10 * time.Second, Prompt: 5 * time.Second, poll: PollEvery}
+	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Patience: 10 * time.Second, Prompt: 5 * time.Second,
+		poll: PollEvery}
 	if srv.Nodes != nil {
 		t.poll *= 10 // polling five servers is expensive
 	}

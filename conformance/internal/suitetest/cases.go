@@ -19,7 +19,8 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 			t.Errorf("there are two cases %q", c.Name)
 		}
 		byName[c.Name] = c
-		if c.Name == "" || strings.Contains(c.Name, "/") || c.Why == "" || strings.HasSuffix(c.Why, ".") || len(c.On) == 0 {
+		if c.Name == "" || strings.Contains(c.Name, "/") || c.Why == "" || strings.HasSuffix(c.Why, ".") ||
+			len(c.On) == 0 {
 			t.Errorf("case %q: want a name, one sentence why without its full stop, and servers", c.Name)
 		}
 		if !slices.Equal(slices.Compact(slices.Clone(c.On)), c.On) {
@@ -49,13 +50,15 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 	}
 	demands("lacking nothing", &suite.Suite{}, func(suite.Cell, suite.Case) bool { return true })
 	for _, f := range suite.Features {
-		demands("lacking "+string(f), &suite.Suite{Lacks: []suite.Feature{f}}, func(cell suite.Cell, c suite.Case) bool {
-			switch {
-			case f == suite.FeatureCluster && cell.Kind == suite.Cluster, f == suite.FeatureSentinel && cell.Kind == suite.Sentinel:
-				return false
-			}
-			return !slices.Contains(c.Needs, f)
-		})
+		demands("lacking "+string(f), &suite.Suite{Lacks: []suite.Feature{f}},
+			func(cell suite.Cell, c suite.Case) bool {
+				switch {
+				case f == suite.FeatureCluster && cell.Kind == suite.Cluster,
+					f == suite.FeatureSentinel && cell.Kind == suite.Sentinel:
+					return false
+				}
+				return !slices.Contains(c.Needs, f)
+			})
 	}
 	for _, k := range suite.Kinds {
 		demands("on "+string(k)+" alone", &suite.Suite{On: []suite.Kind{k}}, func(cell suite.Cell, _ suite.Case) bool {

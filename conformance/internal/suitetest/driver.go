@@ -29,14 +29,16 @@ type Driver struct {
 
 // Flaws that cases of both suites must catch.
 var (
-	NeverWakes = Driver{OnSubscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
+	NeverWakes = Driver{OnSubscribe: func(ctx context.Context, d driver.Driver,
+		channel string) (driver.Subscription, error) {
 		sub, err := d.Subscribe(ctx, channel)
 		if err != nil {
 			return nil, err
 		}
 		return silent{sub}, nil
 	}}
-	ListensElsewhere = Driver{OnSubscribe: func(ctx context.Context, d driver.Driver, channel string) (driver.Subscription, error) {
+	ListensElsewhere = Driver{OnSubscribe: func(ctx context.Context, d driver.Driver,
+		channel string) (driver.Subscription, error) {
 		return d.Subscribe(ctx, channel+"else")
 	}}
 	StaysOpen = Driver{OnClose: func(driver.Driver) error { return nil }}

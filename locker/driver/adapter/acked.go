@@ -30,7 +30,8 @@ func AckedReply(reply any, err error, acked any, waitErr error) (driver.Reply, i
 	}
 	n, ok := acked.(int64)
 	if !ok {
-		return driver.Reply{}, 0, &driver.WaitError{Err: fmt.Errorf("it was answered with %.100q: want a number", fmt.Sprint(acked))}
+		return driver.Reply{}, 0, &driver.WaitError{Err: fmt.Errorf("it was answered with %.100q: want a number",
+			fmt.Sprint(acked))}
 	}
 	return r, int(n), nil
 }

@@ -24,7 +24,8 @@ func (h *Hub) handle(ev Event) error {
 	case Subscribed:
 		return h.answered(order{channel: ev.Channel}, ev.Err)
 	case Unsubscribed:
-		if o := (order{channel: ev.Channel, stop: true}); h.owner != nil && ev.Err == nil && !slices.Contains(h.asked, o) {
+		if o := (order{channel: ev.Channel, stop: true}); h.owner != nil && ev.Err == nil &&
+			!slices.Contains(h.asked, o) {
 			if h.pending[ev.Channel] == 0 { // else the answer to SSUBSCRIBE says more
 				h.fail(only(ev.Channel), errSlotMoved)
 			}

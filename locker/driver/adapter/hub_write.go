@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-var errSilent = fmt.Errorf("driver: a subscriber connection was given up: no SUBSCRIBE was confirmed for %v", openTimeout)
+var errSilent = fmt.Errorf("driver: a subscriber connection was given up: no SUBSCRIBE was confirmed for %v",
+	openTimeout)
 
 // send queues o for the current connection. It does not wait for the write: a frozen server stops
 // accepting bytes at some point, which must not delay Close or a Subscribe whose ctx ends. The

@@ -32,7 +32,8 @@ type ScriptCache struct {
 // While one caller runs s for the first time, or for the first time after the server forgot it, the
 // others wait for up to 200 ms and then send the digest. If ctx ends meanwhile, nothing was sent
 // and the error matches [driver.ErrNotSent].
-func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script, send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
+func (c *ScriptCache) Eval(ctx context.Context, s *driver.Script,
+	send func(command, body string) (driver.Reply, error)) (driver.Reply, error) {
 	for range 2 {
 		leads, err := c.enter(ctx, s)
 		if err != nil {
@@ -90,7 +91,8 @@ func (c *ScriptCache) enter(ctx context.Context, s *driver.Script) (leads bool, 
 }
 
 // load runs s for the first time. It releases the waiting callers even if send panics.
-func (c *ScriptCache) load(s *driver.Script, send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
+func (c *ScriptCache) load(s *driver.Script,
+	send func(command, body string) (driver.Reply, error)) (r driver.Reply, err error) {
 	loaded := false
 	defer func() { c.leave(s, loaded) }()
 	r, err = evalOnce(s, send)

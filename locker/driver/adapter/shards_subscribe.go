@@ -18,7 +18,8 @@ func newShards(cfg Shards) *shards {
 
 // subscribe subscribes to a channel by both SUBSCRIBE and SSUBSCRIBE. SUBSCRIBE decides whether it
 // succeeds.
-func (s *shards) subscribe(ctx context.Context, plain *Hub, channel string, wake chan struct{}) (driver.Subscription, error) {
+func (s *shards) subscribe(ctx context.Context, plain *Hub, channel string,
+	wake chan struct{}) (driver.Subscription, error) {
 	settled := s.listen(channel, wake)
 	sub, err := plain.subscribe(ctx, channel, wake)
 	if err != nil {

@@ -82,8 +82,10 @@ type Acquisition[D any] struct {
 	context.Context
 	Data     D
 	observer *Observer[D]
-	outer    *Acquisition[D] // of the same middleware, around a strategy that is made of other Lockers; nil: this is the outermost
-	start    time.Time
+	// of the same middleware, around a strategy that is made of other Lockers; nil: this is the
+	// outermost
+	outer *Acquisition[D]
+	start time.Time
 
 	mu        sync.Mutex
 	over      bool
@@ -214,7 +216,8 @@ func (a *Acquisition[D]) End(lock *locker.Lock, err error) Result {
 	}
 	a.over = true
 	r := Result{
-		Outcome: OfAcquire(a.Context, err), Source: lock.Hold().Source(), Attempts: a.attempts, Contended: a.contended, Refusal: a.refusal,
+		Outcome: OfAcquire(a.Context, err), Source: lock.Hold().Source(), Attempts: a.attempts, Contended: a.contended,
+		Refusal:    a.refusal,
 		HandedOver: a.handed && err == nil, Took: time.Since(a.start), GaveUp: a.waits > 0,
 	}
 	if r.Source.Strategy == "" {

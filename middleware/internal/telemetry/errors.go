@@ -38,7 +38,8 @@ var sentinels = []struct {
 // error that has one ("unknown_outcome", "timeout"), the failed step of a connection ("net_dial"),
 // or the type of the innermost error.
 func ErrorType(err error) string {
-	if code := driver.CodeOf(err); code != "" && !errors.Is(err, locker.ErrLost) && !errors.Is(err, locker.ErrUnknownOutcome) {
+	if code := driver.CodeOf(err); code != "" && !errors.Is(err, locker.ErrLost) &&
+		!errors.Is(err, locker.ErrUnknownOutcome) {
 		return code
 	}
 	for _, s := range sentinels {

@@ -94,5 +94,6 @@ func onlyEnded(err, cause error) bool {
 		}
 		return true
 	}
-	return slices.Contains([]error{locker.ErrMaxWait, context.Canceled, context.DeadlineExceeded}, err) || cause != nil && errors.Is(cause, err)
+	return slices.Contains([]error{locker.ErrMaxWait, context.Canceled, context.DeadlineExceeded}, err) ||
+		cause != nil && errors.Is(cause, err)
 }

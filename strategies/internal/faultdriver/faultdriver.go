@@ -118,7 +118,8 @@ func (f *Driver) Eval(ctx context.Context, s *driver.Script, keys, args []string
 }
 
 // EvalAcked implements driver.Acknowledger.
-func (f *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int, timeout time.Duration) (driver.Reply, int, error) {
+func (f *Driver) EvalAcked(ctx context.Context, s *driver.Script, keys, args []string, replicas int,
+	timeout time.Duration) (driver.Reply, int, error) {
 	keys, args = append([]string(nil), keys...), append([]string(nil), args...)
 	type result struct {
 		reply driver.Reply

@@ -49,7 +49,8 @@ func (r *residue) record(result driver.Result, before Mark) error {
 // isOver reports whether the clean-up ends after a try that ended with err: nothing can be left,
 // its time is over, or nothing can be sent any more.
 func (r *residue) isOver(err error, now time.Time) bool {
-	closed := errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrNotSent) && errors.Is(err, driver.ErrPermanent)
+	closed := errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrNotSent) &&
+		errors.Is(err, driver.ErrPermanent)
 	return r.Sends.Settled() || !now.Before(r.Until) || closed || r.finalTries > 1 || r.finalTries == 1 && err != nil
 }
 
