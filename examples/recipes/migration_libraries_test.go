@@ -108,6 +108,8 @@ func TestRollingMigration(t *testing.T) {
 			servers := redistest.StartN(t, tt.servers, redistest.Options{})
 			deploy := func(v version) process { return v(t, clientsOf(t, servers)) }
 			work := newInvoice(t, clientsOf(t, servers)[0])
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // without it redislock waits for one TTL
+			defer cancel()
 			const replicas, each = 3, 3
 			var fleet [replicas]process
 			for i := range fleet {
@@ -125,7 +127,7 @@ func TestRollingMigration(t *testing.T) {
 				for _, p := range fleet {
 					all.Go(func() {
 						for range each {
-							if err := p(t.Context(), "42", work.add); err != nil {
+							if err := p(ctx, "42", work.add); err != nil {
 								t.Errorf("step %d: %v", step, err)
 							}
 						}
@@ -348,6 +350,32 @@ func TestWaitBehindAnotherLibrary(t *testing.T) {
 	}
 }
 
+// With WithSetNXOnExtend, redsync takes a lost lock again, and does not learn that another one had
+// it in between.
+func TestExtendAfterAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	b := connect()
+	defer b.close()
+	for _, tt := range []struct {
+		option redsync.Option
+		want   bool
+	}{{redsync.WithTries(1), false}, {redsync.WithSetNXOnExtend(), true}} {
+		mutex := redsync.New(redsyncpool.NewPool(b.client)).NewMutex("invoice:42", redsync.WithExpiry(expiry), tt.option)
+		if err := mutex.LockContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.server.FastForward(expiry)
+		l := locker.Must(single.New(b.driver, single.Config{}))
+		err := locker.Do(t.Context(), l, locker.Request{Name: "invoice:42"}, func(context.Context, *locker.Lock) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := mutex.ExtendContext(t.Context()); ok != tt.want {
+			t.Errorf("ExtendContext: %v, %v; want %v", ok, err, tt.want)
+		}
+	}
+}
+
 // A name that MinHold keeps taken is taken for the other library too.
 func TestMinHoldBeforeAnotherLibrary(t *testing.T) {
 	t.Parallel()
@@ -393,37 +421,6 @@ func TestQuorumOfBothLibraries(t *testing.T) {
 			if err != nil {
 				t.Errorf("one down: %v: %v", down, err)
 			}
-		}
-	}
-}
-
-// Programs that lock at both servers exclude those that still lock at the first, and those that
-// lock at the second already.
-func TestMigrationToAnotherServer(t *testing.T) {
-	t.Parallel()
-	servers := redistest.StartN(t, 2, redistest.Options{})
-	at := func(servers ...*redistest.Server) locker.Locker {
-		nodes := make([]locker.Locker, 0, len(servers))
-		for _, client := range clientsOf(t, servers) {
-			drv := locker.Must(goredis.New(client))
-			t.Cleanup(func() { _ = drv.Close() })
-			nodes = append(nodes, locker.Must(single.New(drv, single.Config{TTL: expiry})))
-		}
-		if len(nodes) == 1 {
-			return nodes[0]
-		}
-		return locker.Must(redlock.New(nodes, redlock.Config{Quorum: len(nodes), TTL: expiry}))
-	}
-	before, both, after := at(servers[0]), at(servers...), at(servers[1])
-	for _, pair := range [][2]locker.Locker{{before, both}, {both, before}, {both, after}, {after, both}} {
-		err := locker.Do(t.Context(), pair[0], locker.Request{Name: "invoice:42"}, func(ctx context.Context, _ *locker.Lock) error {
-			if _, err := pair[1].Acquire(ctx, locker.Request{Name: "invoice:42"}); !errors.Is(err, locker.ErrNotAcquired) {
-				return fmt.Errorf("both hold it: %w", err)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
 	}
 }
