@@ -3,8 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // ls ends with an error, and names the key, where the server does not let it see what a key holds.
@@ -31,10 +35,81 @@ func TestListRefused(t *testing.T) {
 			if _, errs, status := run(t, at(s.Addr()), "run", key, "--strategy", c.strategy, "--min-hold", "1h", "--", "true"); status != 0 {
 				t.Fatalf("status %d: %s", status, errs)
 			}
+			defer s.MustCommand(t, "DEL", key)
 			out, errs, status := run(t, at(user+":secret@"+s.Addr()), "ls", key)
 			if status != statusDenied || out != "" || !strings.Contains(errs, key) {
 				t.Errorf("status %d, %q: %s; want status %d and the key", status, out, errs, statusDenied)
 			}
 		})
 	}
+}
+
+// In a Cluster ls lists the locks of every master, over each client.
+func TestListCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, redistest.Options{})
+	env := []string{"HOLDFAST_URL=redis+cluster://" + c.Addrs()[0]}
+	want := map[string]bool{}
+	for i, node := range c.Nodes() {
+		name := "" // in a slot of that node
+		for n := 0; name == "" || c.NodeForSlot(redistest.Slot(name)) != node; n++ {
+			name = fmt.Sprintf("list:%d-%d", i, n)
+		}
+		want[name] = true
+		if _, errs, status := run(t, env, "run", name, "--strategy", "reentrant", "--min-hold", "1h", "--", "true"); status != 0 {
+			t.Fatalf("status %d: %s", status, errs)
+		}
+	}
+	for _, client := range clientNames() {
+		out, errs, status := run(t, append(env, "HOLDFAST_CLIENT="+client), "ls", "list:*")
+		if status != 0 || errs != "" || strings.Count(out, "\n") != len(want) {
+			t.Errorf("%s: status %d, %q: %s", client, status, out, errs)
+		}
+		for name := range want {
+			if !strings.Contains(out, name+"  released") {
+				t.Errorf("%s: %s is not in %q", client, name, out)
+			}
+		}
+	}
+}
+
+// In a quorum ls says how many nodes hold a lock, and gets by without a minority of them.
+func TestListQuorum(t *testing.T) {
+	t.Parallel()
+	all := nodes(t)
+	urls := splitURLs(all)
+	if _, errs, status := run(t, []string{"HOLDFAST_URL=" + urls[0]}, "run", "listed:left", "--min-hold", "1h", "--", "true"); status != 0 {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	p := begin(t, []string{"HOLDFAST_NODES=" + all}, "run", "listed:all", "--strategy", "rwhash", "--", "sh", "-c", "echo ready; exec sleep 60")
+	p.line(t)
+	list := func(nodes string, want int, args ...string) (out, errs string) {
+		t.Helper()
+		out, errs, status := run(t, []string{"HOLDFAST_NODES=" + nodes}, append([]string{"ls", "listed:*"}, args...)...)
+		if status != want {
+			t.Errorf("%s: status %d, want %d: %s", nodes, status, want, errs)
+		}
+		return out, errs
+	}
+	out := ""
+	eventually(t, "all nodes hold it", func() bool { out, _ = list(all, 0); return strings.Contains(out, "at 3 of 3") })
+	if lines := strings.Split(out, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "listed:all  held exclusive") ||
+		!strings.HasSuffix(lines[0], "at 3 of 3 nodes") || lines[1] != "listed:left  held at 1 of 3 nodes, which is no quorum" {
+		t.Errorf("ls prints %q", out)
+	}
+	out, _ = list(all, 0, "--json")
+	if first, second, _ := strings.Cut(out, "\n"); !strings.Contains(first, `/1","`) || !strings.Contains(second, `"held":false`) ||
+		strings.Count(second, "/1") != 1 {
+		t.Errorf("ls --json prints %q", out)
+	}
+	const nowhere = "redis://127.0.0.1:1"
+	out, errs := list(urls[0]+","+urls[1]+","+nowhere, 0)
+	if !strings.Contains(out, "listed:all  held exclusive") || !strings.Contains(out, "at 2 of 3 nodes") ||
+		!strings.Contains(out, "listed:left  held at 1 of 3 nodes, and 1 did not answer") || !strings.Contains(errs, "127.0.0.1:1") {
+		t.Errorf("with a node that does not answer ls prints %q: %s", out, errs)
+	}
+	list(urls[0]+","+nowhere+",redis://127.0.0.1:2", statusUnreachable)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.end(t)
+	run(t, []string{"HOLDFAST_URL=" + urls[0]}, "release", "--force", "listed:left")
 }

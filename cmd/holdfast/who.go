@@ -71,6 +71,8 @@ type lockJSON struct {
 	Permits  int     `json:"permits,omitempty"`
 	Free     int     `json:"free,omitempty"`
 	Waiters  int     `json:"waiters"` // -1: not known
+
+	Nodes []string `json:"nodes,omitempty"` // of a quorum, that hold it
 }
 
 func newLockJSON(name string, s locker.State) lockJSON {

@@ -9,7 +9,8 @@ local reply = {found[1]}
 for _, key in ipairs(found[2]) do
   local kind = redis.pcall('TYPE', key)
   local strategy = kind.err and '-' .. kind.err or strategy_of(key, kind.ok)
-  if strategy ~= '' and strategy ~= 'string' and string.sub(strategy, 1, 1) ~= '!' then
+  local moving = string.find(strategy, '^%-.* non local key') -- to this node of a Cluster
+  if not moving and strategy ~= '' and strategy ~= 'string' and string.sub(strategy, 1, 1) ~= '!' then
     reply[#reply + 1] = key
     reply[#reply + 1] = strategy
   end
