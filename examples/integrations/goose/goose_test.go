@@ -54,7 +54,7 @@ func TestConcurrentLocking(t *testing.T) {
 	s := adaptertest.Start(t)
 	locktesting.TestConcurrentLocking(t, newDatabase(t).db, func(t *testing.T) lock.Locker {
 		return newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
-	}, time.Second)
+	}, 1500*time.Millisecond)
 	s.Empty()
 }
 
@@ -98,6 +98,23 @@ func TestUp(t *testing.T) {
 			s.Empty()
 		})
 	}
+}
+
+func TestUpWhileLocked(t *testing.T) {
+	t.Parallel()
+	s, d := adaptertest.Start(t), newDatabase(t)
+	holder := newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
+	if err := holder.Lock(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	other := newLocker(t, s.Process(holdfast.Config{}), locker.Request{MaxWait: 2 * time.Second})
+	if _, err := d.provider(t, other, 1, nil).Up(t.Context()); !errors.Is(err, locker.ErrNotAcquired) {
+		t.Errorf("Up: %v, want %v", err, locker.ErrNotAcquired)
+	}
+	if err := holder.Unlock(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	s.Empty()
 }
 
 // Without the adapter, a loss ends the ctx of the migrations.

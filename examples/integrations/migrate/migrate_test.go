@@ -86,7 +86,7 @@ func TestUpWhileLocked(t *testing.T) {
 	if err := holder.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	req := locker.Request{MaxWait: 200 * time.Millisecond}
+	req := locker.Request{MaxWait: 2 * time.Second}
 	m := newMigrate(t, newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), req))
 	if err := m.Up(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Up: %v, want %v", err, database.ErrLocked)
@@ -102,16 +102,10 @@ func TestUpWhileLocked(t *testing.T) {
 func TestUpLost(t *testing.T) {
 	t.Parallel()
 	s, shared := adaptertest.Start(t), newTable()
-	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 2 * time.Second})
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 4 * time.Second})
 	shared.run = func() {
 		s.MustCommand(t, "DEL", name)
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for range tick.C { // until the loss is known
-			if err := d.SetVersion(1, true); err != nil {
-				return
-			}
-		}
+		awaitLoss(t, d, 1)
 	}
 	if err := newMigrate(t, d).Up(); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("Up: %v, want %v", err, locker.ErrLost)
@@ -124,15 +118,14 @@ func TestDropLost(t *testing.T) {
 	t.Parallel()
 	s, shared := adaptertest.Start(t), newTable()
 	shared.version = 7
-	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 2 * time.Second})
+	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 4 * time.Second})
 	if err := d.Lock(); err != nil {
 		t.Fatal(err)
 	}
 	s.MustCommand(t, "DEL", name)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for d.SetVersion(7, true) == nil {
-		<-tick.C
+	awaitLoss(t, d, 7)
+	if err := d.SetVersion(7, false); err != nil {
+		t.Errorf("SetVersion of a migration that is done: %v", err)
 	}
 	if err := d.Drop(); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("Drop: %v, want %v", err, locker.ErrLost)
@@ -141,6 +134,56 @@ func TestDropLost(t *testing.T) {
 	if err := d.Unlock(); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("Unlock: %v, want %v", err, locker.ErrLost)
 	}
+}
+
+// awaitLoss waits until the migration to a version cannot begin.
+func awaitLoss(t *testing.T, d *migrate.Driver, version int) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-tick.C {
+		if err := d.SetVersion(version, true); errors.Is(err, locker.ErrLost) {
+			return
+		}
+	}
+	t.Error("after a loss a migration may begin")
+}
+
+// A Driver that holds the lock does not ask for it again.
+func TestLockTwice(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	d := newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), locker.Request{})
+	if err := d.Unlock(); !errors.Is(err, database.ErrNotLocked) {
+		t.Errorf("Unlock without Lock: %v, want %v", err, database.ErrNotLocked)
+	}
+	if err := d.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Lock(); !errors.Is(err, database.ErrLocked) || errors.Is(err, locker.ErrNotAcquired) {
+		t.Errorf("a second Lock: %v, want %v", err, database.ErrLocked)
+	}
+	if err := d.Unlock(); err != nil {
+		t.Error(err)
+	}
+	s.Empty()
+}
+
+func TestUpInOutage(t *testing.T) {
+	t.Parallel()
+	s := adaptertest.Start(t)
+	req := locker.Request{MaxWait: 300 * time.Millisecond}
+	m := newMigrate(t, newDriver(t.Context(), t, newTable(), s.Process(holdfast.Config{}), req))
+	if err := s.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Up(); !errors.Is(err, locker.ErrMaxWait) || errors.Is(err, database.ErrLocked) {
+		t.Errorf("Up: %v, want %v, and not %q", err, locker.ErrMaxWait, database.ErrLocked)
+	}
+	if err := s.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	s.Empty()
 }
 
 // What Open returns has the lock too.
@@ -231,7 +274,7 @@ func (d *table) want(t *testing.T, version int, applied ...string) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.version != version || !slices.Equal(d.applied, applied) {
-		t.Errorf("version %d after %q, want %d after %q", d.version, d.applied, version, applied)
+	if d.version != version || d.dirty || !slices.Equal(d.applied, applied) {
+		t.Errorf("version %d (dirty: %t) after %q, want %d after %q", d.version, d.dirty, d.applied, version, applied)
 	}
 }

@@ -139,7 +139,7 @@ func exclusion(t *testing.T, s *Server, _ string, open Open) {
 
 func maxWait(t *testing.T, s *Server, _ string, open Open) {
 	holder := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{})
-	other := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{MaxWait: 200 * time.Millisecond})
+	other := open(t.Context(), s.Process(holdfast.Config{}), locker.Request{MaxWait: 2 * time.Second})
 	must(t, "Lock", holder.Lock())
 	want(t, "Lock of another process", other.Lock(), locker.ErrNotAcquired)
 	must(t, "Unlock", holder.Unlock())
