@@ -7,9 +7,9 @@
 // used.
 //
 // A new program is better off with package leader of Holdfast. A candidate there is woken by a
-// release and leads after less than a millisecond; here it polls every RetryPeriod. Both kinds of
-// candidates exclude each other under one name, so a program can change from one to the other
-// while both versions run.
+// release and leads about a millisecond later; here it polls every RetryPeriod. Both kinds of
+// candidates exclude each other under one name of one strategy, so a program can change from one to
+// the other while both versions run.
 //
 // # What is guaranteed
 //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integrations/clientgo"
+	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -45,11 +46,11 @@ func inFakeTime(t *testing.T, test func(t *testing.T, server *lockertest.Locker,
 	}
 }
 
-// between fails the test unless min <= d <= max.
-func between(t *testing.T, what string, d, min, max time.Duration) {
+// between fails the test unless d is from least to most.
+func between(t *testing.T, what string, d, least, most time.Duration) {
 	t.Helper()
-	if d < min || d > max {
-		t.Errorf("%s takes %v, want %v to %v", what, d, min, max)
+	if d < least || d > most {
+		t.Errorf("%s takes %v, want %v to %v", what, d, least, most)
 	}
 }
 
@@ -97,7 +98,7 @@ func TestStopWithoutRelease(t *testing.T) {
 // The lock is not released while the work runs.
 func TestReleaseWaitsForTheWork(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ lasts, min, max time.Duration }{
+	for name, tt := range map[string]struct{ lasts, least, most time.Duration }{
 		"the work ends soon": {5 * time.Second, 5 * time.Second, 5*time.Second + pause},
 		"the work goes on":   {time.Hour, timing.LeaseDuration - timing.RetryPeriod, timing.LeaseDuration + pause},
 	} {
@@ -122,7 +123,7 @@ func TestReleaseWaitsForTheWork(t *testing.T) {
 				began := time.Now()
 				stop()
 				b.leads(t)
-				between(t, "the succession", time.Since(began), tt.min, tt.max)
+				between(t, "the succession", time.Since(began), tt.least, tt.most)
 				time.Sleep(tt.lasts)
 			})
 		})
@@ -198,6 +199,43 @@ func TestRestart(t *testing.T) {
 		if second.hold.Fence() <= before.Fence() {
 			t.Errorf("the holds are %v and %v", before, second.hold)
 		}
+	})
+}
+
+// Candidates of package leader and LeaderElectors exclude each other.
+func TestBesidePackageLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, terms := lockertest.New(), make(chan int64)
+		chain := locker.Must(holdfast.Wrap(server, holdfast.Config{}))
+		candidate := func() (stop func()) {
+			ctx, stop := context.WithCancel(t.Context())
+			go leader.Run(ctx, chain, leader.Config{Name: "controller", Lead: func(ctx context.Context, term int64) error {
+				terms <- term
+				<-ctx.Done()
+				return ctx.Err()
+			}})
+			return stop
+		}
+		stop := candidate()
+		first := wait(t, terms, "the candidate leads")
+		a := run(t, newLock(t, server, "a"), timing)
+		time.Sleep(time.Minute)
+		if len(a.terms) > 0 {
+			t.Error("the LeaderElector leads beside the candidate")
+		}
+		stop()
+		second := a.leads(t)
+		stop = candidate()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		a.stop()
+		third := wait(t, terms, "the next candidate leads")
+		between(t, "the succession", time.Since(began), 0, time.Second)
+		if first >= second.number || second.number >= third {
+			t.Errorf("the terms are %d, %d and %d", first, second.number, third)
+		}
+		stop()
 	})
 }
 

@@ -161,7 +161,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	state, err := locker.Inspect(ctx, l.locker, l.cfg.Name)
 	lost := t.hold != nil // in this term, which must end before the next campaign
 	switch {
-	case lost && (err != nil || !state.Held):
+	case lost && !state.Held: // or the server did not say
 		state = locker.State{Held: true, Owner: l.cfg.Identity}
 	case err != nil:
 		return nil, nil, err
