@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	gocronlock "github.com/holdfast-go/holdfast/integrations/gocron"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
@@ -26,7 +27,7 @@ const (
 )
 
 // connect returns what a process of its own has over a real server.
-func connect(t *testing.T, server *redistest.Server) locker.Locker {
+func connect(t *testing.T, server interface{ Addr() string }) locker.Locker {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
 	drv := locker.Must(goredis.New(client))
@@ -213,16 +214,7 @@ func TestFrozenServer(t *testing.T) {
 	e := locker.Must(gocronlock.NewElector(l, leader.Config{Name: "cron", TTL: time.Second}))
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(t.Context()) }()
-	leads := func(want bool) {
-		t.Helper()
-		for end := time.Now().Add(patience); (e.IsLeader(t.Context()) == nil) != want; {
-			if time.Now().After(end) {
-				t.Fatalf("after %v: %v", patience, e.IsLeader(t.Context()))
-			}
-			<-time.After(time.Millisecond)
-		}
-	}
-	leads(true)
+	waitForLeader(t, e, true)
 	ctx, cancel := e.Context(t.Context())
 	defer cancel()
 	if err := server.Freeze(); err != nil {
@@ -231,7 +223,7 @@ func TestFrozenServer(t *testing.T) {
 	if lock, err := locks.Lock(t.Context(), "report"); lock != nil || !errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, locker.ErrNotAcquired) {
 		t.Errorf("Lock of a frozen server: %v, %v", lock, err)
 	}
-	leads(false)
+	waitForLeader(t, e, false)
 	receive(t, "the end of the term", ctx.Done())
 	if err := context.Cause(ctx); !errors.Is(err, locker.ErrLost) {
 		t.Errorf("the term ended for %v", err)
@@ -239,7 +231,7 @@ func TestFrozenServer(t *testing.T) {
 	if err := server.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	leads(true)
+	waitForLeader(t, e, true)
 	for end := time.Now().Add(patience); ; { // until what Lock sent is cleaned up
 		lock, err := locks.Lock(t.Context(), "report")
 		if err == nil {
@@ -253,5 +245,51 @@ func TestFrozenServer(t *testing.T) {
 	e.Close()
 	if err := receive(t, "the end of Run", ended); err != nil {
 		t.Error(err)
+	}
+}
+
+// waitForLeader waits until e leads, or no longer leads.
+func waitForLeader(t *testing.T, e *gocronlock.Elector, want bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); (e.IsLeader(t.Context()) == nil) != want; {
+		if time.Now().After(end) {
+			t.Fatalf("after %v: %v", patience, e.IsLeader(t.Context()))
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// The network of the leader fails: it has stopped leading by the time the next one leads. When the
+// network is back and the next one stops, it leads again.
+func TestPartitionedLeader(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	proxy := faultproxy.Start(t, server.Addr())
+	ended := make(chan error, 2)
+	begin := func(l locker.Locker) *gocronlock.Elector {
+		e := locker.Must(gocronlock.NewElector(l, leader.Config{Name: "cron", TTL: time.Second}))
+		go func() { ended <- e.Run(t.Context()) }()
+		return e
+	}
+	first := begin(connect(t, proxy))
+	waitForLeader(t, first, true)
+	second := begin(connect(t, server))
+	before, _ := first.Term()
+	proxy.Freeze()
+	waitForLeader(t, second, true)
+	if err := first.IsLeader(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
+		t.Errorf("two leaders: %v", err)
+	}
+	if after, leads := second.Term(); leads && after <= before {
+		t.Errorf("term %d after term %d", after, before)
+	}
+	proxy.Thaw()
+	second.Close()
+	waitForLeader(t, first, true)
+	first.Close()
+	for range 2 {
+		if err := receive(t, "the end of Run", ended); err != nil {
+			t.Error(err)
+		}
 	}
 }
