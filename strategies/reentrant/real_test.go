@@ -26,7 +26,7 @@ const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsh
 func TestManyHoldsOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	server.MustCommand(t, append([]any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters", "&{lock:*}:wake*", "+@connection"},
+	server.MustCommand(t, append([]any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters", "resetchannels", "&{lock:*}:wake*", "+@connection"},
 		fields(allowed)...)...)
 	for what, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(what, func(t *testing.T) {

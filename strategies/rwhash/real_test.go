@@ -26,7 +26,8 @@ const allowed = "+getrange +set +del +pttl +pexpire +time +publish +eval +evalsh
 func TestOnARealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	args := []any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters", "&{lock:*}:wake*", "+@connection"}
+	args := []any{"ACL", "SETUSER", "locks", "on", ">secret", "~lock:*", "~{lock:*}:fence", "~{lock:*}:waiters",
+		"resetchannels", "&{lock:*}:wake*", "+@connection"}
 	for f := range strings.FieldsSeq(allowed) {
 		args = append(args, f)
 	}
