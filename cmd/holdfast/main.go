@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -34,8 +35,9 @@ func execute(args []string) int {
 func newRoot() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
-		Use:   "holdfast",
-		Short: "Distributed locks on Redis and Valkey, at a shell",
+		Use:     "holdfast",
+		Version: version(),
+		Short:   "Distributed locks on Redis and Valkey, at a shell",
 		Long: `Distributed locks on Redis and Valkey, at a shell.
 
 The server is named by --url or HOLDFAST_URL:
@@ -57,4 +59,13 @@ HOLDFAST_URL: never from an argument, which every user of the machine can read.`
 	root.AddCommand(newRun(o), newLeader(o), newWho(o), newList(o), newWatch(o), newRelease(o),
 		newCheck(o), newBench(o), newConformance(o))
 	return root
+}
+
+// version returns the version of the module that the program was built from: "(devel)" in a clone.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
 }
