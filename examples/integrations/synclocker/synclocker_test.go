@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -90,7 +89,7 @@ func TestLockFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var reported error
-			m := newMutex(t.Context(), t, l, locker.Request{MaxWait: time.Millisecond}, func(err error) {
+			m := newMutex(t.Context(), t, l, locker.Request{NoWait: true}, func(err error) {
 				reported = err
 				c.onError()
 			})
