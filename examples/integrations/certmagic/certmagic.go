@@ -2,8 +2,8 @@
 // and so of Caddy, on Redis, while certificates stay in any other storage. Copy this file.
 //
 // Instances that share a storage obtain each certificate once, and solve the challenges of each
-// other. For that certmagic needs locks that hold between hosts. Those of its FileStorage are files,
-// which the file systems of networks do not all create exclusively.
+// other. For that certmagic needs locks that hold between hosts. Those of its FileStorage are files
+// on the shared disk, which become stale by comparing the clocks of the hosts.
 package certmagic
 
 import (
