@@ -1,5 +1,6 @@
-// Package certmagic is an example: it puts the locks of certmagic (github.com/caddyserver/certmagic),
-// and so of Caddy, on Redis, while certificates stay in any other storage. Copy this file.
+// Package certmagic is an example: it puts the locks of certmagic
+// (github.com/caddyserver/certmagic), and so of Caddy, on Redis, while certificates stay in any
+// other storage. Copy this file.
 //
 // Instances that share a storage obtain each certificate once, and solve the challenges of each
 // other. For that certmagic needs locks that hold between hosts. Those of its FileStorage are files
@@ -32,8 +33,8 @@ var (
 	_ certmagic.TryLocker = (*Storage)(nil)
 )
 
-// New returns a Storage over s. Each lock is acquired by a copy of req with its Name set, so req must
-// not have one. l waits and renews, as that of holdfast.New.
+// New returns a Storage over s. Each lock is acquired by a copy of req with its Name set, so req
+// must not have one. l waits and renews, as that of holdfast.New.
 //
 // Leave req.MaxWait zero for certificates that are managed in the background, as Caddy does:
 // certmagic may hold a lock for hours while a CA is out of service, and where Lock returns an error
@@ -57,8 +58,9 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	return s.locks.TryLock(ctx, name)
 }
 
-// Unlock implements certmagic.Locker. It returns an error that matches locker.ErrLost if the lock was
-// lost since Lock, which certmagic logs: another instance may have obtained the certificate too.
+// Unlock implements certmagic.Locker. It returns an error that matches locker.ErrLost if the lock
+// was lost since Lock, which certmagic logs: another instance may have obtained the certificate
+// too.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	return s.locks.Unlock(ctx, name)
 }

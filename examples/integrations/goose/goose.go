@@ -1,9 +1,9 @@
 // Package goose is an example: it lets goose (github.com/pressly/goose) migrate a database under a
 // Holdfast lock. Copy this file.
 //
-// goose has locks of its own for Postgres and MySQL. This one is for other databases, for a Postgres
-// behind a pooler that does not keep sessions, and for one lock around migrations of several
-// databases.
+// goose has locks of its own for Postgres and MySQL. This one is for other databases, for a
+// Postgres behind a pooler that does not keep sessions, and for one lock around migrations of
+// several databases.
 //
 // Where the program calls Up itself, it needs no adapter, and a loss can end the migration:
 //
@@ -35,7 +35,8 @@ var _ lock.Locker = (*Locker)(nil)
 // name. l waits and renews, as that of holdfast.New.
 //
 // Set req.MaxWait to as long as the migrations of another instance may take, such as goose's own 5
-// minutes: zero waits until the ctx of Up ends, in an outage of Redis too. req must not have a Name.
+// minutes: zero waits until the ctx of Up ends, in an outage of Redis too. req must not have a
+// Name.
 func New(l locker.Locker, name string, req locker.Request) (*Locker, error) {
 	locks, err := named.New(l, req)
 	if err != nil {

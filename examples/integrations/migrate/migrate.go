@@ -31,8 +31,8 @@ type Driver struct {
 }
 
 // New returns a Driver over d that acquires req: all instances that migrate the same database use
-// the same req.Name. l waits and renews, as that of holdfast.New. When ctx ends, so does a Lock that
-// waits, but not the migrations.
+// the same req.Name. l waits and renews, as that of holdfast.New. When ctx ends, so does a Lock
+// that waits, but not the migrations.
 //
 // Set req.MaxWait below the LockTimeout of migrate.Migrate, which is 15 s unless it is set: after
 // that Up returns, but the Lock that it called goes on, and would hold the lock for good.
@@ -68,8 +68,8 @@ func (d *Driver) Lock() error {
 	return err
 }
 
-// Unlock implements database.Driver. It returns an error that matches locker.ErrLost if the lock was
-// lost since Lock, which Up returns too.
+// Unlock implements database.Driver. It returns an error that matches locker.ErrLost if the lock
+// was lost since Lock, which Up returns too.
 func (d *Driver) Unlock() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package vault is an example: it gives a storage backend of Vault (github.com/hashicorp/vault) that
-// has no locks of its own high availability, by a Holdfast lock. Copy this file into a build of
-// Vault or OpenBao with that backend, and register New there.
+// Package vault is an example: it gives a storage backend of Vault (github.com/hashicorp/vault)
+// that has no locks of its own high availability, by a Holdfast lock. Copy this file into a build
+// of Vault or OpenBao with that backend, and register New there.
 package vault
 
 import (
@@ -20,8 +20,8 @@ const valueTimeout = 5 * time.Second
 // Backend is a physical.HABackend: secrets are in the backend that it wraps, and the lock of the
 // active node is a Locker's. All nodes of a cluster use the same Redis.
 //
-// It does not implement physical.FencingHABackend, for which each write of the wrapped backend would
-// have to check a token.
+// It does not implement physical.FencingHABackend, for which each write of the wrapped backend
+// would have to check a token.
 type Backend struct {
 	physical.Backend
 
