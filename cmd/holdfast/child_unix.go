@@ -27,14 +27,19 @@ func signalNumber(sig os.Signal) int {
 	return 0
 }
 
-// child is a command that runs in a process group of its own. If holdfast has the terminal, the
-// group gets it: the command reads from it, and Ctrl-C and Ctrl-Z go to the group.
+// child is a command that runs in a process group of its own.
+//
+// If holdfast has the terminal and nothing else uses it, the group gets it at once: the command reads
+// from it, and Ctrl-C and Ctrl-Z go to the group. In a pipeline, others of holdfast's group may use
+// the terminal, as less does. The command then gets it only when it asks for it, and the kernel
+// stops it for that.
 type child struct {
 	ended chan int // its exit status
 
 	pid        int
-	terminal   bool // holdfast had it
-	foreground bool // the command was given it, and has not been stopped since
+	tty        *os.File       // holdfast was in the foreground of this terminal; nil if there is none
+	foreground bool           // the command was given it, and has not been stopped since
+	stopSignal syscall.Signal // stops holdfast, unless no shell could continue it
 
 	mu     sync.Mutex
 	reaped bool // its process id may be another's from now on
@@ -42,9 +47,12 @@ type child struct {
 
 // startChild starts a command. With dieToo the kernel kills it when holdfast dies, where it can.
 func startChild(cmd *exec.Cmd, dieToo bool) (*child, error) {
-	c := &child{ended: make(chan int, 1), terminal: hasTerminal()}
-	c.foreground = c.terminal
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: c.terminal, Ctty: stdin}
+	c := &child{ended: make(chan int, 1), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.tty != nil && isTerminal(0) && isTerminal(1) && isTerminal(2) {
+		c.foreground = true
+		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(c.tty.Fd())
+	}
 	if dieToo {
 		dieWithParent(cmd.SysProcAttr)
 	}
@@ -53,47 +61,102 @@ func startChild(cmd *exec.Cmd, dieToo bool) (*child, error) {
 		// For dieWithParent, the parent is the thread that starts the command.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+		if c.tty != nil {
+			defer c.tty.Close() //nolint:errcheck // nothing was written
+		}
 		err := cmd.Start()
 		if err == nil {
 			c.pid = cmd.Process.Pid
-			if c.terminal {
+			if c.tty != nil {
 				signal.Ignore(syscall.SIGTTOU) // so that holdfast can take the terminal back
 			}
 		}
 		started <- err
 		if err == nil {
+			defer c.catchStops()()
 			c.ended <- c.wait()
 		}
 	}()
 	return c, <-started
 }
 
-const stdin = 0
+// foregroundTerminal returns the terminal if holdfast is in its foreground, else nil.
+func foregroundTerminal() *os.File {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	if !hasTerminal(tty) {
+		_ = tty.Close()
+		return nil
+	}
+	return tty
+}
 
-// hasTerminal reports whether standard input is a terminal and holdfast is in its foreground.
-func hasTerminal() bool {
-	group, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP)
+// hasTerminal reports whether holdfast is in the foreground of tty.
+func hasTerminal(tty *os.File) bool {
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	return err == nil
+}
+
+// catchStops makes Ctrl-Z stop the command too while holdfast is in the foreground: only holdfast's
+// own group gets the signal then. It returns a function that ends that. As a signal that was caught
+// once has no default action any more, holdfast stops by SIGTTIN from now on.
+func (c *child) catchStops() (end func()) {
+	if c.tty == nil || c.foreground {
+		return func() {}
+	}
+	c.stopSignal = syscall.SIGTTIN
+	stops, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(stops, syscall.SIGTSTP)
+	go func() {
+		for {
+			select {
+			case <-stops:
+				c.mu.Lock()
+				if !c.reaped {
+					_ = syscall.Kill(-c.pid, syscall.SIGTSTP) // wait sees it, and stops holdfast
+				}
+				c.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(stops)
+		close(done)
+	}
+}
+
 // wait waits for the end of the command, and returns its exit status. If Ctrl-Z stops the command,
-// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile.
+// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile. As the first
+// process of a container, holdfast inherits processes whose parents have ended, and waits for these too.
 func (c *child) wait() int {
+	whom := c.pid
+	if isInit() {
+		whom = -1
+	}
 	for {
 		var status syscall.WaitStatus
-		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
+		pid, err := syscall.Wait4(whom, &status, syscall.WUNTRACED, nil)
 		switch {
-		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EINTR), err == nil && pid != c.pid:
 		case err == nil && status.Stopped():
-			if c.terminal {
-				c.stopToo()
+			if c.tty != nil {
+				c.stopToo(status.StopSignal())
 			}
 		default:
 			c.mu.Lock()
 			c.reaped = true
 			c.mu.Unlock()
 			if c.foreground {
-				giveTerminal(unix.Getpgrp())
+				giveTerminal(c.tty, unix.Getpgrp())
 			}
 			switch {
 			case err != nil:
@@ -107,30 +170,47 @@ func (c *child) wait() int {
 	}
 }
 
-// stopToo stops holdfast with its command, which has stopped, until the shell lets both go on. In the
-// background it leaves the terminal to whoever has it. If the shell has meanwhile brought holdfast to
-// the foreground, the command gets the terminal and goes on.
-func (c *child) stopToo() {
-	if !hasTerminal() {
+// isInit reports whether holdfast is the first process of a container.
+func isInit() bool { return os.Getpid() == 1 }
+
+// reapOrphans waits for processes that holdfast inherited as the first one of a container, and that
+// have ended: they would count as members of their group.
+func reapOrphans() {
+	for isInit() {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
+}
+
+// stopToo stops holdfast with its command, which sig has stopped, until the shell lets both go on. In
+// the background it leaves the terminal to whoever has it. If the shell has meanwhile brought
+// holdfast to the foreground, the command goes on, with the terminal if it had that. It gets the
+// terminal too, and goes on at once, if that is what it was stopped for.
+func (c *child) stopToo(sig syscall.Signal) {
+	wants := c.foreground || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU
+	if !hasTerminal(c.tty) || !wants {
 		if c.foreground {
-			giveTerminal(unix.Getpgrp())
+			giveTerminal(c.tty, unix.Getpgrp())
 		}
 		continued := make(chan os.Signal, 1)
 		signal.Notify(continued, syscall.SIGCONT)
-		_ = syscall.Kill(0, syscall.SIGTSTP) // it may return before it has stopped this thread
+		_ = syscall.Kill(0, c.stopSignal) // it may return before it has stopped this thread
 		select {
 		case <-continued:
 		case <-time.After(time.Second): // no shell could continue the group: the kernel does not stop it
 		}
 		signal.Stop(continued)
 	}
-	if c.foreground = hasTerminal(); c.foreground { // fg, and not bg
-		giveTerminal(c.pid)
+	if c.foreground = wants && hasTerminal(c.tty); c.foreground { // fg, and not bg
+		giveTerminal(c.tty, c.pid)
 	}
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
 }
 
-func giveTerminal(group int) { _ = unix.IoctlSetPointerInt(stdin, unix.TIOCSPGRP, group) }
+func giveTerminal(tty *os.File, group int) {
+	_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, group)
+}
 
 // signal sends a signal to the command and its group. One that may end them does so also if they are
 // stopped, as a command in the background that reads from the terminal.
@@ -153,6 +233,7 @@ func (c *child) kill() { c.signal(syscall.SIGKILL) }
 // of a group is not reused while it has members, even if its first process has ended.
 func (c *child) awaitGroup(timeout <-chan time.Time) {
 	for syscall.Kill(-c.pid, 0) == nil {
+		reapOrphans()
 		select {
 		case <-timeout:
 			_ = syscall.Kill(-c.pid, syscall.SIGKILL)

@@ -70,10 +70,22 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 // begin starts the program with settings such as HOLDFAST_URL in its environment.
 func begin(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
+	p := prepare(t, env, args...)
+	p.start(t)
+	return p
+}
+
+func prepare(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
 	p := &program{cmd: command(t, env, args...), stderr: &syncBuffer{}}
 	p.cmd.Stderr = p.stderr
 	// A process that outlives the program may keep its standard error.
 	p.cmd.WaitDelay = time.Second
+	return p
+}
+
+func (p *program) start(t *testing.T) {
+	t.Helper()
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
 		err = p.cmd.Start()
@@ -82,7 +94,23 @@ func begin(t *testing.T, env []string, args ...string) *program {
 		t.Fatal(err)
 	}
 	p.stdout = bufio.NewScanner(out)
-	return p
+}
+
+// beginHolding starts the program, which runs a command under a lock with a short TTL, and returns the
+// first line of the command. On a busy machine the lock may be lost before that: it starts again then.
+func beginHolding(t *testing.T, env []string, args ...string) (p *program, line string) {
+	t.Helper()
+	for range 10 {
+		p = begin(t, env, args...)
+		if p.stdout.Scan() {
+			return p, p.stdout.Text()
+		}
+		if _, status := p.end(t); status != statusLost {
+			t.Fatalf("status %d: %s", status, p.stderr)
+		}
+	}
+	t.Fatalf("the lock is lost again and again: %s", p.stderr)
+	return nil, ""
 }
 
 // line returns the next line of standard output.

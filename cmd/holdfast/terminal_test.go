@@ -22,12 +22,21 @@ type terminal struct {
 	out *syncBuffer
 }
 
+// noTerminal skips a test that cannot have a terminal, and fails it in CI.
+func noTerminal(t *testing.T, err error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal("CI=true, but there are no terminals: ", err)
+	}
+	t.Skip("no terminals: ", err)
+}
+
 // atTerminal starts a session on a terminal of its own.
 func atTerminal(t *testing.T, s *redistest.Server, program string, args ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("no terminals: ", err)
+		noTerminal(t, err)
 	}
 	t.Cleanup(func() { _ = master.Close() })
 	raw, err := master.SyscallConn()
@@ -43,7 +52,7 @@ func atTerminal(t *testing.T, s *redistest.Server, program string, args ...strin
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skip("no terminals: ", err)
+		noTerminal(t, err)
 	}
 	defer slave.Close()
 	cmd := command(t, append(at(s.Addr()), "PS1=$ ", "ENV="), args...)
@@ -133,4 +142,52 @@ func TestRunCtrlZWithoutShell(t *testing.T) {
 	term.send(t, "alive\n", "alive", 2)
 	term.send(t, "\x04", "", 0)
 	eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
+}
+
+// In a pipeline a program behind holdfast, such as less, goes on reading from the terminal while the
+// command runs, and Ctrl-Z stops the command too.
+func TestRunInPipeline(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	s := shared.Get(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	term := atTerminal(t, s, shell, "-i")
+	run := fmt.Sprintf("%s=1 '%s' run pipeline -- sh -c ", asProgram, os.Args[0])
+	reader := `sh -c 'read l; echo "got $l"; read x </dev/tty; echo "typed $x"; read x </dev/tty; echo "typed $x"; cat'`
+	term.send(t, "unset "+asProgram+"; "+run+`'echo $$; read x <`+fifo+`; echo the en""d' | `+reader+"\n", "", 0)
+	pid := ""
+	eventually(t, "the reader has a line", func() bool {
+		out := term.out.String()
+		line, _, ended := strings.Cut(out[strings.LastIndex(out, "got ")+1:], "\r\n")
+		line = strings.TrimPrefix(line, "ot ")
+		pid = line
+		return ended && line != "" && strings.Trim(line, "0123456789") == ""
+	})
+	term.send(t, "one\n", "typed one", 1)
+	if state := stateOf(pid); state != "S" && state != "R" {
+		t.Errorf("the command is in state %q", state)
+	}
+	term.send(t, "\x1a", "Stopped", 1)
+	eventually(t, "the command is stopped", func() bool { return stateOf(pid) == "T" })
+	term.send(t, "fg\n", "", 0)
+	eventually(t, "the command goes on", func() bool { return stateOf(pid) == "S" })
+	term.send(t, "two\n", "typed two", 1)
+	if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	term.send(t, "", "the end", 1)
+	eventually(t, "the lock is released", func() bool { return !held(t, s, "pipeline") })
+
+	// A command at the end of a pipeline gets the terminal when it asks for it, and holdfast has it
+	// back in the end.
+	term.send(t, "echo data | "+run+`'cat; read y </dev/tty; echo "answer $y"'; cat`+"\n", "data\r\n", 1)
+	term.send(t, "me\n", "answer me", 1)
+	term.send(t, "after\n", "after", 2)
+	term.send(t, "\x04", "", 0)
 }
