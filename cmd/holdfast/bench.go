@@ -73,6 +73,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 			c.close()
 		}
 	}()
+	o.connectTimeout = f.connect
 	for i := range b.clients { // each has a client of its own
 		c, err := o.connect()
 		if err != nil {

@@ -93,6 +93,7 @@ be checked; 64, 69, 70 and 77 as of run.`,
 }
 
 func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
+	o.connectTimeout = f.connect
 	strategies, err := o.toTry()
 	if err != nil {
 		return err

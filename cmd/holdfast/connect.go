@@ -83,9 +83,13 @@ func (o *options) credentials() ([]credentials, error) {
 
 // connectTo connects with the chosen client.
 func (o *options) connectTo(all []credentials) (connection, error) {
+	patience := o.connectTimeout
+	if patience == 0 {
+		patience = answerTimeout
+	}
 	var c connection
 	for _, cred := range all {
-		s, err := clients[o.client](cred)
+		s, err := dial(clients[o.client], cred, patience)
 		if err != nil {
 			c.close()
 			return nil, withStatus(err)
@@ -93,6 +97,40 @@ func (o *options) connectTo(all []credentials) (connection, error) {
 		c = append(c, s)
 	}
 	return c, nil
+}
+
+// dial connects with a client. Some clients connect to a Cluster and to Sentinels at once, with
+// timeouts of their own: it tries again for as long as patience lasts, and no longer.
+func dial(connect client, cred credentials, patience time.Duration) (*server, error) {
+	type result struct {
+		s   *server
+		err error
+	}
+	var last error
+	end := time.Now().Add(patience)
+	for {
+		got := make(chan result, 1)
+		go func() {
+			s, err := connect(cred)
+			got <- result{s, err}
+		}()
+		select {
+		case r := <-got:
+			if r.err == nil || !driver.Transient(r.err) || refusedLogin(r.err) {
+				return r.s, r.err
+			}
+			last = r.err
+		case <-time.After(time.Until(end)): // the attempt ends with the program
+		}
+		if time.Until(end) < pauseToConnect {
+			err := fmt.Errorf("no answer from %s in %s", strings.Join(cred.addrs, ","), patience)
+			if last != nil {
+				err = fmt.Errorf("%w: %w", err, last)
+			}
+			return nil, driver.NotSent(err)
+		}
+		<-time.After(pauseToConnect)
+	}
 }
 
 // close closes the drivers, which waits for clean-up for up to three seconds, and the clients.

@@ -49,6 +49,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 	if err != nil {
 		return err
 	}
+	o.connectTimeout = f.connect
 	l, c, err := o.open(false)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,6 +21,8 @@ type options struct {
 	passwordFile              string
 	caFile, certFile, keyFile string
 	tlsName                   string
+
+	connectTimeout time.Duration // for each server; 0 is the default
 
 	urlArgument, nodesArgument bool // given as an argument, and not by the environment
 }

@@ -140,6 +140,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 	if err != nil {
 		return err
 	}
+	o.connectTimeout = f.connect
 	l, c, err := o.open(f.shared)
 	if err != nil {
 		return err

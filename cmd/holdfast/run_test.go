@@ -230,8 +230,7 @@ func TestRunLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := append([]string{"run", name, "--ttl", "3s"}, test.args...)
-			p := begin(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
-			p.line(t)
+			p, _ := beginHolding(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
 			s.MustCommand(t, "DEL", name)
 			switch test.name {
 			case "warn":
@@ -258,8 +257,7 @@ func TestRunFrozenServer(t *testing.T) {
 			t.Parallel()
 			proxy := faultproxy.Start(t, shared.Get(t).Addr())
 			env := append(at(proxy.Addr()), "HOLDFAST_CLIENT="+client)
-			p := begin(t, env, "run", "frozen:"+client, "--ttl", "2s", "--", "sh", "-c", "echo ready; exec sleep 60")
-			p.line(t)
+			p, _ := beginHolding(t, env, "run", "frozen:"+client, "--ttl", "2s", "--", "sh", "-c", "echo ready; exec sleep 60")
 			proxy.Freeze()
 			if _, status := p.end(t); status != statusLost || !strings.Contains(p.stderr.String(), "was lost") {
 				t.Errorf("status %d, standard error %q", status, p.stderr)
@@ -277,8 +275,7 @@ func TestRunFrozenServer(t *testing.T) {
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	p := begin(t, at(s.Addr()), "run", "killed", "--ttl", "2s", "--", "sh", "-c", `echo $$; exec sleep 60`)
-	line := p.line(t)
+	p, line := beginHolding(t, at(s.Addr()), "run", "killed", "--ttl", "2s", "--", "sh", "-c", `echo $$; exec sleep 60`)
 	pid, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
@@ -372,4 +369,23 @@ func caFile(t *testing.T, s *redistest.Server) string {
 	}
 	file, _ := reply[1].(string)
 	return file
+}
+
+// A Cluster or Sentinels that do not answer are given up after --connect-timeout, over each client.
+func TestRunSilentTopology(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.Start(t, shared.Get(t).Addr())
+	proxy.Freeze()
+	for _, url := range []string{"redis+cluster://" + proxy.Addr(), "redis+sentinel://" + proxy.Addr() + "/m", "redis+cluster://127.0.0.1:1"} {
+		for _, client := range clientNames() {
+			t.Run(client+" "+url, func(t *testing.T) {
+				t.Parallel()
+				env := []string{"HOLDFAST_URL=" + url, "HOLDFAST_CLIENT=" + client}
+				_, errs, status := run(t, env, "run", "silent", "--connect-timeout", "300ms", "--", "true")
+				if status != statusUnreachable || !strings.Contains(errs, "no answer from ") || strings.Contains(errs, "i/o timeout") {
+					t.Errorf("status %d: %s", status, errs)
+				}
+			})
+		}
+	}
 }
