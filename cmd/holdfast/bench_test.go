@@ -103,16 +103,16 @@ func TestHistogram(t *testing.T) {
 		want []bucket
 	}{
 		{nil, nil},
-		{[]time.Duration{0}, []bucket{{0.001, 1}}},
-		{[]time.Duration{7 * us, 30 * us, 49 * us, 50 * us}, []bucket{{0.01, 1}, {0.02, 0}, {0.05, 2}, {0.1, 1}}},
-		{[]time.Duration{1500 * us}, []bucket{{2, 1}}},
+		{[]time.Duration{0}, []bucket{{1e-6, 1}}},
+		{[]time.Duration{7 * us, 30 * us, 49 * us, 50 * us}, []bucket{{1e-5, 1}, {2e-5, 0}, {5e-5, 2}, {1e-4, 1}}},
+		{[]time.Duration{1500 * us}, []bucket{{2e-3, 1}}},
 	} {
 		if got := histogram(test.took); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%v: %v, want %v", test.took, got, test.want)
 		}
 	}
 	took := []time.Duration{1 * us, 2 * us, 3 * us, 4 * us}
-	for p, want := range map[float64]float64{0: 0.001, 25: 0.001, 50: 0.002, 51: 0.003, 100: 0.004} {
+	for p, want := range map[float64]float64{0: 1e-6, 25: 1e-6, 50: 2e-6, 51: 3e-6, 100: 4e-6} {
 		if got := percentile(took, p); got != want {
 			t.Errorf("percentile %v: %v, want %v", p, got, want)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // throwawayTTL ends a lock whose removal failed.
-const throwawayTTL = 10 * time.Second
+const throwawayTTL = 20 * time.Second
 
 // throwaway returns a name that nobody else uses.
 func throwaway(begin string) string { return begin + lease.NewToken() }
@@ -127,7 +127,7 @@ func (t *trial) failed(check, what string, err error) finding {
 
 // with calls f with a name of its own, and then removes all of its keys.
 func (t *trial) with(ctx context.Context, f func(ctx context.Context, name string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 3*answerTimeout)
 	defer cancel()
 	name := throwaway(t.begin)
 	err := f(ctx, name)
@@ -223,6 +223,24 @@ type notWokenError struct{ why string }
 
 func (e *notWokenError) Error() string { return e.why }
 
+// listen subscribes to the releases of a lock that is held.
+func (t *trial) listen(ctx context.Context, name string) error {
+	_, err := t.bare.Acquire(ctx, t.request(name))
+	held, ok := errors.AsType[*locker.ContentionError](err)
+	if !ok {
+		return errors.Join(errors.New("a lock that is held is not reported as such"), err)
+	}
+	channel := held.Channel
+	if held.Queue {
+		channel = channel.For(lease.NewToken())
+	}
+	sub, err := channel.Subscribe(ctx)
+	if err != nil {
+		return &notWokenError{fmt.Sprintf("who waits cannot subscribe to releases, and polls: %s", trimPrefix(err))}
+	}
+	return sub.Close()
+}
+
 // wake returns how long after a release its waiter has the lock.
 func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	waiting, err := holdfast.Wrap(t.bare, holdfast.Config{})
@@ -235,10 +253,13 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	}
 	defer first.Release(ctx) //nolint:errcheck // after an error; the TTL ends it otherwise
 
+	if err := t.listen(ctx, name); err != nil {
+		return 0, err
+	}
 	req := t.request(name)
-	req.MaxWait = 3 * time.Second
+	req.MaxWait = answerTimeout
 	w := startWaiter(ctx, waiting, req)
-	listens, err := w.listens(time.Second)
+	listens, err := w.listens(answerTimeout)
 	if err != nil {
 		return 0, err
 	}
@@ -259,7 +280,7 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	}
 	switch {
 	case !listens:
-		return 0, &notWokenError{"who waits cannot subscribe to releases, and polls"}
+		return 0, &notWokenError{"who waits is not subscribed to releases, and polls"}
 	case w.by != locktrace.ByRelease:
 		return 0, &notWokenError{fmt.Sprintf("a release does not wake who waits, which got the lock %s later", show(took))}
 	}

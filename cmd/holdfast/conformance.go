@@ -171,10 +171,10 @@ type resultJSON struct {
 	Case     string   `json:"case"`
 	Proves   string   `json:"proves"`
 	Result   string   `json:"result"` // "passed", "failed" or "left out"
-	LeftOut  string   `json:"left_out,omitempty"`
+	LeftOut  string   `json:"leftOut,omitempty"`
 	Why      string   `json:"why,omitempty"` // of a case that failed
 	Failures []string `json:"failures,omitempty"`
-	Took     float64  `json:"seconds"`
+	Took     float64  `json:"took"` // in seconds
 }
 
 func newResultJSON(r conformance.Result) resultJSON {
@@ -216,7 +216,7 @@ func printResult(w io.Writer, r conformance.Result, asJSON bool) error {
 type summary struct {
 	Passed  int `json:"passed"`
 	Failed  int `json:"failed"`
-	LeftOut int `json:"left_out"`
+	LeftOut int `json:"leftOut"`
 }
 
 func (s *summary) add(r conformance.Result) {

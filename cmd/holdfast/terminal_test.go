@@ -191,3 +191,14 @@ func TestRunInPipeline(t *testing.T) {
 	term.send(t, "after\n", "after", 2)
 	term.send(t, "\x04", "", 0)
 }
+
+// At a terminal, bench draws a bar for how far it is, and Ctrl-C ends it.
+func TestBenchProgress(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	term := atTerminal(t, s, "", "bench", "--seconds", "3")
+	term.send(t, "", "#.", 1)
+	term.send(t, "", "] hand-over", 1)
+	term.send(t, "\x03", "^C", 1)
+	eventually(t, "its keys are gone", func() bool { return s.MustCommand(t, "DBSIZE") == int64(0) })
+}
