@@ -238,7 +238,7 @@ func TestAlertsOverAnHour(t *testing.T) {
 		"HoldfastLockLost":       {outageBegins, outageBegins + 2*time.Minute},
 		"HoldfastRenewalsFail":   {outageBegins, outageEnds},
 		"HoldfastUnknownOutcome": {outageBegins, outageBegins + 3*time.Minute},
-		"HoldfastReleaseFails":   {outageBegins, outageBegins + 3*time.Minute},
+		"HoldfastReleaseFails":   {releaseFails, releaseFails + 2*time.Minute},
 		"HoldfastNoLeader":       {outageBegins + 2*time.Minute, outageEnds},
 		"HoldfastServerErrors":   {outageBegins + 5*time.Minute, outageEnds + 5*time.Minute},
 		"HoldfastWaitsLong":      {slowDownBegins + 10*time.Minute, lasting},

@@ -30,6 +30,7 @@ import (
 // What happens in the hour, after its beginning.
 const (
 	nodeFails, nodeRecovers         = 11 * time.Minute, 20 * time.Minute
+	releaseFails                    = 24 * time.Minute
 	outageBegins, outageEnds        = 25 * time.Minute, 30 * time.Minute
 	slowDownBegins, slowDownEnds    = 40 * time.Minute, 54 * time.Minute
 	keyDeleted                      = 57 * time.Minute // that of the export
@@ -96,6 +97,7 @@ func (h *hour) pass(t *testing.T) {
 	}{
 		{nodeFails, func() { nodes[3].SetOutage(lockertest.Refused) }},
 		{nodeRecovers, func() { nodes[3].SetOutage(lockertest.NoOutage) }},
+		{releaseFails, func() { server.FailRelease(locker.ErrUnknownOutcome) }},
 		{outageBegins, func() { server.SetOutage(lockertest.Silent) }},
 		{outageEnds, func() { server.SetOutage(lockertest.NoOutage) }},
 		{keyDeleted, func() { server.Forget(exportLock) }},
