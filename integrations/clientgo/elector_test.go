@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
 // pause is the longest pause of a LeaderElector between two attempts to acquire: RetryPeriod, and
@@ -202,6 +203,27 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// A quorum of servers elects, with one of them down.
+func TestQuorum(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		servers := []*lockertest.Locker{lockertest.New(), lockertest.New(), lockertest.New()}
+		nodes := []locker.Locker{servers[0], servers[1], servers[2]}
+		a := run(t, newLock(t, locker.Must(redlock.New(nodes, redlock.Config{})), "a"), timing)
+		first := a.leads(t)
+		b := run(t, newLock(t, locker.Must(redlock.New(nodes, redlock.Config{})), "b"), timing)
+		servers[0].SetOutage(lockertest.Refused)
+		time.Sleep(10 * time.Minute)
+		if len(b.terms) > 0 || b.elector.GetLeader() != "a" || first.ctx.Err() != nil {
+			t.Errorf("the leader is %s, and the first term has ended with %v", b.elector.GetLeader(), context.Cause(first.ctx))
+		}
+		a.stop()
+		if second := b.leads(t); second.number <= first.number {
+			t.Errorf("the terms are %d and %d", first.number, second.number)
+		}
+	})
+}
+
 // Candidates of package leader and LeaderElectors exclude each other.
 func TestBesidePackageLeader(t *testing.T) {
 	t.Parallel()
@@ -210,11 +232,16 @@ func TestBesidePackageLeader(t *testing.T) {
 		chain := locker.Must(holdfast.Wrap(server, holdfast.Config{}))
 		candidate := func() (stop func()) {
 			ctx, stop := context.WithCancel(t.Context())
-			go leader.Run(ctx, chain, leader.Config{Name: "controller", Lead: func(ctx context.Context, term int64) error {
+			cfg := leader.Config{Name: "controller", Lead: func(ctx context.Context, term int64) error {
 				terms <- term
 				<-ctx.Done()
 				return ctx.Err()
-			}})
+			}}
+			go func() {
+				if err := leader.Run(ctx, chain, cfg); err != nil {
+					t.Error(err)
+				}
+			}()
 			return stop
 		}
 		stop := candidate()
