@@ -115,13 +115,21 @@ func (d *detector) detect(ctx context.Context, name string) (string, error) {
 	key := d.prefix + name
 	reply, err := d.drv.Eval(ctx, detectScript, []string{key}, nil)
 	if err != nil {
-		return "", err
+		return "", nameServer(d.drv, err)
 	}
 	found, err := reply.Text(0)
 	if err != nil {
 		return "", err
 	}
 	return strategyFound(key, found)
+}
+
+// nameServer adds to the error of a command that took too long which server did not answer.
+func nameServer(drv driver.Driver, err error) error {
+	if addr := drv.Info().Address; addr != "" && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer from %s in %v: %w", addr, answerTimeout, err)
+	}
+	return err
 }
 
 // strategyFound returns the strategy in a reply of strategy_of, or the error that it has.

@@ -33,7 +33,7 @@ term to term. Exit statuses and signals are those of run.`,
 			}
 			return f.lead(cmd.Context(), o, args[0], argv)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.completeName,
 	}
 	f.register(cmd)
 	_ = cmd.Flags().MarkHidden("on-lost") // a command that goes on would not be the leader's

@@ -277,7 +277,7 @@ func evalTexts(ctx context.Context, drv driver.Driver, script *driver.Script, ar
 	defer cancel()
 	reply, err := drv.Eval(ctx, script, nil, args)
 	if err != nil {
-		return nil, err
+		return nil, nameServer(drv, err)
 	}
 	for i := range reply.Len() {
 		text, err := reply.Text(i)

@@ -48,7 +48,7 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 			}
 			return withStatus(printState(os.Stdout, args[0], state, asJSON))
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.completeName,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not ask")
 	jsonFlag(cmd, &asJSON)

@@ -119,7 +119,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
 			}
 			return f.run(cmd.Context(), o, args[0], argv)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.completeName,
 	}
 	f.register(cmd)
 	flags := cmd.Flags()

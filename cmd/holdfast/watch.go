@@ -41,7 +41,7 @@ An outage is reported on standard error, and waited out.`,
 			w.name, w.polls = args[0], polls{Locker: l}
 			return w.watch(ctx, interval)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.completeName,
 	}
 	jsonFlag(cmd, &w.asJSON)
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "how often to ask the server")

@@ -47,7 +47,7 @@ Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.completeName,
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd

@@ -1,0 +1,53 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A shell completes the names of locks that are held, and nothing if the server does not answer.
+func TestCompleteName(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	for _, name := range []string{"complete:one", "complete:two", "complete*", "other"} {
+		if _, errs, status := run(t, at(s.Addr()), "run", name, "--min-hold", "1h", "--", "true"); status != 0 {
+			t.Fatalf("status %d: %s", status, errs)
+		}
+	}
+	s.MustCommand(t, "SET", "complete:text", "text")
+	complete := func(env []string, args ...string) string {
+		t.Helper()
+		out, errs, status := run(t, env, append([]string{"__complete"}, args...)...)
+		if status != 0 || strings.Contains(errs, "holdfast:") {
+			t.Errorf("%q: status %d: %s", args, status, errs)
+		}
+		return out
+	}
+	for _, command := range []string{"who", "watch", "release", "run", "leader"} {
+		out := complete(at(s.Addr()), command, "complete:")
+		if !strings.Contains(out, "complete:one\n") || !strings.Contains(out, "complete:two\n") || strings.Count(out, "\n") != 3 {
+			t.Errorf("%s: completed to %q", command, out)
+		}
+	}
+	if out := complete(at(s.Addr()), "who", "complete*"); out != "complete*\n:4\n" {
+		t.Errorf("a name with a star is completed to %q", out)
+	}
+	if out := complete(at(s.Addr()), "who", "other", ""); out != ":4\n" {
+		t.Errorf("a second name is completed to %q", out)
+	}
+	if out := complete(at("user:wrong@"+s.Addr()), "who", ""); out != ":4\n" {
+		t.Errorf("without a login names are completed to %q", out)
+	}
+	if err := s.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range clientNames() {
+		if out := complete(append(at(s.Addr()), "HOLDFAST_CLIENT="+client), "who", ""); out != ":4\n" {
+			t.Errorf("%s: at a frozen server names are completed to %q", client, out)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// lookers are the commands that ask about locks.
+var lookers = [][]string{{"who", "fault"}, {"watch", "fault"}, {"ls"}, {"release", "--force", "fault"}}
+
+// A server that refuses the password ends each command with status 77.
+func TestLookWrongPassword(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{Password: "right"})
+	for _, client := range clientNames() {
+		for _, password := range []string{"wrong", ""} {
+			env := append(at(s.Addr()), "HOLDFAST_PASSWORD="+password, "HOLDFAST_CLIENT="+client)
+			for _, args := range lookers {
+				if out, errs, status := run(t, env, args...); status != statusDenied || out != "" || errs == "" {
+					t.Errorf("%s: %q with the password %q: status %d, %q: %s", client, args, password, status, out, errs)
+				}
+			}
+		}
+	}
+}
+
+// A server that does not answer ends each command but watch with status 69.
+func TestLookFrozenServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	if err := s.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range lookers {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			p := begin(t, at(s.Addr()), args...)
+			if args[0] == "watch" {
+				eventually(t, "watch reports the outage", func() bool { return strings.Contains(p.stderr.String(), "fault") })
+				_ = p.cmd.Process.Signal(syscall.SIGTERM)
+				if _, status := p.end(t); status != 0 {
+					t.Errorf("status %d: %s", status, p.stderr)
+				}
+				return
+			}
+			if out, status := p.end(t); status != statusUnreachable || out != "" || !strings.Contains(p.stderr.String(), s.Addr()) {
+				t.Errorf("status %d, %q: %s", status, out, p.stderr)
+			}
+		})
+	}
+}
+
+// SIGPIPE ends a command whose output nobody reads, as it ends others in a pipeline. A release has
+// been made by then.
+func TestLookClosedPipe(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	if _, errs, status := run(t, at(s.Addr()), "run", "fault", "--min-hold", "1h", "--", "true"); status != 0 {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	for _, args := range lookers {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+		cmd := command(t, at(s.Addr()), args...)
+		cmd.Stdout = w
+		_ = cmd.Run()
+		_ = w.Close()
+		if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGPIPE {
+			t.Errorf("%q: %v", args, cmd.ProcessState)
+		}
+	}
+	if held(t, s, "fault") {
+		t.Error("the lock is still held")
+	}
+}
