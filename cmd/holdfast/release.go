@@ -21,8 +21,9 @@ func newRelease(o *options) *cobra.Command {
 		Short: "End the hold of a lock, whoever has it",
 		Long: `End the holds of a lock, whoever has them, and wake its waiters. It prints whose they were.
 
-The holder learns of it at its next renewal, within a third of its TTL, and may go on working until
-then: stop it first. At a terminal, release asks first, unless --force is given.
+A holder that is holdfast run is told, and ends its command at once. Any other learns of it at its
+next renewal, within a third of its TTL, and may go on working until then: stop it first. At a
+terminal, release asks first, unless --force is given.
 
 Exit status: 1 if nobody holds the lock, or the question is not answered with yes.`,
 		Args: cobra.ExactArgs(1),
@@ -40,10 +41,11 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 			ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 			defer cancel()
 			state, err := locker.Break(ctx, l, args[0])
-			switch {
-			case errors.Is(err, locker.ErrNotHeld):
+			if errors.Is(err, locker.ErrNotHeld) {
 				return &statusError{statusFree, err}
-			case err != nil:
+			}
+			c.announceBroken(ctx, o.prefix+args[0]) // after an error too: some holds may have ended
+			if err != nil {
 				return withStatus(err)
 			}
 			return withStatus(printState(os.Stdout, args[0], state, asJSON))
