@@ -52,7 +52,7 @@ func renewOnWake(ctx context.Context, drv driver.Driver, channel string, lock *l
 	if err != nil {
 		return
 	}
-	defer sub.Close()
+	defer func() { _ = sub.Close() }()
 	for {
 		select {
 		case <-sub.Wake(): // also after an interruption, in which a message may have been lost

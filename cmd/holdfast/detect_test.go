@@ -20,7 +20,7 @@ func rule(t *testing.T, strategy string) (words []any) {
 	if !ok {
 		t.Fatalf("SECURITY.md has no rule for %s", strategy)
 	}
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		words = append(words, word)
 	}
 	return words

@@ -71,12 +71,12 @@ func (l *statusLine) erase() {
 	}
 }
 
-// above calls print, which prints whole lines, with the status line out of the way.
-func (l *statusLine) above(print func() error) error {
+// above calls do, which prints whole lines, with the status line out of the way.
+func (l *statusLine) above(do func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.erase()
-	return print()
+	return do()
 }
 
 // stop removes the line for good.
