@@ -307,7 +307,7 @@ func runWithout(t *testing.T, c ruleCase, drv driver.Driver, word string) error 
 	}
 }
 
-// poll waits until done returns true.
+// poll waits until so returns true.
 func poll(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
