@@ -31,6 +31,10 @@ import (
 // background for as long as the process lives.
 const releaseTimeout = 4 * time.Second
 
+// pause is the time after a turn that failed. An outage is waited for in Acquire, but what waiting
+// does not mend, such as a wrong password, fails at once.
+const pause = time.Second
+
 type config struct {
 	url     string        // of the server; "": an embedded one
 	note    string        // shown to others while this process holds the lock
@@ -109,6 +113,10 @@ func run(ctx context.Context, cfg config) error {
 	for n := 1; ctx.Err() == nil; n++ {
 		if err := turn(ctx, locks, cfg, n); err != nil && ctx.Err() == nil {
 			fmt.Println("turn", n, "failed:", err) // a lost lock or an outage: no reason to end
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
 		}
 	}
 	return nil

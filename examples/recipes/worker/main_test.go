@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -56,6 +57,20 @@ func TestTermination(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.Stop(t, syscall.SIGTERM)
+}
+
+// What waiting does not mend fails at once, and again after a pause.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	server.RequireAuth("secret")
+	began := time.Now()
+	worker := program.Start(t, "-redis", "redis://"+server.Addr())
+	worker.ReadUntil(t, "turn 2 failed")
+	if took := time.Since(began); took < pause {
+		t.Errorf("it failed twice in %v, with a pause of %v", took, pause)
+	}
+	worker.Stop(t, syscall.SIGTERM)
 }
 
 func TestWrongUse(t *testing.T) {
