@@ -22,15 +22,15 @@ type Result struct {
 	Took time.Duration
 }
 
-// RunAt runs the cases on a server that is given, and that others may use meanwhile. It needs no
-// go test. target has the Kind Single and one address, and database 0 is used. Cases that stop, flush
-// or reconfigure the server, or that need several, are left out; those that disturb connections do
-// so by a proxy in this process. The cases use keys whose names contain "conformance." and random
-// text, and RunAt removes these keys at the end, also if ctx ends before.
+// RunAt runs the cases outside of go test, on an existing server that other programs may use at the
+// same time. target has the Kind Single and one address; database 0 is used. Cases that stop, flush
+// or reconfigure the server, or that need several servers, are left out. Those that disturb
+// connections do so by a proxy in this process. The cases use keys whose names contain
+// "conformance." and random text. RunAt removes these keys at the end, even if ctx has ended.
 //
-// pick chooses the cases by their names; nil: all. RunAt calls report for each of them, one at a
-// time. Its error says that the server cannot be reached,
-// that h or target is wrong, or which keys were left.
+// pick chooses the cases by their names; nil chooses all. RunAt calls report for each of them, one
+// at a time. Its error says that the server cannot be reached, that h or target is wrong, or which
+// keys were left.
 func RunAt(ctx context.Context, h Harness, target drivertest.Target, pick func(name string) bool, report func(Result)) error {
 	return h.suite().RunAt(ctx, suite.Target(target), pick, func(r suite.Result) {
 		result := Result{Case: r.Case.Name, Proves: r.Case.Proves, Why: r.Case.Why, LeftOut: r.LeftOut, Took: r.Took}

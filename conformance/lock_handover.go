@@ -18,9 +18,9 @@ var handOverCases = []testCase{
 	},
 }
 
-// handOverIsAHold passes a lock along three waiters of one process. A strategy that cannot hand over
-// must behave in the same way. One that renews by itself wraps leases, and retry refuses to hand over
-// around it.
+// handOverIsAHold passes a lock along three waiters of one process. A strategy that cannot hand
+// over must behave in the same way. One that renews by itself wraps leases, and retry refuses to
+// hand over around it.
 func handOverIsAHold(t *caseT) {
 	l, name := t.waiting(t.direct(), retry.Config{HandOver: time.Hour}), t.Key()
 	req := locker.Request{Name: name, TTL: long, Fenced: true}

@@ -62,8 +62,8 @@ func (t *caseT) notes(l locker.Locker, lock *locker.Lock, note string) {
 	}
 }
 
-// sameNote reports whether a note is the one that was given. Tracing may have put its context behind
-// it.
+// sameNote reports whether a note is the one that was given. Tracing may have put its context
+// behind it.
 func sameNote(note, given string) bool {
 	note, _, _ = strings.Cut(note, "traceparent=")
 	return strings.TrimRight(note, " ") == given

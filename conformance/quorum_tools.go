@@ -143,8 +143,8 @@ func (t *caseT) heldByOthers(name string, nodes ...int) (locks []*locker.Lock) {
 	return locks
 }
 
-// waitAt has an attempt wait at nodes where the lock is free: one was held there, and is gone without
-// a release.
+// waitAt has an attempt wait at nodes where the lock is free: one was held there, and is gone
+// without a release.
 func (t *caseT) waitAt(name string, nodes ...int) {
 	t.Helper()
 	t.heldByOthers(name, nodes...)

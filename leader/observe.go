@@ -23,8 +23,8 @@ type Leader struct {
 // Observe yields increase, unless the server loses its data.
 //
 // Errors are those of locker.Watch: if a poll fails, Observe yields the error once, with the last
-// known Leader, and polls on, unless another attempt would only repeat the error. What it yields may
-// be out of date: use it to find the leader, not to decide who may write.
+// known Leader, and polls on, unless another attempt would only repeat the error. What it yields
+// may be out of date: use it to find the leader, not to decide who may write.
 func Observe(ctx context.Context, l locker.Locker, name string, interval time.Duration) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var v view

@@ -33,8 +33,8 @@ func NewAttemptError(server string, took time.Duration, err error) *AttemptError
 	return &AttemptError{Server: cmp.Or(addressIn(err), server), Took: took, Err: err}
 }
 
-// addressIn returns the address that a network error in err names, or "". It leaves out the cause of
-// a context, which is of another call.
+// addressIn returns the address that a network error in err names, or "". It leaves out the cause
+// of a context, which is of another call.
 func addressIn(err error) string {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree
 	case *endedError:

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// TestDisown checks that a Handle either keeps a hold from being continued by another Lock, or names
-// no hold.
+// TestDisown checks that a Handle either keeps a hold from being continued by another Lock, or
+// names no hold.
 func TestDisown(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {

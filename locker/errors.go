@@ -150,7 +150,8 @@ func opError(op, name string, err error) error {
 	return &OpError{Op: op, Name: name, Err: err}
 }
 
-// ContentionError says who holds the lock. It matches ErrNotAcquired, and ErrNested if Nested is set.
+// ContentionError says who holds the lock. It matches ErrNotAcquired, and ErrNested if Nested is
+// set.
 type ContentionError struct {
 	// Name is the lock's name.
 	Name string
@@ -173,8 +174,8 @@ type ContentionError struct {
 	// Released says that the holder has released the lock, and that its Request.MinHold keeps the
 	// name taken for Left. No wake-up is published when that has passed.
 	Released bool
-	// Nested says that the caller's own call chain holds the lock, and the error matches [ErrNested].
-	// middleware/retry sets it.
+	// Nested says that the caller's own call chain holds the lock, and the error matches
+	// [ErrNested]. middleware/retry sets it.
 	Nested bool
 	// Foreign says that another library holds the lock. It does not publish its release.
 	Foreign bool

@@ -90,7 +90,8 @@ func TestPrintingNeverShowsTheToken(t *testing.T) {
 		}
 		wantNoToken(t, name+" by Sprint", fmt.Sprint(v)+fmt.Sprintln(v))
 		if !strings.Contains(name, "grant") && name != "struct" && name != "list" && name != "map" {
-			// fmt itself prints a Grant then, method or not: its Token is a field that strategies fill in.
+			// fmt itself prints a Grant then, method or not: its Token is a field that strategies
+			// fill in.
 			wantNoToken(t, name+" by %p", fmt.Sprintf("%p", v))
 		}
 	}

@@ -122,8 +122,8 @@ type ending struct {
 	once    sync.Once
 }
 
-// signal calls the callbacks that cannot block, in the goroutine that noticed the end and before any
-// other callback.
+// signal calls the callbacks that cannot block, in the goroutine that noticed the end and before
+// any other callback.
 func (e *ending) signal() {
 	if e != nil {
 		e.once.Do(func() {

@@ -129,8 +129,8 @@ func (l *Lock) Upgrade(ctx context.Context) error { return l.load().Upgrade(ctx)
 // another one. SetNote and conversions of one Lock run one at a time.
 //
 // Errors: ErrLost, ErrReleased, ErrUnknownOutcome (others see the old note or the new one; the next
-// renewal makes it the new one), ErrInvalid, ErrNotReplicated (the note was replaced, but a failover
-// could undo it, and the lock would be lost), errors.ErrUnsupported, the client's.
+// renewal makes it the new one), ErrInvalid, ErrNotReplicated (the note was replaced, but a
+// failover could undo it, and the lock would be lost), errors.ErrUnsupported, the client's.
 func (l *Lock) SetNote(ctx context.Context, note string) error { return l.load().SetNote(ctx, note) }
 
 // Release ends the hold. It is terminal whatever its outcome: a second call returns ErrReleased and

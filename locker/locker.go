@@ -25,8 +25,9 @@ type Locker interface {
 	// Acquire returns a held lock or an error, never both. A bare strategy makes one attempt;
 	// middleware/retry adds waiting. ctx bounds the call, never the hold.
 	//
-	// Errors: ErrNotAcquired (held by another), ErrUnknownOutcome, ErrInvalid, ErrClosed, ErrNotHeld
-	// (Request.Resume), errors.ErrUnsupported, ctx's own, and the client's; each in one *OpError.
+	// Errors: ErrNotAcquired (held by another), ErrUnknownOutcome, ErrInvalid, ErrClosed,
+	// ErrNotHeld (Request.Resume), errors.ErrUnsupported, ctx's own, and the client's; each in one
+	// *OpError.
 	Acquire(ctx context.Context, req Request) (*Lock, error)
 }
 
@@ -38,8 +39,8 @@ func (f Func) Acquire(ctx context.Context, req Request) (*Lock, error) { return 
 
 // As returns the first T among l and the Lockers that it wraps. A Locker that wraps another one
 // says so by a method Unwrap() Locker, as all of middleware/... and strategies/watchdog do; a
-// [Func] hides what it wraps. As looks no further than 1,000 Lockers, so that it ends if one of them
-// wraps itself.
+// [Func] hides what it wraps. As looks no further than 1,000 Lockers, so that it ends if one of
+// them wraps itself.
 func As[T any](l Locker) (found T, ok bool) {
 	for range maxWrapped {
 		if found, ok = l.(T); ok {

@@ -2,7 +2,8 @@ package locker
 
 import "slices"
 
-// maxReports is how many reports of a lock may wait. Beyond it, the oldest droppable one is dropped.
+// maxReports is how many reports of a lock may wait. Beyond it, the oldest droppable one is
+// dropped.
 const maxReports = 64
 
 // reports is the queue of a lock's events that wait to be reported. One goroutine at a time reports
@@ -52,9 +53,9 @@ func (l *lockState) startReports() bool {
 	return true
 }
 
-// report calls the signals of ended, and then runs the waiting reports in the caller's goroutine. If
-// another goroutine is running reports, that one runs them. The callbacks of AfterDone do not wait
-// for it, because it may be in a callback that blocks.
+// report calls the signals of ended, and then runs the waiting reports in the caller's goroutine.
+// If another goroutine is running reports, that one runs them. The callbacks of AfterDone do not
+// wait for it, because it may be in a callback that blocks.
 func (l *lockState) report(ended *ending) {
 	ended.signal()
 	switch {

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// lockState is what a Lock refers to. It outlives a Lock that the program has forgotten: strategies,
-// middleware and timers act on it by its lease.Hold, which does not keep the Lock. The nil lockState
-// is that of the nil and the zero Lock.
+// lockState is what a Lock refers to. It outlives a Lock that the program has forgotten:
+// strategies, middleware and timers act on it by its lease.Hold, which does not keep the Lock. The
+// nil lockState is that of the nil and the zero Lock.
 type lockState struct {
 	hidden atomic.Pointer[hidden]
 

@@ -26,8 +26,8 @@ const (
 //
 // If a poll fails, Watch yields the error once, with the last known State. It polls on, and yields
 // the State as soon as a poll succeeds. It ends after an error that another attempt would only
-// repeat: ErrInvalid, errors.ErrUnsupported (l has no [Inspector]), ErrClosed, a missing permission.
-// Each error is in an [OpError].
+// repeat: ErrInvalid, errors.ErrUnsupported (l has no [Inspector]), ErrClosed, a missing
+// permission. Each error is in an [OpError].
 func Watch(ctx context.Context, l Locker, name string, interval time.Duration) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if err := checkWatch(ctx, interval); err != nil {

@@ -227,8 +227,8 @@ func TestAlertNames(t *testing.T) {
 	}
 }
 
-// In the simulated hour, each failure fires the alerts that are made for it, and none of the others;
-// before the first failure none fires.
+// In the simulated hour, each failure fires the alerts that are made for it, and none of the
+// others; before the first failure none fires.
 func TestAlertsOverAnHour(t *testing.T) {
 	t.Parallel()
 	h := simulatedHour(t)

@@ -38,7 +38,8 @@ const (
 	orderLock, exportLock, cronLock = "order:%d", "export:daily", "cron:report"
 )
 
-// hour is what a Prometheus has stored of three processes over an hour, from start to start+lasting.
+// hour is what a Prometheus has stored of three processes over an hour, from start to
+// start+lasting.
 type hour struct {
 	database
 
@@ -241,7 +242,8 @@ func (h *hour) scrape(t *testing.T, p *process) {
 	}
 }
 
-// served are the names and labels of what the processes served, and a label of what they did not do.
+// served are the names and labels of what the processes served, and a label of what they did not
+// do.
 func (h *hour) served() series {
 	all := series{}
 	for _, s := range h.series {

@@ -29,7 +29,8 @@ func serveMetrics(ctx context.Context, address string, workers team) (*page, err
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	// OpenMetrics carries exemplars: from a bucket to the trace of an acquisition that fell into it.
+	// OpenMetrics carries exemplars: from a bucket to the trace of an acquisition that fell into
+	// it.
 	mux.Handle("/metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	p := &page{
 		url:    "http://" + listener.Addr().String() + "/metrics",

@@ -86,7 +86,8 @@ func publish(ctx context.Context, l locker.Locker) error {
 		return err
 	}
 	_, err1 = try(ctx, l, "page one", locker.Shared)
-	// It has written, and checks what it wrote: others may read with it, and nobody writes in between.
+	// It has written, and checks what it wrote: others may read with it, and nobody writes in
+	// between.
 	err2 = write.Downgrade(ctx)
 	fmt.Println("import goes on,", write.Mode())
 	one, err3 = try(ctx, l, "page one", locker.Shared)

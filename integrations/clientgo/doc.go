@@ -1,13 +1,13 @@
-// Package clientgo elects the leader of a Kubernetes controller over Redis or Valkey. A [Lock] takes
-// the place of a Lease object: it is a resourcelock.Interface for the LeaderElector of
+// Package clientgo elects the leader of a Kubernetes controller over Redis or Valkey. A [Lock]
+// takes the place of a Lease object: it is a resourcelock.Interface for the LeaderElector of
 // k8s.io/client-go/tools/leaderelection, over any Locker of Holdfast.
 //
 // Give it to LeaderElectionConfig.Lock, or to LeaderElectionResourceLockInterface in the options of
 // a controller-runtime manager. Run the work by [Lock.Lead]. The API server of Kubernetes is not
 // used.
 //
-// A new program is better off with package leader of Holdfast. A candidate there is woken by a
-// release and leads about a millisecond later; here it polls every RetryPeriod. Both kinds of
+// In a new program, prefer package leader of Holdfast. There a release wakes a candidate, which
+// leads about a millisecond later; here it polls every RetryPeriod. Both kinds of
 // candidates exclude each other under one name of one strategy, so a program can change from one to
 // the other while both versions run.
 //
@@ -22,19 +22,20 @@
 //   - A hold that was lost is not acquired again in the same term, although others may not have
 //     noticed that the lock was free. The LeaderElector reports at its next attempt that it is not
 //     the leader (IsLeader), and stops within RenewDeadline after that.
-//   - With ReleaseOnCancel the lock is released once the work of Lead has returned, if that takes no
-//     longer than RenewDeadline. Otherwise, and without ReleaseOnCancel, others lead when the lease
-//     has ended, even if strategies/watchdog renews the locks of the Locker.
+//   - With ReleaseOnCancel the lock is released once the work of Lead has returned, if that takes
+//     no longer than RenewDeadline. Otherwise, and without ReleaseOnCancel, others lead when the
+//     lease has ended, even if strategies/watchdog renews the locks of the Locker.
 //
 // # What is not guaranteed
 //
-// The ctx that the LeaderElector passes to OnStartedLeading, and OnStoppedLeading, are late: they
-// come up to RenewDeadline after a loss, and after the attempt to release, when another candidate
-// may lead. Lead does not rely on them. A program that cannot use Lead, as with controller-runtime, should end its process when the
-// Done of [Lock.Held] is closed.
+// The LeaderElector is late: it ends the ctx of OnStartedLeading, and calls OnStoppedLeading, up to
+// RenewDeadline after a loss, and after its attempt to release. Another candidate may lead by then.
+// Lead does not rely on either. A program that cannot use Lead, as with controller-runtime, should
+// end its process when the Done of [Lock.Held] is closed.
 //
-// Nor is a ctx a barrier: a process may be suspended, or ignore the end of its ctx. What must not be
-// written late needs the number of the term, checked where it is written: see [locker.Lock.Fence].
+// Nor is a ctx a barrier: a process may be suspended, or ignore the end of its ctx. What must not
+// be written late needs the number of the term, checked where it is written: see
+// [locker.Lock.Fence].
 //
 // A LeaderElector ends after one term. Call Run in a loop, or end the process.
 //
@@ -42,9 +43,9 @@
 //
 // LeaseDuration is the TTL of the lock, in whole seconds: client-go drops fractions, and less than
 // a second is refused. Keep RenewDeadline plus RetryPeriod below LeaseDuration, so that the
-// LeaderElector stops before the lease ends; the usual 15 s, 10 s and 2 s do. After a release others
-// lead within 2.2 RetryPeriods, and after a crash LeaseDuration later at the latest than that. An
-// attempt costs the server some microseconds, so a RetryPeriod of 200 ms is fine.
+// LeaderElector stops before the lease ends; the usual 15 s, 10 s and 2 s do. Another candidate
+// leads within 2.2 RetryPeriods of a release, and within LeaseDuration plus 2.2 RetryPeriods of a
+// crash. An attempt costs the server some microseconds, so a RetryPeriod of 200 ms is fine.
 //
 // Config.Identity must be unique among the candidates; by default it is random. It decides what
 // happens when a candidate is killed and starts again under the same one, such as the name of its

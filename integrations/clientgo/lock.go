@@ -55,8 +55,9 @@ type term struct {
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// New returns a Lock over l. It sends nothing. A bare strategy is enough, such as strategies/single:
-// a LeaderElector repeats its attempts and renews by itself. The chain of holdfast.New works too.
+// New returns a Lock over l. It sends nothing. A bare strategy is enough, such as
+// strategies/single: a LeaderElector repeats its attempts and renews by itself. The chain of
+// holdfast.New works too.
 //
 // The error matches locker.ErrInvalid if l is nil, a semaphore of more than one permit, or has no
 // locker.Inspector, or if a field of cfg is out of its range.

@@ -105,7 +105,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A hold that was lost ends the term: it is not acquired again before the LeaderElector has stopped.
+// A hold that was lost ends the term: it is not acquired again before the LeaderElector has
+// stopped.
 func TestLostHoldEndsTheTerm(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(*lockertest.Locker){

@@ -18,18 +18,19 @@
 //   - A tick runs at most once, if MinHold is 2 s or longer and the replicas reach the tick within
 //     half of MinHold. A job of 20 ms on replicas whose clocks differ runs once, because its name
 //     stays taken until MinHold has passed since the run began.
-//   - An outage that is shorter than half of MinHold, 1 s at least and 30 s at most, does not cost a
-//     tick: [Locker.Lock] tries again, as long as a late run could not be a second one.
+//   - An outage that is shorter than half of MinHold, 1 s at least and 30 s at most, does not cost
+//     a tick: [Locker.Lock] tries again for that long. If half of MinHold is less than 1 s, as by
+//     default, a tick may run twice in an outage.
 //   - If a replica dies during a run, others run the job again once its lease has ended.
-//   - In one process, or rather over one Locker, a run of a job does not begin until the previous
-//     run has ended, even if that has lost its lock.
+//   - Over one Locker, a run of a job does not begin until the previous run has ended, even if that
+//     has lost its lock.
 //   - After a lease has ended, Elector.IsLeader never returns nil, even if no packet came back or
 //     the process was frozen meanwhile.
 //
 // # What is not guaranteed
 //
-//   - That a run stops when its lock is lost. gocron's Lock has no signal for that, and the ctx of a
-//     job ends only when the job is removed or its scheduler shuts down. A run that should stop
+//   - That a run stops when its lock is lost. gocron's Lock has no signal for that, and the ctx of
+//     a job ends only when the job is removed or its scheduler shuts down. A run that should stop
 //     takes its ctx from [Locker.Held] or [Elector.Context]. What must not be written late needs
 //     the fencing token: Config.Fenced and Held(name).Fence(), or [Elector.Term].
 //   - That each tick runs. An outage that lasts longer, or the death of a replica during a run, can
@@ -45,9 +46,9 @@
 // gocron hands the errors of Lock to its AfterLockError listeners, and counts the run as skipped
 // (gocron.Monitor). Skipped runs are normal: all replicas but one skip each tick. errors.Is(err,
 // locker.ErrNotAcquired) tells them from an outage; see the example of [Locker.Lock]. gocron drops
-// the errors of Unlock, and those of IsLeader. An AfterJobRuns listener can ask [Locker.Held] whether
-// the run kept its lock. Put middleware/logging, metrics and tracing around the Locker that New and
-// NewElector are given: they report lost locks, outages and how long runs hold the lock.
+// the errors of Unlock, and those of IsLeader. An AfterJobRuns listener can ask [Locker.Held]
+// whether the run kept its lock. Put middleware/logging, metrics and tracing around the Locker that
+// New and NewElector are given: they report lost locks, outages and how long runs hold the lock.
 //
 // [gocron]: https://pkg.go.dev/github.com/go-co-op/gocron/v2
 package gocronlock

@@ -47,8 +47,8 @@ func NewElector(l locker.Locker, cfg leader.Config) (*Elector, error) {
 }
 
 // Run campaigns and leads, again and again, until ctx ends or Close is called, and then steps down.
-// Without it the Elector never leads. It returns what [leader.Candidate.Run] returns: an error means
-// that this replica does not campaign any more. After Close, Run returns nil at once.
+// Without it the Elector never leads. It returns what [leader.Candidate.Run] returns: an error
+// means that this replica does not campaign any more. After Close, Run returns nil at once.
 func (e *Elector) Run(ctx context.Context) error {
 	if ctx == nil {
 		return driver.NilContext("Elector.Run ctx")
@@ -76,9 +76,9 @@ func (e *Elector) Close() {
 	e.runs.Wait()
 }
 
-// IsLeader returns nil if this replica leads now, and [leader.ErrNotLeader] if it does not. It sends
-// nothing, and never returns nil after the lease has ended. gocron calls it at each tick, and skips
-// the run if it returns an error. ctx is not used.
+// IsLeader returns nil if this replica leads now, and [leader.ErrNotLeader] if it does not. It
+// sends nothing, and never returns nil after the lease has ended. gocron calls it at each tick, and
+// skips the run if it returns an error. ctx is not used.
 func (e *Elector) IsLeader(ctx context.Context) error {
 	if lead := e.lead.Load(); lead == nil || (*lead).Err() != nil { // or Lead is about to be called
 		return leader.ErrNotLeader

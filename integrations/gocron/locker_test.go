@@ -347,7 +347,8 @@ func TestReplicaDies(t *testing.T) {
 	})
 }
 
-// Unlock is called once by gocron. A second call releases nothing, not even the lock of the next run.
+// Unlock is called once by gocron. A second call releases nothing, not even the lock of the next
+// run.
 func TestUnlockTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

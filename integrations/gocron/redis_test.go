@@ -205,7 +205,8 @@ func TestOutageOverRedis(t *testing.T) {
 }
 
 // A server is frozen for longer than the leases: a run is skipped for an error that is not
-// contention, and nobody leads. When it goes on, jobs run, a replica leads, and no lock stays behind.
+// contention, and nobody leads. When it goes on, jobs run, a replica leads, and no lock stays
+// behind.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

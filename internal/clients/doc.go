@@ -19,8 +19,8 @@ type Client struct {
 	// Dial makes a driver over a client of its own, connected to target. It closes the client by
 	// tb.Cleanup, but not the driver: it is the Dial of a Harness.
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
-	// InMemory makes a driver over a client whose connections stay in the process: it works in bubbles
-	// of testing/synctest. closeClient closes the client, once the driver is closed.
+	// InMemory makes a driver over a client whose connections stay in the process: it works in
+	// bubbles of testing/synctest. closeClient closes the client, once the driver is closed.
 	InMemory func(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error)
 }
 

@@ -10,8 +10,8 @@ import (
 // goroutines a client leaves to end by themselves.
 func VerifyNoLeaks(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// A go-redis client whose server is gone looks every second whether it is back, and then whether
-		// it was closed.
+		// A go-redis client whose server is gone looks every second whether it is back, and then
+		// whether it was closed.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
 		// A cluster client of rueidis waits there, closed or not: see providers/rueidis.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),

@@ -1,8 +1,8 @@
 // Command fork writes providers/valkey from providers/rueidis. valkey-go is a fork of rueidis with
 // the same types and methods under other names, so the adapter and its tests are the same too.
 //
-// Run it by `go generate ./internal/fork` after a change of providers/rueidis. A test fails while the
-// two differ.
+// Run it by `go generate ./internal/fork` after a change of providers/rueidis. A test fails while
+// the two differ.
 package main
 
 import (

@@ -17,8 +17,8 @@ func Sibling(key, suffix string) (sibling string, ok bool) {
 	}
 }
 
-// WaitersKey returns the key of the queue of waiters of a lock, a [Sibling] of its key. Unlike other
-// siblings it is not shared by "a" and "{a}": a wake-up for the other would be lost.
+// WaitersKey returns the key of the queue of waiters of a lock, a [Sibling] of its key. Unlike
+// other siblings it is not shared by "a" and "{a}": a wake-up for the other would be lost.
 func WaitersKey(key string) (waiters string, ok bool) {
 	if tag, _ := hashTag(key); tag != "" {
 		return Sibling(key, ":tag"+WaitersSuffix)

@@ -27,8 +27,8 @@ type Config struct {
 	// FailingLevel is the level of "lock renewals fail" and "redlock node fails". Default:
 	// slog.LevelWarn.
 	FailingLevel slog.Leveler
-	// RecoveredLevel is the level of "lock renewals recovered" and "redlock node recovered". Default:
-	// slog.LevelInfo.
+	// RecoveredLevel is the level of "lock renewals recovered" and "redlock node recovered".
+	// Default: slog.LevelInfo.
 	RecoveredLevel slog.Leveler
 	// ShowOwner logs the holder's owner. On a reentrant lock, whoever knows the owner can enter.
 	// Default: false. The token of a hold is never logged.

@@ -23,8 +23,8 @@ const (
 	Losses          = "holdfast.lock.losses"  // counter, {lock}; its series begin at zero
 	Holding         = "holdfast.lock.held"    // up-down counter, {lock}: locks held now
 	Waiting         = "holdfast.lock.waiting" // up-down counter, {waiter}: acquisitions that wait now
-	// NodesFailing is a gauge for each node of a quorum that has failed: 1 while it fails, 0 since it
-	// answers again. Unit {node}: the sum over the nodes is how many fail now.
+	// NodesFailing is a gauge for each node of a quorum that has failed: 1 while it fails, 0 since
+	// it answers again. Unit {node}: the sum over the nodes is how many fail now.
 	NodesFailing = "holdfast.redlock.nodes.failing"
 )
 

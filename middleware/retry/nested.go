@@ -30,8 +30,8 @@ func (qs *queues) acquired(hold lease.Hold) bool {
 }
 
 // excludes reports whether a request of that mode waits for the end of hold if it is refused. One
-// for another permit of a semaphore may wait for other holders, and a shared request beside a shared
-// hold for an exclusive waiter that gives up.
+// for another permit of a semaphore may wait for other holders, and a shared request beside a
+// shared hold for an exclusive waiter that gives up.
 func excludes(hold lease.Hold, mode locker.Mode) bool {
 	if counted, ok := lease.Find[lease.Counted](hold.Lease()); ok && counted.Permits() > 1 {
 		return false

@@ -292,8 +292,8 @@ func TestNestedReentrant(t *testing.T) {
 	})
 }
 
-// A second permit of a semaphore may become free though the call chain holds the first one. With one
-// permit it cannot.
+// A second permit of a semaphore may become free though the call chain holds the first one. With
+// one permit it cannot.
 func TestNestedSemaphore(t *testing.T) {
 	t.Parallel()
 	for permits, nested := range map[int]bool{1: true, 2: false} {

@@ -104,8 +104,8 @@ func TestTurnGoesOnAfterAnEarlyAttempt(t *testing.T) {
 	})
 }
 
-// If the waiter that a release was to leave the lock to gives up between its attempt and the answer,
-// the first waiter at the server is woken.
+// If the waiter that a release was to leave the lock to gives up between its attempt and the
+// answer, the first waiter at the server is woken.
 func TestEarlyAttemptIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100
@@ -135,8 +135,8 @@ func TestEarlyAttemptIsGivenUp(t *testing.T) {
 	})
 }
 
-// The same if the attempt was sent before the release, and its refusal comes after the answer to the
-// release: a waiter with an owner tries as soon as it leads.
+// The same if the attempt was sent before the release, and its refusal comes after the answer to
+// the release: a waiter with an owner tries as soon as it leads.
 func TestAttemptFromBeforeTheReleaseIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		s.queue, s.latency = true, ms/100

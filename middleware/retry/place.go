@@ -9,9 +9,9 @@ import (
 // many wait.
 const placeLife = 5 * time.Second
 
-// leavePlace records that the last waiter of name may have left a place at the server. It would keep
-// the lock for this process, so the next attempt or release removes it. The amortized cost for each
-// is constant. mu is held.
+// leavePlace records that the last waiter of name may have left a place at the server. It would
+// keep the lock for this process, so the next attempt or release removes it. The amortized cost for
+// each is constant. mu is held.
 func (qs *queues) leavePlace(name string) {
 	now := time.Now()
 	if len(qs.places) >= qs.sweepPlacesAt {
@@ -21,7 +21,8 @@ func (qs *queues) leavePlace(name string) {
 	qs.places[name] = now.Add(placeLife)
 }
 
-// takePlace reports whether this process may have left a place for name, and forgets it. mu is held.
+// takePlace reports whether this process may have left a place for name, and forgets it. mu is
+// held.
 func (qs *queues) takePlace(name string) bool {
 	end, left := qs.places[name]
 	if left {

@@ -127,7 +127,8 @@ func (l *wakingLease) relyOnWaiter() {
 
 // wakeOthers wakes the first waiter at the server after a release that relied on a waiter of this
 // process, if none is left. It sends the release again: the release of a free lock wakes the first
-// waiter. A waiter that has come meanwhile may have lost its place by that, so the leaders try again.
+// waiter. A waiter that has come meanwhile may have lost its place by that, so the leaders try
+// again.
 func (l *wakingLease) wakeOthers() {
 	qs := l.queues
 	_, _ = l.Lease.Do(context.Background(), lease.Op{Kind: lease.OpRelease, Waiter: qs.id, Next: lease.NextOther})

@@ -80,8 +80,8 @@ func (h *hold) end(outcome telemetry.Outcome, err error) {
 	h.span.End()
 }
 
-// convertedLease adds an event to the span for each conversion, and the trace context to a new note.
-// It leaves all else alone.
+// convertedLease adds an event to the span for each conversion, and the trace context to a new
+// note. It leaves all else alone.
 type convertedLease struct {
 	lease.Lease
 	span trace.Span // of the hold

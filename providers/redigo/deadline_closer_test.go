@@ -31,8 +31,8 @@ type endsAt struct {
 
 func (e endsAt) Deadline() (time.Time, bool) { return e.at, true }
 
-// Each connection is closed at the deadline of its call, also if that is before one that was watched
-// earlier; not if the call is over.
+// Each connection is closed at the deadline of its call, also if that is before one that was
+// watched earlier; not if the call is over.
 func TestDeadlineCloser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

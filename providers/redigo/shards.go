@@ -78,8 +78,8 @@ func (s *slots) ask(ctx context.Context) (adapter.Slots, error) {
 	return s.known, nil
 }
 
-// dialMaster dials the master that has the slot of channel, as redisc knows it, which may be behind,
-// or take another node that answers: the node says whether it is the one.
+// dialMaster dials the master that has the slot of channel, as redisc knows it, which may be
+// behind, or take another node that answers: the node says whether it is the one.
 func (d *redigoDriver) dialMaster(master, channel string) (redis.Conn, error) {
 	dialer, ok := d.pool.(interface{ Dial() (redis.Conn, error) })
 	if !ok {

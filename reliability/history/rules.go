@@ -19,8 +19,8 @@ type Rules struct {
 	// Permits is the limit of a semaphore: 1 to 9.
 	Permits int `json:"permits,omitempty"`
 	// Linger bounds how long a request may be delayed before the server executes it, and how long
-	// the library cleans up after one. A hold that is not released ends one TTL and Linger after the
-	// last answer about it.
+	// the library cleans up after one. A hold that is not released ends one TTL and Linger after
+	// the last answer about it.
 	Linger time.Duration `json:"linger"`
 	// Resend is the shortest call in which a command may be sent more than once because its
 	// connection broke. The first send may then be executed late, and is cleaned up. 0: a third of
@@ -119,9 +119,9 @@ func leases(events []Event, r Rules) map[string]*lease {
 
 // end returns the span in which the server ends a hold whose release did not succeed. An unanswered
 // release may have ended it at once. One that found the hold lost before the Deadline proves that
-// it ended too early, and not by the release. A server that loses its state ends the hold then. If a
-// resume takes over some nodes and fails, a watchdog's renewal meanwhile may report a loss, and the
-// other nodes are released.
+// it ended too early, and not by the release. A server that loses its state ends the hold then. If
+// a resume takes over some nodes and fails, a watchdog's renewal meanwhile may report a loss, and
+// the other nodes are released.
 func (l *lease) end(r Rules) span {
 	s := span{l.deadline, l.until}
 	if e := l.released; e != nil && (e.Outcome != Lost || e.Return >= l.deadline || len(l.doubts) > 0) {

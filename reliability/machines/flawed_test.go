@@ -95,8 +95,9 @@ func TestScriptsAreShort(t *testing.T) {
 			}
 			var out string
 			var steps []string
-			// The commands of a quorum's nodes have no order among each other, and rapid neither shrinks nor
-			// prints the steps of what it cannot repeat: such a run ends after seconds, with no steps.
+			// The commands of a quorum's nodes have no order among each other, and rapid neither
+			// shrinks nor prints the steps of what it cannot repeat: such a run ends after seconds,
+			// with no steps.
 			const tries = 10
 			short := func() bool { return len(steps) > 0 && len(steps) <= flaw.most }
 			for try := 0; try < tries && !short(); try++ {

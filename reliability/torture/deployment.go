@@ -124,8 +124,8 @@ func threeNodes(ctx context.Context) (*deployment, error) {
 	return st, nil
 }
 
-// threePairs starts a cluster whose masters have a replica each. It has no proxies, because replicas
-// and clients find a master by the same announced address.
+// threePairs starts a cluster whose masters have a replica each. It has no proxies, because
+// replicas and clients find a master by the same announced address.
 func threePairs(ctx context.Context) (*deployment, error) {
 	opts := durable
 	opts.Args = append(slices.Clone(opts.Args), "--cluster-node-timeout", strconv.FormatInt(downAfter.Milliseconds(), 10))

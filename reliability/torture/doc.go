@@ -4,19 +4,19 @@
 // do.
 //
 // A run consists of rounds. Each uses one topology (one server, a cluster, a cluster with replicas,
-// five masters, Sentinels), starts the worker processes, and injects faults: of one kind, or several
-// sequences at once. After a round no keys but fencing counters may be left. The seed fixes the
-// rounds and their faults. It does not fix the timing, and so not how many calls clients make.
+// five masters, Sentinels), starts the worker processes, and injects faults: of one kind, or
+// several sequences at once. After a round no keys but fencing counters may be left. The seed fixes
+// the rounds and their faults. It does not fix the timing, and so not how many calls clients make.
 //
-// In most rounds with single locks, the clients of one group share a chain in each process, and hand
-// locks over to one another.
+// In most rounds with single locks, the clients of one group share a chain in each process, and
+// hand locks over to one another.
 //
-// Every fourth round has one trouble that must not spread: a server frozen for seconds, callers with
-// hopeless deadlines, a log that blocks in the callbacks of other locks. Bystanders in the same
-// process keep watched locks and acquire others, over each provider and a network with latency.
-// Those whose server is healthy must lose no lock, get no error and keep half of their rate. All
-// must return to 60 % of it soon afterwards. Pings beside them show whether the machine was too busy
-// to judge rates.
+// Every fourth round has one trouble that must not spread: a server frozen for seconds, callers
+// with hopeless deadlines, a log that blocks in the callbacks of other locks. Bystanders in the
+// same process keep watched locks and acquire others, over each provider and a network with
+// latency. Those whose server is healthy must lose no lock, get no error and keep half of their
+// rate. All must return to 60 % of it soon afterwards. Pings beside them show whether the machine
+// was too busy to judge rates.
 //
 // If a server may lose its state (a failover to an asynchronous replica, a restart without its
 // data), what it loses counts as a loss, not as a violation. Fencing tokens must still increase.

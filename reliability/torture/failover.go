@@ -73,8 +73,8 @@ func (s *deployment) settle(ctx context.Context) ([]*redistest.Server, error) {
 	}
 }
 
-// watchMasters records, until ctx ends, when state may be lost: from before the last look that found
-// a settled set of masters until the next one that does. So it sees unplanned failovers too.
+// watchMasters records, until ctx ends, when state may be lost: from before the last look that
+// found a settled set of masters until the next one that does. So it sees unplanned failovers too.
 func (r *round) watchMasters(ctx context.Context, masters []*redistest.Server) {
 	last := r.rec.Now()
 	from := int64(-1) // of the window that is open

@@ -138,8 +138,8 @@ func (r *round) cohort() group {
 	return g
 }
 
-// possible returns the faults that are possible at the deployment. Each lane has at least those that
-// lose nothing.
+// possible returns the faults that are possible at the deployment. Each lane has at least those
+// that lose nothing.
 func (r *round) possible(all []fault) []fault {
 	var some []fault
 	for _, f := range all {

@@ -17,7 +17,8 @@ import (
 )
 
 // trouble is a fault that must not spread. An effect on clients that it does not concern is a
-// violation. These bystanders share drivers, watchdog and network with the clients that it concerns.
+// violation. These bystanders share drivers, watchdog and network with the clients that it
+// concerns.
 type trouble struct {
 	fault
 	recovery time.Duration // after which the rates must be back
@@ -151,8 +152,8 @@ const (
 	warmUp = int64(time.Second)
 	// slack is the time for late renewals.
 	slack = 2 * time.Second
-	// The fraction of its rate that a provider must keep: at healthy servers during the trouble, and
-	// at all servers after the recovery.
+	// The fraction of its rate that a provider must keep: at healthy servers during the trouble,
+	// and at all servers after the recovery.
 	keptDuring = 0.5
 	keptAfter  = 0.6
 	// How much longer than the distance pings take, in the worst second, on a machine that is too

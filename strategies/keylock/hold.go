@@ -115,8 +115,8 @@ func deadlineOf(sent time.Time, ttl time.Duration) time.Time {
 
 // run sends a call on what is held until its outcome is known, as long as ctx and the lease last,
 // and returns the status of the reply, which is one of want. If the note was changed meanwhile, it
-// sends the call again with the new value of the hold. Errors: ErrLost if the status is 0 or the key
-// is not ours any more.
+// sends the call again with the new value of the hold. Errors: ErrLost if the status is 0 or the
+// key is not ours any more.
 func (h *keyHold) run(ctx context.Context, call *scriptCall, want ...int64) (int64, error) {
 	for {
 		status, err := h.runOnce(ctx, call, want...)

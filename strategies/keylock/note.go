@@ -175,8 +175,8 @@ func (h *keyHold) sendChange(ctx context.Context, c *change) error {
 	return err
 }
 
-// releaseValues runs e, which releases the hold. While a change of its note or a send of its acquire is in
-// flight, the hold may have one of several values: releaseValues releases each.
+// releaseValues runs e, which releases the hold. While a change of its note or a send of its
+// acquire is in flight, the hold may have one of several values: releaseValues releases each.
 func (h *keyHold) releaseValues(ctx context.Context, e endScript) (lease.Others, error) {
 	others, err := h.end(ctx, e)
 	for _, value := range h.otherValues(e.args[0]) {

@@ -139,8 +139,8 @@ type Spec struct {
 	RaiseFence *driver.Script
 	// Inspect reads who holds. It always gets the fence counter as KEYS[2]. With Queue it gets the
 	// queue of waiters as KEYS[3], if the server lets it, and the last item of its reply is the
-	// number of waiters, unless that is {-2, text}: InspectLua adds it. Default: Locker.Inspect ends
-	// in errors.ErrUnsupported.
+	// number of waiters, unless that is {-2, text}: InspectLua adds it. Default: Locker.Inspect
+	// ends in errors.ErrUnsupported.
 	//
 	//	ARGV   none, or 'holds'
 	//	reply  {1, holder, number of live holds, 1 if they are shared else 0, fence}, {0},

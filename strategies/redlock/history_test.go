@@ -52,7 +52,8 @@ func TestContendersProgress(t *testing.T) {
 	})
 }
 
-// walk is a random history of four clients, with delays, errors, lost answers and cancelled callers.
+// walk is a random history of four clients, with delays, errors, lost answers and cancelled
+// callers.
 type walk struct {
 	*testing.T
 	locks locker.Locker
@@ -219,8 +220,8 @@ func (w *walk) quorumOver(n int, cfg redlock.Config) *redlock.Locker {
 	return locker.Must(redlock.New(nodes, cfg))
 }
 
-// Random histories of all that a Lock can do: a writer is alone, whatever fails, its tokens increase,
-// and nothing is left behind.
+// Random histories of all that a Lock can do: a writer is alone, whatever fails, its tokens
+// increase, and nothing is left behind.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []struct {

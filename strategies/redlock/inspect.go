@@ -12,9 +12,9 @@ import (
 
 // Inspect implements locker.Inspector: it returns that the name is held, and by whom, if a quorum
 // of the nodes agrees on that. Nodes that name different shared holds agree that it is shared;
-// Owner and Note are empty then. Holds, Left, Fence and Waiters are the least that a quorum says. Errors: a
-// [*QuorumError] if nodes that failed might change the result; it matches errors.ErrUnsupported if
-// too many nodes are no Inspectors.
+// Owner and Note are empty then. Holds, Left, Fence and Waiters are the least that a quorum says.
+// Errors: a [*QuorumError] if nodes that failed might change the result; it matches
+// errors.ErrUnsupported if too many nodes are no Inspectors.
 func (l *Locker) Inspect(ctx context.Context, name string) (locker.State, error) {
 	state, err := l.inspect(ctx, name)
 	if err != nil {

@@ -40,8 +40,8 @@ func answered(err error) bool {
 }
 
 // beginAcquire counts an acquire, if it may be sent. Otherwise returned is closed when one of those
-// in flight returns. needed says that there is no quorum without the node; then acquires that nobody
-// waits for do not count against it.
+// in flight returns. needed says that there is no quorum without the node; then acquires that
+// nobody waits for do not count against it.
 func (n *quorumNode) beginAcquire(ctx context.Context, patience time.Duration,
 	needed bool) (returned <-chan struct{}, ok bool) {
 	n.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
 
-// setNote changes the note at a quorum. Node locks that miss the change get the note with their next
-// renewal.
+// setNote changes the note at a quorum. Node locks that miss the change get the note with their
+// next renewal.
 func (h *heldLock) setNote(ctx context.Context, note string) (lease.Term, error) {
 	if err := h.turn.take(ctx); err != nil {
 		return lease.Term{}, err

@@ -72,8 +72,8 @@ func TestReservationIsOurs(t *testing.T) {
 	})
 }
 
-// Inspect counts each process that waits once, until its place no longer counts, and waiters without
-// a place as one if nobody has a place.
+// Inspect counts each process that waits once, until its place no longer counts, and waiters
+// without a place as one if nobody has a place.
 func TestInspectCountsWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

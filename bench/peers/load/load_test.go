@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A lock that excludes is counted without violations, one that does not is found out, in one process
-// and in two.
+// A lock that excludes is counted without violations, one that does not is found out, in one
+// process and in two.
 func TestViolations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -96,8 +96,8 @@ func (r *run) all(hooks Hooks) (*Tally, error) {
 	return tally, nil
 }
 
-// firstCycle runs one cycle on a name of this process's own, so that what does not work at all is an
-// error.
+// firstCycle runs one cycle on a name of this process's own, so that what does not work at all is
+// an error.
 func (r *run) firstCycle() error {
 	result := make(chan error, 1)
 	r.warming.Go(func() {
@@ -155,8 +155,8 @@ func (r *run) work(i int) {
 	w.done = true
 }
 
-// cycle runs one cycle that begins at start, and returns when it ended, and whether the worker is to
-// go on.
+// cycle runs one cycle that begins at start, and returns when it ended, and whether the worker is
+// to go on.
 func (r *run) cycle(w *worker, name string, section, number int, start time.Time) (time.Time, bool) {
 	lock, err := r.locks.Acquire(name)
 	acquired := time.Now()

@@ -29,8 +29,8 @@ type section struct {
 	_          [3]int64
 }
 
-// yields says at each how many entries the holder lets others run. A lock that excludes nobody would
-// otherwise hardly be found out: the section is so short.
+// yields says at each how many entries the holder lets others run. A lock that excludes nobody
+// would otherwise hardly be found out: the section is so short.
 const yields = 8
 
 // CreateSections makes the file that processes share n sections by, and opens it.

@@ -30,8 +30,9 @@ func CPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Memory returns how many bytes of heap and stacks are in use, after as many collections as it takes
-// until they free nothing more, but for a KiB: goroutines of what was closed may still be ending.
+// Memory returns how many bytes of heap and stacks are in use, after as many collections as it
+// takes until they free nothing more, but for a KiB: goroutines of what was closed may still be
+// ending.
 func Memory() (bytes int64) {
 	const patience, pause = 50, 20 * time.Millisecond
 	for i := range patience {

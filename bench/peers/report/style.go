@@ -34,7 +34,8 @@ var (
 	}
 )
 
-// styles returns how a contender's line and points are drawn. A library that is not listed is black.
+// styles returns how a contender's line and points are drawn. A library that is not listed is
+// black.
 func styles(contender string) (draw.LineStyle, draw.GlyphStyle) {
 	library, client, _ := strings.Cut(contender, "/")
 	colour, ok := colours[library]

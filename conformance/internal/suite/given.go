@@ -42,10 +42,10 @@ func (s *Suite) whyNotGiven(c *Case) string {
 	}
 }
 
-// RunAt runs the cases on a single server that others use too, a few at once, and reports each as
-// soon as it is over, one after the other. pick chooses cases by name; nil: all. Cases that would
-// disturb the others are left out. At the end it removes all keys of the cases. Its error is about that, and about keys that a case should
-// not have left.
+// RunAt runs the cases on a single server that others use too, a few at once, and reports each when
+// it has ended, one at a time. pick chooses cases by name; nil chooses all. Cases that would
+// disturb the others are left out. At the end RunAt removes all keys of the cases. It returns an
+// error if it cannot, or if a case left keys that it should not have left.
 func (s *Suite) RunAt(ctx context.Context, target Target, pick func(name string) bool, report func(Result)) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -113,7 +113,8 @@ func (c *census) add(other *census) {
 	}
 }
 
-// tidyUp removes what the cases have left, and returns an error if that is more than they may leave.
+// tidyUp removes what the cases have left, and returns an error if that is more than they may
+// leave.
 func (s *Server) tidyUp(ctx context.Context, made, tidy *census) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

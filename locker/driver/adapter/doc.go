@@ -52,6 +52,6 @@
 //
 // # Proof
 //
-// Run the suite of package conformance/drivertest. What the client cannot do goes into Harness.Lacks and must
-// return errors.ErrUnsupported.
+// Run the suite of package conformance/drivertest. What the client cannot do goes into
+// Harness.Lacks and must return errors.ErrUnsupported.
 package adapter

@@ -27,8 +27,8 @@ type shardedCluster struct {
 	asked []time.Time       // how new Master was to know it
 }
 
-// newShardedCluster returns a cluster and a Hub on it. The client's knowledge is that of the cluster
-// unless learn changes it.
+// newShardedCluster returns a cluster and a Hub on it. The client's knowledge is that of the
+// cluster unless learn changes it.
 func newShardedCluster(t *testing.T) *shardedCluster {
 	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, owner: map[string]string{}, known: map[string]string{}}
 	for _, name := range []string{"a", "b"} {
@@ -81,7 +81,8 @@ func (s *server) connections() (n int) {
 	return n
 }
 
-// want demands that channel is subscribed at a master, "" for none, and that messages there wake sub.
+// want demands that channel is subscribed at a master, "" for none, and that messages there wake
+// sub.
 func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, master string) {
 	t.Helper()
 	synctest.Wait()

@@ -22,14 +22,14 @@ type Hooks[D any] struct {
 	Attempt func(context.Context, *Acquisition[D], locktrace.AttemptInfo) // with the ctx of the attempt
 	Waiting func(*Acquisition[D], locktrace.WaitingInfo)
 	Woken   func(*Acquisition[D], locktrace.WokenInfo)
-	// Contended is called once, when it shows that the lock is not free: by a refusal or, without one,
-	// by a wait behind so many others of this process.
+	// Contended is called once, when it shows that the lock is not free: by a refusal or, without
+	// one, by a wait behind so many others of this process.
 	Contended func(_ *Acquisition[D], refusal error, queued int)
-	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not wait
-	// any more.
+	// Waiters is called with 1 when an acquisition begins to wait, and with -1 when it does not
+	// wait any more.
 	Waiters func(_ *Acquisition[D], change int64)
-	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not the
-	// acquisition has ended.
+	// NodeFailing and NodeRecovered are called for a change of a node of a quorum, whether or not
+	// the acquisition has ended.
 	NodeFailing, NodeRecovered func(context.Context, locktrace.NodeInfo)
 }
 

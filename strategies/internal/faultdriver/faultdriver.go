@@ -1,5 +1,5 @@
-// Package faultdriver is a driver for tests whose commands fail by plan: a reply is lost, a command is
-// executed late, or never.
+// Package faultdriver is a driver for tests whose commands fail by plan: a reply is lost, a command
+// is executed late, or never.
 package faultdriver
 
 import (
@@ -29,8 +29,8 @@ type Driver struct {
 	driver.Driver
 	// T is told where the plan cannot be kept.
 	T testing.TB
-	// Acks, where it is not nil, says how many replicas acknowledge a script, of which reply was the
-	// answer.
+	// Acks, where it is not nil, says how many replicas acknowledge a script, of which reply was
+	// the answer.
 	Acks func(reply driver.Reply) int
 
 	mu    sync.Mutex

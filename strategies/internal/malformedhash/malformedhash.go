@@ -1,5 +1,5 @@
-// Package malformedhash tests what the operations of a strategy make of a hash with a field that none
-// of its scripts writes. Only tests import it.
+// Package malformedhash tests what the operations of a strategy make of a hash with a field that
+// none of its scripts writes. Only tests import it.
 package malformedhash
 
 import (

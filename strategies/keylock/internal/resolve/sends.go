@@ -29,8 +29,8 @@ type LateReader interface {
 	ReadLate(v any) Verdict
 }
 
-// OpenRecorder is implemented by a Command that makes several holds, instead of LateReader. It keeps
-// an Unanswered for each.
+// OpenRecorder is implemented by a Command that makes several holds, instead of LateReader. It
+// keeps an Unanswered for each.
 type OpenRecorder interface {
 	// RecordOpen is called for a send that ended with err, and may still be executed.
 	RecordOpen(err error)
