@@ -101,7 +101,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 		err = release(first)
 	}
 	if err != nil {
-		return interrupted(ctx, err)
+		return runError(ctx, err)
 	}
 	defer func() {
 		for used := range b.names {
@@ -125,7 +125,7 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 		m, err := phase.run(ctx)
 		if err != nil {
 			b.progress.stop()
-			return interrupted(ctx, err)
+			return runError(ctx, err)
 		}
 		b.progress.clear()
 		m.Phase = phase.title
@@ -141,8 +141,8 @@ type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string { return e.sig.String() }
 
-// interrupted returns the error of a run: that of the signal that ended it, or err.
-func interrupted(ctx context.Context, err error) error {
+// runError returns the error of a run: that of the signal that ended it, or err.
+func runError(ctx context.Context, err error) error {
 	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
 		return statusOnly(statusSignal + signalNumber(by.sig))
 	}
@@ -234,7 +234,7 @@ func (b *bench) handOver(ctx context.Context) (measurement, error) {
 	begin := time.Now()
 	for turn := 1; time.Since(begin) < b.part; turn++ {
 		w := startWaiter(ctx, waiters[turn%2], req)
-		if _, err := w.listens(time.Second); err != nil {
+		if _, err := w.awaitSubscription(time.Second); err != nil {
 			return measurement{}, errors.Join(err, release(lock))
 		}
 		at := time.Now()
@@ -286,9 +286,9 @@ func startWaiter(ctx context.Context, l locker.Locker, req locker.Request) *wait
 	return w
 }
 
-// listens waits until the waiter is subscribed to releases, or for patience. It is an error if the
-// waiter does not wait any more.
-func (w *waiter) listens(patience time.Duration) (bool, error) {
+// awaitSubscription waits until the waiter is subscribed to releases, or for patience. It is an
+// error if the waiter does not wait any more.
+func (w *waiter) awaitSubscription(patience time.Duration) (bool, error) {
 	timeout := time.After(patience)
 	for {
 		select {
@@ -345,8 +345,8 @@ func percentile(sorted []time.Duration, p float64) float64 {
 	return sorted[max(i, 1)-1].Seconds()
 }
 
-// histogram counts the sorted times between the limits 1, 2, 5, 10, 20, 50 ... microseconds, from the
-// first such bucket that has any to the last one.
+// histogram counts the sorted times between the limits 1, 2, 5, 10, 20, 50 ... microseconds, from
+// the first such bucket that has any to the last one.
 func histogram(sorted []time.Duration) (all []bucket) {
 	limit := time.Microsecond
 	for i := 0; len(sorted) > 0; i++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A holder whose hold is ended by release notices long before its next renewal, over each client and
-// in a quorum. Without permission to subscribe it runs as well.
+// A holder whose hold is ended by release notices long before its next renewal, over each client
+// and in a quorum. Without permission to subscribe it runs as well.
 func TestReleaseTellsHolder(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)

@@ -34,7 +34,7 @@ type finding struct {
 	Advice string `json:"advice,omitempty"` // what to do
 }
 
-func ok(check, format string, args ...any) finding {
+func passed(check, format string, args ...any) finding {
 	return finding{Check: check, Level: levelOK, Text: fmt.Sprintf(format, args...)}
 }
 
@@ -94,7 +94,7 @@ be checked; 64, 69, 70 and 77 as of run.`,
 
 func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
 	o.connectTimeout = f.connect
-	strategies, err := o.toTry()
+	strategies, err := o.strategiesToTry()
 	if err != nil {
 		return err
 	}

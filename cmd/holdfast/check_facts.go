@@ -133,8 +133,8 @@ func noAnswer(addr string, err error) error {
 	return withStatus(fmt.Errorf("no answer from %s: %w", addr, err))
 }
 
-// measure measures the round trip, and how far the clocks are apart: the server read its clock about
-// in the middle of the shortest round trip.
+// measure measures the round trip, and how far the clocks are apart: the server read its clock
+// about in the middle of the shortest round trip.
 func (s *facts) measure(ctx context.Context, c *redis.Client) {
 	const samples = 11
 	var took []time.Duration

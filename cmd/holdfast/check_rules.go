@@ -47,13 +47,13 @@ func (s *facts) version() finding {
 		return warning("version", "Run holdfast conformance on it before you rely on it.",
 			"KeyDB %s is not among the servers that are tested", redis)
 	case s.info["server_name"] == "valkey" && s.info["valkey_version"] != "":
-		return ok("version", "Valkey %s", s.info["valkey_version"])
+		return passed("version", "Valkey %s", s.info["valkey_version"])
 	case redis == "":
 		return unknown("version", "the server does not say which it is: it may not be Redis or Valkey")
 	case olderThan(redis, 6, 2):
 		return problem("version", advice, "Redis %s is older than the scripts of locks need", redis)
 	default:
-		return ok("version", "Redis %s", redis)
+		return passed("version", "Redis %s", redis)
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *facts) eviction() finding {
 	case policy == "":
 		return unknown("eviction", "the server does not say what it does when its memory is full; it must not evict locks")
 	case policy == "noeviction":
-		return ok("eviction", "maxmemory-policy is noeviction: no lock is evicted")
+		return passed("eviction", "maxmemory-policy is noeviction: no lock is evicted")
 	case s.info["maxmemory"] == "0":
 		return warning("eviction", advice,
 			"maxmemory-policy is %s: once maxmemory is set, locks may be evicted while they are held", policy)
@@ -95,7 +95,7 @@ func (s *facts) memory() finding {
 		return warning("memory", "Give the server more memory, or find out what fills it.",
 			"%d %% of maxmemory are in use: a full server refuses locks (OOM)", percent)
 	}
-	return ok("memory", "%d %% of maxmemory are in use", percent)
+	return passed("memory", "%d %% of maxmemory are in use", percent)
 }
 
 func (s *facts) persistence(quorum bool) finding {
@@ -117,7 +117,7 @@ func (s *facts) persistence(quorum bool) finding {
 	case fsync != "always":
 		return warning(check, advice, "appendfsync is %s: a crash loses the locks of the last seconds, and others get them", fsync)
 	default:
-		return ok(check, "appendonly is yes and appendfsync always: locks survive a crash")
+		return passed(check, "appendonly is yes and appendfsync always: locks survive a crash")
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *facts) replication(quorum bool) finding {
 		return warning(check, advice,
 			"the server has %d replicas: one that takes over without a lock lets a second holder in", replicas)
 	default:
-		return ok(check, "no replica is connected: no failover loses locks")
+		return passed(check, "no replica is connected: no failover loses locks")
 	}
 }
 
@@ -178,9 +178,9 @@ func (s *facts) topology(k kind) finding {
 		return warning(check, "Set cluster-require-full-coverage no if the names of the other masters shall go on.",
 			"cluster-require-full-coverage is yes: when one master is lost, no name can be locked")
 	case "no":
-		return ok(check, "the Cluster serves all slots; when one master is lost, only its names cannot be locked")
+		return passed(check, "the Cluster serves all slots; when one master is lost, only its names cannot be locked")
 	default:
-		return ok(check, "the Cluster serves all slots")
+		return passed(check, "the Cluster serves all slots")
 	}
 }
 
@@ -198,7 +198,7 @@ func sentinelFinding(state map[string]string) finding {
 		return warning(check, "Run three Sentinels or more, on machines of their own.",
 			"the master has %d Sentinels: when one of them is lost, no failover can be decided", others+1)
 	default:
-		return ok(check, "%d Sentinels watch the master and its %d replicas; %s decide that it is down",
+		return passed(check, "%d Sentinels watch the master and its %d replicas; %s decide that it is down",
 			others+1, replicas, state["quorum"])
 	}
 }
@@ -247,9 +247,9 @@ func (s *facts) latency() finding {
 		return unknown("latency", "the round trip could not be measured: %v", s.clockErr)
 	case s.roundTrip > most:
 		return warning("latency", fmt.Sprintf("Use a --ttl of at least %s, or a server that is nearer.", (100*s.roundTrip).Round(time.Second)),
-			"a round trip takes %s: the default TTL of %s is less than a hundred of them", show(s.roundTrip), locker.DefaultTTL)
+			"a round trip takes %s: the default TTL of %s is less than a hundred of them", rounded(s.roundTrip), locker.DefaultTTL)
 	default:
-		return ok("latency", "a round trip takes %s", show(s.roundTrip))
+		return passed("latency", "a round trip takes %s", rounded(s.roundTrip))
 	}
 }
 
@@ -262,9 +262,9 @@ func (s *facts) clock() finding {
 	case s.ahead.Abs() > most:
 		return warning(check, "Synchronize both clocks, without steps.",
 			"the clocks of the server and of this machine are %s apart: one is not synchronized, and may be stepped, which ends leases early",
-			show(s.ahead.Abs()))
+			rounded(s.ahead.Abs()))
 	default:
-		return ok(check, "the clocks of the server and of this machine are %s apart", show(s.ahead.Abs()))
+		return passed(check, "the clocks of the server and of this machine are %s apart", rounded(s.ahead.Abs()))
 	}
 }
 
@@ -298,7 +298,7 @@ func quorumFindings(targets []credentials, all []facts) []finding {
 		found = append(found, warning("quorum", fmt.Sprintf("Use %d nodes or %d.", n-1, n+1),
 			"%d nodes survive the loss of %d, as %d nodes do", n, n-need, n-1))
 	default:
-		found = append(found, ok("quorum", "%d of %d nodes answer; %d may be lost", len(all), n, n-need))
+		found = append(found, passed("quorum", "%d of %d nodes answer; %d may be lost", len(all), n, n-need))
 	}
 	for _, t := range targets {
 		if t.kind == cluster || t.kind == sentinel {
@@ -325,8 +325,8 @@ func quorumFindings(targets []credentials, all []facts) []finding {
 	return found
 }
 
-// show returns a duration as people read it.
-func show(d time.Duration) string {
+// rounded returns a duration as people read it.
+func rounded(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()

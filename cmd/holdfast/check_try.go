@@ -21,8 +21,8 @@ const throwawayTTL = 20 * time.Second
 // throwaway returns a name that nobody else uses.
 func throwaway(begin string) string { return begin + lease.NewToken() }
 
-// toTry returns the strategies that check tries: the one that was chosen, or all.
-func (o *options) toTry() ([]string, error) {
+// strategiesToTry returns the strategies that check tries: the one that was chosen, or all.
+func (o *options) strategiesToTry() ([]string, error) {
 	if o.strategy == "" {
 		return []string{"single", "reentrant", "rwhash", "semaphore:1"}, nil
 	}
@@ -76,15 +76,15 @@ func (t *trial) run(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{problem(check, "", "%s", trimPrefix(err))}
 	}
-	if err := t.with(ctx, t.lock); err != nil {
+	if err := t.withName(ctx, t.lock); err != nil {
 		return []finding{t.failed(check, "locks do not work", err)}
 	}
 	var found []finding
-	if err := t.with(ctx, t.fence); err != nil {
+	if err := t.withName(ctx, t.fence); err != nil {
 		found = append(found, t.failed(check, "locks work, but not fencing tokens", err))
 	}
 	var took time.Duration
-	err = t.with(ctx, func(ctx context.Context, name string) (err error) {
+	err = t.withName(ctx, func(ctx context.Context, name string) (err error) {
 		took, err = t.wake(ctx, name)
 		return err
 	})
@@ -96,7 +96,7 @@ func (t *trial) run(ctx context.Context) []finding {
 		found = append(found, t.failed(check, "locks work, but not waiting for them", err))
 	}
 	if len(found) == 0 {
-		found = []finding{ok(check, "locks and fencing tokens work, and a release wakes the next one within %s", show(took))}
+		found = []finding{passed(check, "locks and fencing tokens work, and a release wakes the next one within %s", rounded(took))}
 	}
 	return found
 }
@@ -125,8 +125,8 @@ func (t *trial) failed(check, what string, err error) finding {
 	return f
 }
 
-// with calls f with a name of its own, and then removes all of its keys.
-func (t *trial) with(ctx context.Context, f func(ctx context.Context, name string) error) error {
+// withName calls f with a name of its own, and then removes all of its keys.
+func (t *trial) withName(ctx context.Context, f func(ctx context.Context, name string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*answerTimeout)
 	defer cancel()
 	name := throwaway(t.begin)
@@ -223,8 +223,8 @@ type notWokenError struct{ why string }
 
 func (e *notWokenError) Error() string { return e.why }
 
-// listen subscribes to the releases of a lock that is held.
-func (t *trial) listen(ctx context.Context, name string) error {
+// checkSubscribe subscribes to the releases of a lock that is held, as a waiter does.
+func (t *trial) checkSubscribe(ctx context.Context, name string) error {
 	_, err := t.bare.Acquire(ctx, t.request(name))
 	held, ok := errors.AsType[*locker.ContentionError](err)
 	if !ok {
@@ -253,13 +253,13 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	}
 	defer first.Release(ctx) //nolint:errcheck // after an error; the TTL ends it otherwise
 
-	if err := t.listen(ctx, name); err != nil {
+	if err := t.checkSubscribe(ctx, name); err != nil {
 		return 0, err
 	}
 	req := t.request(name)
 	req.MaxWait = answerTimeout
 	w := startWaiter(ctx, waiting, req)
-	listens, err := w.listens(answerTimeout)
+	listens, err := w.awaitSubscription(answerTimeout)
 	if err != nil {
 		return 0, err
 	}
@@ -282,7 +282,7 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 	case !listens:
 		return 0, &notWokenError{"who waits is not subscribed to releases, and polls"}
 	case w.by != locktrace.ByRelease:
-		return 0, &notWokenError{fmt.Sprintf("a release does not wake who waits, which got the lock %s later", show(took))}
+		return 0, &notWokenError{fmt.Sprintf("a release does not wake who waits, which got the lock %s later", rounded(took))}
 	}
 	return took, nil
 }

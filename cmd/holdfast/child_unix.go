@@ -29,10 +29,10 @@ func signalNumber(sig os.Signal) int {
 
 // child is a command that runs in a process group of its own.
 //
-// If holdfast has the terminal and nothing else uses it, the group gets it at once: the command reads
-// from it, and Ctrl-C and Ctrl-Z go to the group. In a pipeline, others of holdfast's group may use
-// the terminal, as less does. The command then gets it only when it asks for it, and the kernel
-// stops it for that.
+// If holdfast has the terminal and nothing else uses it, the group gets it at once: the command
+// reads from it, and Ctrl-C and Ctrl-Z go to the group. In a pipeline, others of holdfast's group
+// may use the terminal, as less does. The command then gets it only when it asks for it, and the
+// kernel stops it for that.
 type child struct {
 	ended chan int // its exit status
 
@@ -45,15 +45,16 @@ type child struct {
 	reaped bool // its process id may be another's from now on
 }
 
-// startChild starts a command. With dieToo the kernel kills it when holdfast dies, where it can.
-func startChild(cmd *exec.Cmd, dieToo bool) (*child, error) {
+// startChild starts a command. With killWithParent the kernel kills it when holdfast dies, where it
+// can.
+func startChild(cmd *exec.Cmd, killWithParent bool) (*child, error) {
 	c := &child{ended: make(chan int, 1), tty: foregroundTerminal(), stopSignal: syscall.SIGTSTP}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if c.tty != nil && isTerminal(0) && isTerminal(1) && isTerminal(2) {
 		c.foreground = true
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(c.tty.Fd())
 	}
-	if dieToo {
+	if killWithParent {
 		dieWithParent(cmd.SysProcAttr)
 	}
 	started := make(chan error)
@@ -135,8 +136,9 @@ func (c *child) catchStops() (end func()) {
 }
 
 // wait waits for the end of the command, and returns its exit status. If Ctrl-Z stops the command,
-// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile. As the first
-// process of a container, holdfast inherits processes whose parents have ended, and waits for these too.
+// holdfast stops too, until the shell lets it go on. Its lock is not renewed meanwhile. As the
+// first process of a container, holdfast inherits processes whose parents have ended, and waits for
+// these too.
 func (c *child) wait() int {
 	whom := c.pid
 	if isInit() {
@@ -149,7 +151,7 @@ func (c *child) wait() int {
 		case errors.Is(err, syscall.EINTR), err == nil && pid != c.pid:
 		case err == nil && status.Stopped():
 			if c.tty != nil {
-				c.stopToo(status.StopSignal())
+				c.stopWithCommand(status.StopSignal())
 			}
 		default:
 			c.mu.Lock()
@@ -183,11 +185,11 @@ func reapOrphans() {
 	}
 }
 
-// stopToo stops holdfast with its command, which sig has stopped, until the shell lets both go on. In
-// the background it leaves the terminal to whoever has it. If the shell has meanwhile brought
-// holdfast to the foreground, the command goes on, with the terminal if it had that. It gets the
-// terminal too, and goes on at once, if that is what it was stopped for.
-func (c *child) stopToo(sig syscall.Signal) {
+// stopWithCommand stops holdfast with its command, which sig has stopped, until the shell lets both
+// go on. In the background it leaves the terminal to whoever has it. If the shell has meanwhile
+// brought holdfast to the foreground, the command goes on, with the terminal if it had that. It
+// gets the terminal too, and goes on at once, if that is what it was stopped for.
+func (c *child) stopWithCommand(sig syscall.Signal) {
 	wants := c.foreground || sig == syscall.SIGTTIN || sig == syscall.SIGTTOU
 	if !hasTerminal(c.tty) || !wants {
 		if c.foreground {
@@ -212,8 +214,8 @@ func giveTerminal(tty *os.File, group int) {
 	_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, group)
 }
 
-// signal sends a signal to the command and its group. One that may end them does so also if they are
-// stopped, as a command in the background that reads from the terminal.
+// signal sends a signal to the command and its group. One that may end them does so also if they
+// are stopped, as a command in the background that reads from the terminal.
 func (c *child) signal(sig os.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	completeNames   = 100
 )
 
-// completeName completes the name of a lock that is held, as a shell asks. If it cannot, it completes
-// nothing.
+// completeName completes the name of a lock that is held, as a shell asks. If it cannot, it
+// completes nothing.
 func (o *options) completeName(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -56,7 +56,7 @@ func (o *options) namesWith(ctx context.Context, cmd *cobra.Command, begin strin
 	}
 	enough := errors.New("enough names")
 	for _, s := range c {
-		err := scanAll(ctx, s.drv, o.prefix, literally.Replace(begin)+"*", func(name, _ string) error {
+		err := scanAll(ctx, s.drv, o.prefix, patternEscaper.Replace(begin)+"*", func(name, _ string) error {
 			if printable(name) == name {
 				names = append(names, name)
 			}

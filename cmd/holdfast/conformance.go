@@ -58,7 +58,7 @@ and 77 as of run.`,
 				case <-ctx.Done():
 				}
 			}()
-			return o.conform(ctx, chosen, asJSON)
+			return o.runConformance(ctx, chosen, asJSON)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -67,7 +67,7 @@ and 77 as of run.`,
 	return cmd
 }
 
-func (o *options) conform(ctx context.Context, chosen *regexp.Regexp, asJSON bool) error {
+func (o *options) runConformance(ctx context.Context, chosen *regexp.Regexp, asJSON bool) error {
 	creds, err := o.credentials()
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (o *options) conform(ctx context.Context, chosen *regexp.Regexp, asJSON boo
 	_, err = c[0].drv.Eval(reached, pingScript, nil, nil)
 	c.close()
 	if err != nil {
-		return interrupted(ctx, err)
+		return runError(ctx, err)
 	}
 
 	var sum summary
@@ -105,7 +105,7 @@ func (o *options) conform(ctx context.Context, chosen *regexp.Regexp, asJSON boo
 		_ = printResult(os.Stdout, r, asJSON)
 	})
 	if ctx.Err() != nil {
-		return interrupted(ctx, ctx.Err())
+		return runError(ctx, ctx.Err())
 	}
 	if err := sum.print(os.Stdout, asJSON); err != nil {
 		return withStatus(err)

@@ -147,15 +147,15 @@ func strategyFound(key, found string) (string, error) {
 	return "", fmt.Errorf("key %q: unexpected reply %q", key, found)
 }
 
-// noLock reports whether err says that the key holds no lock of the strategy that was asked, or can
-// hold none.
+// noLock reports whether err says that the key holds no lock of the strategy that was asked, or
+// cannot hold one.
 func noLock(err error) bool {
 	return errors.Is(err, driver.ErrPermanent) || errors.Is(err, locker.ErrInvalid) || driver.CodeOf(err) == "WRONGTYPE"
 }
 
-// asker connects, and returns a Locker that shows and ends holds: of the strategy that the options
-// name, else of any.
-func (o *options) asker() (locker.Locker, connection, error) {
+// openInspector connects, and returns a Locker that shows and ends holds: of the strategy that the
+// options name, else of any.
+func (o *options) openInspector() (locker.Locker, connection, error) {
 	name, permits, err := parseStrategy(o.strategy, false)
 	if err != nil {
 		return nil, nil, err

@@ -69,7 +69,8 @@ func TestDetectStrategy(t *testing.T) {
 	}
 }
 
-// What is no lock is not shown as one, and not removed. A string may be the lock of another library.
+// What is no lock is not shown as one, and not removed. A string may be the lock of another
+// library.
 func TestDetectNoLock(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)

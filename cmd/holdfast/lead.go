@@ -56,7 +56,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 	}
 	defer c.close()
 
-	all, passed := listen(), &signals{make(chan os.Signal, 16)}
+	all, forwarded := catchSignals(), &signals{make(chan os.Signal, 16)}
 	defer all.stop()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -73,7 +73,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 					return
 				}
 				select {
-				case passed.c <- sig: // it is the command's
+				case forwarded.c <- sig: // it is the command's
 				default:
 				}
 			case <-ctx.Done():
@@ -87,7 +87,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 			leads.Store(true)
 			defer leads.Store(false)
 			cause := func() error { return context.Cause(ctx) }
-			status, err := f.supervise(ctx.Done(), cause, passed, start{path, argv, environment(name, term)})
+			status, err := f.supervise(ctx.Done(), cause, forwarded, start{path, argv, environment(name, term)})
 			switch {
 			case err == nil && status == 0:
 				return nil

@@ -242,13 +242,13 @@ func (t target) label() string {
 	return label
 }
 
-// literally makes of a text the pattern that matches it alone.
-var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+// patternEscaper escapes what is special in a pattern of SCAN.
+var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // scanAll calls found for each name whose key may hold a lock, and step after each step.
 func scanAll(ctx context.Context, drv driver.Driver, prefix, pattern string, found func(name, strategy string) error, step func()) error {
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
-		reply, err := evalTexts(ctx, drv, scanScript, cursor, literally.Replace(prefix)+pattern)
+		reply, err := evalTexts(ctx, drv, scanScript, cursor, patternEscaper.Replace(prefix)+pattern)
 		if err != nil {
 			return fmt.Errorf("scan: %w", err)
 		}

@@ -1,5 +1,17 @@
-// Command holdfast takes locks at a shell: it runs a command under a lock, and shows who holds one.
-// See docs/cli.md.
+// Command holdfast is for locks at a shell, and for cron on hosts without Go code:
+//
+//	holdfast run NAME -- COMMAND       runs a command under a lock
+//	holdfast leader NAME -- COMMAND    runs a command on one of several hosts
+//	holdfast who NAME                  shows who holds a lock
+//	holdfast watch NAME                shows it now and after each change
+//	holdfast ls [PATTERN]              lists the locks that are held
+//	holdfast release --force NAME      ends the hold of another
+//	holdfast check                     checks what locks assume of the server
+//	holdfast bench                     measures the server
+//	holdfast conformance               runs the tests of the contracts against the server
+//
+// The server is named by --url or HOLDFAST_URL. docs/cli.md describes each command, and the exit
+// statuses.
 package main
 
 import (
@@ -24,7 +36,7 @@ func execute(args []string) int {
 	err := root.ExecuteContext(context.Background())
 	status := statusOf(err)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, text(err))
+		fmt.Fprintln(os.Stderr, errorText(err))
 		if status == statusUsage {
 			fmt.Fprintln(os.Stderr, "See: holdfast help")
 		}

@@ -15,8 +15,8 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// printable returns s as it is if a terminal can show it on one line, and quoted otherwise: names are
-// data of others, and may have control characters.
+// printable returns s as it is if a terminal can show it on one line, and quoted otherwise: names
+// are data of others, and may have control characters.
 func printable(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar || r == ' ' || r == '"' }
 	if s == "" || strings.ContainsFunc(s, odd) {

@@ -96,8 +96,9 @@ func (p *program) start(t *testing.T) {
 	p.stdout = bufio.NewScanner(out)
 }
 
-// beginHolding starts the program, which runs a command under a lock with a short TTL, and returns the
-// first line of the command. On a busy machine the lock may be lost before that: it starts again then.
+// beginHolding starts the program, which runs a command under a lock with a short TTL, and returns
+// the first line of the command. On a busy machine the lock may be lost before that: it starts
+// again then.
 func beginHolding(t *testing.T, env []string, args ...string) (p *program, line string) {
 	t.Helper()
 	for range 10 {

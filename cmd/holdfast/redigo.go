@@ -47,8 +47,8 @@ func dialRedigo(cred credentials) (*server, error) {
 	return &server{drv: drv, close: func() { _ = pool.Close() }}, nil
 }
 
-// dial opens a connection, with TLS if there is a configuration. Unlike redigo's own it obeys ctx in
-// the handshake too.
+// dial opens a connection, with TLS if there is a configuration. Unlike redigo's own it obeys ctx
+// in the handshake too.
 func (cred credentials) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	if cred.tlsConfig == nil {

@@ -28,7 +28,7 @@ terminal, release asks first, unless --force is given.
 Exit status: 1 if nobody holds the lock, or the question is not answered with yes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, c, err := o.asker()
+			l, c, err := o.openInspector()
 			if err != nil {
 				return err
 			}

@@ -154,7 +154,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		req.Mode = locker.Shared
 	}
 
-	signals := listen()
+	signals := catchSignals()
 	defer signals.stop()
 	waiting, interrupted := signals.interrupting(ctx)
 	lock, err := acquire(waiting, l, req, f.connect, showHolder)
@@ -208,8 +208,8 @@ func lookPath(program string) (string, error) {
 	}
 }
 
-// environment returns the environment of a command. A token of a lock around it is left out, so that
-// a check of it fails.
+// environment returns the environment of a command. A token of a lock around it is left out, so
+// that a check of it fails.
 func environment(name string, fence int64) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -292,7 +292,7 @@ func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signa
 // signals are the signals that holdfast passes on.
 type signals struct{ c chan os.Signal }
 
-func listen() *signals {
+func catchSignals() *signals {
 	s := &signals{make(chan os.Signal, 16)}
 	for _, sig := range passedOn {
 		if !signal.Ignored(sig) { // as SIGHUP under nohup, which the command is to ignore too

@@ -57,7 +57,8 @@ func TestRunSignalWhileStopped(t *testing.T) {
 	}
 }
 
-// stateOf returns the letter for the state of a process on Linux, or "" if there is no such process.
+// stateOf returns the letter for the state of a process on Linux, or "" if there is no such
+// process.
 func stateOf(pid string) string {
 	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
 	_, after, _ := strings.Cut(string(stat), ") ")

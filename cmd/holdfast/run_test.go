@@ -81,7 +81,8 @@ func TestRunStatus(t *testing.T) {
 	}
 }
 
-// The command gets the name and the fencing token, which increases, and no token of a lock around it.
+// The command gets the name and the fencing token, which increases, and no token of a lock around
+// it.
 func TestRunEnvironment(t *testing.T) {
 	t.Parallel()
 	env := here(t)

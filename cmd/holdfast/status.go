@@ -8,10 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
-// The exit statuses of holdfast itself. Those from 64 to 78 are those of sysexits.h. The status of
-// a command is passed on; 128+n means that signal n ended it.
+// The exit statuses of holdfast itself. Those from 64 to 77 are those of sysexits.h. The status of
+// a command is passed on; 128+n means that signal n ended it. check has 1 for a problem and 2 for a
+// warning, conformance 1 for a case that failed.
 const (
-	statusFree        = 1   // who: nobody holds the lock
+	statusFree        = 1   // who, release: nobody holds the lock
 	statusUsage       = 64  // EX_USAGE: the arguments are wrong
 	statusUnreachable = 69  // EX_UNAVAILABLE: the server, or a quorum of the servers, did not answer
 	statusFailed      = 70  // EX_SOFTWARE: any other failure, such as a key of another type
@@ -93,5 +94,5 @@ func statusOf(err error) int {
 	}
 }
 
-// text returns what is printed for err, which begins with the program's name.
-func text(err error) string { return "holdfast: " + trimPrefix(err) }
+// errorText returns what is printed for err, which begins with the program's name.
+func errorText(err error) string { return "holdfast: " + trimPrefix(err) }

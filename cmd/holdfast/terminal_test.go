@@ -144,8 +144,8 @@ func TestRunCtrlZWithoutShell(t *testing.T) {
 	eventually(t, "the lock is released", func() bool { return !held(t, s, "ctrl-z") })
 }
 
-// In a pipeline a program behind holdfast, such as less, goes on reading from the terminal while the
-// command runs, and Ctrl-Z stops the command too.
+// In a pipeline a program behind holdfast, such as less, goes on reading from the terminal while
+// the command runs, and Ctrl-Z stops the command too.
 func TestRunInPipeline(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("sh")

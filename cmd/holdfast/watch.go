@@ -31,7 +31,7 @@ An outage is reported on standard error, and waited out.`,
 			if interval <= 0 {
 				return fmt.Errorf("--interval %s: want more than 0", interval)
 			}
-			l, c, err := o.asker()
+			l, c, err := o.openInspector()
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ given.
 Exit status: 0 if it is held, 1 if it is free; others as of run.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, c, err := o.asker()
+			l, c, err := o.openInspector()
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,12 @@
--- strategy_of(key, kind) returns the strategy whose lock a key holds, by the type of the key and how
--- its content begins: 'single', 'reentrant', 'rwhash' or 'semaphore'; 'string' if it is a string that
--- single has not written; '' if there is no key or an empty string; '!' and what the key holds if
--- that is no lock; '-' and the error of a command that was refused. kind is what TYPE returns. Without it the strategy is found by commands that it
--- needs itself.
+-- strategy_of(key, kind) returns the strategy whose lock a key holds, by the type of the key and by
+-- how its content begins:
+--   'single', 'reentrant', 'rwhash', 'semaphore'
+--   'string'   a string that single has not written
+--   ''         no key, or an empty string
+--   '!...'     what the key holds, which is no lock
+--   '-...'     the error of a command that was refused
+-- kind is what TYPE returns. Without it the type is found by the commands that the strategies use, so
+-- that the ACL rules in SECURITY.md are enough.
 local function strategy_of(key, kind)
   -- try(...) returns the reply of a command; nil, and the error unless it is WRONGTYPE.
   local function try(...)
