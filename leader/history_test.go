@@ -21,7 +21,7 @@ import (
 )
 
 // At most one leads at any time, one Candidate runs one Lead at a time, and terms increase,
-// whatever befalls the Candidates and the network.
+// whatever happens to the Candidates and the network.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for seed := range effort.Of[uint64](2, 8, 150) {

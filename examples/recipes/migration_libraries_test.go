@@ -92,7 +92,7 @@ func withHoldfast(t *testing.T, clients []*redis.Client) process {
 }
 
 // A rolling deployment replaces one instance after another, and is rolled back the same way. In
-// each step all instances work on the same invoice, old ones and new ones beside each other.
+// each step all instances work on the same invoice, old ones and new ones at the same time.
 func TestRollingMigration(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

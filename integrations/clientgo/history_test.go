@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-// At most one candidate leads at any time, and fencing tokens increase, whatever befalls the
+// At most one candidate leads at any time, and fencing tokens increase, whatever happens to the
 // candidates and the server. Each candidate leads at some time.
 func TestHistory(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ import (
 const releaseTimeout = 4 * time.Second
 
 // pause is the time after a turn that failed. An outage is waited for in Acquire, but what waiting
-// does not mend, such as a wrong password, fails at once.
+// does not fix, such as a wrong password, fails at once.
 const pause = time.Second
 
 type config struct {
@@ -146,7 +146,7 @@ func turn(ctx context.Context, locks locker.Locker, cfg config, n int) (err erro
 }
 
 // probes serves /livez and /readyz. Neither asks for the lock or the server: a worker that waits is
-// well, and an outage of the server is not mended by a restart.
+// well, and an outage of the server is not fixed by a restart.
 func probes(ctx context.Context, address string) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestTermination(t *testing.T) {
 	second.Stop(t, syscall.SIGTERM)
 }
 
-// What waiting does not mend fails at once, and again after a pause.
+// What waiting does not fix fails at once, and again after a pause.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
