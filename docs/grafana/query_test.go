@@ -21,6 +21,11 @@ type query struct {
 	faults  []string
 }
 
+func isRange(node parser.Node) bool {
+	_, ok := node.(*parser.MatrixSelector)
+	return ok
+}
+
 // parse reads a query, and checks its names and labels by what is served.
 func parse(text string, served series) query {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(variables.Replace(text))
@@ -29,8 +34,11 @@ func parse(text string, served series) query {
 	}
 	var q query
 	var known []string // labels of what is asked for
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		if v, ok := node.(*parser.VectorSelector); ok {
+			if v.OriginalOffset != 0 && !slices.ContainsFunc(path, isRange) {
+				q.faults = append(q.faults, v.String()+" is empty where a scrape failed")
+			}
 			q.metrics = append(q.metrics, v.Name)
 			has, ok := served[v.Name]
 			if !ok {
@@ -104,6 +112,8 @@ func TestFaultsAreFound(t *testing.T) {
 		`b{x="1"}`:                                                                        "b has no label x",
 		`a_total{x=="1"}`:                                                                 "parse error",
 		`sum by (y) (a_total)`:                                                            "there is no label y to group by",
+		`a_total unless a_total offset 5m`:                                                "a_total offset 5m is empty where a scrape failed",
+		`a_total unless last_over_time(a_total[5m] offset 5m)`:                            "",
 	} {
 		got := strings.Join(parse(text, served).faults, "; ")
 		if !strings.Contains(got, want) || want == "" && got != "" {
