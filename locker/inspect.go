@@ -33,9 +33,9 @@ type State struct {
 	// Waiters is the number of processes that wait and have a place in the queue at the server. A
 	// process counts once, however many of its goroutines wait. Readers of rwhash, requests without
 	// middleware/retry, and waiters in a quorum have no place: if only such wait, Waiters is 1,
-	// whatever their number. One that died may count for 5 s after its last attempt, and longer in
-	// a long queue. Waiters is -1 if the server does not let the queue be read, and 0 if the
-	// strategy has none.
+	// whatever their number. One that died or was called off may count for 5 s after its last
+	// attempt, and longer in a long queue. Waiters is -1 if the server does not let the queue be
+	// read, and 0 if the strategy has none.
 	Waiters int
 }
 

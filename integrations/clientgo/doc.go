@@ -31,7 +31,12 @@
 // The LeaderElector is late: it ends the ctx of OnStartedLeading, and calls OnStoppedLeading, up to
 // RenewDeadline after a loss, and after its attempt to release. Another candidate may lead by then.
 // Lead does not rely on either. A program that cannot use Lead, as with controller-runtime, should
-// end its process when the Done of [Lock.Held] is closed.
+// end its process when the Done of [Lock.Held] is closed. It asks for that once it leads: before,
+// there is no hold, and the Done of none is closed too.
+//
+//	<-mgr.Elected()
+//	<-lock.Held().Done()
+//	os.Exit(1)
 //
 // Nor is a ctx a barrier: a process may be suspended, or ignore the end of its ctx. What must not
 // be written late needs the number of the term, checked where it is written: see
