@@ -1,15 +1,31 @@
 // Package clientgo elects the leader of a Kubernetes controller over Redis or Valkey. A [Lock]
 // takes the place of a Lease object: it is a resourcelock.Interface for the LeaderElector of
-// k8s.io/client-go/tools/leaderelection, over any Locker of Holdfast.
+// k8s.io/client-go/tools/leaderelection, over any Locker of Holdfast:
 //
-// Give it to LeaderElectionConfig.Lock, or to LeaderElectionResourceLockInterface in the options of
-// a controller-runtime manager. Run the work by [Lock.Lead]. The API server of Kubernetes is not
-// used.
+//	lock, err := clientgo.New(l, clientgo.Config{Name: "billing"})
+//	...
+//	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+//		Lock:            lock,
+//		LeaseDuration:   15 * time.Second,
+//		RenewDeadline:   10 * time.Second,
+//		RetryPeriod:     time.Second,
+//		ReleaseOnCancel: true,
+//		Callbacks: leaderelection.LeaderCallbacks{
+//			OnStartedLeading: lock.Lead(func(ctx context.Context, term int64) {
+//				work(ctx, term) // ctx ends with the lease
+//			}),
+//			OnStoppedLeading: func() {},
+//		},
+//	})
+//
+// l is a bare strategy, such as that of single.New, or the chain of holdfast.New. In the options of
+// a controller-runtime manager, the field for the lock is LeaderElectionResourceLockInterface. The
+// API server of Kubernetes is not used.
 //
 // In a new program, prefer package leader of Holdfast. There a release wakes a candidate, which
-// leads about a millisecond later; here it polls every RetryPeriod. Both kinds of
-// candidates exclude each other under one name of one strategy, so a program can change from one to
-// the other while both versions run.
+// leads about a millisecond later; here it polls every RetryPeriod. Both kinds of candidates exclude
+// each other under one name of one strategy, so a program can change from one to the other while
+// both versions run.
 //
 // # What is guaranteed
 //
@@ -31,8 +47,8 @@
 // The LeaderElector is late: it ends the ctx of OnStartedLeading, and calls OnStoppedLeading, up to
 // RenewDeadline after a loss, and after its attempt to release. Another candidate may lead by then.
 // Lead does not rely on either. A program that cannot use Lead, as with controller-runtime, should
-// end its process when the Done of [Lock.Held] is closed. It asks for that once it leads: before,
-// there is no hold, and the Done of none is closed too.
+// end its process when the Done of [Lock.Held] is closed. Call Held after the election: before, it
+// returns nil, whose Done is closed already.
 //
 //	<-mgr.Elected()
 //	<-lock.Held().Done()

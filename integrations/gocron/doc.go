@@ -1,5 +1,11 @@
 // Package gocronlock lets several replicas of a program share the jobs of [gocron]: of all replicas
-// that reach the tick of a job, one runs it. It adapts Holdfast's locks to gocron's interfaces.
+// that reach the tick of a job, one runs it. It adapts Holdfast's locks to gocron's interfaces:
+//
+//	locks, err := gocronlock.New(l, gocronlock.Config{MinHold: 10 * time.Second})
+//	...
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locks))
+//
+// l waits and renews, as the Locker of holdfast.New.
 //
 //   - [Locker] is a gocron.Locker. The replicas compete for each run: whichever comes first runs
 //     the job, and the load spreads over the replicas.
