@@ -46,6 +46,7 @@ func TestRunStatus(t *testing.T) {
 		{name: "not a program", args: []string{"status:7", "--", plain}, want: 126, says: "permission denied"},
 		{name: "no server", env: at("127.0.0.1:1"), args: []string{"a", "--connect-timeout", "1s", "--", "true"}, want: 69, says: "no answer from 127.0.0.1:1"},
 		{name: "no password", env: at(locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "NOAUTH"},
+		{name: "no password, and a command of many words", env: at(locked.Addr()), args: []string{"a", "--fenced", "--", "true"}, want: 77, says: "unauthenticated"},
 		{name: "wrong password", env: at(":guess@" + locked.Addr()), args: []string{"a", "--", "true"}, want: 77, says: "WRONGPASS"},
 		{name: "password in the URL", env: at(":sesame@" + locked.Addr()), args: []string{"a", "--", "true"}},
 		{name: "password in an argument", env: []string{}, args: []string{"a", "--url", "redis://:sesame@" + locked.Addr(), "--", "true"}, want: 64, says: "every user of this machine can read"},

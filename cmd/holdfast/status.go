@@ -75,9 +75,14 @@ func operationStatus(err error) int {
 }
 
 // refusedLogin reports whether the server refused the login. Clients return that as an error of the
-// connection, which is no [driver.ServerError].
+// connection, which is no [driver.ServerError]. A server without a login does not read long commands.
 func refusedLogin(err error) bool {
-	return strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "NOAUTH")
+	for _, text := range []string{"WRONGPASS", "NOAUTH", "Protocol error: unauthenticated"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
 }
 
 // statusOf returns the exit status for err, with which the command line ended. An error without a

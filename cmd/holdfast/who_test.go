@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // An operator sees the holder, ends its hold, and sees who is next.
@@ -90,6 +92,21 @@ func TestLeader(t *testing.T) {
 	_ = p1.cmd.Process.Signal(syscall.SIGTERM)
 	if _, status := p1.end(t); status != 128+15 {
 		t.Errorf("the first one: status %d: %s", status, p1.stderr)
+	}
+}
+
+// A candidate without the password is told so, and ends.
+func TestLeaderWithoutPassword(t *testing.T) {
+	t.Parallel()
+	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
+	for _, client := range clientNames() {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			_, errs, status := run(t, append(at(locked.Addr()), "HOLDFAST_CLIENT="+client), "leader", "denied", "--", "true")
+			if status != statusDenied {
+				t.Errorf("status %d: %s", status, errs)
+			}
+		})
 	}
 }
 

@@ -156,6 +156,7 @@ func refusalsAreReported(t *caseT) {
 		{"CROSSSLOT Keys in request don't hash to the same slot", true, false},
 		{"DENIED Redis is running in protected mode", true, false},
 		{"ERR unknown command 'EVALSHA'", true, false},
+		{"ERR Protocol error: unauthenticated multibulk length", true, false},
 		{"ERR max number of clients reached", true, true},
 		{"ERR something else", false, false},
 	} {

@@ -137,7 +137,7 @@ var refusalCodes = map[string]refusal{
 	"DENIED": {false},
 }
 
-// refusalTexts are the beginnings of such replies with the code ERR. Neither can come from inside a
+// refusalTexts are the beginnings of such replies with the code ERR. None can come from inside a
 // script: errors of the commands that a script calls begin differently. "ERR wrong number of
 // arguments" is not here because a script can return it after a write.
 var refusalTexts = []struct {
@@ -146,6 +146,10 @@ var refusalTexts = []struct {
 }{
 	{"ERR unknown command", refusal{false}},      // processCommand in server.c looks it up first
 	{"ERR max number of clients", refusal{true}}, // acceptCommonHandler in networking.c closes the connection unread
+
+	// A command of more than ten words, or with a long one, on a connection that has not logged in:
+	// processMultibulkBuffer in networking.c closes it without having read the command.
+	{"ERR Protocol error: unauthenticated", refusal{false}},
 }
 
 // refusalOf returns what the server error in err's chain proves, and whether it proves anything.
