@@ -84,18 +84,8 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 			return err
 		}
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := untilSignal(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case sig := <-signals:
-			signal.Stop(signals) // another one ends the program without clean-up
-			cancel(&signalError{sig})
-		case <-ctx.Done():
-		}
-	}()
 	first, err := acquire(ctx, b.clients[0], b.request("0"), f.connect, func(error) {})
 	if err == nil {
 		err = release(first)
@@ -140,6 +130,22 @@ func (f *benchFlags) run(ctx context.Context, o *options) error {
 type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string { return e.sig.String() }
+
+// untilSignal returns a copy of ctx that SIGINT or SIGTERM ends, with a signalError as its cause.
+func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case sig := <-signals:
+			signal.Stop(signals) // another one ends the program without clean-up
+			cancel(&signalError{sig})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
 
 // runError returns the error of a run: that of the signal that ended it, or err.
 func runError(ctx context.Context, err error) error {
@@ -386,7 +392,7 @@ func (m measurement) print(w io.Writer, asJSON bool) error {
 		fmt.Fprintf(&b, "  < %7g ms %9d %s\n", 1e3*one.Below, one.Count, bar)
 	}
 	_, err := io.WriteString(w, b.String())
-	return err
+	return printed(err)
 }
 
 // progress draws a bar at a terminal.

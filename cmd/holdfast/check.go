@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,8 +79,8 @@ be checked; 64, 69, 70 and 77 as of run.`,
 			if f.connect <= 0 {
 				return fmt.Errorf("--connect-timeout %s: want more than 0", f.connect)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
+			ctx, cancel := untilSignal(cmd.Context())
+			defer cancel(nil)
 			return f.run(ctx, o, name)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -120,9 +118,16 @@ func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
 	for i, cred := range targets {
 		where := strings.Join(cred.addrs, ",")
 		quorum := len(targets) > 1
-		servers, err := f.gather(ctx, cred)
+		var servers []facts
+		var err error
+		asked := make(chan struct{})
+		go func() { servers, err = f.gather(ctx, cred); close(asked) }()
+		select {
+		case <-asked:
+		case <-ctx.Done(): // the client may wait on, until the end of the program
+		}
 		if ctx.Err() != nil {
-			return statusOnly(statusSignal + signalNumber(os.Interrupt))
+			return runError(ctx, ctx.Err())
 		}
 		if err != nil {
 			failed, lastErr = failed+1, err
@@ -142,7 +147,7 @@ func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return statusOnly(statusSignal + signalNumber(os.Interrupt))
+			return runError(ctx, ctx.Err())
 		}
 	}
 	if failed == len(targets) {
@@ -184,5 +189,5 @@ func (f finding) print(w io.Writer, asJSON bool) error {
 	if err == nil && f.Advice != "" {
 		_, err = fmt.Fprintf(w, "         %s\n", f.Advice)
 	}
-	return err
+	return printed(err)
 }

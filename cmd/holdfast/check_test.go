@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +31,20 @@ func check(t *testing.T, env []string, args ...string) (found map[string]finding
 		t.Errorf("it prints %q, and on standard error %q", out, errs)
 	}
 	return found, status
+}
+
+// A signal ends check while a server does not answer.
+func TestCheckInterrupted(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.Start(t, shared.Get(t).Addr())
+	proxy.Freeze()
+	nodes := "HOLDFAST_NODES=redis://" + shared.Get(t).Addr() + ",redis://" + proxy.Addr()
+	p := begin(t, []string{nodes}, "check", "--connect-timeout", "1h")
+	p.line(t)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if _, status := p.end(t); status != 128+15 {
+		t.Errorf("status %d: %s", status, p.stderr)
+	}
 }
 
 // TestCheck finds what is wrong with each server, and leaves no key there.

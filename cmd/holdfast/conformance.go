@@ -46,19 +46,7 @@ and 77 as of run.`,
 			if err != nil {
 				return fmt.Errorf("--run: %w", err)
 			}
-			ctx, cancel := context.WithCancelCause(cmd.Context())
-			defer cancel(nil)
-			signals := make(chan os.Signal, 1)
-			signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-			go func() {
-				select {
-				case sig := <-signals:
-					signal.Stop(signals) // another one ends the program without clean-up
-					cancel(&signalError{sig})
-				case <-ctx.Done():
-				}
-			}()
-			return o.runConformance(ctx, chosen, asJSON)
+			return o.runConformance(cmd.Context(), chosen, asJSON)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -84,8 +72,11 @@ func (o *options) runConformance(ctx context.Context, chosen *regexp.Regexp, asJ
 	if err != nil {
 		return err
 	}
-	reached, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
+	ctx, cancel := untilSignal(ctx)
+	defer cancel(nil)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a closed standard output must not leave keys
+	reached, cancelReached := context.WithTimeout(ctx, answerTimeout)
+	defer cancelReached()
 	c, err := o.connectTo(creds)
 	if err != nil {
 		return err
@@ -102,10 +93,16 @@ func (o *options) runConformance(ctx context.Context, chosen *regexp.Regexp, asJ
 	}
 	err = conformance.RunAt(ctx, h, target, chosen.MatchString, func(r conformance.Result) {
 		sum.add(r)
-		_ = printResult(os.Stdout, r, asJSON)
+		err := printResult(os.Stdout, r, asJSON)
+		switch {
+		case errors.Is(err, syscall.EPIPE):
+			cancel(&signalError{syscall.SIGPIPE})
+		case err != nil:
+			cancel(err)
+		}
 	})
 	if ctx.Err() != nil {
-		return runError(ctx, ctx.Err())
+		return runError(ctx, context.Cause(ctx))
 	}
 	if err := sum.print(os.Stdout, asJSON); err != nil {
 		return withStatus(err)
@@ -209,7 +206,7 @@ func printResult(w io.Writer, r conformance.Result, asJSON bool) error {
 		fmt.Fprintf(&b, "          why this case: %s\n", j.Why)
 	}
 	_, err := io.WriteString(w, b.String())
-	return err
+	return printed(err)
 }
 
 // summary counts the cases.
@@ -235,5 +232,5 @@ func (s *summary) print(w io.Writer, asJSON bool) error {
 		return printJSON(w, s)
 	}
 	_, err := fmt.Fprintf(w, "%d cases passed, %d failed, %d were left out\n", s.Passed, s.Failed, s.LeftOut)
-	return err
+	return printed(err)
 }

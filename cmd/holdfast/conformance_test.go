@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +75,31 @@ func TestConformanceInterrupted(t *testing.T) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if _, status := p.end(t); status != 128+15 {
 		t.Errorf("status %d: %s", status, p.stderr)
+	}
+	if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
+		t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
+	}
+}
+
+// So does an output that nobody reads any more.
+func TestConformanceClosedPipe(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, at(s.Addr()), "conformance")
+	cmd.Stdout = write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	_, _ = read.Read(make([]byte, 1))
+	_ = read.Close()
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != 128+int(syscall.SIGPIPE) {
+		t.Errorf("%v", cmd.ProcessState)
 	}
 	if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
 		t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))

@@ -82,3 +82,28 @@ func TestLookClosedPipe(t *testing.T) {
 		t.Error("the lock is still held")
 	}
 }
+
+// An output that cannot be written is a failure, and not one of the server.
+func TestFullOutput(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = full.Close() })
+	env := here(t)
+	if _, errs, status := run(t, env, "run", "full", "--min-hold", "1h", "--", "true"); status != 0 {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	for _, args := range [][]string{
+		{"who", "full"}, {"who", "full", "--json"}, {"watch", "full"}, {"ls", "full"}, {"check"}, {"check", "--json"},
+		{"bench", "--seconds", "1"}, {"conformance", "--run", "^acquire and release"}, {"release", "--force", "full"},
+	} {
+		cmd := command(t, env, args...)
+		cmd.Stdout = full
+		_ = cmd.Run()
+		if status := cmd.ProcessState.ExitCode(); status != statusFailed {
+			t.Errorf("%q: status %d", args, status)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func (l *listing) print(j lockJSON, name, description string) error {
 			return printJSON(os.Stdout, j)
 		}
 		_, err := fmt.Fprintf(os.Stdout, "%s  %s\n", printable(name), description)
-		return err
+		return printed(err)
 	})
 }
 

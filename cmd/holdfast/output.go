@@ -8,11 +8,19 @@ import (
 	"unicode"
 )
 
+// printed gives the error of a write to standard output its exit status.
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{statusFailed, err}
+}
+
 // printJSON prints a value on a line of its own.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	return printed(e.Encode(v))
 }
 
 // printable returns s as it is if a terminal can show it on one line, and quoted otherwise: names

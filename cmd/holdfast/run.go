@@ -114,6 +114,9 @@ Exit status: that of the command, 128+n if signal n ended it, or
 			if f.noWait && cmd.Flags().Changed("max-wait") {
 				return errors.New("give --no-wait or --max-wait, not both")
 			}
+			if f.maxWait < 0 {
+				return fmt.Errorf("--max-wait %s: want 0 or more", f.maxWait)
+			}
 			if f.heldStatus < 0 || f.heldStatus > 255 {
 				return fmt.Errorf("--held-status %d: want 0 to 255", f.heldStatus)
 			}

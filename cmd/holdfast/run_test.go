@@ -60,6 +60,7 @@ func TestRunStatus(t *testing.T) {
 		{name: "empty name", args: []string{"", "--", "true"}, want: 64, says: "Name"},
 		{name: "on-lost", args: []string{"a", "--on-lost", "panic", "--", "true"}, want: 64, says: "kill or warn"},
 		{name: "wait and not", args: []string{"a", "--no-wait", "--max-wait", "1s", "--", "true"}, want: 64, says: "not both"},
+		{name: "negative wait", args: []string{"a", "--max-wait", "-1s", "--", "true"}, want: 64, says: "--max-wait"},
 		{name: "strategy", args: []string{"a", "--strategy", "multi", "--", "true"}, want: 64, says: "single, reentrant"},
 		{name: "shared single", args: []string{"a", "--shared", "--strategy", "single", "--", "true"}, want: 64, says: "rwhash"},
 		{name: "client", args: []string{"a", "--client", "hiredis", "--", "true"}, want: 64, says: "goredis, redigo, rueidis, valkey"},

@@ -99,7 +99,7 @@ func (w *watcher) show(s locker.State) error {
 			return printJSON(os.Stdout, watchJSON{time.Now().Format(time.RFC3339Nano), newLockJSON(w.name, s), count})
 		}
 		_, err := fmt.Fprintf(os.Stdout, "%s  %s  %s%s\n", time.Now().Format(time.TimeOnly), printable(w.name), describe(s), handOvers(count))
-		return err
+		return printed(err)
 	})
 }
 

@@ -92,7 +92,7 @@ func printState(w io.Writer, name string, s locker.State, asJSON bool) error {
 		return printJSON(w, newLockJSON(name, s))
 	}
 	_, err := fmt.Fprintf(w, "%s  %s\n", printable(name), describe(s))
-	return err
+	return printed(err)
 }
 
 // describe says in words who holds a lock.
