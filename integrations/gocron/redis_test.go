@@ -23,7 +23,7 @@ import (
 
 const (
 	patience  = 20 * time.Second // for what happens at once on an idle machine
-	killedTTL = 1500 * time.Millisecond
+	killedTTL = 3 * time.Second
 )
 
 // connect returns what a process of its own has over a real server.

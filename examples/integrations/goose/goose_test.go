@@ -54,7 +54,7 @@ func TestConcurrentLocking(t *testing.T) {
 	s := adaptertest.Start(t)
 	locktesting.TestConcurrentLocking(t, newDatabase(t).db, func(t *testing.T) lock.Locker {
 		return newLocker(t, s.Process(holdfast.Config{}), locker.Request{})
-	}, 1500*time.Millisecond)
+	}, 3*time.Second)
 	s.Empty()
 }
 

@@ -196,7 +196,7 @@ func outage(t *testing.T, s *Server, _ string, open Open) {
 }
 
 func silence(t *testing.T, s *Server, _ string, open Open) {
-	cfg := holdfast.Config{Single: single.Config{ReleaseTimeout: 200 * time.Millisecond}}
+	cfg := holdfast.Config{Single: single.Config{ReleaseTimeout: time.Second}}
 	m := open(t.Context(), s.Process(cfg), locker.Request{})
 	must(t, "Lock", m.Lock())
 	must(t, "Freeze", s.Freeze())
