@@ -23,9 +23,9 @@
 // API server of Kubernetes is not used.
 //
 // In a new program, prefer package leader of Holdfast. There a release wakes a candidate, which
-// leads about a millisecond later; here it polls every RetryPeriod. Both kinds of candidates exclude
-// each other under one name of one strategy, so a program can change from one to the other while
-// both versions run.
+// leads about a millisecond later; here it polls every RetryPeriod. Both kinds of candidates
+// exclude each other under one name of one strategy, so a program can change from one to the other
+// while both versions run.
 //
 // # What is guaranteed
 //
