@@ -1,6 +1,6 @@
 // Package redlock is a lock at a quorum: it is held while more than half of several independent
-// nodes hold it. Each node is a locker.Locker, of any strategy over any provider, but no quorum
-// itself.
+// nodes hold it. Each node is a locker.Locker over any provider, of any strategy but semaphore, and
+// not itself a quorum.
 //
 //	quorum, err := redlock.New([]locker.Locker{a, b, c}, redlock.Config{})
 //	...
