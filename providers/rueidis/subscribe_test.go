@@ -56,14 +56,17 @@ func TestSubscribe(t *testing.T) {
 				to := start(t)
 				set(&to.opts)
 				to.opts.BlockingPoolSize = 1 // what is not given back is missing soon
+				if len(to.servers) > 1 {
+					to.opts.BlockingPoolSize = 2 // a master may have a connection for SUBSCRIBE and one for SSUBSCRIBE
+				}
 				to.opts.ClientName = clientName
-				testSubscribe(t, newClient(t, to.opts), to.servers)
+				testSubscribe(t, newClient(t, to.opts), to.servers, to.opts.BlockingPoolSize)
 			})
 		}
 	}
 }
 
-func testSubscribe(t *testing.T, client redis.Client, servers []*redistest.Server) {
+func testSubscribe(t *testing.T, client redis.Client, servers []*redistest.Server, poolSize int) {
 	drv := newDriver(t, client)
 	subs := map[string]driver.Subscription{}
 	for _, channel := range []string{"a", "b", "c"} {
@@ -105,11 +108,13 @@ func testSubscribe(t *testing.T, client redis.Client, servers []*redistest.Serve
 		t.Errorf("Close: %v", err)
 	}
 	eventually(t, "no connection has subscriptions", func() bool { return subscribers(t, servers) == 0 })
-	within(t, "taking the pool's only connection", func() {
-		conn, release := client.Dedicate()
-		defer release()
-		if err := conn.Do(t.Context(), conn.B().Get().Key("k").Build()).Error(); err != nil && !redis.IsRedisNil(err) {
-			t.Errorf("GET on a connection of the user's pool: %v", err)
+	within(t, "taking all connections of the pool", func() {
+		for range poolSize {
+			conn, release := client.Dedicate()
+			defer release()
+			if err := conn.Do(t.Context(), conn.B().Get().Key("k").Build()).Error(); err != nil && !redis.IsRedisNil(err) {
+				t.Errorf("GET on a connection of the user's pool: %v", err)
+			}
 		}
 	})
 }
