@@ -167,16 +167,17 @@ func subscribers(t *testing.T, servers []*redistest.Server) int {
 func TestSubscribeNotAllowed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	s.MustCommand(t, "ACL", "SETUSER", "limited", "on", ">secret", "~*", "+@all", "resetchannels", "&allowed")
+	s.MustCommand(t, "ACL", "SETUSER", "limited", "on", ">secret", "~*", "+@all", "resetchannels", "&allowed.*")
 	for name, resp2 := range map[string]bool{"RESP2": true, "RESP3": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			allowed := "allowed." + name // of its own: a message to it wakes
 			client := newClient(t, valkeygo.ClientOption{
 				InitAddress: []string{s.Addr()}, Username: "limited", Password: "secret",
 				AlwaysRESP2: resp2, DisableCache: resp2, BlockingPoolSize: 1,
 			})
 			drv := newDriver(t, client)
-			sub := subscribe(t, drv, "allowed")
+			sub := subscribe(t, drv, allowed)
 			for range 2 {
 				if _, err := drv.Subscribe(t.Context(), "forbidden"); driver.CodeOf(err) != "NOPERM" {
 					t.Errorf("Subscribe: %v; want NOPERM", err)
@@ -187,7 +188,7 @@ func TestSubscribeNotAllowed(t *testing.T) {
 				t.Error("the other was woken: the connection was replaced")
 			default:
 			}
-			publish(t, client, "allowed")
+			publish(t, client, allowed)
 			wait(t, "a wake-up", sub.Wake())
 		})
 	}
