@@ -40,7 +40,9 @@
 //     takes its ctx from [Locker.Held] or [Elector.Context]. What must not be written late needs
 //     the fencing token: Config.Fenced and Held(name).Fence(), or [Elector.Term].
 //   - That each tick runs. An outage that lasts longer, or the death of a replica during a run, can
-//     cost one. What gocron skips it does not make up for.
+//     cost one. So can a quorum (strategies/redlock): replicas that reach the tick at the same
+//     moment may get some servers each, and none the lock. What gocron skips it does not make up
+//     for.
 //   - Anything about a replica that is suspended between its tick and the call of Lock. It reaches
 //     the tick late.
 //   - That a tick runs once while the leadership passes on. Replicas whose clocks differ can both
