@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
 
 func newLeader(o *options) *cobra.Command {
@@ -81,7 +83,7 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 			}
 		}
 	}()
-	err = leader.Run(ctx, l, leader.Config{
+	err = leader.Run(reportOutage(ctx), l, leader.Config{
 		Name: name, Note: f.note, TTL: f.ttl, StopTimeout: f.grace + answerTimeout,
 		Lead: func(ctx context.Context, term int64) error {
 			leads.Store(true)
@@ -106,4 +108,19 @@ func (f *commandFlags) lead(ctx context.Context, o *options, name string, argv [
 		return &statusError{statusLost, err}
 	}
 	return withStatus(err)
+}
+
+// reportOutage returns a copy of ctx whose acquires report on standard error that no server can be
+// reached: once, until one answers again.
+func reportOutage(ctx context.Context) context.Context {
+	var failing atomic.Bool
+	return locktrace.With(ctx, &locktrace.Trace{Attempt: func(_ context.Context, info locktrace.AttemptInfo) {
+		switch {
+		case info.Part || ctx.Err() != nil:
+		case info.Err == nil || errors.Is(info.Err, locker.ErrNotAcquired) || !driver.Transient(info.Err):
+			failing.Store(false)
+		case !failing.Swap(true):
+			warnf("%s; campaigning on", trimPrefix(info.Err))
+		}
+	}})
 }

@@ -69,15 +69,18 @@ type lockJSON struct {
 	Released bool    `json:"released,omitempty"`
 	Fence    int64   `json:"fence,omitempty"`
 	Permits  int     `json:"permits,omitempty"`
-	Free     int     `json:"free,omitempty"`
-	Waiters  int     `json:"waiters"` // -1: not known
+	Free     *int    `json:"free,omitempty"` // of a semaphore
+	Waiters  int     `json:"waiters"`        // -1: not known
 
 	Nodes []string `json:"nodes,omitempty"` // of a quorum, that hold it
 }
 
 func newLockJSON(name string, s locker.State) lockJSON {
 	j := lockJSON{
-		Name: strings.ToValidUTF8(name, "\uFFFD"), Held: s.Held, Fence: s.Fence, Permits: s.Permits, Free: s.Free, Waiters: s.Waiters,
+		Name: strings.ToValidUTF8(name, "\uFFFD"), Held: s.Held, Fence: s.Fence, Permits: s.Permits, Waiters: s.Waiters,
+	}
+	if s.Permits > 0 {
+		j.Free = &s.Free
 	}
 	if s.Held {
 		j.Mode, j.Owner, j.Note, j.Holds, j.Left = s.Mode.String(), s.Owner, s.Note, s.Holds, s.Left.Seconds()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
 )
 
 // An operator sees the holder, ends its hold, and sees who is next.
@@ -107,6 +108,34 @@ func TestLeaderWithoutPassword(t *testing.T) {
 				t.Errorf("status %d: %s", status, errs)
 			}
 		})
+	}
+}
+
+// A candidate that reaches no server says so, once, and campaigns on.
+func TestLeaderOutage(t *testing.T) {
+	t.Parallel()
+	for _, client := range clientNames() {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			p := begin(t, append(at("127.0.0.1:1"), "HOLDFAST_CLIENT="+client), "leader", "outage", "--", "true")
+			eventually(t, "it reports the outage", func() bool { return strings.Contains(p.stderr.String(), "; campaigning on\n") })
+			_ = p.cmd.Process.Signal(syscall.SIGTERM)
+			if _, status := p.end(t); status != 128+15 || strings.Count(p.stderr.String(), "\n") != 1 {
+				t.Errorf("status %d: %s", status, p.stderr)
+			}
+		})
+	}
+}
+
+// A semaphore without a free permit says so.
+func TestFullSemaphoreJSON(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	if err := printState(&b, "full", locker.State{Held: true, Holds: 2, Permits: 2}, true); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), `"permits":2,"free":0`) {
+		t.Error(b.String())
 	}
 }
 
