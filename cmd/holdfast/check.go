@@ -185,7 +185,7 @@ func (f finding) print(w io.Writer, asJSON bool) error {
 	if f.Server != "" {
 		where = f.Server + "  "
 	}
-	_, err := fmt.Fprintf(w, "%-7s  %s%s: %s\n", f.Level, where, f.Check, f.Text)
+	_, err := fmt.Fprintf(w, "%-7s  %s%s: %s\n", f.Level, where, f.Check, strings.ReplaceAll(f.Text, "\n", "; "))
 	if err == nil && f.Advice != "" {
 		_, err = fmt.Fprintf(w, "         %s\n", f.Advice)
 	}

@@ -33,6 +33,16 @@ func check(t *testing.T, env []string, args ...string) (found map[string]finding
 	return found, status
 }
 
+// A finding is one line, even if its text has several.
+func TestFindingIsOneLine(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	f := problem("strategy single", "", "%s", "one\ntwo")
+	if err := f.print(&b, false); err != nil || b.String() != "problem  strategy single: one; two\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
 // A signal ends check while a server does not answer.
 func TestCheckInterrupted(t *testing.T) {
 	t.Parallel()

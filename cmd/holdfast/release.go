@@ -68,6 +68,9 @@ func confirm(ctx context.Context, l locker.Locker, name string) error {
 	if err != nil {
 		return withStatus(err)
 	}
+	if !state.Held {
+		return &statusError{statusFree, fmt.Errorf("%s: %w", printable(name), locker.ErrNotHeld)}
+	}
 	fmt.Fprintf(os.Stderr, "%s  %s\nEnd this hold? [y/N] ", printable(name), describe(state))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {

@@ -192,6 +192,24 @@ func TestRunInPipeline(t *testing.T) {
 	term.send(t, "\x04", "", 0)
 }
 
+// At a terminal, release asks before it ends a hold, and does not ask about a free lock.
+func TestReleaseAsks(t *testing.T) {
+	t.Parallel()
+	s := shared.Get(t)
+	if _, errs, status := run(t, at(s.Addr()), "run", "asked", "--min-hold", "1h", "--", "true"); status != 0 {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	term := atTerminal(t, s, "", "release", "asked")
+	term.send(t, "", "End this hold?", 1)
+	term.send(t, "yes\n", "asked  released", 2)
+	eventually(t, "the hold is ended", func() bool { return !held(t, s, "asked") })
+	term = atTerminal(t, s, "", "release", "asked")
+	term.send(t, "", "lock is not held", 1)
+	if strings.Contains(term.out.String(), "End this hold?") {
+		t.Error("it asks about a free lock")
+	}
+}
+
 // At a terminal, bench draws a bar for how far it is, and Ctrl-C ends it.
 func TestBenchProgress(t *testing.T) {
 	t.Parallel()
