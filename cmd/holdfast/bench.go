@@ -397,9 +397,12 @@ func (m measurement) print(w io.Writer, asJSON bool) error {
 
 // progress draws a bar at a terminal.
 type progress struct {
-	done    chan struct{}
-	stopped sync.WaitGroup
-	once    sync.Once
+	terminal bool // standard error is one
+	began    time.Time
+	all      time.Duration
+	done     chan struct{}
+	stopped  sync.WaitGroup
+	once     sync.Once
 
 	mu    sync.Mutex
 	title string
@@ -408,18 +411,19 @@ type progress struct {
 
 // startProgress shows how much of a time has passed, if standard error is a terminal.
 func startProgress(ctx context.Context, all time.Duration) *progress {
-	p := &progress{done: make(chan struct{})}
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
+	p := &progress{
+		terminal: term.IsTerminal(int(os.Stderr.Fd())), began: time.Now(), all: all, done: make(chan struct{}),
+	}
+	if !p.terminal {
 		return p
 	}
-	begin := time.Now()
 	p.stopped.Go(func() {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				p.draw(float64(time.Since(begin)) / float64(all))
+				p.draw()
 			case <-p.done:
 				return
 			case <-ctx.Done():
@@ -432,8 +436,11 @@ func startProgress(ctx context.Context, all time.Duration) *progress {
 
 func (p *progress) begin(title string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.title = title
+	p.mu.Unlock()
+	if p.terminal {
+		p.draw()
+	}
 }
 
 const barWidth = 40
@@ -444,11 +451,11 @@ func bar(part float64) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
 }
 
-func (p *progress) draw(part float64) {
+func (p *progress) draw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shown = true
-	fmt.Fprintf(os.Stderr, "\r\x1b[K[%s] %s", bar(part), p.title)
+	fmt.Fprintf(os.Stderr, "\r\x1b[K[%s] %s", bar(float64(time.Since(p.began))/float64(p.all)), p.title)
 }
 
 // clear removes the bar, until it is drawn again.
