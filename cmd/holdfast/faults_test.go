@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -105,5 +106,17 @@ func TestFullOutput(t *testing.T) {
 		if status := cmd.ProcessState.ExitCode(); status != statusFailed {
 			t.Errorf("%q: status %d", args, status)
 		}
+	}
+}
+
+// The status of a command and the error of the release behind it are printed as one line.
+func TestTextOfStatusAndError(t *testing.T) {
+	t.Parallel()
+	err := errors.Join(&statusError{status: 5}, errors.New("holdfast: no answer"))
+	if got := errorText(err); got != "holdfast: no answer" {
+		t.Errorf("%q", got)
+	}
+	if got := statusOf(err); got != 5 {
+		t.Errorf("status %d", got)
 	}
 }

@@ -33,5 +33,8 @@ func printable(s string) string {
 	return s
 }
 
-// trimPrefix returns the text of an error without the program's name.
-func trimPrefix(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+// trimPrefix returns the text of an error without the program's name, and without the empty line of a
+// status that another error was joined with.
+func trimPrefix(err error) string {
+	return strings.TrimPrefix(strings.TrimLeft(err.Error(), "\n"), "holdfast: ")
+}
