@@ -204,12 +204,14 @@ func (o *options) open(shared bool) (locker.Locker, connection, error) {
 
 // acquire acquires a lock. It waits for a server that does not answer at first, for as long as
 // connect. If the lock is held, it calls onHeld and waits for the holder, and through outages,
-// until the MaxWait of req. With NoWait it does not wait for the holder.
+// until the MaxWait of req. With NoWait it does not wait for the holder. The error of a server that
+// did not answer says for how long it was tried.
 func acquire(
 	ctx context.Context, l locker.Locker, req locker.Request, connect time.Duration, onHeld func(error),
 ) (*locker.Lock, error) {
 	begun, first := time.Now(), req
 	first.NoWait = true
+	var last error // of the latest attempt that had time to fail
 	if req.MaxWait > 0 && req.MaxWait < connect {
 		connect = req.MaxWait
 	}
@@ -227,9 +229,14 @@ func acquire(
 			break
 		}
 		// An acquire that was answered after its lease had ended is worth another attempt as well.
-		again := driver.Transient(err) && !errors.Is(err, locker.ErrInvalid)
-		if !again || time.Since(begun)+pauseToConnect > connect {
+		if !driver.Transient(err) || errors.Is(err, locker.ErrInvalid) {
 			return nil, err
+		}
+		if last == nil || !errors.Is(err, locker.ErrMaxWait) || errors.Is(err, locker.ErrUnknownOutcome) {
+			last = err
+		}
+		if tried := time.Since(begun); tried+pauseToConnect > connect {
+			return nil, fmt.Errorf("%w; tried for %v", last, tried.Round(time.Millisecond))
 		}
 		select {
 		case <-time.After(pauseToConnect):
