@@ -1,5 +1,5 @@
 // Watchdog: work that takes longer than the TTL keeps its lock, and a holder that hangs loses it.
-// The client is go-redis.
+// The client is go-redis. It takes ten seconds.
 //
 //	go run ./examples/watchdog                              an embedded server: nothing but Go is needed
 //	go run ./examples/watchdog -redis redis://host:6379     the same on a real server

@@ -3,7 +3,7 @@
 //
 //	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
 //	...
-//	drv, err := holdfastrueidis.New(client)
+//	drv, err := holdfastrueidis.New(client) // this package, imported under that name
 //
 // # What is guaranteed
 //

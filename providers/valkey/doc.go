@@ -5,7 +5,7 @@
 //
 //	client, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{"localhost:6379"}})
 //	...
-//	drv, err := holdfastvalkey.New(client)
+//	drv, err := holdfastvalkey.New(client) // this package, imported under that name
 //
 // # What is guaranteed
 //
