@@ -6,8 +6,10 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // under nohup, programs would ignore it like the tests
 	goleak.VerifyTestMain(redistest.CloseAfter(m, shared))
 }
 
