@@ -236,7 +236,7 @@ func (t *trial) checkSubscribe(ctx context.Context, name string) error {
 	}
 	sub, err := channel.Subscribe(ctx)
 	if err != nil {
-		return &notWokenError{fmt.Sprintf("who waits cannot subscribe to releases, and polls: %s", trimPrefix(err))}
+		return &notWokenError{fmt.Sprintf("waiters cannot subscribe to releases, so they poll: %s", trimPrefix(err))}
 	}
 	return sub.Close()
 }
@@ -254,7 +254,7 @@ func (t *trial) wake(ctx context.Context, name string) (time.Duration, error) {
 		case by == locktrace.ByRelease:
 			return took, nil
 		case by != locktrace.BySubscription && took > soon || try == tries:
-			return 0, &notWokenError{fmt.Sprintf("a release does not wake who waits, which got the lock %s later", rounded(took))}
+			return 0, &notWokenError{fmt.Sprintf("a release does not wake the waiter, which got the lock %s later", rounded(took))}
 		}
 	}
 }
@@ -290,7 +290,7 @@ func (t *trial) handOver(ctx context.Context, name string) (time.Duration, lockt
 	took := time.Since(released)
 	switch {
 	case errors.Is(r.err, locker.ErrNotAcquired):
-		return 0, "", &notWokenError{"who waits does not learn of a release in time: publish or subscribe does not work"}
+		return 0, "", &notWokenError{"the waiter did not learn of a release in time: publish or subscribe does not work"}
 	case r.err != nil:
 		return 0, "", r.err
 	}
@@ -298,7 +298,7 @@ func (t *trial) handOver(ctx context.Context, name string) (time.Duration, lockt
 		return 0, "", err
 	}
 	if !listens {
-		return 0, "", &notWokenError{"who waits is not subscribed to releases, and polls"}
+		return 0, "", &notWokenError{"the waiter is not subscribed to releases, so it polls"}
 	}
 	return took, w.by, nil
 }
