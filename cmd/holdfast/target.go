@@ -132,6 +132,9 @@ func address(host, port string) (string, error) {
 		return "", errors.New("the URL has a host that is empty or cannot be parsed")
 	}
 	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "", errors.New("the URL has a port that is not 1 to 65535")
+		}
 		port = p
 	}
 	return net.JoinHostPort(u.Hostname(), port), nil

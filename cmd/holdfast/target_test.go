@@ -50,6 +50,8 @@ func TestParseTargetErrors(t *testing.T) {
 		"redis://:sesame@":          "a host that is empty",
 		"redis://:sesame@h:port":    "a host that is empty or cannot be parsed",
 		"redis://:sesame@h:1:2":     "a host",
+		"redis://:sesame@h:0":       "1 to 65535",
+		"redis://:sesame@h:65536":   "1 to 65535",
 		"redis://:ses%ame@h":        "percent-encode",
 		"redis://:sesame@a,b":       "several hosts",
 		"redis://:sesame@h/x":       "not a number",
