@@ -57,14 +57,17 @@ Exit status: 1 if nobody holds the lock, or the question is not answered with ye
 	return cmd
 }
 
-// confirm asks whether the holds of a lock are to end.
+// confirm asks whether the holds of a lock are to end, and returns an error unless they are.
 func confirm(ctx context.Context, l locker.Locker, name string) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return errors.New("release ends the hold of another: give --force")
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	state, err := locker.Inspect(ctx, l, name)
+	inspect := func() (locker.State, error) {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		return locker.Inspect(ctx, l, name)
+	}
+	state, err := inspect()
 	if err != nil {
 		return withStatus(err)
 	}
@@ -76,5 +79,9 @@ func confirm(ctx context.Context, l locker.Locker, name string) error {
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return statusOnly(statusFree)
 	}
-	return nil
+	now, err := inspect()
+	if err == nil && now.Held && otherHold(now, state) { // the answer may have taken hours
+		err = fmt.Errorf("%s: not released: another hold followed the one that was shown", printable(name))
+	}
+	return withStatus(err)
 }

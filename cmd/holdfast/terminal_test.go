@@ -208,6 +208,22 @@ func TestReleaseAsks(t *testing.T) {
 	if strings.Contains(term.out.String(), "End this hold?") {
 		t.Error("it asks about a free lock")
 	}
+
+	hold := []string{"run", "asked", "--min-hold", "1h", "--note"}
+	for i, note := range []string{"first", "second"} {
+		s.MustCommand(t, "DEL", "asked")
+		if _, errs, status := run(t, at(s.Addr()), append(hold, note, "--", "true")...); status != 0 {
+			t.Fatalf("status %d: %s", status, errs)
+		}
+		if i == 0 {
+			term = atTerminal(t, s, "", "release", "asked")
+			term.send(t, "", "End this hold?", 1)
+		}
+	}
+	term.send(t, "yes\n", "another hold followed", 1)
+	if !held(t, s, "asked") {
+		t.Error("it ends a hold that it has not shown")
+	}
 }
 
 // At a terminal, bench draws a bar for how far it is, and Ctrl-C ends it.
