@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,12 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 )
-
-// throwawayTTL ends a lock whose removal failed.
-const throwawayTTL = 20 * time.Second
-
-// throwaway returns a name that nobody else uses.
-func throwaway(begin string) string { return begin + lease.NewToken() }
 
 // strategiesToTry returns the strategies that check tries: the one that was chosen, or all.
 func (o *options) strategiesToTry() ([]string, error) {
@@ -132,32 +125,6 @@ func (t *trial) withName(ctx context.Context, f func(ctx context.Context, name s
 	name := throwaway(t.begin)
 	err := f(ctx, name)
 	return errors.Join(err, removeKeys(t.c, t.prefix+name))
-}
-
-var removeScript = driver.NewScript(`return redis.call('DEL', KEYS[1])`)
-
-// removeKeys removes what a lock that nobody holds any more has left: the counter of its fencing
-// tokens, which would live for long.
-func removeKeys(c connection, key string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
-	defer cancel()
-	keys := []string{key}
-	if fence, ok := driver.Sibling(key, driver.FenceSuffix); ok {
-		keys = append(keys, fence)
-	}
-	if waiters, ok := driver.WaitersKey(key); ok {
-		keys = append(keys, waiters)
-	}
-	var unreachable error
-	for _, s := range c {
-		for _, k := range keys {
-			// A key that the user may not remove is none that the user could write.
-			if _, err := s.drv.Eval(ctx, removeScript, []string{k}, nil); driver.Transient(err) {
-				unreachable = fmt.Errorf("the key %s may be left: %w", strconv.Quote(k), err)
-			}
-		}
-	}
-	return unreachable
 }
 
 // request asks for the whole lock of a name.

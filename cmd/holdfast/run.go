@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"os/user"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -290,38 +288,4 @@ func (f *commandFlags) supervise(lost <-chan struct{}, cause func() error, signa
 			kill = time.After(f.grace)
 		}
 	}
-}
-
-// signals are the signals that holdfast passes on.
-type signals struct{ c chan os.Signal }
-
-func catchSignals() *signals {
-	s := &signals{make(chan os.Signal, 16)}
-	for _, sig := range passedOn {
-		if !signal.Ignored(sig) { // as SIGHUP under nohup, which the command is to ignore too
-			signal.Notify(s.c, sig)
-		}
-	}
-	// A closed standard error must not end the program before it has released the lock.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return s
-}
-
-func (s *signals) stop() { signal.Stop(s.c) }
-
-// interrupting returns a copy of ctx that ends at a signal that would end the program. The function
-// that it returns ends it as well, and returns the signal, or nil if there was none.
-func (s *signals) interrupting(ctx context.Context) (context.Context, func() os.Signal) {
-	ctx, cancel := context.WithCancel(ctx)
-	got := make(chan os.Signal)
-	go func() {
-		var sig os.Signal
-		select {
-		case sig = <-s.c:
-			cancel()
-		case <-ctx.Done():
-		}
-		got <- sig
-	}()
-	return ctx, func() os.Signal { cancel(); return <-got }
 }
