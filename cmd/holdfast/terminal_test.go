@@ -195,7 +195,7 @@ func TestRunInPipeline(t *testing.T) {
 // At a terminal, release asks before it ends a hold, and does not ask about a free lock.
 func TestReleaseAsks(t *testing.T) {
 	t.Parallel()
-	s := shared.Get(t)
+	s := redistest.Start(t, redistest.Options{})
 	if _, errs, status := run(t, at(s.Addr()), "run", "asked", "--min-hold", "1h", "--", "true"); status != 0 {
 		t.Fatalf("status %d: %s", status, errs)
 	}
