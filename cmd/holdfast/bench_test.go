@@ -59,14 +59,16 @@ func TestBench(t *testing.T) {
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	p := begin(t, at(s.Addr()), "bench", "--seconds", "3000")
-	eventually(t, "it takes locks", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if rest, status := p.end(t); status != 128+15 || rest != "" || p.stderr.String() != "" {
-		t.Errorf("status %d, output %q, standard error %q", status, rest, p.stderr)
-	}
-	if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
-		t.Errorf("it leaves %v", s.MustCommand(t, "KEYS", "*"))
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		p := begin(t, at(s.Addr()), "bench", "--seconds", "3000")
+		eventually(t, "it takes locks", func() bool { return s.MustCommand(t, "DBSIZE") != int64(0) })
+		_ = p.cmd.Process.Signal(sig)
+		if rest, status := p.end(t); status != 128+int(sig) || rest != "" || p.stderr.String() != "" {
+			t.Errorf("%v: status %d, output %q, standard error %q", sig, status, rest, p.stderr)
+		}
+		if n := s.MustCommand(t, "DBSIZE"); n != int64(0) {
+			t.Errorf("%v: it leaves %v", sig, s.MustCommand(t, "KEYS", "*"))
+		}
 	}
 }
 

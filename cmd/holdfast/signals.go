@@ -47,10 +47,14 @@ type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string { return e.sig.String() }
 
-// untilSignal returns a copy of ctx that SIGINT or SIGTERM ends, with a signalError as its cause.
+// untilSignal returns a copy of ctx that SIGINT, SIGTERM or SIGHUP ends, with a signalError as its
+// cause.
 func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
