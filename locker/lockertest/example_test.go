@@ -68,8 +68,8 @@ func ExampleLocker_Forget() {
 	fmt.Println(lock.Err())
 	fmt.Println(lock.Renew(ctx, 0))
 	// Output:
-	// <nil> holdfast: renew "report": lock was lost: its key was gone at the renewal (deleted,
-	// expired, or the server lost its data)
+	// <nil>
+	// holdfast: renew "report": lock was lost: its key was gone at the renewal (deleted, expired, or the server lost its data)
 }
 
 // What does the program do when the server cannot be reached?
