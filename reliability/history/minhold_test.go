@@ -59,6 +59,10 @@ func TestMinHold(t *testing.T) {
 	check(t, history.Rules{Model: history.Reentrant}, []example{
 		{"its own owner", released().acquire("b", 10*ms, 12*ms, long, owner("a")), broken},
 		{
+			"its own owner, which may hold by an acquire without an answer",
+			begin().acquire("c", 0, 1*ms, asked, owner("a"), unknown).acquire("a", 2*ms, 3*ms, minHold(300)).release("a", 5*ms, 7*ms).acquire("b", 10*ms, 12*ms, long, owner("a")), kept,
+		},
+		{
 			"its own owner, which holds",
 			begin().acquire("c", 0, 1*ms, long, owner("a")).acquire("a", 2*ms, 3*ms, minHold(300)).release("a", 5*ms, 7*ms).acquire("b", 10*ms, 12*ms, long, owner("a")), kept,
 		},

@@ -7,7 +7,7 @@ type op struct {
 	Event
 	number     int  // of the hold
 	act        act  // of the server; fromEvent: it is an event
-	mayPrecede bool // its tenure may have begun before the acquire was answered
+	mayPrecede bool // of Acquire: its owner may hold already, by a call that was not answered
 	unseen     bool // an uncertain hold of its owner, which is left out, may have raised the tenure's token by a resume
 	behind     bool // it returned after a loss of state
 	lease      *lease
@@ -81,7 +81,7 @@ func matchesHold(s state, o *op) bool {
 func (r Rules) admits(s state, o *op) bool {
 	switch r.Model {
 	case Reentrant:
-		return s.holds == "" || s.owner == o.Owner && s.live()
+		return s.holds == "" || s.owner == o.Owner && (s.live() || o.mayPrecede)
 	case ReadWrite:
 		return s.holds == "" || o.Shared && !s.exclusive()
 	case Semaphore:
