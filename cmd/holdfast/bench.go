@@ -184,7 +184,7 @@ func release(lock *locker.Lock) error {
 	return lock.Release(ctx)
 }
 
-// handOver passes one lock to and fro between two clients.
+// handOver passes one lock back and forth between two clients.
 func (b *bench) handOver(ctx context.Context) (measurement, error) {
 	var waiters [2]locker.Locker
 	for i, bare := range b.clients {

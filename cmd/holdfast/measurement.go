@@ -19,7 +19,7 @@ type measurement struct {
 	P90        float64  `json:"p90"`
 	P99        float64  `json:"p99"`
 	Max        float64  `json:"max"`
-	Polled     int      `json:"polled,omitempty"` // hand-overs that no wake-up brought about
+	Polled     int      `json:"polled,omitempty"` // hand-overs without a wake-up by the release
 	Histogram  []bucket `json:"histogram"`
 }
 

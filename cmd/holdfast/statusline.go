@@ -79,7 +79,7 @@ func (l *statusLine) above(do func() error) error {
 	return do()
 }
 
-// stop removes the line for good.
+// stop removes the line and ends the drawing.
 func (l *statusLine) stop() {
 	close(l.done)
 	l.stopped.Wait()

@@ -35,7 +35,8 @@ type Driver struct {
 // that waits, but not the migrations.
 //
 // Set req.MaxWait below the LockTimeout of migrate.Migrate, which is 15 s unless it is set: after
-// that Up returns, but the Lock that it called goes on, and would hold the lock for good.
+// that Up returns, but the Lock that it called goes on, and would hold the lock until the
+// process ends.
 func New(ctx context.Context, d database.Driver, l locker.Locker, req locker.Request) (*Driver, error) {
 	if req.MaxWait <= 0 {
 		return nil, errors.New("migrate: Request.MaxWait is required, below Migrate.LockTimeout")
