@@ -180,7 +180,7 @@ func TestRunQuorumOutage(t *testing.T) {
 // A name stays taken for --min-hold, also after the command has ended.
 func TestRunMinHold(t *testing.T) {
 	t.Parallel()
-	env := here(t)
+	env := at(redistest.Start(t, redistest.Options{}).Addr()) // with -count, the name would be taken the second time
 	args := []string{"run", "minhold", "--no-wait", "--min-hold", "1h", "--", "true"}
 	if _, errs, status := run(t, env, args...); status != 0 {
 		t.Fatalf("status %d: %s", status, errs)

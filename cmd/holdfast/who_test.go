@@ -142,7 +142,7 @@ func TestFullSemaphoreJSON(t *testing.T) {
 // ls lists names that a minimum hold keeps taken, and takes a prefix literally.
 func TestListMinHoldsUnderPrefix(t *testing.T) {
 	t.Parallel()
-	env := append(here(t), `HOLDFAST_PREFIX=kept[1]*?\`)
+	env := append(at(redistest.Start(t, redistest.Options{}).Addr()), `HOLDFAST_PREFIX=kept[1]*?\`)
 	for _, strategy := range []string{"single", "reentrant", "rwhash", "semaphore:2"} {
 		if _, errs, status := run(t, env, "run", strategy, "--strategy", strategy, "--min-hold", "1h", "--", "true"); status != 0 {
 			t.Fatalf("status %d: %s", status, errs)
