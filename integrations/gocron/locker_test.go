@@ -73,7 +73,7 @@ func TestRequest(t *testing.T) {
 	t.Parallel()
 	server := lockertest.New()
 	l := locker.Must(gocronlock.New(server, gocronlock.Config{
-		Prefix: "cron:", MinHold: 4 * time.Second, TTL: time.Minute, Fenced: true, Note: "host-1",
+		Prefix: "cron:", MinHold: 40 * time.Second, TTL: time.Minute, Fenced: true, Note: "host-1",
 	}))
 	lock, err := l.Lock(locker.WithOwner(t.Context(), "the program"), "report")
 	if err != nil {
@@ -83,10 +83,10 @@ func TestRequest(t *testing.T) {
 	if req.Owner == "" || req.Owner == "the program" {
 		t.Errorf("owner %q, want one of its own for each run", req.Owner)
 	}
-	if req.Name != "cron:report" || req.MinHold != 4*time.Second || req.TTL != time.Minute || !req.Fenced || req.Note != "host-1" || !req.NoWait {
+	if req.Name != "cron:report" || req.MinHold != 40*time.Second || req.TTL != time.Minute || !req.Fenced || req.Note != "host-1" || !req.NoWait {
 		t.Errorf("%+v", req)
 	}
-	if req.MaxWait <= time.Second || req.MaxWait > 2*time.Second {
+	if req.MaxWait <= 10*time.Second || req.MaxWait > 20*time.Second {
 		t.Errorf("MaxWait %v, want half of MinHold", req.MaxWait)
 	}
 	if got := l.Held("report"); got.Fence() != 1 || got.Name() != "cron:report" {

@@ -26,7 +26,8 @@ const (
 	killedTTL = 3 * time.Second
 )
 
-// connect returns what a process of its own has over a real server.
+// connect returns what a process of its own has over a real server. Its connection is open: a Locker
+// with a short MinHold tries for one second only.
 func connect(t *testing.T, server interface{ Addr() string }) locker.Locker {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
@@ -35,7 +36,15 @@ func connect(t *testing.T, server interface{ Addr() string }) locker.Locker {
 		_ = drv.Close()
 		_ = client.Close()
 	})
-	return locker.Must(holdfast.New(drv, holdfast.Config{}))
+	l := locker.Must(holdfast.New(drv, holdfast.Config{}))
+	lock, err := l.Acquire(t.Context(), locker.Request{Name: "connect"})
+	if err == nil {
+		err = lock.Release(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func receive[T any](t *testing.T, what string, from <-chan T) T {
@@ -147,8 +156,8 @@ func TestLostLockOverRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	locks := locker.Must(gocronlock.New(connect(t, server), gocronlock.Config{TTL: 2 * time.Second}))
 	s := newScheduler(t, gocron.WithDistributedLocker(locks))
-	stopped := make(chan error, 1)
-	newJob(t, s, gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), func(ctx context.Context) {
+	stopped := make(chan error, 1000)
+	newJob(t, s, gocron.DurationJob(50*time.Millisecond), func(ctx context.Context) {
 		ctx, cancel := locks.Held("report").Context(ctx)
 		defer cancel()
 		server.MustCommand(t, "FLUSHALL")
@@ -210,9 +219,8 @@ func TestOutageOverRedis(t *testing.T) {
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	l := connect(t, server)
-	locks := locker.Must(gocronlock.New(l, gocronlock.Config{MinHold: time.Millisecond}))
-	e := locker.Must(gocronlock.NewElector(l, leader.Config{Name: "cron", TTL: time.Second}))
+	locks := locker.Must(gocronlock.New(connect(t, server), gocronlock.Config{MinHold: time.Millisecond}))
+	e := locker.Must(gocronlock.NewElector(connect(t, server), leader.Config{Name: "cron", TTL: killedTTL}))
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(t.Context()) }()
 	waitForLeader(t, e, true)

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// replicaOf makes the test program a replica whose only run never ends: the address of its server.
+// replicaOf makes the test program a replica whose first run never ends: the address of its server.
 const replicaOf = "HOLDFAST_TEST_GOCRON_REPLICA"
 
 // isReplica reports whether this process is a replica that a test started, once that has ended.
@@ -29,7 +29,7 @@ func isReplica() bool {
 	l := locker.Must(holdfast.New(locker.Must(goredis.New(client)), holdfast.Config{}))
 	locks := locker.Must(gocronlock.New(l, gocronlock.Config{TTL: killedTTL}))
 	s := locker.Must(gocron.NewScheduler(gocron.WithDistributedLocker(locks)))
-	locker.Must(s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(func() {
+	locker.Must(s.NewJob(gocron.DurationJob(50*time.Millisecond), gocron.NewTask(func() {
 		_, _ = fmt.Fprintln(os.Stdout, "running")
 		select {}
 	}), gocron.WithName("report")))
