@@ -154,7 +154,7 @@ func downgradeWakesReaders(t *caseT) {
 
 func soleReaderUpgrades(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
-	lock, other := t.acquire(a, reader(name)), t.acquire(b, locker.Request{Name: name, TTL: brief, Mode: locker.Shared})
+	lock, other := t.acquire(a, reader(name)), t.acquire(b, locker.Request{Name: name, TTL: medium, Mode: locker.Shared})
 	t.Promptly("Upgrade beside another reader", func() {
 		err := lock.Upgrade(t.Ctx)
 		t.Is(err, locker.ErrNotAcquired, "Upgrade beside another reader")

@@ -76,7 +76,7 @@ func namedLost(t *caseT) {
 	t.Is(a.Unlock(t.Ctx, name), locker.ErrLost, "Unlock of a lost name")
 	t.OK(other.Unlock(t.Ctx, name), "Unlock by the next process")
 
-	c := t.named(l, locker.Request{TTL: 2 * brief})
+	c := t.named(l, locker.Request{TTL: medium})
 	t.locks(c, name, true, "of a free name")
 	t.Eventually("the lost name can be locked by the same process", func() bool {
 		ok, err := c.TryLock(t.Ctx, name)

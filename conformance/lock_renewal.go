@@ -41,7 +41,7 @@ var renewalCases = []testCase{
 const medium = 3 * time.Second
 
 // watched is the TTL of locks that must be renewed in time, also on a busy machine.
-const watched = 1500 * time.Millisecond
+const watched = 3 * time.Second
 
 // renewed waits until a lock has been renewed that many times.
 func (t *caseT) renewed(lock *locker.Lock, times int) {

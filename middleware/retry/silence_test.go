@@ -46,7 +46,7 @@ func TestWaitingBehindASilentServer(t *testing.T) {
 			<-began // refused
 			<-began
 			p.Freeze()
-			ran, err := locker.Try(t.Context(), l, locker.Request{Name: client.Name, MaxWait: 1500 * time.Millisecond},
+			ran, err := locker.Try(t.Context(), l, locker.Request{Name: client.Name, MaxWait: 4 * time.Second},
 				func(context.Context, *locker.Lock) error { return nil })
 			if ran {
 				t.Error("Try ran beside the holder")

@@ -39,7 +39,7 @@ func TestMaxWaitOnASlowLink(t *testing.T) {
 			p.Latency(30 * time.Millisecond)
 			for i := range 30 {
 				wg.Go(func() {
-					req := locker.Request{Name: key, MaxWait: 800*time.Millisecond + time.Duration(i)*7*time.Millisecond}
+					req := locker.Request{Name: key, MaxWait: 3*time.Second + time.Duration(i)*7*time.Millisecond}
 					ran, err := locker.Try(t.Context(), l, req, func(context.Context, *locker.Lock) error { return nil })
 					if ran || err != nil {
 						t.Errorf("Try with MaxWait %v: %v, %v; want false, nil", req.MaxWait, ran, err)

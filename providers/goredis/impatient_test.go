@@ -77,7 +77,7 @@ func TestImpatientCallers(t *testing.T) {
 // Renewals and releases pass acquires that wait for a connection.
 func TestUrgentCallsPassAcquires(t *testing.T) {
 	t.Parallel()
-	const pool, callers = 2, 50
+	const pool, callers = 2, 200
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: pool})
 	drv := newDriver(t, client)

@@ -66,7 +66,7 @@ func TestLoneCallersLateAnswer(t *testing.T) {
 			if err := srv.Freeze(); err != nil {
 				t.Fatal(err)
 			}
-			ctx := driver.Bound(parent, 50*time.Millisecond)
+			ctx := driver.Bound(parent, time.Second) // long enough to send it
 			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
 			ctx.Stop()
 			pending, ok := errors.AsType[*driver.PendingError](err)
