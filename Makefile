@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 
 # A test binary that runs longer than this prints its goroutines and fails.
-TEST_TIMEOUT ?= 6m
+TEST_TIMEOUT ?= 10m
 # How many tests of a package run at once: most wait for a server, few compute.
 PARALLEL ?= 4
 # How many packages are tested at once; empty: as many as there are cores.
