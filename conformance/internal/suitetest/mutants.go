@@ -68,6 +68,24 @@ func stillFailing(s *suite.Suite, failed map[string]*suite.Recorder) map[string]
 	return failed
 }
 
+// catching runs the cases that caught nothing again, up to twice, with less beside them. On a busy
+// machine what a flaw needs may be over before the case comes to it.
+func catching(s *suite.Suite, names []string, caught map[string]*suite.Recorder) map[string]*suite.Recorder {
+	for range 2 {
+		var missed []string
+		for _, name := range names {
+			if caught[name] == nil {
+				missed = append(missed, name)
+			}
+		}
+		if len(missed) == 0 {
+			break
+		}
+		maps.Copy(caught, failing(s, missed))
+	}
+	return caught
+}
+
 // Catch demands that each mutant fails the cases that were made for its flaw, and that these pass
 // without the flaw. All run at once, and then report one by one.
 func Catch(t *testing.T, mutants []Mutant) {
@@ -85,11 +103,12 @@ func Catch(t *testing.T, mutants []Mutant) {
 			for name, r := range stillFailing(m.Sound, verdicts[i].sound) {
 				t.Errorf("without the flaw too %q fails: %s", name, r.First())
 			}
+			caught := catching(m.Flawed, m.Caught, verdicts[i].flawed)
 			for _, name := range m.Caught {
 				if m.Flawed.Find(name, suite.Miniredis) == nil {
 					t.Errorf("there is no case %q that applies", name)
 				}
-				if r, caught := verdicts[i].flawed[name]; caught {
+				if r := caught[name]; r != nil {
 					t.Logf("caught by %q: %s", name, r.First())
 				} else {
 					t.Errorf("not caught by %q", name)
