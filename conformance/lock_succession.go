@@ -53,11 +53,11 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 	}
 }
 
-// followInTime is follow, tried up to three times with other names if a call times out on a busy
+// followInTime is follow, tried up to ten times with other names if a call times out on a busy
 // machine. A timeout says nothing about the call before it; a refusal, a loss, or an unknown
 // outcome before any timeout does.
 func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
-	for range 3 {
+	for range 10 {
 		start := time.Now()
 		err = follow(t.Ctx, l, *req, t.h.Can)
 		passed := time.Since(start) >= attemptTimeout &&

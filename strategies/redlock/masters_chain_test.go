@@ -153,7 +153,7 @@ func TestWaitingAtMasters(t *testing.T) {
 	m.kill(0)
 	m.freeze(1)
 	req := locker.Request{Name: name, TTL: long, Fenced: true}
-	held := m.acquire(holder, req)
+	held := m.acquireSoon(holder, req)
 	m.refused(bare, req) // its connections are open now
 	subscribed := make(chan struct{}, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)

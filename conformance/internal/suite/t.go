@@ -15,7 +15,7 @@ import (
 
 const (
 	// CaseLimit is how long a case may take.
-	CaseLimit = 30 * time.Second
+	CaseLimit = 45 * time.Second
 	// PollEvery is the interval of polls.
 	PollEvery = 2 * time.Millisecond
 	// Slack is how much of a TTL may have passed before a case looks at it, on a busy machine.
@@ -43,7 +43,7 @@ type T struct {
 func newT(tb testing.TB, s *Suite, srv *Server) *T {
 	ctx, cancel := context.WithTimeout(tb.Context(), CaseLimit)
 	tb.Cleanup(cancel)
-	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Patience: 10 * time.Second, Prompt: 5 * time.Second,
+	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Patience: 20 * time.Second, Prompt: 5 * time.Second,
 		poll: PollEvery}
 	if srv.Nodes != nil {
 		t.poll *= 10 // polling five servers is expensive
