@@ -109,7 +109,11 @@ func (o *options) password() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the password: %w", err)
 	}
-	return strings.TrimRight(string(text), "\r\n"), nil
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("--password-file: %s has no password", o.passwordFile)
+	}
+	return password, nil
 }
 
 // tls returns the configuration of connections with TLS.

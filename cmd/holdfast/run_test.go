@@ -24,6 +24,10 @@ func TestRunStatus(t *testing.T) {
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	blank := filepath.Join(t.TempDir(), "blank")
+	if err := os.WriteFile(blank, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	locked := redistest.Start(t, redistest.Options{Password: "sesame"})
 	tests := []struct {
 		name string
@@ -55,6 +59,8 @@ func TestRunStatus(t *testing.T) {
 		{name: "no dashes", args: []string{"a", "true"}, want: 64, says: "--"},
 		{name: "two names", args: []string{"a", "b", "--", "true"}, want: 64, says: "one name"},
 		{name: "unknown flag", args: []string{"a", "--nope", "--", "true"}, want: 64, says: "--nope"},
+		{name: "empty password file", env: append(at(locked.Addr()), "HOLDFAST_PASSWORD_FILE="+plain), args: []string{"a", "--", "true"}, want: 64, says: plain + " has no password"},
+		{name: "blank password file", args: []string{"a", "--password-file", blank, "--", "true"}, want: 64, says: blank + " has no password"},
 		{name: "no duration", args: []string{"a", "--ttl", "soon", "--", "true"}, want: 64, says: "--ttl"},
 		{name: "short TTL", args: []string{"a", "--ttl", "1ns", "--", "true"}, want: 64, says: "TTL"},
 		{name: "empty name", args: []string{"", "--", "true"}, want: 64, says: "Name"},
