@@ -116,7 +116,7 @@ func TestRunStrategies(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	nodes := redistest.StartN(t, 2, redistest.Options{})
-	quorum := []string{"HOLDFAST_NODES=redis://" + s.Addr() + ",redis://" + nodes[0].Addr() + ",redis://" + nodes[1].Addr()}
+	quorum := []string{"HOLDFAST_NODES=redis://" + s.Addr() + ", redis://" + nodes[0].Addr() + " ,redis://" + nodes[1].Addr()}
 	for _, test := range []struct {
 		name string
 		env  []string

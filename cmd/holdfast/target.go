@@ -80,7 +80,7 @@ func parseTarget(raw string) (target, error) {
 		t.addrs = []string{u.Path}
 	} else {
 		for host := range strings.SplitSeq(hosts, ",") {
-			addr, err := address(host, port)
+			addr, err := address(strings.TrimSpace(host), port)
 			if err != nil {
 				return target{}, err
 			}
@@ -140,16 +140,17 @@ func address(host, port string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-var nextURL = regexp.MustCompile(`,[a-z+]+://`)
+var nextURL = regexp.MustCompile(`,\s*[a-z+]+://`)
 
-// splitURLs splits URLs at the commas between them. The hosts of a Cluster have commas too.
+// splitURLs splits URLs at the commas between them, without the spaces around them. The hosts of a
+// Cluster have commas too.
 func splitURLs(s string) (urls []string) {
 	for {
 		at := nextURL.FindStringIndex(s)
 		if at == nil {
-			return append(urls, s)
+			return append(urls, strings.TrimSpace(s))
 		}
-		urls = append(urls, s[:at[0]])
+		urls = append(urls, strings.TrimSpace(s[:at[0]]))
 		s = s[at[0]+1:]
 	}
 }

@@ -24,8 +24,9 @@ func TestParseTarget(t *testing.T) {
 		"unix://u:p@/run/r?db=2": {
 			network: "unix", addrs: []string{"/run/r"}, user: "u", password: "p", db: 2,
 		},
-		"redis+cluster://a,b:1":  {kind: cluster, network: "tcp", addrs: []string{"a:6379", "b:1"}},
-		"rediss+cluster://u:p@a": {kind: cluster, network: "tcp", addrs: []string{"a:6379"}, user: "u", password: "p", tls: true},
+		"redis+cluster://a , b:1": {kind: cluster, network: "tcp", addrs: []string{"a:6379", "b:1"}},
+		"redis+cluster://a,b:1":   {kind: cluster, network: "tcp", addrs: []string{"a:6379", "b:1"}},
+		"rediss+cluster://u:p@a":  {kind: cluster, network: "tcp", addrs: []string{"a:6379"}, user: "u", password: "p", tls: true},
 		"redis+sentinel://a,b:1/m": {
 			kind: sentinel, network: "tcp", addrs: []string{"a:26379", "b:1"}, master: "m",
 		},
@@ -78,6 +79,7 @@ func TestSplitURLs(t *testing.T) {
 		"redis://a":            {"redis://a"},
 		"redis://a,rediss://b": {"redis://a", "rediss://b"},
 		"redis+cluster://a,b:1,redis+cluster://c": {"redis+cluster://a,b:1", "redis+cluster://c"},
+		" redis://a, rediss://b ,\nredis://c\n":   {"redis://a", "rediss://b", "redis://c"},
 	} {
 		if got := splitURLs(s); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", s, got, want)
