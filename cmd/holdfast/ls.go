@@ -148,6 +148,7 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 			return err
 		}
 		j, what := newLockJSON(name, state), describe(state)
+		j.Undecided = undecided
 		for _, i := range at[name] {
 			j.Nodes = append(j.Nodes, all[i].label())
 		}

@@ -108,6 +108,10 @@ func TestListQuorum(t *testing.T) {
 		!strings.Contains(out, "listed:left  held at 1 of 3 nodes, and 1 did not answer") || !strings.Contains(errs, "127.0.0.1:1") {
 		t.Errorf("with a node that does not answer ls prints %q: %s", out, errs)
 	}
+	out, _ = list(urls[0]+","+urls[1]+","+nowhere, 0, "--json")
+	if first, second, _ := strings.Cut(out, "\n"); strings.Contains(first, "undecided") || !strings.Contains(second, `"undecided":true`) {
+		t.Errorf("with a node that does not answer ls --json prints %q", out)
+	}
 	list(urls[0]+","+nowhere+",redis://127.0.0.1:2", statusUnreachable)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	p.end(t)

@@ -30,7 +30,8 @@ type lockJSON struct {
 	Free     *int    `json:"free,omitempty"` // of a semaphore
 	Waiters  int     `json:"waiters"`        // -1: not known
 
-	Nodes []string `json:"nodes,omitempty"` // of a quorum, that hold it
+	Nodes     []string `json:"nodes,omitempty"`     // of a quorum, that hold it
+	Undecided bool     `json:"undecided,omitempty"` // too few nodes of a quorum answered: Held is not known
 }
 
 func newLockJSON(name string, s locker.State) lockJSON {
