@@ -29,11 +29,11 @@ The command gets HOLDFAST_NAME, and the number of the term as HOLDFAST_FENCE, wh
 term to term. Exit statuses and signals are those of run.`,
 		Example: `  holdfast leader billing -- /usr/local/bin/billing`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			argv, err := f.check(cmd, args)
+			name, argv, err := f.check(cmd, args)
 			if err != nil {
 				return err
 			}
-			return f.lead(cmd.Context(), o, args[0], argv)
+			return f.lead(cmd.Context(), o, name, argv)
 		},
 		ValidArgsFunction: o.completeName,
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,25 +38,29 @@ func (f *commandFlags) register(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("on-lost", cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check checks what the parser of flags and arguments does not, and returns the command to run.
-func (f *commandFlags) check(cmd *cobra.Command, args []string) (argv []string, err error) {
+// check checks what the parser of flags and arguments does not, and returns the name and the command
+// to run. A name that begins with a dash is given as -- NAME -- COMMAND.
+func (f *commandFlags) check(cmd *cobra.Command, args []string) (name string, argv []string, err error) {
 	dash := cmd.ArgsLenAtDash()
+	if dash == 0 && len(args) > 1 && args[1] == "--" {
+		dash, args = 1, slices.Delete(args, 1, 2)
+	}
 	switch {
 	case dash != 1 || len(args) < 2:
-		return nil, fmt.Errorf("want one name, -- and a command, such as: holdfast %s nightly -- make report",
+		return "", nil, fmt.Errorf("want one name, -- and a command, such as: holdfast %s nightly -- make report",
 			cmd.Name())
 	case f.onLost != "kill" && f.onLost != "warn":
-		return nil, fmt.Errorf("--on-lost %q: want kill or warn", f.onLost)
+		return "", nil, fmt.Errorf("--on-lost %q: want kill or warn", f.onLost)
 	case f.grace < 0:
-		return nil, fmt.Errorf("--grace %s: want 0 or more", f.grace)
+		return "", nil, fmt.Errorf("--grace %s: want 0 or more", f.grace)
 	case f.connect <= 0:
-		return nil, fmt.Errorf("--connect-timeout %s: want more than 0", f.connect)
+		return "", nil, fmt.Errorf("--connect-timeout %s: want more than 0", f.connect)
 	}
-	argv = args[dash:]
+	name, argv = args[0], args[1:]
 	if f.note == "" {
 		f.note = defaultNote(argv[0])
 	}
-	return argv, nil
+	return name, argv, nil
 }
 
 // defaultNote says who holds a lock. The arguments of the command may be secret.
@@ -102,7 +107,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
   holdfast run tick --no-wait --min-hold 50s --held-status 0 -- /usr/local/bin/tick
   holdfast run db --fenced --max-wait 1m -- sh -c 'migrate --fence "$HOLDFAST_FENCE"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			argv, err := f.check(cmd, args)
+			name, argv, err := f.check(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -118,7 +123,7 @@ Exit status: that of the command, 128+n if signal n ended it, or
 			if f.heldStatus < 0 || f.heldStatus > 255 {
 				return fmt.Errorf("--held-status %d: want 0 to 255", f.heldStatus)
 			}
-			return f.run(cmd.Context(), o, args[0], argv)
+			return f.run(cmd.Context(), o, name, argv)
 		},
 		ValidArgsFunction: o.completeName,
 	}

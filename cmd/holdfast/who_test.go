@@ -96,6 +96,15 @@ func TestLeader(t *testing.T) {
 	}
 }
 
+// The name may begin with a dash.
+func TestLeaderDash(t *testing.T) {
+	t.Parallel()
+	out, errs, status := run(t, here(t), "leader", "--", "-dash", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`)
+	if status != 0 || out != "-dash\n" {
+		t.Errorf("status %d, %q: %s", status, out, errs)
+	}
+}
+
 // A candidate without the password is told so, and ends.
 func TestLeaderWithoutPassword(t *testing.T) {
 	t.Parallel()
