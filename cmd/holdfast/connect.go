@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -24,6 +26,9 @@ import (
 // dialTimeout bounds how long a client connects to a server.
 const dialTimeout = 3 * time.Second
 
+// closeTimeout bounds how long the end of a program waits for clean-up. What remains expires.
+const closeTimeout = time.Second
+
 // credentials say where a client connects, and what it logs in with.
 type credentials struct {
 	target
@@ -32,7 +37,8 @@ type credentials struct {
 	sentinelPassword string
 }
 
-// A client connects with one of the Redis clients. It returns even if the server does not answer.
+// A client connects with one of the Redis clients. For one server it returns at once, and connects
+// when it is used.
 type client func(credentials) (*server, error)
 
 var clients = map[string]client{"goredis": dialGoredis, "rueidis": dialRueidis, "redigo": dialRedigo, "valkey": dialValkey}
@@ -133,9 +139,39 @@ func dial(connect client, cred credentials, patience time.Duration) (*server, er
 	}
 }
 
-// close closes the drivers, which waits for clean-up for up to three seconds, and the clients.
+// errNotUsed is the error of a connection that a client opens before it is used.
+var errNotUsed = errors.New("the client is not used yet")
+
+// dialer returns the timeouts with which rueidis and valkey-go connect. They do not try again within
+// a command. So for one server the command has the time that it waits for an answer.
+func (cred credentials) dialer() net.Dialer {
+	if cred.kind == oneServer {
+		return net.Dialer{Timeout: answerTimeout}
+	}
+	return net.Dialer{Timeout: dialTimeout}
+}
+
+// dialWhenUsed returns the function with which rueidis and valkey-go open connections. They open one
+// when they are made, and would wait there for a server that does not answer. For one server, whose
+// client they return even so, that connection fails at once.
+func (cred credentials) dialWhenUsed() func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	var made atomic.Bool
+	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		switch {
+		case cred.kind == oneServer && !made.Swap(true):
+			return nil, errNotUsed
+		case config == nil:
+			return d.DialContext(ctx, cred.network, addr)
+		default:
+			return (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, cred.network, addr)
+		}
+	}
+}
+
+// close closes the drivers, which clean up, and the clients. It waits for that for up to
+// closeTimeout: a server that does not answer does not hold up the end of the program for longer.
 func (c connection) close() {
-	done := make(chan struct{})
+	done := make(chan struct{}, len(c))
 	for _, s := range c {
 		go func() {
 			_ = s.drv.Close()
@@ -143,8 +179,13 @@ func (c connection) close() {
 			done <- struct{}{}
 		}()
 	}
+	timeout := time.After(closeTimeout)
 	for range c {
-		<-done
+		select {
+		case <-done:
+		case <-timeout:
+			return
+		}
 	}
 }
 

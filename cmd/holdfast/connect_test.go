@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,64 @@ func TestAcquireUnreachable(t *testing.T) {
 		}
 		if status := operationStatus(err); status != statusUnreachable {
 			t.Errorf("status %d, want %d", status, statusUnreachable)
+		}
+	})
+}
+
+// A client for one server opens no connection before it is used: it would wait there for a server
+// that does not answer, on top of what the command waits.
+func TestClientConnectsWhenUsed(t *testing.T) {
+	t.Parallel()
+	for _, name := range clientNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0") // which accepts connections, and does not answer
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close() //nolint:errcheck // nothing was written
+			s, err := clients[name](credentials{target: target{network: "tcp", addrs: []string{l.Addr().String()}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := connection{s}
+			defer c.close()
+			marker, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer marker.Close() //nolint:errcheck // nothing was written
+			first, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Close() //nolint:errcheck // nothing was written
+			if first.RemoteAddr().String() != marker.LocalAddr().String() {
+				t.Error("the client opened a connection")
+			}
+		})
+	}
+}
+
+// silent is a driver whose clean-up does not end before its server answers.
+type silent struct {
+	driver.Driver
+	answered chan struct{}
+}
+
+func (d silent) Close() error { <-d.answered; return nil }
+
+// A connection to a server that does not answer closes in time, however many servers there are.
+func TestCloseIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		defer close(answered)
+		s := &server{drv: silent{answered: answered}, close: func() {}}
+		begun := time.Now()
+		connection{s, s, s}.close()
+		if took := time.Since(begun); took != closeTimeout {
+			t.Errorf("it took %v, want %v", took, closeTimeout)
 		}
 	})
 }

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
-	"net"
-
 	valkeygo "github.com/valkey-io/valkey-go"
 
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -15,17 +11,13 @@ import (
 func dialValkey(cred credentials) (*server, error) {
 	opts := valkeygo.ClientOption{
 		InitAddress: cred.addrs, Username: cred.user, Password: cred.password, SelectDB: cred.db, TLSConfig: cred.tlsConfig,
-		Dialer:            net.Dialer{Timeout: dialTimeout},
+		Dialer:            cred.dialer(),
+		DialCtxFn:         cred.dialWhenUsed(),
 		DisableCache:      true,
 		ForceSingleClient: cred.kind == oneServer, // returns a client even if the server does not answer
 	}
 	if cred.kind == sentinel {
 		opts.Sentinel = valkeygo.SentinelOption{MasterSet: cred.master, Password: cred.sentinelPassword, TLSConfig: cred.tlsConfig}
-	}
-	if cred.network == "unix" {
-		opts.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", addr)
-		}
 	}
 	c, err := valkeygo.NewClient(opts)
 	if c == nil {
