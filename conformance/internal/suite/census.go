@@ -125,8 +125,9 @@ func connections(ctx context.Context, s *Server) (left []string, err error) {
 	lines, err := s.list(ctx, "CLIENT", "LIST")
 	for line := range strings.Lines(strings.Join(lines, "")) {
 		switch {
-		// the latter up to Redis 6.2
-		case strings.Contains(line, " cmd=client|list "), strings.Contains(line, " cmd=client "),
+		// Redis 6.2 names no subcommand; there argv-mem is 0 unless the command is running
+		case strings.Contains(line, " cmd=client|list "),
+			strings.Contains(line, " cmd=client ") && !strings.Contains(line, " argv-mem=0 "),
 			strings.Contains(line, " flags=S"), strings.Contains(line, " flags=M"),
 			// the last is of a slot on the move
 			strings.Contains(line, " name=sentinel-"), strings.Contains(line, " cmd=restore"):
