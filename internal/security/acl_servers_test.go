@@ -49,7 +49,7 @@ func TestACLInACluster(t *testing.T) {
 		tries := 0
 		poll(t, client.Name+" asks for the slots", func() bool {
 			if slices.ContainsFunc(c.Nodes(), func(node *redistest.Server) bool {
-				return slices.ContainsFunc(denied(t, node), func(what string) bool { return strings.HasPrefix(what, "command cluster|") })
+				return slices.ContainsFunc(denied(t, node), func(what string) bool { return begins(what, "command cluster|") })
 			}) {
 				return true
 			}

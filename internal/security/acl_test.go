@@ -128,6 +128,17 @@ func grants(rule []string) []string {
 // noise are commands that clients send by themselves and that may be refused.
 var noise = []string{"command ping", "command cluster|slots", "command cluster|shards", "command client|setinfo"}
 
+func isNoise(entry string) bool {
+	return slices.ContainsFunc(noise, func(what string) bool { return begins(entry, what) })
+}
+
+// begins reports whether an entry of the ACL log begins as wanted. Redis 6.2 names no subcommand:
+// there "command client" is what others log as "command client|setinfo".
+func begins(entry, want string) bool {
+	command, _, _ := strings.Cut(want, "|")
+	return strings.HasPrefix(entry, want) || entry == command
+}
+
 // A case is a rule of SECURITY.md and how to use it.
 type ruleCase struct {
 	user, strategy, prefix string
@@ -174,7 +185,7 @@ func enough(t *testing.T, c ruleCase, client clients.Client, server *redistest.S
 	if err := errors.Join(done.errs...); err != nil {
 		t.Error(err)
 	}
-	if log := slices.DeleteFunc(denied(t, server), func(what string) bool { return slices.Contains(noise, what) }); len(log) > 0 {
+	if log := slices.DeleteFunc(denied(t, server), isNoise); len(log) > 0 {
 		t.Errorf("the server refused %q", log)
 	}
 	for _, fenced := range []bool{false, true} {
@@ -286,7 +297,7 @@ func missing(t *testing.T, c ruleCase, client clients.Client, server *redistest.
 	}
 	want := map[byte]string{'+': "command " + word[1:], '~': "key ", '&': "channel "}[word[0]]
 	poll(t, fmt.Sprintf("the ACL log names %s", want), func() bool {
-		return slices.ContainsFunc(denied(t, server), func(what string) bool { return strings.HasPrefix(what, want) })
+		return slices.ContainsFunc(denied(t, server), func(what string) bool { return begins(what, want) })
 	})
 }
 
