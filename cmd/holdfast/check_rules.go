@@ -51,7 +51,7 @@ func (s *facts) version() finding {
 	case redis == "":
 		return unknown("version", "the server does not say which it is: it may not be Redis or Valkey")
 	case olderThan(redis, 6, 2):
-		return problem("version", advice, "Redis %s is older than the scripts of locks need", redis)
+		return problem("version", advice, "Redis %s lacks commands that some scripts of locks call", redis)
 	default:
 		return passed("version", "Redis %s", redis)
 	}

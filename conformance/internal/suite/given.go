@@ -34,7 +34,7 @@ func (s *Suite) whyNotGiven(c *Case) string {
 	case slices.Equal(c.On, OnlyMiniredis):
 		return "it needs a server that answers with errors of its choice"
 	case !slices.Contains(c.On, Single):
-		return fmt.Sprintf("it needs a server of a kind in %v", c.On)
+		return fmt.Sprintf("it needs another kind of server: %v", c.On)
 	case c.Own:
 		return "it stops, freezes, flushes or reconfigures the server"
 	default:
