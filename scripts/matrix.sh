@@ -57,9 +57,10 @@ for server in "${servers[@]}"; do
 		result=passed
 	else
 		result=FAILED
-		grep -E '^ *--- FAIL|^(FAIL|panic:)' "$log" | sort -u | head -n 40
+		grep -E '^ *--- FAIL|^(FAIL\s|panic:)|^ +[a-z0-9_]+\.go:[0-9]+: ' "$log" | head -n 60
 	fi
 	[[ $result == passed ]] || failed=1
+	[[ $result == passed || $result == FAILED ]] || tail -n 20 "$log" # why there is none
 	line=$(printf '%-16s %-14s %5d s  %s' "${version:-$server}" "$result" "$((SECONDS - began))" "$log")
 	echo "$line"
 	lines+=("$line")

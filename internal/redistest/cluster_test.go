@@ -54,7 +54,7 @@ func TestClusterServesEverySlotAndMovesOne(t *testing.T) {
 	_, err = from.Command("GET", keys[0])
 	wantServerError(t, err, "ASK 42 "+to.Addr())
 	_, err = from.Command("MGET", keys[0], keys[1])
-	wantServerError(t, err, "TRYAGAIN ")
+	wantServerError(t, err, "TRYAGAIN ", "ASK 42 "+to.Addr()) // the latter from Redis 6.2
 	must(t, m.Finish(t.Context()))
 	for _, k := range keys {
 		if got := to.MustCommand(t, "GET", k); got != "v" {

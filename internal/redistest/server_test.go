@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,11 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func wantServerError(t *testing.T, err error, prefix string) {
+// wantServerError wants an error reply that begins in one of these ways.
+func wantServerError(t *testing.T, err error, prefixes ...string) {
 	t.Helper()
 	var se redistest.ServerError
-	if !errors.As(err, &se) || !strings.HasPrefix(string(se), prefix) {
-		t.Errorf("error %v, want a server's %q", err, prefix)
+	begins := func(prefix string) bool { return strings.HasPrefix(string(se), prefix) }
+	if !errors.As(err, &se) || !slices.ContainsFunc(prefixes, begins) {
+		t.Errorf("error %v, want a server's %q", err, prefixes)
 	}
 }
 

@@ -29,6 +29,9 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
+// quoted has the quotes of later servers where Redis 6.2 has backticks.
+func quoted(text string) string { return strings.ReplaceAll(text, "`", "'") }
+
 // A server that does not know a command repeats its arguments in the error, and the token of the
 // hold is among them. No error, no lock and no log line shows it, however it is printed.
 func TestRepliesThatRepeatArguments(t *testing.T) {
@@ -44,7 +47,7 @@ func TestRepliesThatRepeatArguments(t *testing.T) {
 				}
 				drv := &tokenRecorder{Driver: client.Open(t, redistest.Start(t, redistest.Options{Args: args}).Addr())}
 				printed := everyText(t, drv)
-				if !strings.Contains(printed, "unknown command 'EVALSHA'") {
+				if !strings.Contains(quoted(printed), "unknown command 'EVALSHA'") {
 					t.Errorf("no error says what the server refused:\n%s", printed)
 				}
 				if len(drv.tokens) < 5 {
@@ -187,7 +190,7 @@ func TestRepliesThatRepeatArgumentsKeepTheClientsType(t *testing.T) {
 			t.Parallel()
 			_, err := client.Open(t, server.Addr()).Eval(t.Context(), driver.NewScript("return 1"), []string{"k"}, []string{"secret"})
 			var reply *driver.ServerError
-			if !errors.As(err, &reply) || reply.Text != "ERR unknown command 'EVALSHA'" {
+			if !errors.As(err, &reply) || quoted(reply.Text) != "ERR unknown command 'EVALSHA'" {
 				t.Fatalf("got %v; want the server's words without the arguments", err)
 			}
 			text, ok := clientText[client.Name](reply.Err)
