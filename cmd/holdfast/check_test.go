@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -194,6 +195,20 @@ func TestCheckTopology(t *testing.T) {
 	found, status := check(t, at(c.Addrs()[0]), "--strategy", "single")
 	if f := found["cluster"]; status != 1 || f.Level != levelProblem {
 		t.Errorf("a node of a Cluster: status %d: %+v", status, found)
+	}
+	elsewhere := "" // the beginning of names that another node has
+	for n := 0; elsewhere == "" || c.NodeForSlot(redistest.Slot(elsewhere)) == c.Nodes()[0]; n++ {
+		elsewhere = fmt.Sprintf("{%d}", n)
+	}
+	for _, client := range clientNames() {
+		env := append(at(c.Addrs()[0]), "HOLDFAST_CLIENT="+client)
+		found, status = check(t, env, "--strategy", "single", elsewhere)
+		if f := found["strategy single"]; status != 1 || f.Advice != clusterAdvice || strings.Contains(f.Text, "may be left") {
+			t.Errorf("a name of another node, over %s: status %d: %+v", client, status, f)
+		}
+		if _, errs, status := run(t, env, "who", elsewhere); status != statusUnreachable || !strings.Contains(errs, clusterAdvice) {
+			t.Errorf("who, over %s: status %d: %s", client, status, errs)
+		}
 	}
 	found, status = check(t, []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()})
 	if found["sentinel"].Level != levelOK || found["replicas"].Level != levelWarning || found["strategy single"].Level != levelOK || status != 2 {

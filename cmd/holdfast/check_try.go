@@ -96,6 +96,8 @@ func (t *trial) run(ctx context.Context) []finding {
 
 const aclAdvice = "Give the user the ACL rule of the strategy in SECURITY.md, for the keys and channels of your names; ACL LOG says what was refused."
 
+const clusterAdvice = "The server is a node of a Cluster: use redis+cluster:// in the URL."
+
 // failed is the finding about a part that does not work.
 func (t *trial) failed(check, what string, err error) finding {
 	advice := ""
@@ -104,6 +106,8 @@ func (t *trial) failed(check, what string, err error) finding {
 		advice = aclAdvice
 	case strings.Contains(err.Error(), "unknown command"):
 		advice = "The server, or a proxy in front of it, must allow scripts (EVAL and EVALSHA) and publish/subscribe."
+	case code == "MOVED":
+		advice = clusterAdvice
 	case code == "OOM":
 		advice = "The server's memory is full."
 	case code == "READONLY":

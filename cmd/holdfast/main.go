@@ -31,7 +31,8 @@ func main() {
 
 // execute runs the command line and returns the exit status.
 func execute(args []string) int {
-	root := newRoot()
+	o := &options{}
+	root := newRoot(o)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	status := statusOf(err)
@@ -39,13 +40,14 @@ func execute(args []string) int {
 		fmt.Fprintln(os.Stderr, errorText(err))
 		if status == statusUsage {
 			fmt.Fprintln(os.Stderr, "See: holdfast help")
+		} else if advice := o.hint(err); advice != "" {
+			fmt.Fprintln(os.Stderr, advice)
 		}
 	}
 	return status
 }
 
-func newRoot() *cobra.Command {
-	o := &options{}
+func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "holdfast",
 		Version: version(),

@@ -33,8 +33,9 @@ func removeKeys(c connection, key string) error {
 	var unreachable error
 	for _, s := range c {
 		for _, k := range keys {
-			// A key that the user may not remove is none that the user could write.
-			if _, err := s.drv.Eval(ctx, removeScript, []string{k}, nil); driver.Transient(err) {
+			// A key that the user may not remove is none that the user could write, nor is one of another
+			// node of a Cluster.
+			if _, err := s.drv.Eval(ctx, removeScript, []string{k}, nil); driver.Transient(err) && driver.CodeOf(err) != "MOVED" {
 				unreachable = fmt.Errorf("the key %s may be left: %w", strconv.Quote(k), err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	root := newRoot()
+	root := newRoot(&options{})
 	root.SetOut(&out)
 	root.SetArgs([]string{"--version"})
 	if err := root.Execute(); err != nil {
