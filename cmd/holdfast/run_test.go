@@ -373,6 +373,33 @@ func TestRunTargets(t *testing.T) {
 	}
 }
 
+// The error of a server that does not answer says whether the URL is wrong about TLS.
+func TestWrongScheme(t *testing.T) {
+	t.Parallel()
+	secured := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
+	for _, test := range []struct{ url, want string }{
+		{"rediss://" + shared.Get(t).Addr(), "answers without TLS"},
+		{"redis://" + secured.Addr(), "answers with TLS"},
+		{"redis+cluster://" + secured.Addr(), "answers with TLS"},
+	} {
+		env := []string{"HOLDFAST_URL=" + test.url}
+		for _, args := range [][]string{{"run", "scheme", "--connect-timeout", "300ms", "--", "true"}, {"check", "--connect-timeout", "300ms"}} {
+			t.Run(args[0]+" "+test.url, func(t *testing.T) {
+				t.Parallel()
+				for _, client := range clientNames() {
+					eventually(t, client+" says it, within the time of a probe", func() bool {
+						out, errs, status := run(t, append(env, "HOLDFAST_CLIENT="+client), args...)
+						if status != statusUnreachable {
+							t.Errorf("%s: status %d: %s%s", client, status, out, errs)
+						}
+						return strings.Contains(out+errs, test.want)
+					})
+				}
+			})
+		}
+	}
+}
+
 // caFile returns the file with the certificate that the server's was issued by.
 func caFile(t *testing.T, s *redistest.Server) string {
 	t.Helper()
