@@ -82,7 +82,8 @@ var permitCases = []testCase{
 func (t *caseT) semaphore(drv driver.Driver, permits int) locker.Locker {
 	t.Helper()
 	if t.h.NewSemaphore == nil {
-		l, err := semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: attemptTimeout})
+		l, err := semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: attemptTimeout,
+			ReleaseTimeout: releaseTimeout})
 		t.OK(err, "semaphore.New")
 		return t.wrap(l)
 	}

@@ -68,7 +68,7 @@ func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locke
 // try makes an attempt. It returns the lock or the refusal.
 func (p *place) try() (*locker.Lock, *locker.ContentionError) {
 	p.t.Helper()
-	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting),
+	lock, err := p.t.try(lease.WithWaiting(p.t.Ctx, p.waiting), p.l,
 		locker.Request{Name: p.name, TTL: long, Permits: p.permits})
 	var ce *locker.ContentionError
 	if err != nil && !errors.As(err, &ce) {

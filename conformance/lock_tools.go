@@ -17,6 +17,10 @@ import (
 // for each.
 const attemptTimeout = 500 * time.Millisecond
 
+// releaseTimeout bounds each release of the default strategy: longer than by default, for a busy
+// machine.
+const releaseTimeout = 3 * time.Second
+
 // long is a TTL that no case outlasts: a key that disappears was removed and did not expire.
 const long = time.Minute
 
@@ -24,7 +28,7 @@ const long = time.Minute
 func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
 	if t.h.New == nil {
-		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout, ReleaseTimeout: releaseTimeout})
 		t.OK(err, "single.New")
 		return t.wrap(l)
 	}
@@ -104,11 +108,11 @@ func (t *caseT) connect(l locker.Locker, req locker.Request) *locker.Lock {
 
 // try acquires. On a busy machine a connection may take longer than an attempt; then nothing was
 // sent, and it tries again.
-func (t *caseT) try(l locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
+func (t *caseT) try(ctx context.Context, l locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
 	t.Helper()
 	for range 10 {
 		start := time.Now()
-		lock, err = l.Acquire(t.Ctx, req)
+		lock, err = l.Acquire(ctx, req)
 		if !errors.Is(err, driver.ErrNotSent) || time.Since(start) < attemptTimeout {
 			break
 		}
@@ -119,7 +123,7 @@ func (t *caseT) try(l locker.Locker, req locker.Request) (lock *locker.Lock, err
 // acquire acquires a lock or fails the case.
 func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
-	lock, err := t.try(l, req)
+	lock, err := t.try(t.Ctx, l, req)
 	t.OK(err, "Acquire")
 	t.releaseLater(lock)
 	t.held(lock)
@@ -175,7 +179,7 @@ func (t *caseT) lost(lock *locker.Lock) {
 // reason.
 func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.ContentionError {
 	t.Helper()
-	lock, err := t.try(l, req)
+	lock, err := t.try(t.Ctx, l, req)
 	if lock != nil {
 		t.Fatalf("Acquire of %.80q, which another holds, returned a lock", req.Name)
 	}

@@ -252,7 +252,7 @@ func endedContextReturns(t *caseT, want error, newContext func(hit <-chan struct
 // hopelessDeadlineSlowsNobody makes many concurrent calls over a slow link, before and after a few
 // that cannot be answered in time.
 func hopelessDeadlineSlowsNobody(t *caseT) {
-	const workers, calls, latency = 64, 5, 20 * time.Millisecond
+	const workers, calls, latency = 64, 5, 50 * time.Millisecond
 	p, drv := t.Proxied()
 	t.warm(drv, countScript)
 	p.Latency(latency)

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 				Name: "rwhash over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond})
+					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
 				},
 				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
 				On:  client.On,

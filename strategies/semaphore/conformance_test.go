@@ -21,10 +21,10 @@ func TestConformance(t *testing.T) {
 				Name: "semaphore over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: 500 * time.Millisecond})
+					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
 				},
 				NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
-					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: 500 * time.Millisecond})
+					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
 				},
 				Can: conformance.Capabilities{Hash: true, Fair: true, MinHold: true},
 				On:  client.On,

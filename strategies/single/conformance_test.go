@@ -23,7 +23,7 @@ func TestFairConformance(t *testing.T) {
 				Name: "fair single over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, Fair: true})
+					return single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second, Fair: true})
 				},
 				Can: conformance.Capabilities{Fair: true, MinHold: true},
 				On:  []drivertest.Kind{on[client.Name]},
