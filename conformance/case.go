@@ -40,9 +40,9 @@ type caseT struct {
 
 var cases = slices.Concat(
 	holdCases, wrongTypeCases, resumeCases, nameCases,
-	acquireOutcomeCases, openOutcomeCases, holdOutcomeCases, leaseCases, renewalCases, fenceCases,
-	waitCases, placeCases, handOverCases, modeCases, convertCases, permitCases, quorumCases, successionCases,
-	severalCases,
+	acquireOutcomeCases, openOutcomeCases, releaseOutcomeCases, holdOutcomeCases,
+	leaseCases, renewalCases, fenceCases, waitCases, placeCases, handOverCases,
+	modeCases, convertCases, permitCases, quorumCases, successionCases, severalCases,
 	namedCases, leaderCases, minHoldCases, misuseCases, breakCases, watchCases, noteCases,
 )
 

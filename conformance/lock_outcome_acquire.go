@@ -73,6 +73,12 @@ const faulty = 10 * attemptTimeout
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut,
 	"withheld": faultproxy.Stall}
 
+// faults are all faults of one command.
+var faults = map[string]faultproxy.Fault{
+	"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut, "withheld": faultproxy.Stall,
+	"cut before": faultproxy.CutBefore,
+}
+
 // acquireIsOneCommand tries again if it counts too many commands: on a busy machine a reply may
 // take longer than an attempt, and the command is resent.
 func acquireIsOneCommand(t *caseT) {

@@ -1,0 +1,250 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+var releaseOutcomeCases = []testCase{
+	{
+		name: "a release whose reply is lost succeeds", contract: 7, on: suite.OneAddress,
+		why: "when it is resent it finds nothing: that is its own success, not a loss of the lock",
+		run: lostReleaseSucceeds,
+	},
+	{
+		name: "a release that never arrived succeeds", contract: 7, on: suite.OneAddress,
+		why: "if it were given up after one send, the lock would stay taken for a TTL",
+		run: cutReleaseSucceeds,
+	},
+	{
+		name: "a release is final", contract: 7, on: suite.WithoutSentinel,
+		why: "of two releases one must act; the other returns ErrReleased and sends nothing that could affect the next holder",
+		run: releaseIsFinal,
+	},
+	{
+		name: "a cancelled context does not stop a release", contract: 7, on: suite.AllKinds,
+		why: "work that is cancelled must still release its lock",
+		run: cancelledReleaseReleases,
+	},
+	{
+		name: "a release after a loss is still sent", contract: 7, on: suite.WithoutSentinel,
+		why: "a lock that is taken for lost may still have its key, which would block everybody for the rest of the lease",
+		run: releaseAfterLossIsSent,
+	},
+	{
+		name: "a release from a frozen server is bounded", contract: 7, on: suite.OneAddress,
+		why: "a release must not hang; its outcome is unknown, which is not a loss",
+		run: frozenReleaseIsBounded,
+	},
+	{
+		name: "a release waits for no longer than its timeout", contract: 7, on: suite.OneAddress, bounded: true,
+		why: "a request or a process that ends cannot wait for as long as a command may take; the release goes on",
+		run: releaseTimeoutBounds,
+	},
+	{
+		name: "a release of unknown outcome is resent", contract: 7, on: suite.OneAddress,
+		why: "one lost reply must not keep the key until its TTL",
+		run: unknownReleaseIsResent,
+	},
+	{
+		name: "a refused release is resent", contract: 7, on: suite.OnlyMiniredis, own: true,
+		why: "a server that is read-only for a moment must not keep the lock until its TTL",
+		run: refusedReleaseIsResent,
+	},
+}
+
+// releaseTries is how often a case tries a release that ends with an unknown outcome. A strategy
+// need not wait for much longer than one lost reply, and on a busy machine the next one may be
+// slow.
+const releaseTries = 3
+
+// resolved releases locks made by acquire until an outcome is known, at most releaseTries times.
+func (t *caseT) resolved(ctx context.Context, acquire func() *locker.Lock) (lock *locker.Lock, err error) {
+	t.Helper()
+	for range releaseTries {
+		lock = acquire()
+		err = t.Call("Release", func() error { return lock.Release(ctx) })
+		if !errors.Is(err, locker.ErrUnknownOutcome) {
+			break
+		}
+	}
+	return lock, err
+}
+
+// releaseThrough releases a lock through a fault, and demands that it succeeds.
+func (t *caseT) releaseThrough(what string, fault faultproxy.Fault, req locker.Request) {
+	t.Helper()
+	p, l := t.behind()
+	var trap *faultproxy.Trap
+	lock, err := t.resolved(t.Ctx, func() *locker.Lock {
+		req.Name = t.Key()
+		lock := t.acquire(l, req)
+		trap = p.Fail(lock.Name(), fault)
+		return lock
+	})
+	t.Event(trap.Hit(), "the fault happens")
+	t.OK(err, "Release that is %s", what)
+	t.gone(lock.Name(), "after Release that is %s", what)
+}
+
+func lostReleaseSucceeds(t *caseT) {
+	for what, fault := range answerLost {
+		t.releaseThrough(what, fault, locker.Request{TTL: faulty})
+	}
+}
+
+func cutReleaseSucceeds(t *caseT) {
+	for _, fenced := range []bool{false, true} {
+		t.releaseThrough("cut before", faultproxy.CutBefore, locker.Request{TTL: long, Fenced: fenced})
+	}
+}
+
+func releaseIsFinal(t *caseT) {
+	l := t.direct()
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	t.OK(lock.Release(t.Ctx), "Release")
+	next := t.acquire(l, locker.Request{Name: lock.Name(), TTL: long})
+	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
+	t.Is(lock.Renew(t.Ctx, 0), locker.ErrReleased, "Renew after Release")
+	t.Is(lock.Err(), locker.ErrReleased, "Err after Release")
+	t.isNot(lock.Err(), locker.ErrLost, "Err after Release")
+	t.contended(l, locker.Request{Name: lock.Name()})
+	t.OK(next.Release(t.Ctx), "Release of the next holder")
+
+	for range 10 {
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+		var wg sync.WaitGroup
+		var released atomic.Int32
+		for range 4 {
+			wg.Go(func() {
+				switch err := lock.Release(t.Ctx); {
+				case err == nil:
+					released.Add(1)
+				case !errors.Is(err, locker.ErrReleased):
+					t.Errorf("Release by several goroutines: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := released.Load(); n != 1 {
+			t.Errorf("%d of 4 releases at once succeeded, want 1", n)
+		}
+	}
+}
+
+func cancelledReleaseReleases(t *caseT) {
+	l := t.direct()
+	for _, fenced := range []bool{false, true} {
+		lock, err := t.resolved(t.canceled(), func() *locker.Lock {
+			return t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
+		})
+		t.OK(err, "Release with a cancelled context")
+		t.gone(lock.Name(), "after Release with a cancelled context")
+	}
+}
+
+func releaseAfterLossIsSent(t *caseT) {
+	l := t.direct()
+	cause := errors.New("the network said so")
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	lock.Hold().MarkLost(cause)
+	t.lost(lock)
+	t.Is(lock.Err(), cause, "Err of a lock marked as lost")
+	err := lock.Release(t.Ctx)
+	t.Is(err, locker.ErrLost, "Release after the loss")
+	t.Is(err, cause, "Release after the loss")
+	t.gone(lock.Name(), "after Release of a lock that was taken for lost")
+	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
+}
+
+func frozenReleaseIsBounded(t *caseT) {
+	p, l := t.behind()
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: faulty})
+	p.Freeze()
+	released := suite.Background(func() error { return lock.Release(t.canceled()) })
+	err := t.Result(released, "Release from a frozen server")
+	p.Thaw()
+	t.Is(err, locker.ErrUnknownOutcome, "Release from a frozen server")
+	t.isNot(err, locker.ErrLost, "Release from a frozen server")
+	t.isNot(err, locker.ErrNotHeld, "Release from a frozen server")
+	t.Is(lock.Err(), locker.ErrReleased, "Err after Release")
+	t.Is(lock.Release(t.Ctx), locker.ErrReleased, "the second Release")
+}
+
+// releaseTimeout makes the strategy under test with a bound on its releases.
+func (t *caseT) releaseTimeout(drv driver.Driver, timeout time.Duration) locker.Locker {
+	t.Helper()
+	makes := t.h.NewReleaseTimeout
+	if makes == nil {
+		makes = func(drv driver.Driver, timeout time.Duration) (locker.Locker, error) {
+			return single.New(drv, single.Config{ReleaseTimeout: timeout})
+		}
+	}
+	l, err := makes(drv, timeout)
+	t.OK(err, "Harness.NewReleaseTimeout")
+	return t.wrap(l)
+}
+
+func releaseTimeoutBounds(t *caseT) {
+	const timeout, most = 300 * time.Millisecond, 2 * time.Second // a send may take longer
+	p, drv := t.Proxied()
+	l := t.releaseTimeout(drv, timeout)
+	for what, ctx := range map[string]context.Context{"live": t.Ctx, "cancelled": t.canceled()} {
+		took := most
+		for try := 0; try < 5 && took >= most; try++ { // on a busy machine one may take longer
+			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+			trap := p.Fail(lock.Name(), faultproxy.Stall)
+			start := time.Now()
+			err := t.Call("Release with a "+what+" context", func() error { return lock.Release(ctx) })
+			if suite.Happened(trap) { // else nothing was sent in time
+				took = time.Since(start)
+				if !errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, locker.ErrLost) {
+					t.Fatalf("Release without an answer, with a %s context: %v, want an unknown outcome", what, err)
+				}
+			}
+			trap.Release()
+			t.Eventually("the release is executed", func() bool { return !t.Exists(lock.Name()) })
+		}
+		if took >= most || took < timeout/2 {
+			t.Errorf("Release without an answer, with a %s context, took %v, want %v", what, took, timeout)
+		}
+	}
+}
+
+func unknownReleaseIsResent(t *caseT) {
+	p, l := t.behind()
+	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	p.Fail(lock.Name(), faultproxy.CutBefore)
+	err := t.Call("Release", func() error { return lock.Release(t.canceled()) })
+	if err != nil { // a cancelled context allows a single send
+		t.Is(err, locker.ErrUnknownOutcome, "Release that never arrived")
+		t.isNot(err, locker.ErrNotHeld, "Release that never arrived")
+	}
+	t.Eventually("the key is removed", func() bool { return !t.Exists(lock.Name()) })
+}
+
+func refusedReleaseIsResent(t *caseT) {
+	_, l := t.behind()
+	for _, text := range []string{"READONLY You can't write against a read only replica.",
+		"ERR something that nobody has heard of"} {
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+		t.Server.Mini.SetError(text)
+		err := t.Call("Release", func() error { return lock.Release(t.canceled()) })
+		t.Server.Mini.SetError("")
+		if err == nil {
+			t.Errorf("Release that was answered %q succeeded", text)
+		}
+		t.isNot(err, locker.ErrNotHeld, "Release that was answered %q", text)
+		t.Is(lock.Err(), locker.ErrReleased, "Err after Release")
+		t.Eventually("the key is removed", func() bool { return !t.Exists(lock.Name()) })
+	}
+}
