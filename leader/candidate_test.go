@@ -1,0 +1,188 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-go/holdfast/leader"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+)
+
+// The pauses grow, and start again from the shortest after a term that lasted.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		var began, ended []time.Time
+		err := leader.Run(t.Context(), wrap(lockertest.New()), leader.Config{
+			Name: name, TTL: ttl,
+			Policy: func() backoff.BackOff {
+				return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithRandomizationFactor(0), backoff.WithMultiplier(2))
+			},
+			Lead: func(context.Context, int64) error {
+				began = append(began, time.Now())
+				defer func() { ended = append(ended, time.Now()) }()
+				switch len(began) {
+				case 4:
+					time.Sleep(ttl) //nolint:forbidigo // fake time
+				case 6:
+					return nil
+				}
+				return errWork
+			},
+		})
+		match(t, err)
+		for i, want := range []int{1, 2, 4, 1, 2} {
+			if got := began[i+1].Sub(ended[i]); got != time.Duration(want)*time.Second {
+				t.Errorf("pause %d is %v, want %ds", i, got, want)
+			}
+		}
+	})
+}
+
+// IsLeader is never nil past the Deadline, although nothing has been noticed by then.
+func TestIsLeaderPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		l := lockertest.New() // without renewal
+		a := run(t, l, leader.Config{TTL: ttl})
+		term := a.leads()
+		began := time.Now()
+		for {
+			_, leads := a.Term()
+			if past := time.Since(began); leads != (past < ttl) {
+				t.Errorf("after %v of %v it says %t", past, ttl, leads)
+			}
+			if !leads {
+				break
+			}
+			time.Sleep(ttl / 100) //nolint:forbidigo // fake time
+		}
+		if next := a.leads(); next <= term {
+			t.Errorf("term %d after %d", next, term)
+		}
+		a.stop()
+		match(t, a.result())
+	})
+}
+
+// The reason of a loss is the cause of Lead's ctx, and Run campaigns again.
+func TestLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		causes := make(chan error, 2)
+		a := run(t, wrap(l), leader.Config{Lead: func(ctx context.Context, _ int64) error {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return nil
+		}})
+		term := a.leads()
+		l.Forget(name)
+		if next := a.leads(); next <= term {
+			t.Errorf("term %d after %d", next, term)
+		}
+		match(t, <-causes, locker.ErrLost)
+		a.stop()
+		match(t, a.result())
+		match(t, <-causes, context.Canceled)
+	})
+}
+
+func TestRunIsStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := lockertest.New()
+		lead := func(context.Context, int64) error { t.Error("it leads"); return nil }
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		nobody := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) {
+			t.Error("it campaigns")
+			return nil, errWork
+		})
+		match(t, leader.Run(ended, nobody, leader.Config{Name: name, Lead: lead}))
+
+		// While it waits for another.
+		held, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Hour})
+		match(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		match(t, leader.Run(ctx, wrap(l), leader.Config{Name: name, Lead: lead}))
+		match(t, leader.Run(t.Context(), l, leader.Config{ // which does not wait
+			Name: name, Lead: lead,
+			Policy: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+		}), locker.ErrNotAcquired)
+		match(t, held.Release(t.Context()))
+
+		// While an acquire is answered.
+		late, cancel := context.WithCancel(t.Context())
+		match(t, leader.Run(late, locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			lock, err := l.Acquire(ctx, req)
+			cancel()
+			return lock, err
+		}), leader.Config{Name: name, Lead: lead}))
+		free(t, l)
+	})
+}
+
+func TestSecondRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := run(t, wrap(lockertest.New()), leader.Config{})
+		a.leads()
+		match(t, a.Run(t.Context()), locker.ErrInvalid)
+		a.stop()
+		match(t, a.result())
+		a.again()
+		a.leads()
+		a.stop()
+		match(t, a.result())
+	})
+}
+
+// semaphore is a Locker that says that it is one.
+type semaphore struct {
+	locker.Locker
+	permits int
+}
+
+func (s semaphore) Permits() int { return s.permits }
+
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	lead := func(context.Context, int64) error { return nil }
+	l := lockertest.New()
+	for what, tc := range map[string]struct {
+		l   locker.Locker
+		cfg leader.Config
+	}{
+		"no Locker":             {nil, leader.Config{Name: name, Lead: lead}},
+		"a semaphore":           {semaphore{l, 2}, leader.Config{Name: name, Lead: lead}},
+		"no name":               {l, leader.Config{Lead: lead}},
+		"no Lead":               {l, leader.Config{Name: name}},
+		"a TTL below 0":         {l, leader.Config{Name: name, Lead: lead, TTL: -1}},
+		"a TTL too long":        {l, leader.Config{Name: name, Lead: lead, TTL: locker.MaxTTL + 1}},
+		"a note too long":       {l, leader.Config{Name: name, Lead: lead, Note: strings.Repeat("x", locker.MaxNameLen+1)}},
+		"a StopTimeout below 0": {l, leader.Config{Name: name, Lead: lead, StopTimeout: -1}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			err := leader.Run(t.Context(), tc.l, tc.cfg)
+			match(t, err, locker.ErrInvalid)
+			if _, ok := errors.AsType[*locker.InvalidError](err); !ok {
+				t.Errorf("%T is no *InvalidError", err)
+			}
+		})
+	}
+	match(t, leader.Run(nil, l, leader.Config{Name: name, Lead: lead}), locker.ErrInvalid) //nolint:staticcheck // a nil ctx is refused
+	unfenced := locker.Func(func(context.Context, locker.Request) (*locker.Lock, error) { return nil, errors.ErrUnsupported })
+	match(t, leader.Run(t.Context(), unfenced, leader.Config{Name: name, Lead: lead}), errors.ErrUnsupported)
+}
