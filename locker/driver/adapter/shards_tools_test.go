@@ -1,0 +1,109 @@
+package adapter_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/driver/adapter"
+)
+
+// shardedCluster is a cluster with masters "a" and "b". Each channel is at "a" unless moved.
+type shardedCluster struct {
+	plain   *server
+	masters map[string]*server
+	hub     *adapter.Hub
+
+	mu    sync.Mutex
+	owner map[string]string // of a channel
+	known map[string]string // as the client knows it
+	fails error             // of Master
+	asked []time.Time       // how new Master was to know it
+}
+
+// newShardedCluster returns a cluster and a Hub on it. The client's knowledge is that of the
+// cluster unless learn changes it.
+func newShardedCluster(t *testing.T) *shardedCluster {
+	c := &shardedCluster{plain: newServer(t), masters: map[string]*server{}, owner: map[string]string{}, known: map[string]string{}}
+	for _, name := range []string{"a", "b"} {
+		c.masters[name] = newServer(t)
+		c.masters[name].client = knowsOrder
+	}
+	c.hub = adapter.NewShardedHub(c.plain.open, adapter.Shards{
+		Master: func(_ context.Context, channel string, fresh time.Time) (string, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.asked = append(c.asked, fresh)
+			if name := c.known[channel]; name != "" {
+				return name, c.fails
+			}
+			return "a", c.fails
+		},
+		Open: func(ctx context.Context, master, _ string) (adapter.Feed, error) { return c.masters[master].open(ctx) },
+	})
+	t.Cleanup(func() {
+		if err := c.hub.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		for _, s := range append([]*server{c.plain}, c.masters["a"], c.masters["b"]) {
+			for _, f := range s.feeds {
+				if !f.isClosed() {
+					t.Error("Close leaves a connection open")
+				}
+			}
+		}
+	})
+	return c
+}
+
+// learn lets the client know that a channel is at "b".
+func (c *shardedCluster) learn(channel string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[channel] = "b"
+}
+
+// connections is how many are open.
+func (s *server) connections() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.feeds {
+		if !f.isClosed() {
+			n++
+		}
+	}
+	return n
+}
+
+// want demands that channel is subscribed at a master, "" for none, and that messages there wake
+// sub.
+func (c *shardedCluster) want(t *testing.T, sub driver.Subscription, channel, master string) {
+	t.Helper()
+	synctest.Wait()
+	delivery := driver.DeliverySharded
+	if master == "" {
+		delivery = driver.DeliveryPlain
+	}
+	if got := c.hub.Delivery(channel); got != delivery {
+		t.Errorf("Delivery is %d, want %d", got, delivery)
+	}
+	wakeUps(sub)
+	for name, s := range c.masters {
+		if s.connections() == 0 {
+			continue
+		}
+		s.newest().publish(channel)
+		synctest.Wait()
+		if n := wakeUps(sub); (n == 1) != (name == master) {
+			t.Errorf("a message at master %s woke %d times; subscribed at %q", name, n, master)
+		}
+	}
+	c.plain.newest().publish(channel)
+	synctest.Wait()
+	if n := wakeUps(sub); n != 1 {
+		t.Errorf("a plain message woke %d times", n)
+	}
+}
