@@ -1,0 +1,155 @@
+package metrics_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lockertest"
+	"github.com/holdfast-go/holdfast/middleware/metrics"
+)
+
+// Each end of a hold is counted.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		use  func(t *testing.T, server *lockertest.Locker, lock *locker.Lock)
+		want []string
+	}{
+		{
+			name: "held", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Second) },
+			want: []string{"held 1 lock.mode=exclusive"},
+		},
+		{
+			name: "renewed and released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				elapse(time.Second)
+				server.FailRenew(io.EOF)
+				_, _, _ = lock.Renew(t.Context(), 0), lock.Renew(t.Context(), 0), lock.Renew(t.Context(), 0)
+				_, _ = lock.Release(t.Context()), lock.Release(t.Context())
+			},
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 1 lock.mode=exclusive outcome=released",
+				"renewal.failures 1 lock.mode=exclusive",
+				"renewals 1 error.type=eof lock.mode=exclusive outcome=error", "renewals 2 lock.mode=exclusive outcome=renewed",
+			},
+		},
+		{
+			name: "a renewal that the release overtook", use: func(t *testing.T, _ *lockertest.Locker, lock *locker.Lock) {
+				_ = lock.Release(t.Context())
+				if err := lock.Renew(t.Context(), 0); !errors.Is(err, locker.ErrReleased) {
+					t.Errorf("renewed after the release: %v", err)
+				}
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 lock.mode=exclusive outcome=released"},
+		},
+		{
+			name: "forgotten", use: func(*testing.T, *lockertest.Locker, *locker.Lock) { elapse(time.Minute) },
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 30 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "found gone by a renewal, then released", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRenew(locker.ErrNotHeld)
+				_ = lock.Renew(t.Context(), 0)
+				_ = lock.Release(t.Context())
+			},
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
+				"renewal.failures 1 lock.mode=exclusive", "renewals 1 error.type=lost lock.mode=exclusive outcome=lost",
+			},
+		},
+		{
+			name: "found gone by the release", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(locker.ErrLost)
+				_ = lock.Release(t.Context())
+			},
+			want: []string{
+				"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=lost lock.mode=exclusive outcome=lost", "losses 1 lock.mode=exclusive",
+			},
+		},
+		{
+			name: "release of unknown outcome", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(fmt.Errorf("%w: %w", locker.ErrUnknownOutcome, io.EOF))
+				_ = lock.Release(t.Context())
+				elapse(time.Hour)
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=unknown_outcome lock.mode=exclusive outcome=unknown"},
+		},
+		{
+			name: "release that failed", use: func(t *testing.T, server *lockertest.Locker, lock *locker.Lock) {
+				server.FailRelease(&driver.ServerError{Text: "NOPERM x"})
+				_ = lock.Release(t.Context())
+			},
+			want: []string{"held 0 lock.mode=exclusive", "hold.duration 1 of 0 error.type=NOPERM lock.mode=exclusive outcome=error"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *lockertest.Locker, m *measured) {
+				lock, err := m.middleware(t, metrics.Config{})(server).Acquire(t.Context(), locker.Request{Name: "job"})
+				if err != nil {
+					t.Fatalf("Acquire: %v", err)
+				}
+				tt.use(t, server, lock)
+				synctest.Wait()
+				got := slices.DeleteFunc(m.lines(t), func(line string) bool {
+					return strings.HasPrefix(line, "acquisitions 1 ") || strings.HasPrefix(line, "wait.duration 1 ")
+				})
+				want := slices.Clone(tt.want)
+				for _, name := range []string{"losses", "renewal.failures"} { // they begin at zero, so that the first is an increase
+					if !slices.ContainsFunc(want, func(line string) bool { return strings.HasPrefix(line, name+" ") }) {
+						want = append(want, name+" 0 lock.mode=exclusive")
+					}
+				}
+				slices.Sort(want)
+				equal(t, "measurements", got, want)
+			})
+		})
+	}
+}
+
+// Renewals, a loss and a release from several goroutines at the same time end a hold once.
+func TestEndsOnce(t *testing.T) {
+	t.Parallel()
+	m, server := measure(), lockertest.New()
+	l := m.middleware(t, metrics.Config{})(server)
+	const rounds = 100
+	for range rounds {
+		lock, err := l.Acquire(t.Context(), locker.Request{Name: "job"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = lock.Renew(t.Context(), 0) })
+		wg.Go(func() { server.Expire("job") })
+		wg.Go(func() { _ = lock.Release(t.Context()) })
+		wg.Wait()
+	}
+	ended := func() (ended uint64, held int64) {
+		data := m.data(t)
+		for _, p := range data[metrics.HoldDuration].Data.(metricdata.Histogram[float64]).DataPoints {
+			ended += p.Count
+		}
+		return ended, data[metrics.Holding].Data.(metricdata.Sum[int64]).DataPoints[0].Value
+	}
+	n, held := ended()
+	for began := time.Now(); n < rounds && time.Since(began) < 10*time.Second; n, held = ended() {
+		runtime.Gosched() // who renews may be reporting the end still
+	}
+	if n != rounds || held != 0 {
+		t.Errorf("%d holds ended, %d are held; want %d and 0", n, held, rounds)
+	}
+}
