@@ -31,23 +31,34 @@ func (c connection) announceBroken(ctx context.Context, key string) {
 	all.Wait()
 }
 
-// renewWhenBroken renews a lock as soon as release announces that it has ended a hold of its key:
-// then the lock is lost. The function that it returns ends that.
-func (c connection) renewWhenBroken(key string, lock *locker.Lock) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	if channel, ok := brokenChannel(key); ok {
-		for _, s := range c {
-			all.Go(func() { renewOnWake(ctx, s.drv, channel, lock) })
-		}
-	}
-	return func() {
-		cancel()
-		all.Wait()
-	}
+// breakable is a Locker whose locks are renewed as soon as release announces that it has ended a hold
+// of their key: then they are lost.
+type breakable struct {
+	locker.Locker
+	c      connection
+	prefix string
 }
 
-func renewOnWake(ctx context.Context, drv driver.Driver, channel string, lock *locker.Lock) {
+// Unwrap returns the Locker without that.
+func (b breakable) Unwrap() locker.Locker { return b.Locker }
+
+// Acquire implements locker.Locker.
+func (b breakable) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+	lock, err := b.Locker.Acquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if channel, ok := brokenChannel(b.prefix + req.Name); ok {
+		for _, s := range b.c {
+			go renewOnWake(s.drv, channel, lock)
+		}
+	}
+	return lock, nil
+}
+
+func renewOnWake(drv driver.Driver, channel string, lock *locker.Lock) {
+	ctx, cancel := lock.Context(context.Background())
+	defer cancel()
 	sub, err := drv.Subscribe(ctx, channel)
 	if err != nil {
 		return
@@ -55,10 +66,8 @@ func renewOnWake(ctx context.Context, drv driver.Driver, channel string, lock *l
 	defer func() { _ = sub.Close() }()
 	for {
 		select {
-		case <-sub.Wake(): // also after an interruption, in which a message may have been lost
+		case <-sub.Wake(): // also after each subscription: a message may have been lost before
 			_ = lock.Renew(ctx, 0)
-		case <-lock.Done():
-			return
 		case <-ctx.Done():
 			return
 		}

@@ -3,10 +3,16 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // A holder whose hold is ended by release notices long before its next renewal, over each client
@@ -35,8 +41,65 @@ func TestReleaseTellsHolder(t *testing.T) {
 			})
 		}
 	}
+	t.Run("leader", func(t *testing.T) {
+		t.Parallel()
+		p := begin(t, at(s.Addr()), "leader", "told:leader", "--ttl", "10m", "--", "sh", "-c", "echo ready; exec sleep 60")
+		p.line(t)
+		awaitListener(t, s, "{told:leader}:wake:broken", false)
+		if _, errs, status := run(t, at(s.Addr()), "release", "--force", "told:leader"); status != 0 {
+			t.Fatalf("status %d: %s", status, errs)
+		}
+		eventually(t, "the leader loses the lead", func() bool { return strings.Contains(p.stderr.String(), "was lost") })
+		p.line(t) // it leads again
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		if _, status := p.end(t); status != 128+15 {
+			t.Errorf("status %d: %s", status, p.stderr)
+		}
+	})
 	if _, errs, status := run(t, at("deaf:secret@"+s.Addr()), "run", "told:deaf", "--", "true"); status != 0 {
 		t.Errorf("without permission to subscribe: status %d: %s", status, errs)
+	}
+}
+
+// lateSubscriber is a driver that calls before, before it subscribes.
+type lateSubscriber struct {
+	driver.Driver
+	before func()
+}
+
+func (d lateSubscriber) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
+	d.before()
+	return d.Driver.Subscribe(ctx, channel)
+}
+
+// A holder notices a release between its acquire and its subscription as well.
+func TestReleaseBeforeSubscription(t *testing.T) {
+	t.Parallel()
+	s, err := dialGoredis(credentials{target: target{network: "tcp", addrs: []string{shared.Get(t).Addr()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(connection{s}.close)
+	bare, err := newStrategy(s.drv, "single", 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drv := lateSubscriber{s.drv, func() {
+		if _, err := locker.Break(t.Context(), bare, "told:early"); err != nil {
+			t.Error(err)
+		}
+	}}
+	lock, err := breakable{Locker: bare, c: connection{{drv: drv}}}.Acquire(t.Context(), locker.Request{Name: "told:early", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lock.Done():
+	case <-time.After(30 * time.Second):
+		t.Error("the lock is still held")
+	}
+	if err := lock.Err(); !errors.Is(err, locker.ErrLost) {
+		t.Errorf("%v", err)
 	}
 }
 

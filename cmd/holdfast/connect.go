@@ -220,7 +220,7 @@ func newStrategy(drv driver.Driver, name string, permits int, prefix string) (lo
 	}
 }
 
-// open connects, and returns a Locker that waits and renews.
+// open connects, and returns a Locker that waits and renews, and learns of release.
 func (o *options) open(shared bool) (locker.Locker, connection, error) {
 	name, permits, err := parseStrategy(o.strategy, shared)
 	if err != nil {
@@ -240,7 +240,7 @@ func (o *options) open(shared bool) (locker.Locker, connection, error) {
 		c.close()
 		return nil, nil, err
 	}
-	return l, c, nil
+	return breakable{l, c, o.prefix}, c, nil
 }
 
 // acquire acquires a lock. It waits for a server that does not answer at first, for as long as

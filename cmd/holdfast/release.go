@@ -21,9 +21,9 @@ func newRelease(o *options) *cobra.Command {
 		Short: "End the hold of a lock, whoever has it",
 		Long: `End the holds of a lock, whoever has them, and wake its waiters. It prints whose they were.
 
-A holder that is holdfast run is told, and ends its command at once. Any other learns of it at its
-next renewal, within a third of its TTL, and may go on working until then: stop it first. At a
-terminal, release asks first, unless --force is given.
+A holder that is holdfast run or holdfast leader is told, and ends its command at once. Any other
+learns of it at its next renewal, within a third of its TTL, and may go on working until then: stop
+it first. At a terminal, release asks first, unless --force is given.
 
 Exit status: 1 if nobody holds the lock, or the question is not answered with yes.`,
 		Args: cobra.ExactArgs(1),

@@ -178,9 +178,7 @@ func (f *runFlags) run(ctx context.Context, o *options, name string, argv []stri
 		return withStatus(err)
 	}
 
-	stop := c.renewWhenBroken(o.prefix+name, lock)
 	status, err := f.supervise(lock.Done(), lock.Err, signals, start{path, argv, environment(name, lock.Fence())})
-	stop()
 	err = errors.Join(err, f.release(lock, &status))
 	if err != nil {
 		return &statusError{status, err}
