@@ -183,9 +183,9 @@ func severalWhoseReplyIsLost(t *caseT) {
 		trap := p.Fail(names[0], fault)
 		var reqs []locker.Request
 		for _, name := range names {
-			reqs = append(reqs, locker.Request{Name: name, TTL: faulty, NoWait: true})
+			reqs = append(reqs, locker.Request{Name: name, TTL: 3 * faulty, NoWait: true})
 		}
-		ctx, cancel := context.WithTimeout(t.Ctx, faulty) // without an end, NoWait leaves a resend little time
+		ctx, cancel := context.WithTimeout(t.Ctx, 3*faulty) // without an end, NoWait leaves a resend little time
 		t.OK(t.doAllIn(ctx, l, reqs, func(ctx context.Context, locks []*locker.Lock) error {
 			for _, lock := range locks {
 				t.held(lock)
