@@ -48,8 +48,8 @@ func (l *Lock) TTL() time.Duration { return l.load().TTL() }
 // Handle can release the lock.
 func (l *Lock) Handle() Handle { return l.load().Handle() }
 
-// Fence returns the fencing token, which increases with every tenure of the name. It is zero if the
-// Request did not ask for one, so that a check like `WHERE fence <= $1` fails closed.
+// Fence returns the fencing token, which increases from one holder of the name to the next. It is
+// zero if the Request did not ask for one, so that a check like `WHERE fence <= $1` fails closed.
 func (l *Lock) Fence() int64 { return l.load().Fence() }
 
 // Deadline returns the time, by the local clock, until which nobody else can hold the lock, under

@@ -15,7 +15,7 @@ const (
 	OpRenew      OpKind = iota + 1 // extend the lease to TTL from now, never shorten it
 	OpRelease                      // end the hold
 	OpConvert                      // change the hold to Mode
-	OpRaiseFence                   // raise the tenure's fencing token to at least Fence, while the hold lasts
+	OpRaiseFence                   // raise the fencing token to at least Fence, while the hold lasts
 	// OpUndo undoes a failed attempt, and wakes nobody: it ends an acquired hold as OpRelease
 	// does, and undoes a resume, so that the Lock and the Handle it was taken from work again. If a
 	// Lease does not support it, an acquired hold is released instead, and a resumed one expires.

@@ -10,7 +10,7 @@ import (
 // Lua functions for scripts that mint fencing tokens. Put [ReadLua] before a script, and what it
 // needs of the others behind it.
 //
-// A token is minted once per tenure (free to held). The tokens of a name strictly increase through
+// A token is minted when a free name is acquired. The tokens of a name strictly increase through
 // restarts, FLUSHALL and failovers, unless the counter is lost and the new server's clock runs
 // behind as well. See Kleppmann, "How to do distributed locking" (2016), for what they are for.
 var (

@@ -29,7 +29,8 @@ const (
 // and what decides whether its node lock counts toward the quorum.
 type quorumState struct {
 	*Locker
-	ctx        context.Context //nolint:containedctx // the values of the acquire's ctx, for what goes on without its caller; it never ends
+	// ctx has the values of the acquire's ctx, for what continues without its caller. It never ends.
+	ctx        context.Context //nolint:containedctx // as above
 	req        locker.Request  // what the nodes are asked for
 	owner      string
 	timeout    time.Duration // AttemptTimeout

@@ -19,9 +19,9 @@
 //   - The lock is free when its last live hold ends, by release or by the server's clock, in any
 //     order. A hold that has expired is lost, even if other holds of its owner are live: Renew does
 //     not bring it back, and Release returns ErrLost.
-//   - A tenure (free to held) has one fencing token, minted when the first acquire asks for one.
-//     Every fenced acquire of the tenure gets the same. Resume of a fenced hold mints a new one for
-//     the tenure; the Locks of its other holds keep the older one.
+//   - All holds of an owner share one fencing token, until the lock is free again. It is minted
+//     when the first acquire asks for one; every later fenced acquire gets the same. Resume of a
+//     fenced hold mints a new one; the Locks of the other holds keep the older one.
 //   - What package single says of lost replies, clean-up, Release, Resume and Deadline holds here
 //     too, for each hold.
 //
@@ -31,11 +31,11 @@
 //
 // # What is not guaranteed
 //
-// The note is that of the acquire that began the tenure, or of a resume that has one. A TTL under 3
-// ms is refused. There is no shared mode (errors.ErrUnsupported). The lock neither waits nor
-// renews: put middleware/retry and strategies/watchdog around it. A failover to a replica that does
-// not have the key yet lets a second owner in, unless Config.MinReplicas guards against it (see
-// package single). Other libraries that lock with SET NX find a key of another type, and the
+// The note is that of the acquire that found the lock free, or of a resume that has one. A TTL
+// under 3 ms is refused. There is no shared mode (errors.ErrUnsupported). The lock neither waits
+// nor renews: put middleware/retry and strategies/watchdog around it. A failover to a replica that
+// does not have the key yet lets a second owner in, unless Config.MinReplicas guards against it
+// (see package single). Other libraries that lock with SET NX find a key of another type, and the
 // reverse.
 //
 // Leases count in whole milliseconds of the server's clock. One may end up to 1 ms before its TTL;

@@ -27,8 +27,8 @@ const (
 	Lost     Outcome = "lost" // the hold ended without being released
 )
 
-// Failed reports whether o is an error. To be refused, to wait in vain and to be called off are
-// none, unless it was the caller that held the lock.
+// Failed reports whether o is an error. A refusal, a wait that timed out and a cancellation are
+// not, unless it was the caller that held the lock.
 func (o Outcome) Failed() bool { return o == Unknown || o == Error || o == Lost || o == Nested }
 
 // OfAcquire is the outcome of an acquire under ctx that returned err. An attempt that its own bound
