@@ -108,7 +108,8 @@ func (l *lockState) gone(operation string, err error) error {
 	case detail(err) != "":
 		return l.lost("it was gone at the "+operation, err)
 	case l.handleTaken.Load():
-		return l.lost("its key was gone at the "+operation+" (deleted, expired, taken over by a resume, or the server lost its data)", err)
+		return l.lost("its key was gone at the "+operation+
+			" (deleted, expired, taken over by a resume, or the server lost its data)", err)
 	default:
 		return l.lost("its key was gone at the "+operation+" (deleted, expired, or the server lost its data)", err)
 	}

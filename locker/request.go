@@ -139,7 +139,8 @@ func validateName(name string) error {
 	}
 	if !driver.HasSibling(name) {
 		return driver.Invalid("Request.Name", text.Quote(name),
-			`a name with a hash tag "{...}" that is not empty, or without "}": no other key has its cluster slot otherwise`)
+			`a name with a hash tag "{...}" that is not empty, or without "}": `+
+				`no other key has its cluster slot otherwise`)
 	}
 	return nil
 }

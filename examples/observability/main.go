@@ -47,7 +47,8 @@ func main() {
 	flag.StringVar(&s.svg, "svg", "", "`file` to draw the waiting and holding to, as SVG; empty: none")
 	flag.Parse()
 	if flag.NArg() > 0 || s.rounds < 1 || s.rounds > 100 || s.serve < 0 {
-		fmt.Fprintln(os.Stderr, "observability: takes no arguments, -rounds from 1 to 100, and -serve of 0 or more; see -help")
+		fmt.Fprintln(os.Stderr,
+			"observability: takes no arguments, -rounds from 1 to 100, and -serve of 0 or more; see -help")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -127,7 +128,8 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 		return err
 	}
 	if s.serve == 0 {
-		_, _ = fmt.Fprintln(out, "\nThe metrics go with this program: -serve 10m keeps them up, at an address that -metrics gives.")
+		_, _ = fmt.Fprintln(out,
+			"\nThe metrics go with this program: -serve 10m keeps them up, at an address that -metrics gives.")
 	} else {
 		_, _ = fmt.Fprintf(out, "\nworking on, and serving %s, for %v or until interrupted\n", page.url, s.serve)
 		return workers.goOn(ctx, s)

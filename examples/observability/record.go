@@ -112,7 +112,11 @@ func (r *recorded) waits(acquisition span) []wait {
 		if holder.ReadOnlySpan == nil || hold.ReadOnlySpan == nil {
 			continue // of another program, on a server that is not the embedded one
 		}
-		w := wait{holder: holder, hold: hold, begin: latest(acquisition.StartTime(), hold.StartTime()), end: earliest(acquisition.EndTime(), hold.EndTime())}
+		w := wait{
+			holder: holder, hold: hold,
+			begin: latest(acquisition.StartTime(), hold.StartTime()),
+			end:   earliest(acquisition.EndTime(), hold.EndTime()),
+		}
 		if w.end.Before(w.begin) {
 			w.end = w.begin
 		}

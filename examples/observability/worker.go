@@ -127,7 +127,8 @@ func (w *worker) report(ctx context.Context, others team) (err error) {
 func (w *worker) skipReport(ctx context.Context) (err error) {
 	ctx, end := w.span(ctx, "daily report")
 	defer func() { end(err) }()
-	_, err = locker.Try(ctx, w.locker, locker.Request{Name: reportLock, TTL: reportTTL}, func(context.Context, *locker.Lock) error { return nil })
+	req := locker.Request{Name: reportLock, TTL: reportTTL}
+	_, err = locker.Try(ctx, w.locker, req, func(context.Context, *locker.Lock) error { return nil })
 	return err
 }
 

@@ -123,7 +123,9 @@ func run(ctx context.Context, url string, rounds int) error {
 	fmt.Printf("lock     %q, around a counter that each worker reads, thinks about, and writes\n\n", lockName)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return count(ctx, counter{goredisClient}, rounds, map[string]driver.Driver{"go-redis": drv1, "rueidis": drv2, "redigo": drv3})
+	return count(ctx, counter{goredisClient}, rounds, map[string]driver.Driver{
+		"go-redis": drv1, "rueidis": drv2, "redigo": drv3,
+	})
 }
 
 // count lets the workers work and checks the total.

@@ -130,7 +130,9 @@ func settle(ctx context.Context, nodes []*node) error {
 	if err != nil {
 		return err
 	}
-	req := locker.Request{Name: "settlement", Owner: "night", TTL: 10 * time.Second, MaxWait: 5 * time.Second, Fenced: true}
+	req := locker.Request{
+		Name: "settlement", Owner: "night", TTL: 10 * time.Second, MaxWait: 5 * time.Second, Fenced: true,
+	}
 
 	night, err := waiting.Acquire(ctx, req)
 	if err != nil {

@@ -84,7 +84,9 @@ func compare(ctx context.Context, bare, watched locker.Locker) error {
 	fmt.Println("work for two TTLs, not watched: lost:", errors.Is(err, locker.ErrLost))
 
 	var renewals atomic.Int32
-	counted := locktrace.With(ctx, &locktrace.Trace{Renewed: func(context.Context, locktrace.RenewedInfo) { renewals.Add(1) }})
+	counted := locktrace.With(ctx, &locktrace.Trace{
+		Renewed: func(context.Context, locktrace.RenewedInfo) { renewals.Add(1) },
+	})
 	err = locker.Do(counted, watched, locker.Request{Name: "import", TTL: ttl}, work(2*ttl))
 	fmt.Println("work for two TTLs, watched: error:", err)
 	fmt.Println("renewed at least four times:", renewals.Load() >= 4)

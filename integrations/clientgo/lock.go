@@ -70,7 +70,8 @@ func New(l locker.Locker, cfg Config) (*Lock, error) {
 			fmt.Sprintf("a semaphore of %d permits", counted.Permits()), "a lock that one holds at a time")
 	}
 	if _, ok := locker.As[locker.Inspector](l); !ok {
-		return nil, driver.Invalid("clientgo.New locker", "one without an Inspector", "a strategy of Holdfast, with any middleware")
+		return nil, driver.Invalid("clientgo.New locker", "one without an Inspector",
+			"a strategy of Holdfast, with any middleware")
 	}
 	if cfg.Identity == "" {
 		host, _ := os.Hostname() // without it the random text is enough
@@ -167,7 +168,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	case err != nil:
 		return nil, nil, err
 	case !state.Held:
-		return nil, nil, &statusError{fmt.Errorf("lock %q: %w", l.cfg.Name, locker.ErrNotHeld), metav1.StatusReasonNotFound}
+		return nil, nil, &statusError{
+			fmt.Errorf("lock %q: %w", l.cfg.Name, locker.ErrNotHeld), metav1.StatusReasonNotFound,
+		}
 	}
 	record := recordOf(state, l.cfg.Identity, time.Now())
 	return &record, raw(record), nil
@@ -210,9 +213,11 @@ func (l *Lock) put(ctx context.Context, record resourcelock.LeaderElectionRecord
 	ttl := time.Duration(record.LeaseDurationSeconds) * time.Second
 	switch {
 	case record.HolderIdentity != l.cfg.Identity:
-		return driver.Invalid("LeaderElectionRecord.HolderIdentity", fmt.Sprintf("%.40q", record.HolderIdentity), fmt.Sprintf("%.40q", l.cfg.Identity))
+		return driver.Invalid("LeaderElectionRecord.HolderIdentity",
+			fmt.Sprintf("%.40q", record.HolderIdentity), fmt.Sprintf("%.40q", l.cfg.Identity))
 	case ttl <= 0:
-		return driver.Invalid("LeaderElectionConfig.LeaseDuration", "less than a second", "1s or more; client-go passes on whole seconds")
+		return driver.Invalid("LeaderElectionConfig.LeaseDuration", "less than a second",
+			"1s or more; client-go passes on whole seconds")
 	}
 	var err error
 	t := l.current()

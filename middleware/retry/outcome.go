@@ -149,7 +149,8 @@ func consistsOf(err, ended, cause error) bool {
 	case interface{ Timeout() bool }: // a client has a deadline of its own from ctx
 		return e.Timeout() && errors.Is(ended, context.DeadlineExceeded) || errors.Is(ended, err)
 	default:
-		return err != nil && (errors.Is(ended, err) || errors.Is(cause, err) || err == locker.ErrUnknownOutcome) //nolint:errorlint // a leaf
+		return err != nil && (errors.Is(ended, err) || errors.Is(cause, err) ||
+			err == locker.ErrUnknownOutcome) //nolint:errorlint // a leaf
 	}
 }
 

@@ -99,8 +99,8 @@ func (d *goredisDriver) pair(ctx context.Context, key string, w acknowledged) (d
 	}:
 		return exchange(ctx, c, false, w)
 	}
-	return driver.Reply{}, 0, driver.NotSent(fmt.Errorf("goredis: WAIT over a %T, of which it is not known where it sends: %w",
-		d.client, errors.ErrUnsupported))
+	return driver.Reply{}, 0, driver.NotSent(fmt.Errorf(
+		"goredis: WAIT over a %T, of which it is not known where it sends: %w", d.client, errors.ErrUnsupported))
 }
 
 // redirect is the address in a MOVED or ASK, "" for any other err.

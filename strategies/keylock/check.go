@@ -32,7 +32,8 @@ func (l *Locker) check(ctx context.Context, req locker.Request) (key string, err
 	key = l.cfg.Prefix + req.Name
 	if !driver.HasSibling(key) {
 		return "", driver.Invalid(l.spec.Name+".Config.Prefix with Request.Name", fmt.Sprintf("%.64q", key),
-			`a key with a hash tag "{...}" that is not empty, or without "}": no other key has its cluster slot otherwise`)
+			`a key with a hash tag "{...}" that is not empty, or without "}": `+
+				`no other key has its cluster slot otherwise`)
 	}
 	return key, locker.ContextErr(ctx)
 }

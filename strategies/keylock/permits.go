@@ -18,8 +18,8 @@ type LimitError struct {
 
 // Error implements error.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the semaphore has a limit of %d permits, this program's is %d: use one limit, or Config.Resize to change it",
-		e.Have, e.Want)
+	return fmt.Sprintf("the semaphore has a limit of %d permits, this program's is %d: "+
+		"use one limit, or Config.Resize to change it", e.Have, e.Want)
 }
 
 // otherLimit returns the error of an acquire that found another limit.

@@ -34,8 +34,8 @@ func (a *quorumAttempt) succeed(v *quorumView) bool {
 		if a.tokens != nil {
 			outcome = locker.ErrUnknownOutcome // the resume is undone
 		}
-		a.tooLate = fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; the attempt was undone",
-			outcome, left.Round(time.Millisecond), need)
+		a.tooLate = fmt.Errorf("%w: of the lease %v was left when the quorum was won, %v are needed; "+
+			"the attempt was undone", outcome, left.Round(time.Millisecond), need)
 		return false
 	}
 	a.deadline, a.phase = deadline, holding
