@@ -50,7 +50,7 @@ func (b breakable) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	}
 	if channel, ok := brokenChannel(b.prefix + req.Name); ok {
 		for _, s := range b.c {
-			go renewOnWake(s.drv, channel, lock)
+			go renewOnWake(s.drv, channel, lock) //nolint:gosec // the lock outlives ctx
 		}
 	}
 	return lock, nil

@@ -50,7 +50,7 @@ func TestClientConnectsWhenUsed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close() //nolint:errcheck // nothing was written
+			defer l.Close()
 			s, err := clients[name](credentials{target: target{network: "tcp", addrs: []string{l.Addr().String()}}})
 			if err != nil {
 				t.Fatal(err)
@@ -61,12 +61,12 @@ func TestClientConnectsWhenUsed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer marker.Close() //nolint:errcheck // nothing was written
+			defer marker.Close()
 			first, err := l.Accept()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer first.Close() //nolint:errcheck // nothing was written
+			defer first.Close()
 			if first.RemoteAddr().String() != marker.LocalAddr().String() {
 				t.Error("the client opened a connection")
 			}
