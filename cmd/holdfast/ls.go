@@ -8,11 +8,9 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,13 +44,11 @@ or listed twice.`,
 			if len(args) == 1 {
 				pattern = args[0]
 			}
-			s := &signals{make(chan os.Signal, 1)}
-			signal.Notify(s.c, os.Interrupt, syscall.SIGTERM)
-			defer s.stop()
-			ctx, interrupted := s.interrupting(cmd.Context())
+			ctx, cancel := untilSignal(cmd.Context())
+			defer cancel(nil)
 			err := o.list(ctx, pattern, asJSON)
-			if sig := interrupted(); sig != nil {
-				return statusOnly(statusSignal + signalNumber(sig))
+			if ctx.Err() != nil {
+				return runError(ctx, err)
 			}
 			return err
 		},

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,8 +34,8 @@ An outage is reported on standard error, and waited out.`,
 				return err
 			}
 			defer c.close()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
+			ctx, cancel := untilSignal(cmd.Context())
+			defer cancel(nil)
 			w.name, w.polls = args[0], polls{Locker: l}
 			return w.watch(ctx, interval)
 		},
