@@ -10,7 +10,7 @@ func TestSentinelFindsANewMaster(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]redistest.Options{
 		"plain":    {},
-		"password": {Password: `p "q"`},
+		"password": {Password: `p 'q'`},
 		"TLS":      {TLS: redistest.MutualTLS},
 	} {
 		t.Run(name, func(t *testing.T) {

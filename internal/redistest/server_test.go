@@ -55,7 +55,7 @@ func TestServerAnswers(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{
-		Password: `with space and "quote"`,
+		Password: `with space and 'quote'`, // Valkey 8.1.1 ends at a double quote
 		Args:     []string{"--maxmemory", "1mb", "--user", "app", "on", ">secret", "~lock:*", "+set"},
 	})
 	if got := s.MustCommand(t, "CONFIG", "GET", "maxmemory").([]any)[1]; got != "1048576" {

@@ -164,12 +164,12 @@ func TestStartTellsTheTest(t *testing.T) {
 	r.run(func(tb redistest.TB) {
 		s := redistest.Start(tb, redistest.Options{})
 		for range 60 {
-			s.MustCommand(tb, "SAVE") // logs a line
+			s.MustCommand(tb, "SAVE") // logs a line, or two from Redis 8.6 on
 		}
 		tb.Fatalf("said before the log")
 	})
 	r.want(t, "fatal: said before the log", "log: server log of TestStartTellsTheTest")
-	if log := r.said[1]; strings.Count(log, "DB saved on disk") != 40 || !strings.Contains(log, "are left out") {
+	if log := r.said[1]; strings.Count(log, " saved") != 40 || !strings.Contains(log, "are left out") {
 		t.Errorf("not the end of a long log alone: %s", log)
 	}
 }
