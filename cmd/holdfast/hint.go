@@ -52,7 +52,7 @@ func answersPlain(ctx context.Context, addr string) bool {
 	if err != nil {
 		return false
 	}
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // nothing is pending
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(deadline)
 	}

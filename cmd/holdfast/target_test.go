@@ -79,7 +79,7 @@ func TestSplitURLs(t *testing.T) {
 		"redis://a":            {"redis://a"},
 		"redis://a,rediss://b": {"redis://a", "rediss://b"},
 		"redis+cluster://a,b:1,redis+cluster://c": {"redis+cluster://a,b:1", "redis+cluster://c"},
-		" redis://a, rediss://b ,\nredis://c\n":   {"redis://a", "rediss://b", "redis://c"},
+		"redis://a, rediss://b ,\nredis://c":      {"redis://a", "rediss://b", "redis://c"},
 	} {
 		if got := splitURLs(s); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", s, got, want)
