@@ -131,7 +131,7 @@ func (f *checkFlags) run(ctx context.Context, o *options, name string) error {
 		}
 		if err != nil {
 			failed, lastErr = failed+1, err
-			unreached := problem("connection", hint(err, cred), "%s", trimPrefix(err))
+			unreached := problem("connection", hint(ctx, err, cred), "%s", trimPrefix(err))
 			if err := show(unreached.at(where)); err != nil {
 				return err
 			}

@@ -203,10 +203,10 @@ func TestCheckTopology(t *testing.T) {
 	for _, client := range clientNames() {
 		env := append(at(c.Addrs()[0]), "HOLDFAST_CLIENT="+client)
 		found, status = check(t, env, "--strategy", "single", elsewhere)
-		if f := found["strategy single"]; status != 1 || f.Advice != clusterAdvice || strings.Contains(f.Text, "may be left") {
+		if f := found["strategy single"]; status != 1 || f.Advice != (credentials{}).clusterAdvice() || strings.Contains(f.Text, "may be left") {
 			t.Errorf("a name of another node, over %s: status %d: %+v", client, status, f)
 		}
-		if _, errs, status := run(t, env, "who", elsewhere); status != statusUnreachable || !strings.Contains(errs, clusterAdvice) {
+		if _, errs, status := run(t, env, "who", elsewhere); status != statusUnreachable || !strings.Contains(errs, (credentials{}).clusterAdvice()) {
 			t.Errorf("who, over %s: status %d: %s", client, status, errs)
 		}
 	}

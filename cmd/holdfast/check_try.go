@@ -37,7 +37,10 @@ func (o *options) tryStrategies(ctx context.Context, i int, strategies []string,
 	defer c.close()
 	var found []finding
 	for _, strategy := range strategies {
-		t := trial{c: c, strategy: strategy, prefix: o.prefix, begin: begin, chosen: o.strategy != "" || strategy == "single"}
+		t := trial{
+			c: c, cred: cred[i], strategy: strategy, prefix: o.prefix, begin: begin,
+			chosen: o.strategy != "" || strategy == "single",
+		}
 		for _, f := range t.run(ctx) {
 			found = append(found, f.at(where))
 		}
@@ -51,6 +54,7 @@ func (o *options) tryStrategies(ctx context.Context, i int, strategies []string,
 // trial tries what programs do with one strategy at one server.
 type trial struct {
 	c                       connection
+	cred                    credentials // of c
 	strategy, prefix, begin string
 	chosen                  bool // it is the strategy that will be used
 
@@ -96,7 +100,14 @@ func (t *trial) run(ctx context.Context) []finding {
 
 const aclAdvice = "Give the user the ACL rule of the strategy in SECURITY.md, for the keys and channels of your names; ACL LOG says what was refused."
 
-const clusterAdvice = "The server is a node of a Cluster: use redis+cluster:// in the URL."
+// clusterAdvice returns what to do if one server is a node of a Cluster.
+func (cred credentials) clusterAdvice() string {
+	scheme := "redis+cluster"
+	if cred.tls {
+		scheme = "rediss+cluster"
+	}
+	return "The server is a node of a Cluster: use " + scheme + ":// in the URL."
+}
 
 // failed is the finding about a part that does not work.
 func (t *trial) failed(check, what string, err error) finding {
@@ -106,8 +117,8 @@ func (t *trial) failed(check, what string, err error) finding {
 		advice = aclAdvice
 	case strings.Contains(err.Error(), "unknown command"):
 		advice = "The server, or a proxy in front of it, must allow scripts (EVAL and EVALSHA) and publish/subscribe."
-	case code == "MOVED":
-		advice = clusterAdvice
+	case code == "MOVED" && t.cred.kind == oneServer:
+		advice = t.cred.clusterAdvice()
 	case code == "OOM":
 		advice = "The server's memory is full."
 	case code == "READONLY":

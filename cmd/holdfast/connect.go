@@ -26,7 +26,7 @@ import (
 // dialTimeout bounds how long a client connects to a server.
 const dialTimeout = 3 * time.Second
 
-// closeTimeout bounds how long the end of a program waits for clean-up. What remains expires.
+// closeTimeout bounds how long close waits for clean-up. What remains expires.
 const closeTimeout = time.Second
 
 // credentials say where a client connects, and what it logs in with.
@@ -63,8 +63,12 @@ func (o *options) connect() (connection, error) {
 	return o.connectTo(all)
 }
 
-// credentials returns where the options say to connect, and what to log in with.
+// credentials returns where the options say to connect, and what to log in with. It reads files
+// once: what is in a pipe cannot be read again.
 func (o *options) credentials() ([]credentials, error) {
+	if o.servers != nil {
+		return o.servers, nil
+	}
 	if clients[o.client] == nil {
 		return nil, fmt.Errorf("--client %q: want one of %s", o.client, strings.Join(clientNames(), ", "))
 	}
@@ -84,6 +88,7 @@ func (o *options) credentials() ([]credentials, error) {
 		}
 		all = append(all, cred)
 	}
+	o.servers = all
 	return all, nil
 }
 
@@ -169,7 +174,7 @@ func (cred credentials) dialWhenUsed() func(context.Context, string, *net.Dialer
 }
 
 // close closes the drivers, which clean up, and the clients. It waits for that for up to
-// closeTimeout: a server that does not answer does not hold up the end of the program for longer.
+// closeTimeout, whether the servers answer or not.
 func (c connection) close() {
 	done := make(chan struct{}, len(c))
 	for _, s := range c {

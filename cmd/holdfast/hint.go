@@ -6,42 +6,58 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // probeTimeout bounds how long servers that did not answer are probed.
 const probeTimeout = time.Second
 
-// hint returns what to correct in the URL after err, or "" if that is not known.
-func (o *options) hint(err error) string {
-	all, credErr := o.credentials()
-	if credErr != nil {
+// hint returns what to correct in the URLs of servers after err, or "" if that is not known.
+func hint(ctx context.Context, err error, servers ...credentials) string {
+	switch {
+	case len(servers) == 0:
+		return ""
+	case driver.CodeOf(err) == "MOVED" && servers[0].kind == oneServer:
+		return servers[0].clusterAdvice()
+	case driver.CodeOf(err) != "" || errors.Is(err, locker.ErrNotAcquired) || operationStatus(err) != statusUnreachable:
 		return ""
 	}
-	return hint(err, all...)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	hints := make(chan string, 1) // the first one
+	for _, cred := range servers {
+		for _, addr := range cred.addrs {
+			all.Go(func() {
+				if advice := probe(ctx, cred, addr); advice != "" {
+					select {
+					case hints <- advice:
+						cancel()
+					default:
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	close(hints)
+	return <-hints
 }
 
-func hint(err error, all ...credentials) string {
+// probe returns what to correct in the URL if the server answers with TLS and the URL is without, or
+// the other way round. It sends no password. Anyone on the way can answer without TLS, so that is no
+// reason to do without.
+func probe(ctx context.Context, cred credentials, addr string) string {
 	switch {
-	case driver.CodeOf(err) == "MOVED" && all[0].kind == oneServer:
-		return clusterAdvice
-	case operationStatus(err) != statusUnreachable:
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
-	for _, cred := range all {
-		for _, addr := range cred.addrs {
-			switch {
-			case cred.network != "tcp":
-			case cred.tls && answersPlain(ctx, addr):
-				return addr + " answers without TLS: in the URL, write redis instead of rediss."
-			case !cred.tls && answersTLS(ctx, addr):
-				return addr + " answers with TLS: in the URL, write rediss instead of redis."
-			}
-		}
+	case cred.network != "tcp":
+	case cred.tls && answersPlain(ctx, addr):
+		return addr + " answers without TLS: if it is meant to, write redis instead of rediss in the URL."
+	case !cred.tls && answersTLS(ctx, addr):
+		return addr + " answers with TLS: in the URL, write rediss instead of redis."
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ func execute(args []string) int {
 		fmt.Fprintln(os.Stderr, errorText(err))
 		if status == statusUsage {
 			fmt.Fprintln(os.Stderr, "See: holdfast help")
-		} else if advice := o.hint(err); advice != "" {
+		} else if advice := hint(context.Background(), err, o.servers...); advice != "" {
 			fmt.Fprintln(os.Stderr, advice)
 		}
 	}

@@ -25,6 +25,8 @@ type options struct {
 	connectTimeout time.Duration // for each server; 0 is the default
 
 	urlArgument, nodesArgument bool // given as an argument, and not by the environment
+
+	servers []credentials // that credentials returned
 }
 
 // fromEnvironment are the flags that the environment may set, by a variable that is named like the

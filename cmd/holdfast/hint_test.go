@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// The advice never drops TLS, and only errors without an answer are probed.
+func TestHint(t *testing.T) {
+	t.Parallel()
+	moved := fmt.Errorf("acquire: %w", &driver.ServerError{Text: "MOVED 866 127.0.0.1:7001"})
+	const plain, secured = "redis://", "rediss://"
+	listening := shared.Get(t).Addr()
+	silent := faultproxy.Start(t, listening)
+	silent.Freeze()
+	for _, test := range []struct {
+		name, url string
+		err       error
+		want      string
+	}{
+		{"a node of a Cluster", plain + listening, moved,
+			"The server is a node of a Cluster: use redis+cluster:// in the URL."},
+		{"one with TLS", secured + listening, moved,
+			"The server is a node of a Cluster: use rediss+cluster:// in the URL."},
+		{"a Cluster", "redis+cluster://" + listening, moved, ""},
+		{"no answer", secured + listening, context.DeadlineExceeded,
+			listening + " answers without TLS: if it is meant to, write redis instead of rediss in the URL."},
+		{"one node is silent", secured + silent.Addr() + "," + secured + listening, context.DeadlineExceeded,
+			listening + " answers without TLS: if it is meant to, write redis instead of rediss in the URL."},
+		{"an answer", secured + listening, &driver.ServerError{Text: "LOADING Redis is loading"}, ""},
+		{"a lock that is held", secured + listening, &statusError{statusUnreachable, locker.ErrNotAcquired}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := options{client: "goredis", nodes: test.url}
+			servers, err := o.credentials()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hint(t.Context(), test.err, servers...); got != test.want {
+				t.Errorf("hint = %q, want %q", got, test.want)
+			}
+		})
+	}
+	if got := hint(t.Context(), moved); got != "" {
+		t.Errorf("before the servers are known, hint = %q", got)
+	}
+}
+
+// What is in a pipe cannot be read again.
+func TestPasswordFileIsReadOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := options{client: "goredis", url: "redis://127.0.0.1:1", passwordFile: file}
+	for range 2 {
+		servers, err := o.credentials()
+		if err != nil || servers[0].password != "secret" {
+			t.Fatalf("credentials = %v, %v", servers, err)
+		}
+		_ = os.Remove(file)
+	}
+}
