@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -56,12 +57,22 @@ func (b breakable) Acquire(ctx context.Context, req locker.Request) (*locker.Loc
 	return lock, nil
 }
 
+// subscribePause is how long renewOnWake waits after a subscription that failed.
+const subscribePause = time.Second
+
 func renewOnWake(drv driver.Driver, channel string, lock *locker.Lock) {
 	ctx, cancel := lock.Context(context.Background())
 	defer cancel()
 	sub, err := drv.Subscribe(ctx, channel)
-	if err != nil {
-		return
+	for ; err != nil; sub, err = drv.Subscribe(ctx, channel) {
+		if !driver.Transient(err) { // such as one of the ACL
+			return
+		}
+		select {
+		case <-time.After(subscribePause):
+		case <-ctx.Done():
+			return
+		}
 	}
 	defer func() { _ = sub.Close() }()
 	for {
