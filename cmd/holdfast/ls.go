@@ -144,7 +144,9 @@ func (l *listing) listQuorum(ctx context.Context, o *options, all []credentials,
 			return err
 		}
 		j, what := newLockJSON(name, state), describe(state)
-		j.Undecided = undecided
+		if undecided {
+			j.Undecided, j.Waiters = true, -1
+		}
 		for _, i := range at[name] {
 			j.Nodes = append(j.Nodes, all[i].label())
 		}

@@ -109,7 +109,8 @@ func TestListQuorum(t *testing.T) {
 		t.Errorf("with a node that does not answer ls prints %q: %s", out, errs)
 	}
 	out, _ = list(urls[0]+","+urls[1]+","+nowhere, 0, "--json")
-	if first, second, _ := strings.Cut(out, "\n"); strings.Contains(first, "undecided") || !strings.Contains(second, `"undecided":true`) {
+	if first, second, _ := strings.Cut(out, "\n"); strings.Contains(first, "undecided") || !strings.Contains(second, `"waiters":-1`) ||
+		!strings.Contains(second, `"undecided":true`) {
 		t.Errorf("with a node that does not answer ls --json prints %q", out)
 	}
 	list(urls[0]+","+nowhere+",redis://127.0.0.1:2", statusUnreachable)
