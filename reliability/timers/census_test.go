@@ -28,8 +28,8 @@ func census(t *testing.T) (left []string) {
 			t.Fatalf("all is closed, and still there are the goroutines\n%s", strings.Join(running, "\n\n"))
 		}
 	}
-	// Under load, some collections keep one of the many stopped timers. A timer that is set stays in
-	// use, however often the collector runs.
+	// Under load, some collections keep one of the many stopped timers. A timer that is set for longer
+	// than these rounds take, a second or two, stays in use however often the collector runs.
 	for range 20 {
 		forgetStopped()
 		for range 3 { // the profile is of two collections ago

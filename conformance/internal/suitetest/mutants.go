@@ -70,7 +70,10 @@ func stillFailing(s *suite.Suite, failed map[string]*suite.Recorder) map[string]
 
 // catching runs the cases that caught nothing again, up to twice, with less beside them. On a busy
 // machine what a flaw needs may be over before the case comes to it.
-func catching(s *suite.Suite, names []string, caught map[string]*suite.Recorder) map[string]*suite.Recorder {
+func catching(
+	t *testing.T, s *suite.Suite, names []string, caught map[string]*suite.Recorder,
+) map[string]*suite.Recorder {
+	t.Helper()
 	for range 2 {
 		var missed []string
 		for _, name := range names {
@@ -81,6 +84,7 @@ func catching(s *suite.Suite, names []string, caught map[string]*suite.Recorder)
 		if len(missed) == 0 {
 			break
 		}
+		t.Logf("not caught at first by %q", missed)
 		maps.Copy(caught, failing(s, missed))
 	}
 	return caught
@@ -103,7 +107,7 @@ func Catch(t *testing.T, mutants []Mutant) {
 			for name, r := range stillFailing(m.Sound, verdicts[i].sound) {
 				t.Errorf("without the flaw too %q fails: %s", name, r.First())
 			}
-			caught := catching(m.Flawed, m.Caught, verdicts[i].flawed)
+			caught := catching(t, m.Flawed, m.Caught, verdicts[i].flawed)
 			for _, name := range m.Caught {
 				if m.Flawed.Find(name, suite.Miniredis) == nil {
 					t.Errorf("there is no case %q that applies", name)
