@@ -242,6 +242,12 @@ func TestRunLost(t *testing.T) {
 			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			// Open for both, it does not wait for the command, which may have learned of the loss and ended.
+			lines, err := os.OpenFile(fifo, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = lines.Close() })
 			args := append([]string{"run", name, "--ttl", "3s"}, test.args...)
 			p, _ := beginHolding(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
 			s.MustCommand(t, "DEL", name)
@@ -250,7 +256,7 @@ func TestRunLost(t *testing.T) {
 				eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), test.says) })
 				fallthrough
 			case "noticed at the release":
-				if err := os.WriteFile(fifo, []byte("x\n"), 0o600); err != nil {
+				if _, err := lines.WriteString("x\n"); err != nil {
 					t.Error(err)
 				}
 			}
