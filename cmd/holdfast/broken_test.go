@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,18 +62,22 @@ func TestReleaseTellsHolder(t *testing.T) {
 	}
 }
 
-// lateSubscriber is a driver that calls before, before it subscribes.
+// lateSubscriber is a driver that calls before, before it subscribes. An error of before is the
+// subscription's.
 type lateSubscriber struct {
 	driver.Driver
-	before func()
+	before func() error
 }
 
 func (d lateSubscriber) Subscribe(ctx context.Context, channel string) (driver.Subscription, error) {
-	d.before()
+	if err := d.before(); err != nil {
+		return nil, err
+	}
 	return d.Driver.Subscribe(ctx, channel)
 }
 
-// A holder notices a release between its acquire and its subscription as well.
+// A holder notices a release between its acquire and its subscription as well, even if a first
+// subscription fails.
 func TestReleaseBeforeSubscription(t *testing.T) {
 	t.Parallel()
 	s, err := dialGoredis(credentials{target: target{network: "tcp", addrs: []string{shared.Get(t).Addr()}}})
@@ -84,12 +89,19 @@ func TestReleaseBeforeSubscription(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drv := lateSubscriber{s.drv, func() {
+	failed := false
+	drv := lateSubscriber{s.drv, func() error {
+		if !failed {
+			failed = true
+			return io.ErrUnexpectedEOF
+		}
 		if _, err := locker.Break(t.Context(), bare, "told:early"); err != nil {
 			t.Error(err)
 		}
+		return nil
 	}}
-	lock, err := breakable{Locker: bare, c: connection{{drv: drv}}}.Acquire(t.Context(), locker.Request{Name: "told:early", TTL: time.Hour})
+	l := breakable{Locker: bare, c: connection{{drv: drv}}}
+	lock, err := l.Acquire(t.Context(), locker.Request{Name: "told:early", TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
