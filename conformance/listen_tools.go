@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/resp"
@@ -39,7 +38,6 @@ func (t *caseT) listenAt(addr string, channels ...string) *listener {
 		return c
 	}
 	l.conn, l.talk = connect(), connect()
-	t.OK(l.conn.SetDeadline(time.Now().Add(suite.CaseLimit)), "SetDeadline")
 	l.do("SUBSCRIBE", l.mark)
 	for _, channel := range channels {
 		l.do("SUBSCRIBE", channel)

@@ -112,7 +112,7 @@ func (e *election) lead(ctx context.Context, by int, term int64) error {
 // no other candidate led when it began.
 func (e *election) next() lead {
 	e.t.Helper()
-	timer := time.NewTimer(e.t.Patience)
+	timer := time.NewTimer(e.t.Limit)
 	defer timer.Stop()
 	select {
 	case next := <-e.leads:
@@ -125,7 +125,7 @@ func (e *election) next() lead {
 		e.last = next.term
 		return next
 	case <-timer.C:
-		e.t.Fatalf("no candidate leads after %v", e.t.Patience)
+		e.t.Fatalf("no candidate leads after %v", e.t.Limit)
 		return lead{}
 	}
 }

@@ -50,17 +50,17 @@ var acquireOutcomeCases = []testCase{
 		run: noWaitIsBounded,
 	},
 	{
-		name: "a refused acquire has a known outcome", contract: 6, on: suite.OnlyMiniredis, own: true,
+		name: "a refused acquire has a known outcome", contract: 6, on: suite.OnlyMemory, own: true,
 		why: "after READONLY or OOM nothing was stored: the outcome is known, and there is no clean-up and no resend",
 		run: refusedIsKnown,
 	},
 	{
-		name: "an unknown server error leaves the outcome unknown", contract: 6, on: suite.OnlyMiniredis, own: true,
+		name: "an unknown server error leaves the outcome unknown", contract: 6, on: suite.OnlyMemory, own: true,
 		why: "an unknown error may have come after the write, so the key must be cleaned up",
 		run: unknownErrorLeavesUnknown,
 	},
 	{
-		name: "TRYAGAIN is transient", contract: 6, on: suite.OnlyMiniredis, own: true,
+		name: "TRYAGAIN is transient", contract: 6, on: suite.OnlyMemory, own: true,
 		why: "a slot that is being moved replies so for a moment, and no lock should fail because of it",
 		run: tryAgainIsTransient,
 	},

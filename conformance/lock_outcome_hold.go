@@ -12,7 +12,7 @@ import (
 
 var holdOutcomeCases = []testCase{
 	{
-		name: "a refused renewal changes nothing", contract: 6, on: suite.OnlyMiniredis, own: true,
+		name: "a refused renewal changes nothing", contract: 6, on: suite.OnlyMemory, own: true,
 		why: "LOADING or READONLY says nothing about the hold, which may still be renewed before its Deadline",
 		run: refusedRenewChangesNothing,
 	},

@@ -56,7 +56,7 @@ var releaseOutcomeCases = []testCase{
 		run: unknownReleaseIsResent,
 	},
 	{
-		name: "a refused release is resent", contract: 7, on: suite.OnlyMiniredis, own: true,
+		name: "a refused release is resent", contract: 7, on: suite.OnlyMemory, own: true,
 		why: "a server that is read-only for a moment must not keep the lock until its TTL",
 		run: refusedReleaseIsResent,
 	},

@@ -133,7 +133,7 @@ func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 // releaseLater releases a lock at the end of the case, before its driver is closed.
 func (t *caseT) releaseLater(lock *locker.Lock) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Ctx), t.Prompt)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Ctx), t.Limit)
 		defer cancel()
 		_ = lock.Release(ctx)
 	})
@@ -232,7 +232,7 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 // before the send, so that the outcome is known; then it tries again with more time.
 func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (err error) {
 	t.Helper()
-	for wait := 3 * suite.Shortly; wait < t.Prompt; wait *= 3 {
+	for wait := 3 * suite.Shortly; wait < t.Limit; wait *= 3 {
 		ctx, cancel := context.WithTimeout(t.Ctx, wait)
 		err = t.Call(what, func() error { return call(ctx) })
 		cancel()

@@ -74,7 +74,7 @@ func (t *caseT) waitUnder(ctx context.Context, l locker.Locker, req locker.Reque
 // got waits for the lock of wait.
 func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 	t.Helper()
-	timer := time.NewTimer(t.Patience)
+	timer := time.NewTimer(t.Limit)
 	defer timer.Stop()
 	select {
 	case lock := <-ch:
@@ -83,7 +83,7 @@ func (t *caseT) got(ch <-chan *locker.Lock, what string) *locker.Lock {
 		}
 		return lock
 	case <-timer.C:
-		t.Fatalf("%s: the waiter has no lock after %v", what, t.Patience)
+		t.Fatalf("%s: the waiter has no lock after %v", what, t.Limit)
 		return nil
 	}
 }

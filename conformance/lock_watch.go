@@ -33,10 +33,10 @@ var watchCases = []testCase{
 // watchEvery is the interval of the cases.
 const watchEvery = 20 * time.Millisecond
 
-// watch begins to watch a name, for Patience. next returns what is yielded next.
+// watch begins to watch a name, for the limit of a case. next returns what is yielded next.
 func (t *caseT) watch(l locker.Locker, name string) (next func() (locker.State, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Ctx, t.Patience)
+	ctx, cancel := context.WithTimeout(t.Ctx, t.Limit)
 	pull, stop := iter.Pull2(locker.Watch(ctx, unwrap(l), name, watchEvery))
 	t.Cleanup(func() {
 		stop()

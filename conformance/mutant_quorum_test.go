@@ -42,7 +42,7 @@ type smallQuorum struct {
 // asking are the acquires that are under way, by node; those of attempts that lost until what they
 // won is given back.
 type asking struct {
-	mu    sync.Mutex
+	mu    chanMutex
 	calls map[int][]chan struct{} // closed when they are over
 }
 
@@ -62,7 +62,7 @@ type smallHold struct {
 	smallQuorum
 	req locker.Request
 
-	mu    sync.Mutex
+	mu    chanMutex
 	won   bool
 	over  bool
 	quiet bool // what comes back wakes nobody
@@ -385,3 +385,16 @@ func TestQuorumMutants(t *testing.T) {
 	}
 	convict(t, suspects)
 }
+
+// chanMutex is a mutex that may be held while one waits in fake time.
+type chanMutex struct {
+	once sync.Once
+	c    chan struct{}
+}
+
+func (m *chanMutex) Lock() {
+	m.once.Do(func() { m.c = make(chan struct{}, 1) })
+	m.c <- struct{}{}
+}
+
+func (m *chanMutex) Unlock() { <-m.c }

@@ -3,14 +3,10 @@ package conformance
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/alicebob/miniredis/v2"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/localport"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -29,24 +25,8 @@ const (
 func (t *caseT) kill(nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
-		s := t.Server.Nodes[i]
-		if s.Killed = true; s.Mini != nil {
-			t.endMini(s.Mini)
-			continue
-		}
-		t.OK(s.Real.Kill(), "kill -9 of node %d", i)
+		t.OK(t.Server.Nodes[i].Kill(), "kill node %d", i)
 	}
-}
-
-// endMini closes a miniredis and occupies its port for the rest of the case.
-func (t *caseT) endMini(m *miniredis.Miniredis) {
-	t.Helper()
-	port, err := strconv.Atoi(m.Port())
-	t.OK(err, "the port of miniredis")
-	m.Close()
-	held, err := localport.Hold(port)
-	t.OK(err, "hold the port of a dead miniredis")
-	t.Cleanup(func() { _ = held.Drop() })
 }
 
 // nodeDriver makes a driver that is connected to a node of the quorum.
@@ -98,7 +78,7 @@ func (t *caseT) quorumBehind() ([]*faultproxy.Proxy, locker.Locker) {
 func (t *caseT) nodeBehind(i int) (*faultproxy.Proxy, locker.Locker) {
 	t.Helper()
 	target := t.Server.Nodes[i].Target
-	p := faultproxy.Start(t.TB, target.Addrs[0])
+	p := t.Server.Nodes[i].Proxy(t.TB)
 	target.Addrs = []string{p.Addr()}
 	return p, t.locker(t.Dial(target))
 }
@@ -235,7 +215,7 @@ func (t *caseT) onAllNodes(lock *locker.Lock) {
 	t.Helper()
 	ttl := lock.TTL() + long
 	t.Eventually("all nodes take part in the hold", func() bool {
-		return lock.Renew(t.Ctx, ttl) == nil && t.leases(lock.Name())[quorumSize-1] > ttl-suite.Slack
+		return lock.Renew(t.Ctx, ttl) == nil && t.leases(lock.Name())[quorumSize-1] > lock.TTL()
 	})
 }
 

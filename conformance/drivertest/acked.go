@@ -90,7 +90,7 @@ func scriptIsAnsweredWithAcks(t *caseT) {
 	}
 	within := 20 * time.Millisecond // without replicas the WAIT takes that long
 	if want > 0 {
-		within = t.Patience
+		within = t.Limit
 	}
 	for count := range int64(3) { // the server may not know the script of the first one
 		t.acked(drv, key, max(want, 1), within, count+1, want)
@@ -108,14 +108,14 @@ func (t *caseT) replicated() (replica *redistest.Server) {
 func frozenReplicaAcksNothing(t *caseT) {
 	replica := t.replicated()
 	drv, key := t.Driver(), t.Key()
-	t.acked(drv, key, 1, t.Patience, 1, 1)
+	t.acked(drv, key, 1, t.Limit, 1, 1)
 	t.OK(replica.Freeze(), "freeze the replica")
 	t.acked(drv, key, 1, suite.Shortly, 2, 0)
 	t.acked(t.Driver(), key, 1, suite.Shortly, 3, 0) // over connections that have written nothing before
 	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
 	t.acked(drv, key, 1, suite.Shortly, 4, 0)
 	t.OK(replica.Thaw(), "let the replica go on")
-	t.acked(drv, key, 1, t.Patience, 5, 1)
+	t.acked(drv, key, 1, t.Limit, 5, 1)
 	// there is only one: the WAIT takes that long, and the one answers meanwhile
 	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1)
 }
@@ -123,7 +123,7 @@ func frozenReplicaAcksNothing(t *caseT) {
 func waitDelaysNobody(t *caseT) {
 	replica := t.replicated()
 	drv := t.Driver()
-	t.acked(drv, t.Key(), 1, t.Patience, 1, 1)
+	t.acked(drv, t.Key(), 1, t.Limit, 1, 1)
 	for range 100 { // an adapter may begin to share connections only then
 		t.warm(drv, countScript)
 	}
@@ -134,7 +134,7 @@ func waitDelaysNobody(t *caseT) {
 	key := t.Key()
 	for i := range waits {
 		waits[i] = suite.Background(func() error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, suite.CaseLimit)
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, suite.Limit)
 			return err
 		})
 	}

@@ -161,7 +161,7 @@ func silentNodeDelaysNoOther(t *caseT) {
 	}
 	for end := time.Now().Add(30 * suite.Shortly); time.Now().Before(end); {
 		for name, send := range ways {
-			bound := driver.Bound(context.Background(), t.Prompt)
+			bound := driver.Bound(context.Background(), t.Limit)
 			t.OK(send(bound, drv, t.keyAt(silent, false)), "%s to another node", name)
 			bound.Stop()
 		}
@@ -227,7 +227,6 @@ func successorIsFound(t *caseT) {
 		return err == nil && cluster.WaitMaster(t.Ctx, heir) == nil
 	})
 	// the other replica has to follow the new master, which takes long on a busy machine
-	t.Patience = max(t.Patience, 20*time.Second)
 	for name, send := range ways {
 		t.Eventually(name+" reaches it", func() bool {
 			ctx := driver.Bound(t.Ctx, 10*suite.Shortly)

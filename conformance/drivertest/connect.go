@@ -131,7 +131,7 @@ func failoverIsFollowed(t *caseT) {
 	_, err := t.Server.Sentinel.Failover(t.Ctx)
 	t.OK(err, "failover")
 	renewed := false
-	for deadline := time.Now().Add(2 * t.Patience); !renewed; {
+	for deadline := time.Now().Add(2 * t.Limit); !renewed; {
 		ctx, cancel := context.WithTimeout(t.Ctx, time.Second)
 		err := lock.Renew(ctx, 0)
 		cancel()

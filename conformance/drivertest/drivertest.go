@@ -1,7 +1,9 @@
 package drivertest
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
@@ -18,7 +20,7 @@ type Harness struct {
 	Dial func(tb testing.TB, target Target) (driver.Driver, error)
 	// Lacks are the features that the adapter does without. What is not declared must work.
 	Lacks []Feature
-	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, miniredis and
+	// On are the kinds of servers to run on. nil: all that Lacks allows; with -short, Memory and
 	// one real server.
 	On []Kind
 }
@@ -49,7 +51,10 @@ type Kind = suite.Kind
 
 // The kinds of servers.
 const (
-	Miniredis Kind = suite.Miniredis // github.com/alicebob/miniredis: one server, RESP2 and RESP3, no CLIENT TRACKING
+	// Memory is github.com/alicebob/miniredis in fake time: each case runs in a bubble of
+	// testing/synctest, and its driver connects by Target.Dial.
+	Memory    Kind = suite.Memory
+	Miniredis Kind = suite.Miniredis // the same over TCP, in real time
 	Single    Kind = suite.Single    // one real server
 	Cluster   Kind = suite.Cluster   // a real cluster of masters
 	Sentinel  Kind = suite.Sentinel  // a real master with replicas, found through Sentinels
@@ -70,6 +75,9 @@ type Target struct {
 	TLS *tls.Config
 	// Miniredis is true if the server lacks what Miniredis lacks, whatever the Kind.
 	Miniredis bool
+	// Dial is how the client must connect to every address, if it is not nil: Kind Memory has a
+	// network of its own. nil: TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Feature is something that an adapter may lack.
@@ -83,4 +91,5 @@ const (
 	FeatureCluster   Feature = suite.FeatureCluster   // a Target of Kind Cluster
 	FeatureSentinel  Feature = suite.FeatureSentinel  // a Target of Kind Sentinel
 	FeatureTLS       Feature = suite.FeatureTLS       // a Target with TLS
+	FeatureDial      Feature = suite.FeatureDial      // a Target with Dial: without it, Miniredis takes the place of Memory
 )

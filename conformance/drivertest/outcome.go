@@ -204,7 +204,7 @@ func refusedConnectionSendsNothing(t *caseT) {
 		// unknown.
 		t.Eventually(c.name+" reports that nothing was sent", func() bool {
 			key := t.Key()
-			ctx, cancel := context.WithTimeout(t.Ctx, t.Prompt)
+			ctx, cancel := context.WithTimeout(t.Ctx, t.Limit)
 			defer cancel()
 			err := c.send(ctx, drv, key)
 			var se *driver.ServerError

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -212,7 +211,6 @@ func newMasterGetsSubscriptions(t *caseT) {
 	if s == nil {
 		return
 	}
-	t.Patience = max(t.Patience, 20*time.Second)
 	suite.Drain(s.sub)
 	t.OK(cluster.Failover(t.Ctx, heir), "let the replica take over")
 	s.master = heir // a client may take long to find it

@@ -13,7 +13,7 @@ import (
 // alone.
 var (
 	strategies = []string{"reentrant", "rwhash", "watchdog", "chain", "semaphore"}
-	Kinds      = []drivertest.Kind{drivertest.Miniredis, drivertest.Single, drivertest.Cluster, drivertest.Sentinel}
+	Kinds      = []drivertest.Kind{drivertest.Memory, drivertest.Single, drivertest.Cluster, drivertest.Sentinel}
 )
 
 // Covered is a client with the kinds of servers on which it proves a strategy.

@@ -21,11 +21,11 @@ func cells(squares int) map[[3]string]int {
 func TestPairwise(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"reentrant": "goredis: miniredis; rueidis: single; redigo: cluster; valkey: sentinel",
-		"rwhash":    "goredis: sentinel; rueidis: miniredis; redigo: single; valkey: cluster",
-		"watchdog":  "goredis: cluster; rueidis: sentinel; redigo: miniredis; valkey: single",
-		"chain":     "goredis: single; rueidis: cluster; redigo: sentinel; valkey: miniredis",
-		"semaphore": "goredis: miniredis; rueidis: single; redigo: cluster; valkey: sentinel",
+		"reentrant": "goredis: memory; rueidis: single; redigo: cluster; valkey: sentinel",
+		"rwhash":    "goredis: sentinel; rueidis: memory; redigo: single; valkey: cluster",
+		"watchdog":  "goredis: cluster; rueidis: sentinel; redigo: memory; valkey: single",
+		"chain":     "goredis: single; rueidis: cluster; redigo: sentinel; valkey: memory",
+		"semaphore": "goredis: memory; rueidis: single; redigo: cluster; valkey: sentinel",
 	}
 	for i, strategy := range strategies {
 		got := ""

@@ -4,15 +4,27 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
+// GoredisInMemory sets what a client in fake time needs, if target is there: the dialer, a pool that
+// no case exhausts, since waiting for a connection would end by a timeout, and no notifications of
+// maintenance, whose handshake go-redis waits for with a mutex.
+func GoredisInMemory(opts *redis.UniversalOptions, target drivertest.Target) {
+	if target.Dial == nil {
+		return
+	}
+	opts.Dialer, opts.PoolSize = target.Dial, 1000
+	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
 // Goredis dials with go-redis.
 func Goredis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
-	client := redis.NewUniversalClient(&redis.UniversalOptions{
+	opts := &redis.UniversalOptions{
 		Addrs:                 target.Addrs,
 		MasterName:            target.MasterName,
 		IsClusterMode:         target.Kind == drivertest.Cluster,
@@ -20,7 +32,9 @@ func Goredis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		Password:              target.Password,
 		TLSConfig:             target.TLS,
 		ContextTimeoutEnabled: true,
-	})
+	}
+	GoredisInMemory(opts, target)
+	client := redis.NewUniversalClient(opts)
 	tb.Cleanup(func() { _ = client.Close() })
 	return goredis.New(client)
 }

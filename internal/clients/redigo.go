@@ -28,6 +28,9 @@ func Redigo(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	if target.TLS != nil {
 		options = append(options, redis.DialContextFunc((&tls.Dialer{Config: target.TLS}).DialContext))
 	}
+	if target.Dial != nil {
+		options = append(options, redis.DialContextFunc(target.Dial))
+	}
 	var pool interface {
 		redigo.Pool
 		Close() error

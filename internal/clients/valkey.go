@@ -1,6 +1,9 @@
 package clients
 
 import (
+	"context"
+	"crypto/tls"
+	"net"
 	"testing"
 
 	valkeygo "github.com/valkey-io/valkey-go"
@@ -25,6 +28,13 @@ func Valkey(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 	if target.Miniredis {
 		// One connection: the suite has miniredis refuse commands, also those of new connections.
 		opts.PipelineMultiplex = -1
+	}
+	if target.Dial != nil {
+		opts.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return target.Dial(ctx, "tcp", addr)
+		}
+		opts.Dialer = net.Dialer{KeepAlive: -1} // no pings: hours may pass
+		opts.ReadBufferEachConn, opts.WriteBufferEachConn, opts.RingScaleEachConn = 4<<10, 4<<10, 6
 	}
 	client, err := valkeygo.NewClient(opts)
 	if err != nil {

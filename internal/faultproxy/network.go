@@ -14,7 +14,7 @@ func (p *Proxy) ResetAll() {
 	for c := range p.conns {
 		c.mu.Lock()
 		for _, side := range []net.Conn{c.client, c.server} {
-			if tcp, ok := side.(*net.TCPConn); ok {
+			if tcp, ok := side.(interface{ SetLinger(int) error }); ok {
 				_ = tcp.SetLinger(0)
 			}
 		}

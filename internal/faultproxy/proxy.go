@@ -21,11 +21,10 @@ type Proxy struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	gate     sync.RWMutex // read-locked by what passes, locked while frozen
-	pause    atomic.Int64 // between the pieces of what is slow
-	latency  atomic.Int64 // from the arrival of a request until it is sent on
-	freezing sync.Mutex   // guards frozen
-	frozen   bool
+	network Network
+	gate    gate
+	pause   atomic.Int64 // between the pieces of what is slow
+	latency atomic.Int64 // from the arrival of a request until it is sent on
 
 	mu       sync.Mutex
 	target   string
@@ -54,6 +53,28 @@ func Start(tb TB, target string) *Proxy {
 	return p
 }
 
+// Network is where a proxy listens and dials. Package memnet has one in memory.
+type Network interface {
+	Listen() (net.Listener, error)
+	ListenAt(addr string) (net.Listener, error)
+	Dial(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// StartOn is Start on a network; nil: TCP.
+func StartOn(tb TB, network Network, target string) *Proxy {
+	tb.Helper()
+	if network == nil {
+		return Start(tb, target)
+	}
+	l, err := network.Listen()
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	p := listenOn(network, l, target)
+	tb.Cleanup(p.Close)
+	return p
+}
+
 // Listen starts a proxy on a free port of 127.0.0.1 before the server at target,
 // which is dialed for each connection and need not be there yet.
 func Listen(target string) (*Proxy, error) {
@@ -61,11 +82,45 @@ func Listen(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{addr: l.Addr().String(), port: localport.Of(l), target: target, listener: l,
+	return listenOn(nil, l, target), nil
+}
+
+func listenOn(network Network, l net.Listener, target string) *Proxy {
+	p := &Proxy{network: network, addr: l.Addr().String(), port: localport.Of(l), target: target, listener: l,
 		conns: map[*conn]struct{}{}}
+	p.gate.left.L = &p.gate.mu
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.wg.Go(func() { p.serve(l) })
-	return p, nil
+	return p
+}
+
+// gate holds back what is to pass while it is shut. What waits for it does so in a way that
+// testing/synctest knows.
+type gate struct {
+	mu      sync.Mutex
+	left    sync.Cond     // passing became 0
+	shut    chan struct{} // closed when it opens again; nil: it is open
+	passing int
+}
+
+func (g *gate) enter() {
+	g.mu.Lock()
+	for g.shut != nil {
+		shut := g.shut
+		g.mu.Unlock()
+		<-shut
+		g.mu.Lock()
+	}
+	g.passing++
+	g.mu.Unlock()
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.passing--; g.passing == 0 {
+		g.left.Broadcast()
+	}
 }
 
 // Addr returns the address that clients dial.
@@ -147,28 +202,34 @@ func (p *Proxy) CutAll() {
 // being closed, until Thaw. Nothing passes after it has returned. A new
 // connection is accepted, but no byte comes through.
 func (p *Proxy) Freeze() {
-	p.freezing.Lock()
-	defer p.freezing.Unlock()
-	if !p.frozen && p.ctx.Err() == nil {
-		p.gate.Lock()
-		p.frozen = true
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return
+	}
+	if p.gate.shut == nil {
+		p.gate.shut = make(chan struct{})
+	}
+	for p.gate.shut != nil && p.gate.passing > 0 {
+		p.gate.left.Wait()
 	}
 }
 
 // Thaw ends a Freeze; what was held back passes.
 func (p *Proxy) Thaw() {
-	p.freezing.Lock()
-	defer p.freezing.Unlock()
-	if p.frozen {
-		p.frozen = false
-		p.gate.Unlock()
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	if p.gate.shut != nil {
+		close(p.gate.shut)
+		p.gate.shut = nil
+		p.gate.left.Broadcast()
 	}
 }
 
 // pass calls f as soon as the proxy is not frozen.
 func (p *Proxy) pass(f func() error) error {
-	p.gate.RLock()
-	defer p.gate.RUnlock()
+	p.gate.enter()
+	defer p.gate.leave()
 	return f()
 }
 
@@ -177,6 +238,11 @@ func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener == nil {
+		return
+	}
+	if p.network != nil {
+		_ = p.listener.Close()
+		p.listener = nil
 		return
 	}
 	_ = localport.Close(p.listener)
@@ -199,7 +265,11 @@ func (p *Proxy) Accept() error {
 	if err := p.held.Drop(); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", p.addr)
+	listen := func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+	if p.network != nil {
+		listen = p.network.ListenAt
+	}
+	l, err := listen(p.addr)
 	if err != nil {
 		return err
 	}
@@ -256,6 +326,9 @@ func (p *Proxy) dial() (net.Conn, error) {
 	p.mu.Lock()
 	target := p.target
 	p.mu.Unlock()
+	if p.network != nil {
+		return p.network.Dial(p.ctx, "tcp", target)
+	}
 	var d net.Dialer
 	return d.DialContext(p.ctx, "tcp", target)
 }

@@ -22,6 +22,6 @@ func TestExampleConforms(t *testing.T) {
 			return newExclusive(drv, keylock.Config{AttemptTimeout: 500 * time.Millisecond})
 		},
 		Can: conformance.Capabilities{Hash: true},
-		On:  []drivertest.Kind{drivertest.Miniredis, drivertest.Single},
+		On:  []drivertest.Kind{drivertest.Memory, drivertest.Single},
 	})
 }

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 
 func TestFairConformance(t *testing.T) {
 	t.Parallel()
-	on := map[string]drivertest.Kind{"goredis": drivertest.Single, "rueidis": drivertest.Cluster, "redigo": drivertest.Miniredis}
+	on := map[string]drivertest.Kind{"goredis": drivertest.Single, "rueidis": drivertest.Cluster, "redigo": drivertest.Memory}
 	for _, client := range clients.All {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 // The tests of the providers run the suite without Config.Fair.
 func TestFairConformance(t *testing.T) {
 	t.Parallel()
-	on := map[string]drivertest.Kind{"goredis": drivertest.Cluster, "rueidis": drivertest.Miniredis, "redigo": drivertest.Single}
+	on := map[string]drivertest.Kind{"goredis": drivertest.Cluster, "rueidis": drivertest.Memory, "redigo": drivertest.Single}
 	for _, client := range clients.All {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()

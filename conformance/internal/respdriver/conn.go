@@ -42,7 +42,7 @@ func (d *Driver) putBack(addr string, c *resp.Conn) {
 func (d *Driver) dialMaster(ctx context.Context) (*resp.Conn, error) {
 	var errs []error
 	for _, addr := range d.cfg.Addrs {
-		sentinel, err := connect(ctx, addr, d.cfg.TLS)
+		sentinel, err := d.connect(ctx, addr)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -62,7 +62,7 @@ func (d *Driver) dialMaster(ctx context.Context) (*resp.Conn, error) {
 
 // dial connects and logs in.
 func (d *Driver) dial(ctx context.Context, addr string) (*resp.Conn, error) {
-	c, err := connect(ctx, addr, d.cfg.TLS)
+	c, err := d.connect(ctx, addr)
 	if err != nil || d.cfg.Password == "" {
 		return c, err
 	}
@@ -75,9 +75,12 @@ func (d *Driver) dial(ctx context.Context, addr string) (*resp.Conn, error) {
 }
 
 // connect opens a connection.
-func connect(ctx context.Context, addr string, cfg *tls.Config) (*resp.Conn, error) {
-	var dialer net.Dialer
-	tcp, err := dialer.DialContext(ctx, "tcp", addr)
+func (d *Driver) connect(ctx context.Context, addr string) (*resp.Conn, error) {
+	dial, cfg := d.cfg.Dial, d.cfg.TLS
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	tcp, err := dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

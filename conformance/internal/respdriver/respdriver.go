@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Config struct {
 	MasterName         string   // if not empty, Addrs are Sentinels
 	Username, Password string
 	TLS                *tls.Config
+	Dial               func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP
 }
 
 // Driver implements driver.Driver and all its optional interfaces.

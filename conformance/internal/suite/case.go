@@ -3,7 +3,9 @@
 package suite
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 	"slices"
 	"testing"
 
@@ -15,6 +17,7 @@ type Kind string
 
 // The kinds of servers.
 const (
+	Memory    Kind = "memory"
 	Miniredis Kind = "miniredis"
 	Single    Kind = "single"
 	Cluster   Kind = "cluster"
@@ -22,15 +25,19 @@ const (
 )
 
 // Kinds are all kinds of servers, in the order in which a suite runs on them.
-var Kinds = []Kind{Miniredis, Single, Cluster, Sentinel}
+var Kinds = []Kind{Memory, Miniredis, Single, Cluster, Sentinel}
 
-// Lists of kinds of servers for the table of a suite's cases.
+// simulated reports whether miniredis plays a server of kind k: in fake time or over TCP.
+func (k Kind) simulated() bool { return k == Memory || k == Miniredis }
+
+// Lists of kinds of servers for the table of a suite's cases. A case on Memory is one on Miniredis
+// too.
 var (
-	AllKinds        = Kinds
-	WithoutSentinel = []Kind{Miniredis, Single, Cluster}
-	WithoutCluster  = []Kind{Miniredis, Single, Sentinel}
-	OneAddress      = []Kind{Miniredis, Single} // a proxy can be put in front of these
-	OnlyMiniredis   = []Kind{Miniredis}
+	AllKinds        = []Kind{Memory, Single, Cluster, Sentinel}
+	WithoutSentinel = []Kind{Memory, Single, Cluster}
+	WithoutCluster  = []Kind{Memory, Single, Sentinel}
+	OneAddress      = []Kind{Memory, Single} // a proxy can be put in front of these
+	OnlyMemory      = []Kind{Memory}
 	OnlySingle      = []Kind{Single}
 	OnlyCluster     = []Kind{Cluster}
 )
@@ -43,6 +50,7 @@ type Target struct {
 	Username, Password string
 	TLS                *tls.Config
 	Miniredis          bool
+	Dial               func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Dial makes a driver over a client of its own.
@@ -59,10 +67,12 @@ const (
 	FeatureCluster   Feature = "Cluster"
 	FeatureSentinel  Feature = "Sentinel"
 	FeatureTLS       Feature = "TLS"
+	FeatureDial      Feature = "Dial"
 )
 
 // Features are all features.
-var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureCluster, FeatureSentinel, FeatureTLS}
+var Features = []Feature{FeatureSubscribe, FeatureBatch, FeatureReplicas, FeatureCluster, FeatureSentinel, FeatureTLS,
+	FeatureDial}
 
 // Case is one case of a suite.
 type Case struct {
@@ -88,7 +98,7 @@ type Case struct {
 
 // slow reports whether c starts several real servers on kind k. -short leaves such cases out.
 func (c *Case) slow(k Kind) bool {
-	return k == Cluster || k == Sentinel || c.Nodes > 0 && k != Miniredis
+	return k == Cluster || k == Sentinel || c.Nodes > 0 && !k.simulated()
 }
 
 // Suite is a list of cases, and what they run on.
@@ -97,7 +107,7 @@ type Suite struct {
 	Name  string
 	Dial  Dial
 	Lacks []Feature
-	On    []Kind // nil: all
+	On    []Kind // nil: all that Lacks allows
 	Cases []Case
 	// Short leaves out cases that start several real servers. Run sets it if the test runs with
 	// -short.
@@ -110,13 +120,25 @@ type Suite struct {
 // Lacking reports whether the adapter is declared to lack f.
 func (s *Suite) Lacking(f Feature) bool { return slices.Contains(s.Lacks, f) }
 
+// runsOn reports whether s runs on servers of kind k.
+func (s *Suite) runsOn(k Kind) bool {
+	switch {
+	case k == Memory && s.Lacking(FeatureDial), k == Cluster && s.Lacking(FeatureCluster),
+		k == Sentinel && s.Lacking(FeatureSentinel):
+		return false
+	case s.On != nil:
+		return slices.Contains(s.On, k)
+	default:
+		return k != Miniredis || s.Lacking(FeatureDial)
+	}
+}
+
 // applies reports whether c must pass on servers of kind k.
 func (s *Suite) applies(c *Case, k Kind) bool {
-	switch {
-	case s.On != nil && !slices.Contains(s.On, k), !slices.Contains(c.On, k), s.Short && c.slow(k):
-		return false
-	case k == Cluster && s.Lacking(FeatureCluster), k == Sentinel && s.Lacking(FeatureSentinel):
-		return false
+	played := k
+	if k == Miniredis {
+		played = Memory
 	}
-	return !slices.ContainsFunc(c.Needs, s.Lacking)
+	return s.runsOn(k) && slices.Contains(c.On, played) && !(s.Short && c.slow(k)) &&
+		!slices.ContainsFunc(c.Needs, s.Lacking)
 }

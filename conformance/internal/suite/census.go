@@ -104,7 +104,7 @@ func leavesNoConnection(tb testing.TB, s *Server) {
 	if s == nil || tb.Failed() {
 		return
 	}
-	left := finally(context.WithoutCancel(tb.Context()), s, 10*time.Second, connections)
+	left := finally(context.WithoutCancel(tb.Context()), s, Limit, connections)
 	if len(left) > 0 {
 		tb.Errorf("the clients are closed, and the server at %v has %q", s.Target.Addrs, left)
 	}
@@ -140,14 +140,14 @@ func connections(ctx context.Context, s *Server) (left []string, err error) {
 
 // finally waits until look finds nothing on any server of the case, and returns what is left.
 func (t *T) finally(look func(context.Context, *Server) ([]string, error)) []string {
-	return finally(context.WithoutCancel(t.Ctx), t.Server, t.Patience, look)
+	return finally(context.WithoutCancel(t.Ctx), t.Server, t.Limit, look)
 }
 
 // finally waits until look finds nothing on s and its nodes, and returns what is left. A server
 // that was closed has nothing.
-func finally(ctx context.Context, s *Server, patience time.Duration,
+func finally(ctx context.Context, s *Server, limit time.Duration,
 	look func(context.Context, *Server) ([]string, error)) (left []string) {
-	ctx, cancel := context.WithTimeout(ctx, max(patience, 10*time.Second)) // one look may be slow on a busy machine
+	ctx, cancel := context.WithTimeout(ctx, 2*limit)
 	defer cancel()
 	begin := time.Now()
 	servers := s.Nodes
@@ -167,7 +167,7 @@ func finally(ctx context.Context, s *Server, patience time.Duration,
 		if len(left) == 0 && (!failed || failures == 3) {
 			return nil
 		}
-		if len(left) > 0 && time.Since(begin) > patience {
+		if len(left) > 0 && time.Since(begin) > limit {
 			return left
 		}
 		select {

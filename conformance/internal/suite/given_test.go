@@ -33,7 +33,7 @@ func TestRunAt(t *testing.T) {
 		{Name: "counts", On: single, Run: func(t *suite.T) { t.Do("", "INFO", "stats") }},
 		{Name: "stops", On: single, Own: true, Run: func(*suite.T) { panic("it ran") }},
 		{Name: "quorum", On: single, Nodes: 5, Run: func(*suite.T) { panic("it ran") }},
-		{Name: "invents", On: suite.OnlyMiniredis, Run: func(*suite.T) { panic("it ran") }},
+		{Name: "invents", On: suite.OnlyMemory, Run: func(*suite.T) { panic("it ran") }},
 		{Name: "moves", On: suite.OnlyCluster, Run: func(*suite.T) { panic("it ran") }},
 		{Name: "leaves openly", On: single, LeavesKeys: true, Run: leave},
 	}

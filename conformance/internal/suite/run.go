@@ -79,7 +79,7 @@ func (s *Suite) runKind(t *testing.T, kind Kind) {
 	if len(todo) == 0 {
 		t.Skip(s.whyNone(kind))
 	}
-	if kind != Miniredis && !redistest.Available() && os.Getenv("CI") != "true" {
+	if !kind.simulated() && !redistest.Available() && os.Getenv("CI") != "true" {
 		s.matrix.skip(kind)
 	}
 	shared := startShared(t, kind, todo) // skips or fails t if there is no server
@@ -91,11 +91,10 @@ func (s *Suite) runKind(t *testing.T, kind Kind) {
 	for _, c := range todo {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			t.Cleanup(func() {
-				if !t.Skipped() { // as by a Dial that gives up
-					s.matrix.ran(Cell{c.Name, kind})
-				}
-			})
+			if kind == Memory {
+				Bubble(t, t.Name(), func(t *testing.T) { s.runCase(t, c, kind, nil) })
+				return
+			}
 			s.runCase(t, c, kind, shared[c.Nodes])
 		})
 	}
@@ -107,6 +106,8 @@ func (s *Suite) whyNone(k Kind) string {
 	switch {
 	case len(long.on(k)) > 0:
 		return fmt.Sprintf("-short leaves out the cases on %s", k)
+	case k == Memory && s.Lacking(FeatureDial), k == Miniredis && s.On == nil:
+		return fmt.Sprintf("%s is for harnesses that lack %s, %s for the others", Miniredis, FeatureDial, Memory)
 	case s.On != nil && !slices.Contains(s.On, k):
 		return fmt.Sprintf("Harness.On leaves out %s", k)
 	default:
@@ -117,6 +118,11 @@ func (s *Suite) whyNone(k Kind) string {
 // runCase runs one case on tb. shared has the servers for a case that needs none of its own.
 func (s *Suite) runCase(tb testing.TB, c *Case, kind Kind, shared *Server) {
 	tb.Helper()
+	tb.Cleanup(func() {
+		if !tb.Skipped() { // as by a Dial that gives up
+			s.matrix.ran(Cell{c.Name, kind})
+		}
+	})
 	srv := shared
 	if srv == nil || c.Own {
 		srv = start(tb, kind, c.Nodes)
@@ -138,11 +144,11 @@ func (s *Suite) RunOn(tb testing.TB, c *Case, srv *Server) {
 	c.Run(t)
 }
 
-// RunMutant runs one case that may be about to fail on tb, on a miniredis of its own. The case
-// waits for patience, for anything, and no longer.
-func (s *Suite) RunMutant(tb testing.TB, c *Case, patience time.Duration) {
-	t := newT(tb, s, start(tb, Miniredis, c.Nodes))
-	t.Patience, t.Prompt, t.LeavesKeys = patience, patience, c.LeavesKeys
+// RunMutant runs one case that may be about to fail on tb, in a bubble. The case waits up to
+// limit for what does not come.
+func (s *Suite) RunMutant(tb testing.TB, c *Case, limit time.Duration) {
+	t := newT(tb, s, start(tb, Memory, c.Nodes))
+	t.Limit, t.LeavesKeys = limit, c.LeavesKeys
 	c.Run(t)
 }
 

@@ -37,7 +37,7 @@ func TestKindWithoutCases(t *testing.T) {
 		"short":       {&Suite{Cases: cases, Short: true}, "-short leaves out the cases on cluster"},
 		"not chosen":  {&Suite{Cases: cases, On: []Kind{Single}, Short: true}, "Harness.On leaves out cluster"},
 		"lacking":     {&Suite{Cases: cases, Lacks: []Feature{FeatureCluster}}, "no case applies to cluster"},
-		"no such one": {&Suite{Cases: []Case{{Name: "a case", On: OnlyMiniredis}}}, "no case applies to cluster"},
+		"no such one": {&Suite{Cases: []Case{{Name: "a case", On: OnlyMemory}}}, "no case applies to cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +97,7 @@ func TestRunDemandsEveryCase(t *testing.T) {
 	}{
 		"skipped": {
 			"^TestSkippingProvider$", "",
-			[]string{"case did not run: miniredis/a case", "0 on single (no server program)"}, "case did not run: single/",
+			[]string{"case did not run: memory/a case", "0 on single (no server program)"}, "case did not run: single/",
 		},
 		"no server in CI": {"^TestSkippingProvider$", "true", []string{"CI=true, but there is no server"}, "no server program"},
 	} {

@@ -8,10 +8,14 @@ import (
 	"net"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/localport"
+	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
@@ -24,12 +28,14 @@ const ClusterSize = 3
 type Server struct {
 	Target   Target
 	Mini     *miniredis.Miniredis
+	Net      *memnet.Net       // of Mini; nil: TCP
 	Real     *redistest.Server // with Sentinels: the first master
 	Cluster  *redistest.Cluster
 	Sentinel *redistest.Sentinel
 
 	Nodes  []*Server // independent servers
 	Killed bool      // one of Nodes, for good
+	kill   func() error
 
 	// Given is true if others use the server too. The cases write keys of their own, and ask for
 	// nothing else.
@@ -39,10 +45,10 @@ type Server struct {
 	Double func(args ...any) (any, error)
 }
 
-// startShared starts what cases of a kind share, by Case.Nodes; on Miniredis each has its own.
+// startShared starts what cases of a kind share, by Case.Nodes; a simulated one belongs to one case.
 func startShared(tb testing.TB, kind Kind, todo []*Case) map[int]*Server {
 	tb.Helper()
-	if kind == Miniredis {
+	if kind.simulated() {
 		return nil
 	}
 	shared := map[int]*Server{0: start(quiet{tb}, kind, 0)}
@@ -65,9 +71,10 @@ func start(tb testing.TB, kind Kind, nodes int) *Server {
 	switch {
 	case nodes > 0:
 		return startNodes(tb, kind, nodes)
+	case kind == Memory:
+		return startMemory(tb, newNet())
 	case kind == Miniredis:
-		m := startMini(tb)
-		return &Server{Mini: m, Target: Target{Kind: kind, Addrs: []string{m.Addr()}, Miniredis: true}}
+		return startMini(tb)
 	case kind == Single:
 		return StartReal(tb, redistest.Options{})
 	case kind == Cluster:
@@ -85,22 +92,49 @@ func start(tb testing.TB, kind Kind, nodes int) *Server {
 // quorum assumes.
 func startNodes(tb testing.TB, kind Kind, n int) *Server {
 	tb.Helper()
-	all := &Server{Target: Target{Kind: kind, Miniredis: kind == Miniredis}}
-	if kind == Miniredis {
+	all := &Server{Target: Target{Kind: kind, Miniredis: kind.simulated()}}
+	switch kind {
+	case Memory:
+		network := newNet()
+		all.Target.Dial = network.Dial
 		for range n {
-			all.Nodes = append(all.Nodes, start(tb, kind, 0))
+			all.Nodes = append(all.Nodes, startMemory(tb, network))
+		}
+		return all
+	case Miniredis:
+		for range n {
+			all.Nodes = append(all.Nodes, startMini(tb))
 		}
 		return all
 	}
 	durable := redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
 	for _, s := range redistest.StartN(tb, n, durable) {
-		all.Nodes = append(all.Nodes, &Server{Real: s, Target: Target{Kind: kind, Addrs: []string{s.Addr()}}})
+		all.Nodes = append(all.Nodes, &Server{
+			Real: s, kill: s.Kill, Target: Target{Kind: kind, Addrs: []string{s.Addr()}},
+		})
 	}
 	return all
 }
 
+// newNet makes a network in memory. A segment takes a while, as on every network: cases count on it.
+func newNet() *memnet.Net {
+	network := memnet.New()
+	network.Latency = 50 * time.Microsecond
+	return network
+}
+
+// startMemory starts a miniredis in memory.
+func startMemory(tb testing.TB, network *memnet.Net) *Server {
+	tb.Helper()
+	m := memredis.Start(tb, network)
+	return &Server{
+		Mini: m.Miniredis, Net: network, kill: func() error { m.Close(); return nil },
+		Target: Target{Kind: Memory, Addrs: []string{m.Addr()}, Miniredis: true, Dial: network.Dial},
+	}
+}
+
 // startMini starts a miniredis on a port outside the range in which clients get theirs.
-func startMini(tb testing.TB) *miniredis.Miniredis {
+func startMini(tb testing.TB) *Server {
 	tb.Helper()
 	var err error
 	for range 10 {
@@ -112,11 +146,43 @@ func startMini(tb testing.TB) *miniredis.Miniredis {
 		m.ClockTTL(true)
 		if err = m.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))); err == nil {
 			tb.Cleanup(m.Close)
-			return m
+			return &Server{
+				Mini: m, kill: func() error { return endMini(tb, m) },
+				Target: Target{Kind: Miniredis, Addrs: []string{m.Addr()}, Miniredis: true},
+			}
 		}
 	}
 	tb.Fatalf("miniredis: %v", err)
 	return nil
+}
+
+// endMini closes a miniredis and occupies its port for the rest of the case.
+func endMini(tb testing.TB, m *miniredis.Miniredis) error {
+	port, err := strconv.Atoi(m.Port())
+	m.Close()
+	if err != nil {
+		return err
+	}
+	held, err := localport.Hold(port)
+	if err == nil {
+		tb.Cleanup(func() { _ = held.Drop() })
+	}
+	return err
+}
+
+// Kill ends one of several nodes for good.
+func (s *Server) Kill() error {
+	s.Killed = true
+	return s.kill()
+}
+
+// Proxy puts a proxy in front of the server.
+func (s *Server) Proxy(tb testing.TB) *faultproxy.Proxy {
+	tb.Helper()
+	if s.Net == nil {
+		return faultproxy.Start(tb, s.Target.Addrs[0])
+	}
+	return faultproxy.StartOn(tb, s.Net, s.Target.Addrs[0])
 }
 
 // StartReal starts one real server.
@@ -133,9 +199,7 @@ func (s *Server) Do(ctx context.Context, key string, args ...any) (any, error) {
 	switch {
 	case s.Double != nil:
 		return s.Double(args...)
-	case s.Mini != nil:
-		return DoAt(ctx, s.Target.Addrs[0], args...) // a closed miniredis forgets its address
-	case s.Given:
+	case s.Mini != nil, s.Given: // a closed miniredis forgets its address
 		return doAt(ctx, s.Target, args...)
 	case s.Cluster != nil:
 		return s.Cluster.NodeForKey(key).Do(ctx, args...)
@@ -161,8 +225,11 @@ func doAt(ctx context.Context, target Target, args ...any) (_ any, err error) {
 // Connect opens a connection to the first server of target, and logs in there. It ends at the
 // deadline of ctx.
 func Connect(ctx context.Context, target Target) (*resp.Conn, error) {
-	var d net.Dialer
-	tcp, err := d.DialContext(ctx, "tcp", target.Addrs[0])
+	dial := target.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	tcp, err := dial(ctx, "tcp", target.Addrs[0])
 	if err != nil {
 		return nil, err
 	}

@@ -14,12 +14,11 @@ import (
 )
 
 const (
-	// CaseLimit is how long a case may take.
-	CaseLimit = 45 * time.Second
-	// PollEvery is the interval of polls.
+	// Limit is how long a case waits for anything that must happen. Nothing that must not happen
+	// takes as long.
+	Limit = 30 * time.Second
+	// PollEvery is the interval of the first polls.
 	PollEvery = 2 * time.Millisecond
-	// Slack is how much of a TTL may have passed before a case looks at it, on a busy machine.
-	Slack = 5 * time.Second
 	// Shortly is when a case gives up waiting for an answer that it holds back itself.
 	Shortly = 100 * time.Millisecond
 )
@@ -29,25 +28,19 @@ type T struct {
 	testing.TB
 	Suite  *Suite
 	Server *Server
-	Ctx    context.Context // ends with the case, or at CaseLimit
+	Ctx    context.Context // ends with the case, or after several Limits
 
 	LeavesKeys bool          // keys may be left when the case is over
-	Patience   time.Duration // how long to wait for what happens sooner or later
-	Prompt     time.Duration // a call that takes longer counts as one that does not return
+	Limit      time.Duration // shorter than the constant in a case that is to fail
 
 	made    census
 	drivers atomic.Int32 // that are open
-	poll    time.Duration
 }
 
 func newT(tb testing.TB, s *Suite, srv *Server) *T {
-	ctx, cancel := context.WithTimeout(tb.Context(), CaseLimit)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*Limit)
 	tb.Cleanup(cancel)
-	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Patience: 20 * time.Second, Prompt: 5 * time.Second,
-		poll: PollEvery}
-	if srv.Nodes != nil {
-		t.poll *= 10 // polling five servers is expensive
-	}
+	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Limit: Limit}
 	tb.Cleanup(func() {
 		t.leavesNoKey()
 		if srv.Mini != nil {
@@ -100,7 +93,7 @@ func (t *T) Proxied() (*faultproxy.Proxy, driver.Driver) {
 	if t.Server.Given && t.Server.Target.TLS != nil {
 		t.Skipf("a proxy cannot see which requests to disturb behind TLS")
 	}
-	p := faultproxy.Start(t.TB, t.Server.Target.Addrs[0])
+	p := t.Server.Proxy(t.TB)
 	return p, t.Dial(t.Through(p))
 }
 
@@ -169,6 +162,18 @@ func (t *T) PTTL(key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// rounding is how much of a remaining life is lost to servers' whole milliseconds.
+const rounding = 3 * time.Millisecond
+
+// Left demands that left, found out just now, is what remains of a life of so long. The life began
+// after began.
+func (t *T) Left(left, life time.Duration, began time.Time, what string, args ...any) {
+	t.Helper()
+	if least := life - time.Since(began) - rounding; left > life || left < least {
+		t.Errorf("%s: %v are left, want between %v and %v", fmt.Sprintf(what, args...), left, least, life)
+	}
+}
+
 // OK fails the case on an error.
 func (t *T) OK(err error, what string, args ...any) {
 	t.Helper()
@@ -188,39 +193,39 @@ func (t *T) Is(err, target error, what string, args ...any) {
 // Eventually waits until f is true.
 func (t *T) Eventually(what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(t.Patience)
-	for !f() {
+	deadline := time.Now().Add(t.Limit)
+	for poll := PollEvery; !f(); poll = min(poll*5/4, 50*PollEvery) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not after %v: %s", t.Patience, what)
+			t.Fatalf("still not after %v: %s", t.Limit, what)
 		}
-		t.Pause(t.poll)
+		t.Pause(poll)
 	}
 }
 
-// Pause waits for d, or fails the case at CaseLimit.
+// Pause waits for d, or fails the case if its Ctx ends.
 func (t *T) Pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-t.Ctx.Done():
-		t.Fatalf("the case took longer than %v", CaseLimit)
+		t.Fatalf("the case takes too long: %v", t.Ctx.Err())
 	}
 }
 
 // Event waits until ch delivers or is closed.
 func (t *T) Event(ch <-chan struct{}, what string) {
 	t.Helper()
-	timer := time.NewTimer(t.Patience)
+	timer := time.NewTimer(t.Limit)
 	defer timer.Stop()
 	select {
 	case <-ch:
 	case <-timer.C:
-		t.Fatalf("still not after %v: %s", t.Patience, what)
+		t.Fatalf("still not after %v: %s", t.Limit, what)
 	}
 }
 
-// Promptly runs f and fails the case if it does not return within Prompt.
+// Promptly runs f and fails the case if it does not return within Limit.
 func (t *T) Promptly(what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -228,12 +233,12 @@ func (t *T) Promptly(what string, f func()) {
 		defer close(done)
 		f()
 	}()
-	timer := time.NewTimer(t.Prompt)
+	timer := time.NewTimer(t.Limit)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		t.Fatalf("%s: no return after %v", what, t.Prompt)
+		t.Fatalf("%s: no return after %v", what, t.Limit)
 	}
 }
 
@@ -247,18 +252,18 @@ func Background(f func() error) <-chan error {
 // Result waits for the error of a function that Background runs.
 func (t *T) Result(ch <-chan error, what string) error {
 	t.Helper()
-	timer := time.NewTimer(t.Prompt)
+	timer := time.NewTimer(t.Limit)
 	defer timer.Stop()
 	select {
 	case err := <-ch:
 		return err
 	case <-timer.C:
-		t.Fatalf("%s: no return after %v", what, t.Prompt)
+		t.Fatalf("%s: no return after %v", what, t.Limit)
 		return nil
 	}
 }
 
-// Call runs f and returns its error, or fails the case if it does not return within Prompt.
+// Call runs f and returns its error, or fails the case if it does not return within Limit.
 func (t *T) Call(what string, f func() error) error {
 	t.Helper()
 	return t.Result(Background(f), what)

@@ -27,7 +27,7 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 			t.Errorf("case %q names a kind of server twice", c.Name)
 		}
 	}
-	for _, k := range suite.Kinds {
+	for _, k := range suite.AllKinds {
 		on := len(all)
 		for _, c := range s.Cases {
 			if slices.Contains(c.On, k) {
@@ -42,6 +42,14 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 		t.Helper()
 		with.Cases = s.Cases
 		demanded := with.Demanded()
+		for i, c := range demanded {
+			if c.Kind == suite.Miniredis { // in place of Memory
+				demanded[i].Kind = suite.Memory
+			}
+		}
+		if len(demanded) != len(slices.Compact(slices.Clone(demanded))) {
+			t.Errorf("%s: a case is demanded twice", what)
+		}
 		for _, c := range all {
 			if got, want := slices.Contains(demanded, c), want(c, byName[c.Name]); got != want {
 				t.Errorf("%s: %s is demanded: %v, want %v", what, c, got, want)
@@ -60,12 +68,15 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 				return !slices.Contains(c.Needs, f)
 			})
 	}
-	for _, k := range suite.Kinds {
+	for _, k := range suite.AllKinds {
 		demands("on "+string(k)+" alone", &suite.Suite{On: []suite.Kind{k}}, func(cell suite.Cell, _ suite.Case) bool {
 			return cell.Kind == k
 		})
 	}
+	demands("on miniredis alone", &suite.Suite{On: []suite.Kind{suite.Miniredis}}, func(cell suite.Cell, _ suite.Case) bool {
+		return cell.Kind == suite.Memory
+	})
 	demands("with -short", &suite.Suite{Short: true}, func(cell suite.Cell, c suite.Case) bool {
-		return cell.Kind == suite.Miniredis || cell.Kind == suite.Single && c.Nodes == 0
+		return cell.Kind == suite.Memory || cell.Kind == suite.Single && c.Nodes == 0
 	})
 }

@@ -14,7 +14,7 @@ import (
 func Dial(_ testing.TB, target suite.Target) (driver.Driver, error) {
 	return respdriver.New(respdriver.Config{
 		Addrs: target.Addrs, Cluster: target.Kind == suite.Cluster, MasterName: target.MasterName,
-		Username: target.Username, Password: target.Password, TLS: target.TLS,
+		Username: target.Username, Password: target.Password, TLS: target.TLS, Dial: target.Dial,
 	}), nil
 }
 
