@@ -23,6 +23,14 @@ func Full() bool {
 	}
 }
 
+// NeedFull skips the test unless Full.
+func NeedFull(tb testing.TB) {
+	tb.Helper()
+	if !Full() {
+		tb.Skip("make test-all runs it")
+	}
+}
+
 // Of returns short with -short, full if Full, and else usual: how often a test repeats something,
 // or how large it makes it.
 func Of[T any](short, usual, full T) T {

@@ -33,6 +33,20 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestNeedFull(t *testing.T) {
+	for mode, want := range map[string]bool{"": true, "pairwise": true, "full": false} {
+		t.Run(mode, func(t *testing.T) {
+			t.Setenv("HOLDFAST_TEST", mode)
+			defer func() {
+				if got := t.Skipped(); got != want {
+					t.Errorf("skipped: %v, want %v", got, want)
+				}
+			}()
+			effort.NeedFull(t)
+		})
+	}
+}
+
 func TestUnknownMode(t *testing.T) {
 	t.Setenv("HOLDFAST_TEST", "quick")
 	defer func() {
