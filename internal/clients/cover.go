@@ -38,6 +38,24 @@ func Cover(tb testing.TB, strategy string) []Covered {
 	return cover(i, 1)
 }
 
+// LocksOn returns the kinds of servers on which the provider of a client runs the cases for locks:
+// all if HOLDFAST_TEST=full, else in fake time and on one real kind. valkey-go, whose adapter is
+// generated, has none of that.
+func LocksOn(client string) []drivertest.Kind {
+	switch kind, real := realKind[client]; {
+	case effort.Full():
+		return nil
+	case real:
+		return []drivertest.Kind{drivertest.Memory, kind}
+	default:
+		return []drivertest.Kind{drivertest.Memory}
+	}
+}
+
+var realKind = map[string]drivertest.Kind{
+	"goredis": drivertest.Sentinel, "rueidis": drivertest.Cluster, "redigo": drivertest.Single,
+}
+
 // cover returns what a strategy runs on in the first squares of the product, which has one for each
 // client: in square s strategy i runs on kind k over client i+k+s, modulo the number of clients.
 func cover(strategy, squares int) []Covered {

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/providers/goredis"
 )
 
-// GoredisInMemory sets what a client in fake time needs, if target is there: the dialer, a pool that
+// goredisInFakeTime sets what a client in fake time needs, if target is there: the dialer, a pool that
 // no case exhausts, since waiting for a connection would end by a timeout, and no notifications of
 // maintenance, whose handshake go-redis waits for with a mutex.
-func GoredisInMemory(opts *redis.UniversalOptions, target drivertest.Target) {
+func goredisInFakeTime(opts *redis.UniversalOptions, target drivertest.Target) {
 	if target.Dial == nil {
 		return
 	}
@@ -24,6 +24,18 @@ func GoredisInMemory(opts *redis.UniversalOptions, target drivertest.Target) {
 
 // Goredis dials with go-redis.
 func Goredis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	tb.Helper()
+	return dialGoredis(tb, target, true)
+}
+
+// GoredisDefaults dials with go-redis, without the ContextTimeoutEnabled that its provider advises.
+func GoredisDefaults(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	tb.Helper()
+	return dialGoredis(tb, target, false)
+}
+
+func dialGoredis(tb testing.TB, target drivertest.Target, contextTimeout bool) (driver.Driver, error) {
+	tb.Helper()
 	opts := &redis.UniversalOptions{
 		Addrs:                 target.Addrs,
 		MasterName:            target.MasterName,
@@ -31,9 +43,9 @@ func Goredis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		Username:              target.Username,
 		Password:              target.Password,
 		TLSConfig:             target.TLS,
-		ContextTimeoutEnabled: true,
+		ContextTimeoutEnabled: contextTimeout,
 	}
-	GoredisInMemory(opts, target)
+	goredisInFakeTime(opts, target)
 	client := redis.NewUniversalClient(opts)
 	tb.Cleanup(func() { _ = client.Close() })
 	return goredis.New(client)

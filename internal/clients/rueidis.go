@@ -15,6 +15,18 @@ import (
 
 // Rueidis dials with rueidis.
 func Rueidis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	tb.Helper()
+	return dialRueidis(tb, target, target.Miniredis)
+}
+
+// RueidisRESP2 dials with rueidis, and speaks RESP2.
+func RueidisRESP2(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	tb.Helper()
+	return dialRueidis(tb, target, true)
+}
+
+func dialRueidis(tb testing.TB, target drivertest.Target, resp2 bool) (driver.Driver, error) {
+	tb.Helper()
 	opts := redis.ClientOption{
 		InitAddress:       target.Addrs,
 		Sentinel:          redis.SentinelOption{MasterSet: target.MasterName},
@@ -22,8 +34,8 @@ func Rueidis(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		Password:          target.Password,
 		TLSConfig:         target.TLS,
 		ForceSingleClient: target.Miniredis,
-		AlwaysRESP2:       target.Miniredis,
-		DisableCache:      target.Miniredis,
+		AlwaysRESP2:       resp2,
+		DisableCache:      resp2,
 	}
 	if target.Miniredis {
 		// One connection: the suite has miniredis refuse commands, also those of new connections.

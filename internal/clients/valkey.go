@@ -15,6 +15,18 @@ import (
 
 // Valkey dials with valkey-go.
 func Valkey(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	tb.Helper()
+	return dialValkey(tb, target, target.Miniredis)
+}
+
+// ValkeyRESP2 dials with valkey-go, and speaks RESP2.
+func ValkeyRESP2(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	tb.Helper()
+	return dialValkey(tb, target, true)
+}
+
+func dialValkey(tb testing.TB, target drivertest.Target, resp2 bool) (driver.Driver, error) {
+	tb.Helper()
 	opts := valkeygo.ClientOption{
 		InitAddress:       target.Addrs,
 		Sentinel:          valkeygo.SentinelOption{MasterSet: target.MasterName},
@@ -22,8 +34,8 @@ func Valkey(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		Password:          target.Password,
 		TLSConfig:         target.TLS,
 		ForceSingleClient: target.Miniredis,
-		AlwaysRESP2:       target.Miniredis,
-		DisableCache:      target.Miniredis,
+		AlwaysRESP2:       resp2,
+		DisableCache:      resp2,
 	}
 	if target.Miniredis {
 		// One connection: the suite has miniredis refuse commands, also those of new connections.

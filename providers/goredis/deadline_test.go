@@ -65,9 +65,9 @@ var operations = map[string]func(ctx context.Context, drv driver.Driver) error{
 	},
 }
 
-// clients are the ways in which a user may have set up the client, as far as it matters to
+// setups are the ways in which a user may have set up the client, as far as it matters to
 // deadlines. Timeouts of its own are far longer than patience, if there are any.
-var clients = map[string]struct {
+var setups = map[string]struct {
 	kind func(*redis.Options) redis.UniversalClient
 	opts redis.Options
 }{
@@ -125,7 +125,7 @@ var stuck = map[string]func(opts *redis.Options, awake chan struct{}){
 
 func TestCallsEndWithTheirContext(t *testing.T) {
 	t.Parallel()
-	for clientName, c := range clients {
+	for clientName, c := range setups {
 		for place, getStuck := range stuck {
 			for ctxName, newContext := range contexts {
 				for opName, operation := range operations {
@@ -194,7 +194,7 @@ func TestWhereTheCallRuns(t *testing.T) {
 		"bounded":    driver.Bound(context.Background(), time.Hour),
 		"cancelable": driver.Bound(cancelable, time.Hour),
 	}
-	for clientName, c := range clients {
+	for clientName, c := range setups {
 		for ctxName, ctx := range contexts {
 			t.Run(clientName+"/"+ctxName, func(t *testing.T) {
 				t.Parallel()

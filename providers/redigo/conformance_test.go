@@ -15,5 +15,5 @@ func TestDriver(t *testing.T) {
 
 func TestLocks(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Harness{Dial: clients.Redigo})
+	conformance.Run(t, conformance.Harness{Dial: clients.Redigo, On: clients.LocksOn("redigo")})
 }

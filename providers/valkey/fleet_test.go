@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -17,7 +19,7 @@ import (
 func TestMixedFleet(t *testing.T) {
 	t.Parallel()
 	const programs, cycles = 4, 25
-	addr := server.Get(t).Addr()
+	addr := redistest.Start(t, redistest.Options{}).Addr()
 	var holders, last atomic.Int64
 	ended := make(chan error, programs)
 	for i := range programs {
@@ -29,7 +31,7 @@ func TestMixedFleet(t *testing.T) {
 		go func() {
 			var errs []error
 			for range cycles {
-				lock, err := l.Acquire(t.Context(), locker.Request{Name: "mixed fleet", Fenced: true, MaxWait: patience})
+				lock, err := l.Acquire(t.Context(), locker.Request{Name: "mixed fleet", Fenced: true, MaxWait: time.Minute})
 				if err != nil {
 					errs = append(errs, err)
 					break
@@ -56,7 +58,7 @@ func TestMixedFleet(t *testing.T) {
 // A program over valkey-go releases a hold that one over rueidis acquired, and the other way round.
 func TestMixedFleetResumes(t *testing.T) {
 	t.Parallel()
-	addr := server.Get(t).Addr()
+	addr := redistest.Start(t, redistest.Options{}).Addr()
 	drivers := []driver.Driver{clients.WithFork[1].Open(t, addr), clients.WithFork[3].Open(t, addr)}
 	for i, from := range drivers {
 		req := locker.Request{Name: fmt.Sprint("handed over ", i), Fenced: true}

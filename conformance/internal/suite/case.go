@@ -96,9 +96,9 @@ type Case struct {
 	Run func(*T)
 }
 
-// slow reports whether c starts several real servers on kind k. -short leaves such cases out.
-func (c *Case) slow(k Kind) bool {
-	return k == Cluster || k == Sentinel || c.Nodes > 0 && !k.simulated()
+// leavesOut reports whether s has no time for c on servers of kind k.
+func (s *Suite) leavesOut(c *Case, k Kind) bool {
+	return s.Short && (k == Cluster || k == Sentinel) || !s.Full && c.Nodes > 0 && !k.simulated()
 }
 
 // Suite is a list of cases, and what they run on.
@@ -112,6 +112,8 @@ type Suite struct {
 	// Short leaves out cases that start several real servers. Run sets it if the test runs with
 	// -short.
 	Short bool
+	// Full runs the cases of a quorum on real servers too. Run sets it if HOLDFAST_TEST=full.
+	Full bool
 
 	matrix matrix
 	client string // what Driver.Info says; guarded by matrix.mu
@@ -139,6 +141,6 @@ func (s *Suite) applies(c *Case, k Kind) bool {
 	if k == Miniredis {
 		played = Memory
 	}
-	return s.runsOn(k) && slices.Contains(c.On, played) && !(s.Short && c.slow(k)) &&
+	return s.runsOn(k) && slices.Contains(c.On, played) && !s.leavesOut(c, k) &&
 		!slices.ContainsFunc(c.Needs, s.Lacking)
 }

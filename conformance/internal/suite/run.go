@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -23,7 +24,7 @@ func (s *Suite) Run(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	s.Short = testing.Short()
+	s.Short, s.Full = testing.Short(), effort.Full()
 	for _, kind := range Kinds {
 		t.Run(string(kind), func(t *testing.T) { s.runKind(t, kind) })
 	}

@@ -56,9 +56,9 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 			}
 		}
 	}
-	demands("lacking nothing", &suite.Suite{}, func(suite.Cell, suite.Case) bool { return true })
+	demands("lacking nothing", &suite.Suite{Full: true}, func(suite.Cell, suite.Case) bool { return true })
 	for _, f := range suite.Features {
-		demands("lacking "+string(f), &suite.Suite{Lacks: []suite.Feature{f}},
+		demands("lacking "+string(f), &suite.Suite{Full: true, Lacks: []suite.Feature{f}},
 			func(cell suite.Cell, c suite.Case) bool {
 				switch {
 				case f == suite.FeatureCluster && cell.Kind == suite.Cluster,
@@ -69,11 +69,11 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 			})
 	}
 	for _, k := range suite.AllKinds {
-		demands("on "+string(k)+" alone", &suite.Suite{On: []suite.Kind{k}}, func(cell suite.Cell, _ suite.Case) bool {
+		demands("on "+string(k)+" alone", &suite.Suite{Full: true, On: []suite.Kind{k}}, func(cell suite.Cell, _ suite.Case) bool {
 			return cell.Kind == k
 		})
 	}
-	demands("on miniredis alone", &suite.Suite{On: []suite.Kind{suite.Miniredis}}, func(cell suite.Cell, _ suite.Case) bool {
+	demands("on miniredis alone", &suite.Suite{Full: true, On: []suite.Kind{suite.Miniredis}}, func(cell suite.Cell, _ suite.Case) bool {
 		return cell.Kind == suite.Memory
 	})
 	demands("with -short", &suite.Suite{Short: true}, func(cell suite.Cell, c suite.Case) bool {
