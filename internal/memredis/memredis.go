@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -18,6 +19,7 @@ type Server struct {
 	Net *memnet.Net
 
 	listener net.Listener
+	record   *record
 	accepts  sync.WaitGroup
 }
 
@@ -35,7 +37,7 @@ func Start(tb testing.TB, network *memnet.Net) *Server {
 	if err != nil {
 		tb.Fatalf("miniredis: %v", err)
 	}
-	s := &Server{Miniredis: m, Net: network, listener: l}
+	s := &Server{Miniredis: m, Net: network, listener: l, record: &record{began: time.Now()}}
 	serve := m.Server().ServeConn
 	s.accepts.Go(func() {
 		for {
@@ -43,7 +45,7 @@ func Start(tb testing.TB, network *memnet.Net) *Server {
 			if err != nil {
 				return
 			}
-			serve(c)
+			serve(s.record.conn(c))
 		}
 	})
 	tb.Cleanup(s.Close)

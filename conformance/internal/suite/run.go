@@ -139,7 +139,7 @@ func (s *Suite) RunOn(tb testing.TB, c *Case, srv *Server) {
 	t.LeavesKeys = c.LeavesKeys
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("why this case: %s (%s)", c.Why, c.Proves)
+			tb.Logf("why this case: %s (%s)\nrun it again: %s%s", c.Why, c.Proves, again(tb), srv.story())
 		}
 	})
 	c.Run(t)

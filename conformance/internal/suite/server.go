@@ -28,7 +28,8 @@ const ClusterSize = 3
 type Server struct {
 	Target   Target
 	Mini     *miniredis.Miniredis
-	Net      *memnet.Net       // of Mini; nil: TCP
+	Net      *memnet.Net // of Mini; nil: TCP
+	events   func(most int) []string
 	Real     *redistest.Server // with Sentinels: the first master
 	Cluster  *redistest.Cluster
 	Sentinel *redistest.Sentinel
@@ -128,7 +129,7 @@ func startMemory(tb testing.TB, network *memnet.Net) *Server {
 	tb.Helper()
 	m := memredis.Start(tb, network)
 	return &Server{
-		Mini: m.Miniredis, Net: network, kill: func() error { m.Close(); return nil },
+		Mini: m.Miniredis, Net: network, events: m.Events, kill: func() error { m.Close(); return nil },
 		Target: Target{Kind: Memory, Addrs: []string{m.Addr()}, Miniredis: true, Dial: network.Dial},
 	}
 }

@@ -1,0 +1,33 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A case that fails says why it exists, how to run it alone, and what its server saw, and when.
+func TestFailureExplainsItself(t *testing.T) {
+	t.Parallel()
+	s := Suite{Cases: []Case{{
+		Name: "it's a case", Why: "nobody would know", Proves: "contract 0", On: OnlyMemory,
+		Run: func(t *T) {
+			t.Pause(time.Second)
+			t.Do("k", "SET", "k", "v")
+			t.Errorf("it is wrong")
+		},
+	}}}
+	Bubble(t, t.Name(), func(t *testing.T) {
+		r := Record(t.Context(), "TestLocks/memory/it's_a_case", func(tb testing.TB) { s.runCase(tb, &s.Cases[0], Memory, nil) })
+		got := strings.Join(r.Lines(), "\n")
+		for _, want := range []string{
+			"it is wrong", "nobody would know (contract 0)",
+			`-run '^TestLocks$/^memory$/^it'\''s_a_case$' github.com/holdfast-go/holdfast/conformance/internal/suite`,
+			`+1.000150s  connection 1 asks "SET k v"`, `+1.000150s  connection 1 gets "OK"`,
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the report does not say %q:\n%s", want, got)
+			}
+		}
+	})
+}
