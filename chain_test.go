@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 				Name: "the whole chain over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					l, err := single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
+					l, err := single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 					if err != nil {
 						return nil, err
 					}

@@ -36,6 +36,13 @@ type Capabilities struct {
 	Renews bool
 }
 
+// What bounds the sends and the releases of the default strategy. The suite loses many replies and
+// waits for each; a server that answers does so much sooner.
+const (
+	AttemptTimeout = time.Second
+	ReleaseTimeout = 5 * time.Second
+)
+
 // Harness describes to Run what it tests, and how to reach it.
 type Harness struct {
 	// Name is the name of what is tested, for reports. Empty: what Driver.Info says.
@@ -45,8 +52,8 @@ type Harness struct {
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
 	// Lacks are the features that the adapter does without. What is not declared must work.
 	Lacks []drivertest.Feature
-	// New makes the strategy under test. It should bound each send by half a second, since the
-	// suite loses many replies. nil: strategies/single, so bounded.
+	// New makes the strategy under test. It should bound each send by AttemptTimeout and each
+	// release by ReleaseTimeout, since the suite loses many replies. nil: strategies/single, so bounded.
 	New func(driver.Driver) (locker.Locker, error)
 	// NewQuorum makes a quorum over nodes, which are Lockers of New on servers that share nothing,
 	// and of which need must hold; need 0 is a majority. It should bound an attempt by two seconds,

@@ -247,7 +247,7 @@ func nestedDoesNotQueue(t *caseT) {
 func nestedOutlivesAnOutage(t *caseT) {
 	p, bare := t.behind()
 	l := t.waiting(bare, retry.Config{})
-	for what, bound := range map[string]time.Duration{"without a deadline": 0, "with a deadline": suite.Limit} {
+	for what, bound := range map[string]time.Duration{"without a deadline": 0, "with a deadline": t.Limit} {
 		name := t.Key()
 		var rival <-chan *locker.Lock
 		err := locker.Do(t.Ctx, l, locker.Request{Name: name, TTL: long},

@@ -67,7 +67,7 @@ var acquireOutcomeCases = []testCase{
 }
 
 // faulty is the TTL of locks in faults. It leaves time for a few sends without a reply.
-const faulty = 10 * attemptTimeout
+const faulty = 10 * AttemptTimeout
 
 // answerLost are the faults in which the command is executed and its reply does not arrive.
 var answerLost = map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "cut off": faultproxy.Cut,
@@ -233,7 +233,7 @@ func noWaitIsBounded(t *caseT) {
 	held := t.acquire(bare, locker.Request{Name: t.Key(), TTL: long})
 	p.Freeze()
 	ctx := context.WithoutCancel(t.Ctx)
-	const wait = attemptTimeout / 2
+	const wait = AttemptTimeout / 2
 	tests := map[string]locker.Request{
 		"NoWait":                {NoWait: true},
 		"NoWait with MaxWait":   {NoWait: true, MaxWait: wait},
@@ -298,7 +298,7 @@ func refusedIsKnown(t *caseT) {
 			code := (&driver.ServerError{Text: text}).Code()
 			t.Eventually("one send of an acquire is answered "+code, func() bool {
 				name := t.Key()
-				ctx, cancel := context.WithTimeout(t.Ctx, 2*attemptTimeout)
+				ctx, cancel := context.WithTimeout(t.Ctx, 2*AttemptTimeout)
 				defer cancel()
 				t.Server.Mini.SetError(text)
 				lock, err := l.Acquire(ctx, locker.Request{Name: name, TTL: faulty, Fenced: fenced})

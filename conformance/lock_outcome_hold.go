@@ -57,7 +57,7 @@ func refusedRenewChangesNothing(t *caseT) {
 		code := (&driver.ServerError{Text: text}).Code()
 		t.Eventually("one send of a renewal is answered "+code, func() bool {
 			sent := p.Sent(lock.Name())
-			ctx, cancel := context.WithTimeout(t.Ctx, 2*attemptTimeout)
+			ctx, cancel := context.WithTimeout(t.Ctx, 2*AttemptTimeout)
 			defer cancel()
 			t.Server.Mini.SetError(text)
 			err := t.Call("Renew", func() error { return lock.Renew(ctx, 2*long) })

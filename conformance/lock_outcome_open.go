@@ -235,7 +235,7 @@ func closeWaitsForCleanUp(t *caseT) {
 		if !closed {
 			err = t.Result(closing, "Close")
 		}
-		if time.Since(begin) >= attemptTimeout { // on a busy machine the clean-up's last send may time out
+		if time.Since(begin) >= AttemptTimeout { // on a busy machine the clean-up's last send may time out
 			t.LeavesKeys = true
 			return false
 		}
@@ -267,7 +267,7 @@ func closeEndsAcquires(t *caseT) {
 			t.Eventually("Close has begun", drv.(driver.Drainer).Closing)
 			trap.Release()
 			err, closed := t.Result(result, "an Acquire under way"), t.Result(closing, "Close")
-			if time.Since(begin) >= attemptTimeout { // on a busy machine a send may time out
+			if time.Since(begin) >= AttemptTimeout { // on a busy machine a send may time out
 				t.LeavesKeys = true
 				return false
 			}

@@ -82,8 +82,8 @@ var permitCases = []testCase{
 func (t *caseT) semaphore(drv driver.Driver, permits int) locker.Locker {
 	t.Helper()
 	if t.h.NewSemaphore == nil {
-		l, err := semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: attemptTimeout,
-			ReleaseTimeout: releaseTimeout})
+		l, err := semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: AttemptTimeout,
+			ReleaseTimeout: ReleaseTimeout})
 		t.OK(err, "semaphore.New")
 		return t.wrap(l)
 	}

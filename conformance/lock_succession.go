@@ -60,7 +60,7 @@ func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
 	for range 10 {
 		start := time.Now()
 		err = follow(t.Ctx, l, *req, t.h.Can)
-		passed := time.Since(start) >= attemptTimeout &&
+		passed := time.Since(start) >= AttemptTimeout &&
 			(errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
 		if !passed || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
 			return err

@@ -13,22 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-// attemptTimeout bounds each send of the default strategy: the suite loses many replies, and waits
-// for each.
-const attemptTimeout = 500 * time.Millisecond
-
-// releaseTimeout bounds each release of the default strategy: longer than by default, for a busy
-// machine.
-const releaseTimeout = 3 * time.Second
-
 // long is a TTL that no case outlasts: a key that disappears was removed and did not expire.
-const long = time.Minute
+const long = 10 * time.Minute
 
 // locker makes the strategy under test over drv.
 func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
 	if t.h.New == nil {
-		l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout, ReleaseTimeout: releaseTimeout})
+		l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout, ReleaseTimeout: ReleaseTimeout})
 		t.OK(err, "single.New")
 		return t.wrap(l)
 	}
@@ -113,7 +105,7 @@ func (t *caseT) try(ctx context.Context, l locker.Locker, req locker.Request) (l
 	for range 10 {
 		start := time.Now()
 		lock, err = l.Acquire(ctx, req)
-		if !errors.Is(err, driver.ErrNotSent) || time.Since(start) < attemptTimeout {
+		if !errors.Is(err, driver.ErrNotSent) || time.Since(start) < AttemptTimeout {
 			break
 		}
 	}

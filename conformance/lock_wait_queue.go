@@ -146,8 +146,8 @@ func waiterGivesUp(t *caseT) {
 	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
 	for what, match := range map[string]error{"MaxWait": locker.ErrMaxWait, "deadline": context.DeadlineExceeded, "NoWait": locker.ErrNotAcquired} {
 		var err error
-		for wait := 3 * suite.Shortly; wait < suite.Limit; wait *= 3 {
-			req, timeout := locker.Request{Name: name, NoWait: what == "NoWait"}, suite.Limit
+		for wait := 3 * suite.Shortly; wait < t.Limit; wait *= 3 {
+			req, timeout := locker.Request{Name: name, NoWait: what == "NoWait"}, t.Limit
 			switch what {
 			case "MaxWait":
 				req.MaxWait = wait

@@ -29,7 +29,7 @@ type algorithm struct {
 	rawCause       bool                            // whatever ended the ctx matches
 	doubts         bool                            // what was not sent may have been executed
 	onceOnly       bool                            // nothing is sent again
-	timeout        time.Duration                   // of a send; default: attemptTimeout
+	timeout        time.Duration                   // of a send; default: AttemptTimeout
 	unbounded      bool                            // NoWait and MaxWait bound nothing
 	carelessly     bool                            // what a release was answered is nobody's affair
 	obedient       bool                            // a cancelled ctx stops a release
@@ -168,7 +168,7 @@ func bound(ctx context.Context, req locker.Request) (context.Context, context.Ca
 	case req.MaxWait > 0:
 		return context.WithTimeoutCause(ctx, req.MaxWait, locker.ErrMaxWait)
 	case req.NoWait && !ends:
-		return context.WithTimeout(ctx, attemptTimeout)
+		return context.WithTimeout(ctx, AttemptTimeout)
 	default:
 		return ctx, func() {}
 	}
@@ -212,7 +212,7 @@ func (h *mutableHold) keep() time.Duration {
 func (h *mutableHold) resolve(ctx, patience context.Context, send func(context.Context) error) error {
 	open := false
 	for {
-		bound := driver.Bound(ctx, cmp.Or(h.alg.timeout, attemptTimeout))
+		bound := driver.Bound(ctx, cmp.Or(h.alg.timeout, AttemptTimeout))
 		err := send(bound)
 		bound.Stop()
 		if err == nil {
@@ -339,7 +339,7 @@ func (h *mutableHold) cleanUp() {
 	}
 	work := func(closing context.Context) {
 		for delay := 10 * time.Millisecond; ; delay *= 2 {
-			bound := driver.Bound(context.Background(), attemptTimeout)
+			bound := driver.Bound(context.Background(), AttemptTimeout)
 			_, err := h.eval(bound, h.alg.release, h.ttl)
 			bound.Stop()
 			if errors.Is(err, driver.ErrClosed) || closing.Err() != nil || h.alg.cleanUpOnce || delay > 10*time.Second {

@@ -50,7 +50,7 @@ func (f flawedBreaks) FindHolds(ctx context.Context, name string) (locker.State,
 	}
 	return state, func(ctx context.Context) error {
 		for {
-			bound, cancel := context.WithTimeout(ctx, attemptTimeout)
+			bound, cancel := context.WithTimeout(ctx, AttemptTimeout)
 			_, err := f.drv.Eval(bound, script, []string{name}, []string{value})
 			cancel()
 			if err == nil || ctx.Err() != nil {
@@ -85,7 +85,7 @@ func TestBreakMutants(t *testing.T) {
 	t.Parallel()
 	one := func(f flawedBreaks) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 			f.Locker, f.drv = l, drv
 			return f, err
 		}}
@@ -95,7 +95,7 @@ func TestBreakMutants(t *testing.T) {
 			l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
 			return around(l, nodes), err
 		}, New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 		}}
 	}
 	suspects := []suspect{
@@ -150,7 +150,7 @@ func reentrantWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed), Can: Capabilities{Reentrant: true, Hash: true, MinHold: true},
 		New: func(drv driver.Driver) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: attemptTimeout})
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: AttemptTimeout})
 		},
 	}
 }
@@ -160,7 +160,7 @@ func rwhashWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed), Can: Capabilities{Shared: true, Hash: true, MinHold: true},
 		New: func(drv driver.Driver) (locker.Locker, error) {
-			return rwhash.New(drv, rwhash.Config{AttemptTimeout: attemptTimeout})
+			return rwhash.New(drv, rwhash.Config{AttemptTimeout: AttemptTimeout})
 		},
 	}
 }

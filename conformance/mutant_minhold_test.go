@@ -86,13 +86,13 @@ func TestMinHoldMutants(t *testing.T) {
 	ours := Capabilities{MinHold: true}
 	strategies := map[string]func(driver.Driver) (locker.Locker, error){
 		"single": func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 		},
 		"reentrant": func(drv driver.Driver) (locker.Locker, error) {
-			return reentrant.New(drv, reentrant.Config{AttemptTimeout: attemptTimeout})
+			return reentrant.New(drv, reentrant.Config{AttemptTimeout: AttemptTimeout})
 		},
 		"rwhash": func(drv driver.Driver) (locker.Locker, error) {
-			return rwhash.New(drv, rwhash.Config{AttemptTimeout: attemptTimeout})
+			return rwhash.New(drv, rwhash.Config{AttemptTimeout: AttemptTimeout})
 		},
 	}
 	around := func(strategy string, f flawedMinHold, can Capabilities) *Harness {

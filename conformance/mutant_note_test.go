@@ -64,7 +64,7 @@ func (l *notedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
 	defer l.changing.Add(-1)
 	if l.f.once {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, attemptTimeout)
+		ctx, cancel = context.WithTimeout(ctx, AttemptTimeout)
 		defer cancel()
 	}
 	term, err := l.Lease.Do(ctx, op)
@@ -76,7 +76,7 @@ func TestNoteMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(f flawedNotes) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 			flawed := f // the cases run side by side
 			flawed.Locker, flawed.drv = l, drv
 			return flawed, err
@@ -112,7 +112,7 @@ func TestNoteMutants(t *testing.T) {
 	}
 	quorum := func(around func(locker.Locker) locker.Locker) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 		}, NewQuorum: func(nodes []locker.Locker, need int) (locker.Locker, error) {
 			l, err := redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
 			return around(l), err

@@ -94,7 +94,7 @@ func semaphoreWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed),
 		NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
-			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: attemptTimeout})
+			return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: AttemptTimeout})
 		},
 	}
 }

@@ -101,7 +101,7 @@ func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
 	return &Harness{
 		Dial: dialWith(t, sound, flawed),
 		New: func(drv driver.Driver) (locker.Locker, error) {
-			return single.New(drv, single.Config{AttemptTimeout: attemptTimeout, Fair: fair})
+			return single.New(drv, single.Config{AttemptTimeout: AttemptTimeout, Fair: fair})
 		},
 		Can: Capabilities{Fair: fair},
 	}

@@ -62,7 +62,7 @@ func TestHandleMutants(t *testing.T) {
 	convict(t, []suspect{{
 		"a release by handle that compares nothing and is sent once",
 		&Harness{Dial: plain, Can: Capabilities{MinHold: true}, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 			return handleDeletes{l, drv}, err
 		}},
 		&Harness{Dial: plain},
@@ -74,7 +74,7 @@ func TestResumeMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(f flawedResumes) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 			f.Locker = l
 			return f, err
 		}}

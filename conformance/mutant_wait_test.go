@@ -41,7 +41,7 @@ func refuse(req locker.Request) (*locker.Lock, error) {
 }
 
 func newReentrant(drv driver.Driver) (locker.Locker, error) {
-	return reentrant.New(drv, reentrant.Config{AttemptTimeout: attemptTimeout})
+	return reentrant.New(drv, reentrant.Config{AttemptTimeout: AttemptTimeout})
 }
 
 func TestMutantsThatWait(t *testing.T) {

@@ -54,7 +54,7 @@ func TestWatchMutants(t *testing.T) {
 	t.Parallel()
 	harness := func(flaw func(*flawedInspect)) *Harness {
 		return &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-			l, err := single.New(drv, single.Config{AttemptTimeout: attemptTimeout})
+			l, err := single.New(drv, single.Config{AttemptTimeout: AttemptTimeout})
 			f := &flawedInspect{Locker: l, drv: drv}
 			flaw(f)
 			return f, err

@@ -262,7 +262,7 @@ func hungNodesCostNothing(t *caseT) {
 	proxies[1].Freeze()
 	proxies[2].Freeze()
 	name := t.Key()
-	quickest := map[string]time.Duration{"Acquire": suite.Limit, "fenced Acquire": suite.Limit, "Renew": suite.Limit, "Release": suite.Limit}
+	quickest := map[string]time.Duration{"Acquire": t.Limit, "fenced Acquire": t.Limit, "Renew": t.Limit, "Release": t.Limit}
 	clock := func(what string, call func() error) {
 		start := time.Now()
 		if err := call(); err != nil {

@@ -42,7 +42,7 @@ func endsWithQuorumthLatest(t *caseT) {
 }
 
 func timeTakenCounts(t *caseT) {
-	const ttl = attemptTimeout * 8 / 10 // the slow replies arrive within an attempt
+	const ttl = AttemptTimeout * 8 / 10 // the slow replies arrive within an attempt
 	for _, slow := range []struct {
 		ttl, delay time.Duration
 		wins       bool
@@ -198,7 +198,7 @@ func earlierTryRefusesNone(t *caseT) {
 		lock, err = both.Acquire(t.Ctx, req)
 		return err
 	})
-	timer := time.NewTimer(attemptTimeout / 2)
+	timer := time.NewTimer(AttemptTimeout / 2)
 	defer timer.Stop()
 	select {
 	case err := <-acquired: // the clean-up, on another connection, may be faster than the reply

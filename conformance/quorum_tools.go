@@ -18,7 +18,7 @@ const (
 
 	// quorumTimeout bounds an attempt of the default quorum: longer than a send, so that a node may
 	// send twice.
-	quorumTimeout = 3 * attemptTimeout
+	quorumTimeout = 3 * AttemptTimeout
 )
 
 // kill kills nodes of the quorum for good.
@@ -98,7 +98,7 @@ func (t *caseT) acquireSoon(l locker.Locker, req locker.Request) (lock *locker.L
 	t.Eventually("the lock can be acquired", func() bool {
 		var err error
 		start := time.Now()
-		if lock, err = l.Acquire(t.Ctx, req); err != nil && time.Since(start) < attemptTimeout {
+		if lock, err = l.Acquire(t.Ctx, req); err != nil && time.Since(start) < AttemptTimeout {
 			t.Is(err, locker.ErrNotAcquired, "Acquire")
 		}
 		return err == nil

@@ -134,7 +134,7 @@ func waitDelaysNobody(t *caseT) {
 	key := t.Key()
 	for i := range waits {
 		waits[i] = suite.Background(func() error {
-			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, suite.Limit)
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, t.Limit)
 			return err
 		})
 	}

@@ -2,7 +2,6 @@ package reentrant_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
@@ -21,7 +20,7 @@ func TestConformance(t *testing.T) {
 				Name: "reentrant over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
+					return reentrant.New(drv, reentrant.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 				},
 				Can: conformance.Capabilities{Reentrant: true, Hash: true, MinHold: true},
 				On:  client.On,
@@ -40,7 +39,7 @@ func TestFairConformance(t *testing.T) {
 				Name: "fair reentrant over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return reentrant.New(drv, reentrant.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second, Fair: true})
+					return reentrant.New(drv, reentrant.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
 				},
 				Can: conformance.Capabilities{Reentrant: true, Hash: true, Fair: true, MinHold: true},
 				On:  []drivertest.Kind{on[client.Name]},

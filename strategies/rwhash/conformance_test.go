@@ -2,7 +2,6 @@ package rwhash_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -20,7 +19,7 @@ func TestConformance(t *testing.T) {
 				Name: "rwhash over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return rwhash.New(drv, rwhash.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
+					return rwhash.New(drv, rwhash.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 				},
 				Can: conformance.Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
 				On:  client.On,

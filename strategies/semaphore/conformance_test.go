@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -21,10 +20,10 @@ func TestConformance(t *testing.T) {
 				Name: "semaphore over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
+					return semaphore.New(drv, semaphore.Config{Permits: 1, AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 				},
 				NewSemaphore: func(drv driver.Driver, permits int) (locker.Locker, error) {
-					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
+					return semaphore.New(drv, semaphore.Config{Permits: permits, AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 				},
 				Can: conformance.Capabilities{Hash: true, Fair: true, MinHold: true},
 				On:  client.On,

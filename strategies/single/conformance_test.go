@@ -2,7 +2,6 @@ package single_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
@@ -23,7 +22,7 @@ func TestFairConformance(t *testing.T) {
 				Name: "fair single over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					return single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second, Fair: true})
+					return single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout, Fair: true})
 				},
 				Can: conformance.Capabilities{Fair: true, MinHold: true},
 				On:  []drivertest.Kind{on[client.Name]},

@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/internal/clients"
@@ -21,7 +20,7 @@ func TestConformance(t *testing.T) {
 				Name: "watchdog(single) over " + client.Name,
 				Dial: client.Dial,
 				New: func(drv driver.Driver) (locker.Locker, error) {
-					l, err := single.New(drv, single.Config{AttemptTimeout: 500 * time.Millisecond, ReleaseTimeout: 3 * time.Second})
+					l, err := single.New(drv, single.Config{AttemptTimeout: conformance.AttemptTimeout, ReleaseTimeout: conformance.ReleaseTimeout})
 					if err != nil {
 						return nil, err
 					}

@@ -104,7 +104,7 @@ func leavesNoConnection(tb testing.TB, s *Server) {
 	if s == nil || tb.Failed() {
 		return
 	}
-	left := finally(context.WithoutCancel(tb.Context()), s, Limit, connections)
+	left := finally(context.WithoutCancel(tb.Context()), s, s.limit(), connections)
 	if len(left) > 0 {
 		tb.Errorf("the clients are closed, and the server at %v has %q", s.Target.Addrs, left)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -145,11 +144,10 @@ func (s *Suite) RunOn(tb testing.TB, c *Case, srv *Server) {
 	c.Run(t)
 }
 
-// RunMutant runs one case that may be about to fail on tb, in a bubble. The case waits up to
-// limit for what does not come.
-func (s *Suite) RunMutant(tb testing.TB, c *Case, limit time.Duration) {
+// RunMutant runs one case that may be about to fail on tb, in a bubble.
+func (s *Suite) RunMutant(tb testing.TB, c *Case) {
 	t := newT(tb, s, start(tb, Memory, c.Nodes))
-	t.Limit, t.LeavesKeys = limit, c.LeavesKeys
+	t.LeavesKeys = c.LeavesKeys
 	c.Run(t)
 }
 

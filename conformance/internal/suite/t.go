@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// Limit is how long a case waits for anything that must happen. Nothing that must not happen
-	// takes as long.
-	Limit = 30 * time.Second
+	// limitInMemory and limit are how long a case waits for anything that must happen: in fake time,
+	// where nothing is slow, and on real servers.
+	limitInMemory = 6 * time.Second
+	limit         = time.Minute
 	// PollEvery is the interval of the first polls.
 	PollEvery = 2 * time.Millisecond
 	// Shortly is when a case gives up waiting for an answer that it holds back itself.
@@ -28,19 +29,19 @@ type T struct {
 	testing.TB
 	Suite  *Suite
 	Server *Server
-	Ctx    context.Context // ends with the case, or after several Limits
+	Ctx    context.Context // ends with the case, or after several times Limit
 
 	LeavesKeys bool          // keys may be left when the case is over
-	Limit      time.Duration // shorter than the constant in a case that is to fail
+	Limit      time.Duration // of every wait for what must happen
 
 	made    census
 	drivers atomic.Int32 // that are open
 }
 
 func newT(tb testing.TB, s *Suite, srv *Server) *T {
-	ctx, cancel := context.WithTimeout(tb.Context(), 5*Limit)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*limit)
 	tb.Cleanup(cancel)
-	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Limit: Limit}
+	t := &T{TB: tb, Suite: s, Server: srv, Ctx: ctx, Limit: srv.limit()}
 	tb.Cleanup(func() {
 		t.leavesNoKey()
 		if srv.Mini != nil {
@@ -48,6 +49,14 @@ func newT(tb testing.TB, s *Suite, srv *Server) *T {
 		}
 	})
 	return t
+}
+
+// limit returns how long to wait for what must happen at s.
+func (s *Server) limit() time.Duration {
+	if s.Target.Dial != nil {
+		return limitInMemory
+	}
+	return limit
 }
 
 // Lacks reports whether the adapter is declared to lack f.
@@ -225,7 +234,7 @@ func (t *T) Event(ch <-chan struct{}, what string) {
 	}
 }
 
-// Promptly runs f and fails the case if it does not return within Limit.
+// Promptly runs f and fails the case if it does not return within t.Limit.
 func (t *T) Promptly(what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -263,7 +272,7 @@ func (t *T) Result(ch <-chan error, what string) error {
 	}
 }
 
-// Call runs f and returns its error, or fails the case if it does not return within Limit.
+// Call runs f and returns its error, or fails the case if it does not return within t.Limit.
 func (t *T) Call(what string, f func() error) error {
 	t.Helper()
 	return t.Result(Background(f), what)

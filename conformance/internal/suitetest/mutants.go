@@ -4,13 +4,9 @@ package suitetest
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 )
-
-// impatient is how long a case that is to fail waits for what does not come.
-const impatient = 4 * time.Second
 
 // Mutant is something flawed, what it was made of, and the cases that must catch the flaw.
 type Mutant struct {
@@ -49,7 +45,7 @@ func Catch(t *testing.T, mutants []Mutant) {
 func run(t *testing.T, s *suite.Suite, c *suite.Case) (r *suite.Recorder) {
 	t.Helper()
 	suite.Bubble(t, t.Name()+" by "+c.Name, func(*testing.T) {
-		r = suite.Record(context.Background(), c.Name, func(tb testing.TB) { s.RunMutant(tb, c, impatient) })
+		r = suite.Record(context.Background(), c.Name, func(tb testing.TB) { s.RunMutant(tb, c) })
 	})
 	return r
 }
