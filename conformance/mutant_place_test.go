@@ -116,12 +116,20 @@ func dialWith(t *testing.T, sound, flawed string) func(testing.TB, drivertest.Ta
 			t.Errorf("no script has %q", sound)
 		}
 	})
-	d := suitetest.Driver{OnEval: func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
-		if strings.Contains(s.Source(), sound) {
-			found.Store(true)
-		}
-		return d.Eval(ctx, driver.NewScript(strings.Replace(s.Source(), sound, flawed, 1)), keys, args)
-	}}
+	return dialEval(
+		func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			if strings.Contains(s.Source(), sound) {
+				found.Store(true)
+			}
+			return d.Eval(ctx, driver.NewScript(strings.Replace(s.Source(), sound, flawed, 1)), keys, args)
+		})
+}
+
+// dialEval makes drivers that run scripts by eval.
+func dialEval(
+	eval func(context.Context, driver.Driver, *driver.Script, []string, []string) (driver.Reply, error),
+) func(testing.TB, drivertest.Target) (driver.Driver, error) {
+	d := suitetest.Driver{OnEval: eval}
 	return func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
 		return d.Dial(tb, suite.Target(target))
 	}

@@ -1,0 +1,138 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// acquires is middleware that acquires by f.
+func acquires(f func(context.Context, locker.Request, locker.Locker) (*locker.Lock, error)) locker.Middleware {
+	return func(inner locker.Locker) locker.Locker {
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) { return f(ctx, req, inner) })
+	}
+}
+
+// corrects is middleware that changes requests silently.
+func corrects(f func(*locker.Request)) locker.Middleware {
+	return acquires(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+		f(&req)
+		return l.Acquire(ctx, req)
+	})
+}
+
+// operates is Do of a lease with a flaw; l.Lease is without it.
+type operates func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error)
+
+// flawedLease does its operations by do. locker acquired it for req.
+type flawedLease struct {
+	lease.Lease
+	locker locker.Locker
+	req    locker.Request
+	do     operates
+}
+
+// Unwrap lets Handle find the token.
+func (l *flawedLease) Unwrap() lease.Lease { return l.Lease }
+
+func (l *flawedLease) Do(ctx context.Context, op lease.Op) (lease.Term, error) {
+	return l.do(ctx, l, op)
+}
+
+// operating is middleware whose leases do their operations by do.
+func operating(do operates) locker.Middleware {
+	return acquires(func(ctx context.Context, req locker.Request, inner locker.Locker) (*locker.Lock, error) {
+		lock, err := inner.Acquire(ctx, req)
+		if err == nil {
+			lock.Hold().Wrap(func(l lease.Lease) lease.Lease { return &flawedLease{l, inner, req, do} })
+		}
+		return lock, err
+	})
+}
+
+// converting does conversions by convert.
+func converting(convert operates) operates {
+	return func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+		if op.Kind == lease.OpConvert {
+			return convert(ctx, l, op)
+		}
+		return l.Lease.Do(ctx, op)
+	}
+}
+
+// The mutants are strategies/single with middleware around it.
+func TestMutantsAround(t *testing.T) {
+	t.Parallel()
+	cut := func(text string) string { return text[:min(len(text), 1024)] }
+	var suspects []suspect
+	for _, m := range []struct {
+		name   string
+		around locker.Middleware
+		caught string
+	}{
+		{
+			"names in lower case", corrects(func(req *locker.Request) { req.Name = strings.ToLower(req.Name) }),
+			"different names are different locks",
+		},
+		{"a name that is cut", corrects(func(req *locker.Request) { req.Name = cut(req.Name) }), "bad names are refused"},
+		{
+			"a request that is corrected", corrects(func(req *locker.Request) {
+				req.TTL, req.MaxWait = min(max(req.TTL, 0), locker.MaxTTL), max(req.MaxWait, 0)
+				req.Owner, req.Note = cut(req.Owner), cut(req.Note)
+			}),
+			"bad requests are refused",
+		},
+		{
+			"a TTL in whole seconds", corrects(func(req *locker.Request) { req.TTL = req.TTL.Truncate(time.Second) }),
+			"the TTL is set as asked",
+		},
+		{
+			"an acquire that outlives its context",
+			acquires(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+				return l.Acquire(context.WithoutCancel(ctx), req)
+			}),
+			"an ended context acquires nothing",
+		},
+		{"a refusal that names nobody", acquires(anonymous), "a refusal names the holder"},
+		{
+			"a conversion that is not supported and succeeds",
+			operating(converting(func(context.Context, *flawedLease, lease.Op) (lease.Term, error) {
+				return lease.Term{}, nil
+			})),
+			"bad arguments leave a hold alone",
+		},
+		{
+			"the cause of a context taken for a loss",
+			operating(func(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
+				if op.Kind == lease.OpRenew && ctx.Err() != nil {
+					return lease.Term{}, context.Cause(ctx)
+				}
+				return l.Lease.Do(ctx, op)
+			}),
+			"the loss of one lock is not taken for that of another",
+		},
+	} {
+		flawed := &Harness{Dial: plain, Around: m.around}
+		suspects = append(suspects, suspect{m.name, flawed, &Harness{Dial: plain}, []string{m.caught}})
+	}
+	prefixed := &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
+		return single.New(drv, single.Config{Prefix: "lock:", AttemptTimeout: attemptTimeout})
+	}}
+	untagged := &Harness{Dial: dialEval(
+		func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+			if len(keys) > 1 && strings.HasSuffix(keys[1], driver.FenceSuffix) {
+				keys = append([]string{keys[0], keys[0] + driver.FenceSuffix}, keys[2:]...)
+			}
+			return d.Eval(ctx, s, keys, args)
+		})}
+	convict(t, append(suspects,
+		suspect{"a prefix before each key", prefixed, &Harness{Dial: plain}, []string{"names are keys"}},
+		suspect{"a fence counter in a slot of its own", untagged, &Harness{Dial: plain}, []string{"names are keys"}},
+	))
+}
