@@ -26,6 +26,7 @@ type flawedBreaks struct {
 
 	deletes bool // it deletes the key, whatever that holds, until it gets an answer
 	silent  bool // it compares, and wakes nobody
+	idle    bool // it ends nothing
 }
 
 func (f flawedBreaks) FindHolds(ctx context.Context, name string) (locker.State, func(context.Context) error, error) {
@@ -35,6 +36,8 @@ func (f flawedBreaks) FindHolds(ctx context.Context, name string) (locker.State,
 	}
 	script, value := driver.NewScript(`return redis.call('DEL', KEYS[1])`), ""
 	switch {
+	case f.idle:
+		return state, func(context.Context) error { return nil }, nil
 	case f.deletes:
 	case f.silent:
 		script = driver.NewScript(luaEndSilently)
@@ -99,6 +102,10 @@ func TestBreakMutants(t *testing.T) {
 		}}
 	}
 	suspects := []suspect{
+		{
+			"a Break that ends nothing", one(flawedBreaks{idle: true}), one(flawedBreaks{}),
+			[]string{"Break ends a hold, whoever has it"},
+		},
 		{
 			"a Break that compares nothing", one(flawedBreaks{deletes: true}), one(flawedBreaks{}),
 			[]string{"a Break whose reply is lost leaves the next holder alone"},

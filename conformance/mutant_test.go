@@ -57,6 +57,13 @@ var flawedAlgorithms = []struct {
 		[]string{"a reader releases its own hold", "a reader's lease is its own"},
 	},
 	{
+		"a release that ends all holds", fields,
+		func(a *algorithm) {
+			a.release = strings.Replace(luaFieldsRelease, "'HDEL', KEYS[1], ARGV[1])\nredis", "'DEL', KEYS[1])\nredis", 1)
+		},
+		[]string{"an owner enters again", "a reader releases its own hold"},
+	},
+	{
 		"a counter for re-entry", fields,
 		func(a *algorithm) {
 			a.acquire, a.renew, a.release = luaCounterAcquire, luaCounterRenew, luaCounterRelease
@@ -89,7 +96,10 @@ var flawedAlgorithms = []struct {
 	{
 		"an acquire that looks at nothing", oneKey,
 		func(a *algorithm) { a.acquire = luaSteals },
-		[]string{"one holder at a time", "one winner among many", "a foreign holder contends", "processes that wait exclude each other"},
+		[]string{
+			"one holder at a time", "one winner among many", "a foreign holder contends",
+			"processes that wait exclude each other", "Do holds the lock while it works",
+		},
 	},
 	{
 		"the owner for a token", oneKey,
@@ -140,7 +150,10 @@ var flawedAlgorithms = []struct {
 	{
 		"a lock without a Deadline", oneKey,
 		func(a *algorithm) { a.endless = true },
-		[]string{"Done closes with the server frozen", "a lease ends by itself"},
+		[]string{
+			"Done closes with the server frozen", "a lease ends by itself", "a lock past its Deadline is lost",
+			"Do ends its work with the lease",
+		},
 	},
 	{
 		"a cancelled acquire left to itself", oneKey,
@@ -170,12 +183,17 @@ var flawedAlgorithms = []struct {
 	{
 		"a renewal that revives", oneKey,
 		func(a *algorithm) { a.renew = luaRevive },
-		[]string{"renew never revives", "the next holder is left alone"},
+		[]string{"renew never revives", "the next holder is left alone", "a lost lock stays lost"},
 	},
 	{
 		"a renewal that shortens", oneKey,
 		func(a *algorithm) { a.renew = luaShorten },
 		[]string{"renew never shortens"},
+	},
+	{
+		"a renewal that only compares", oneKey,
+		func(a *algorithm) { a.renew = `return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0` },
+		[]string{"renew extends"},
 	},
 	{
 		"a release that ignores its outcome", oneKey,
@@ -211,6 +229,19 @@ var flawedAlgorithms = []struct {
 		"a fencing token for the refused", oneKey,
 		func(a *algorithm) { a.acquire = luaMintsAlways },
 		[]string{"a refused acquire mints nothing"},
+	},
+	{
+		"the time in seconds for a fencing token", oneKey,
+		func(a *algorithm) {
+			by := "mint(function() return redis.call('TIME')[1] * 1000000 end)"
+			a.acquire = strings.Replace(luaStringAcquire, "mint(by_clock)", by, 1)
+		},
+		[]string{"fencing tokens increase", "a counter ahead of the clock keeps counting"},
+	},
+	{
+		"fencing tokens without their last digits", oneKey,
+		func(a *algorithm) { a.acquire = strings.Replace(luaStringAcquire, "'%.0f', next", "'%.15g', next", 1) },
+		[]string{"a counter ahead of the clock keeps counting"},
 	},
 }
 

@@ -64,14 +64,23 @@ func TestWatchMutants(t *testing.T) {
 	for _, m := range []struct {
 		name   string
 		flaw   func(*flawedInspect)
-		caught string
+		caught []string
 	}{
-		{"an Inspect that repeats its first answer", func(f *flawedInspect) { f.caches = true }, "Watch sees a hold come and go"},
-		{"an Inspect that gives up", func(f *flawedInspect) { f.givesUp = true }, "Watch outlives an outage"},
-		{"an Inspect to which an outage is a free lock", func(f *flawedInspect) { f.free = true }, "Watch outlives an outage"},
-		{"an Inspect that listens", func(f *flawedInspect) { f.subscribes = true }, "Watch sends nothing but polls"},
+		{
+			"an Inspect that repeats its first answer", func(f *flawedInspect) { f.caches = true },
+			[]string{"Watch sees a hold come and go", "Inspect reports the holder"},
+		},
+		{"an Inspect that gives up", func(f *flawedInspect) { f.givesUp = true }, []string{"Watch outlives an outage"}},
+		{
+			"an Inspect to which an outage is a free lock", func(f *flawedInspect) { f.free = true },
+			[]string{"Watch outlives an outage"},
+		},
+		{
+			"an Inspect that listens", func(f *flawedInspect) { f.subscribes = true },
+			[]string{"Watch sends nothing but polls"},
+		},
 	} {
-		suspects = append(suspects, suspect{m.name, harness(m.flaw), harness(func(*flawedInspect) {}), []string{m.caught}})
+		suspects = append(suspects, suspect{m.name, harness(m.flaw), harness(func(*flawedInspect) {}), m.caught})
 	}
 	convict(t, suspects)
 }
