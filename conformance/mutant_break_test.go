@@ -165,7 +165,7 @@ func reentrantWith(t *testing.T, sound, flawed string) *Harness {
 // rwhashWith is strategies/rwhash with flawed in place of sound in its scripts.
 func rwhashWith(t *testing.T, sound, flawed string) *Harness {
 	return &Harness{
-		Dial: dialWith(t, sound, flawed), Can: Capabilities{Shared: true, Hash: true, MinHold: true},
+		Dial: dialWith(t, sound, flawed), Can: Capabilities{Shared: true, Convert: true, Hash: true, MinHold: true},
 		New: func(drv driver.Driver) (locker.Locker, error) {
 			return rwhash.New(drv, rwhash.Config{AttemptTimeout: AttemptTimeout})
 		},
