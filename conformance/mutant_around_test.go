@@ -122,7 +122,7 @@ func TestMutantsAround(t *testing.T) {
 		suspects = append(suspects, suspect{m.name, flawed, &Harness{Dial: plain}, []string{m.caught}})
 	}
 	prefixed := &Harness{Dial: plain, New: func(drv driver.Driver) (locker.Locker, error) {
-		return single.New(drv, single.Config{Prefix: "lock:", AttemptTimeout: attemptTimeout})
+		return single.New(drv, single.Config{Prefix: "lock:", AttemptTimeout: AttemptTimeout})
 	}}
 	untagged := &Harness{Dial: dialEval(
 		func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
