@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -39,6 +40,7 @@ var replicated = map[string]func(driver.Driver) (locker.Locker, error){
 // left.
 func TestACLOfMinReplicas(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	text, err := os.ReadFile(document)
 	if err != nil || !strings.Contains(string(text), "`MinReplicas`, add `+wait`") {
 		t.Fatalf("%s does not say what MinReplicas needs (%v)", document, err)

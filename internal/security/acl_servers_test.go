@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -20,6 +21,7 @@ import (
 // In a cluster a client asks for the slots, and sends ASKING after an ASK redirection.
 func TestACLInACluster(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	c := redistest.StartCluster(t, 3, redistest.Options{})
 	name := "lock:moving"
 	slot := redistest.Slot(name)
@@ -99,6 +101,7 @@ func TestACLInACluster(t *testing.T) {
 // With Sentinels some clients ask a server for its role.
 func TestACLBehindSentinels(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s := redistest.StartSentinel(t, redistest.Options{})
 	master, err := s.Master(t.Context())
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -27,6 +28,7 @@ import (
 // neither their connection nor their wake-ups.
 func TestRefusedChannelCostsOthersNothing(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	const others, refusals = 30, 20
 	redistest.Need(t)
 	for _, client := range clients.WithFork {

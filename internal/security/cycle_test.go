@@ -13,14 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/rwhash"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 	"github.com/holdfast-go/holdfast/strategies/single"
-	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
 // A strategy is one for which SECURITY.md has a rule.
@@ -263,26 +261,14 @@ func (c *cycle) wait(req locker.Request) {
 	c.check(err, "wait")
 }
 
-// watch holds a lock until the watchdog has renewed it.
-func (c *cycle) watch(req locker.Request) {
-	renewed := make(chan error, 1)
-	ctx := locktrace.With(c.ctx, &locktrace.Trace{Renewed: func(_ context.Context, info locktrace.RenewedInfo) {
-		select {
-		case renewed <- info.Err:
-		default:
-		}
-	}})
-	lock, err := locker.Chain(c.locks, locker.Must(watchdog.New(watchdog.Config{}))).Acquire(ctx, req)
-	if !c.check(err, "acquire under the watchdog") {
+// renewInBatch renews a lock as the watchdog does: in a batch.
+func (c *cycle) renewInBatch(req locker.Request) {
+	lock := c.acquire(c.locks, req)
+	if lock == nil {
 		return
 	}
-	select {
-	case err = <-renewed:
-	case <-lock.Done():
-		err = lock.Err()
-	}
-	c.check(err, "renewal by the watchdog")
-	c.check(lock.Release(ctx), "release")
+	c.check(errors.Join(lease.RenewBatch(c.ctx, []lease.Hold{lock.Hold()})...), "renewal in a batch")
+	c.check(lock.Release(c.ctx), "release")
 }
 
 // lead leads for one term, and looks who leads.

@@ -63,19 +63,18 @@ func TestTLSRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config *tls.Config
 		judge  func(err error) bool
-		within time.Duration
 	}{
-		"no certificate":              {server.TLSConfig(false), turnedAway, patience},
-		"a certificate of another CA": {stranger, turnedAway, patience},
-		"no certificate, TLS 1.2":     {old, alerted, patience},
-		"a server of an unknown CA":   {distrust, is[x509.UnknownAuthorityError], patience},
-		"a server of another name":    {misnamed, is[x509.HostnameError], patience},
-		"plain TCP":                   {nil, failed, 2 * time.Second}, // a server that hangs up may come back
+		"no certificate":              {server.TLSConfig(false), turnedAway},
+		"a certificate of another CA": {stranger, turnedAway},
+		"no certificate, TLS 1.2":     {old, alerted},
+		"a server of an unknown CA":   {distrust, is[x509.UnknownAuthorityError]},
+		"a server of another name":    {misnamed, is[x509.HostnameError]},
+		"plain TCP":                   {nil, failed},
 	} {
 		for _, client := range clients.WithFork {
 			t.Run(name+"/"+client.Name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), tc.within)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				target := alone(server)
 				target.TLS = tc.config
@@ -87,13 +86,16 @@ func TestTLSRefused(t *testing.T) {
 					return
 				}
 				defer drv.Close()
-				l := locker.Must(holdfast.New(drv, holdfast.Config{})) // it waits for what may pass by itself
-				lock, err := l.Acquire(ctx, locker.Request{Name: "lock"})
-				if lock != nil || !tc.judge(err) || errors.Is(err, locker.ErrNotAcquired) {
+				if tc.config == nil { // a Locker tries again: a server that hangs up may come back
+					_, err = drv.SetNX(ctx, "lock", "value", time.Minute)
+				} else {
+					_, err = locker.Must(holdfast.New(drv, holdfast.Config{})).Acquire(ctx, locker.Request{Name: "lock"})
+				}
+				if !tc.judge(err) || errors.Is(err, locker.ErrNotAcquired) {
 					t.Errorf("acquire: %v", err)
 				}
-				if tc.config != nil && ctx.Err() != nil {
-					t.Errorf("acquire: it took %v", tc.within)
+				if ctx.Err() != nil {
+					t.Errorf("acquire: it took %v", patience)
 				}
 				ctx, cancel = context.WithTimeout(t.Context(), patience)
 				defer cancel()
