@@ -54,7 +54,7 @@ func TestBlockedCallbacks(t *testing.T) {
 				gone := locks[0]
 				gone.AfterDone(func(error) { <-pipe.drained })
 				s.m.Del(gone.Name())
-				for range 10 {
+				for range 3 {
 					time.Sleep(ttl)
 					lost := 0
 					for _, lock := range locks[1:] {

@@ -98,12 +98,12 @@ func TestBatchLeavesTimeForRepetitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		l := locker.Must(watchdog.New(watchdog.Config{}))(locker.Must(single.New(s, single.Config{AttemptTimeout: ttl - time.Second})))
-		locks := acquireMany(t, t.Context(), l, 300)
+		locks := acquireMany(t, t.Context(), l, 100)
 		time.Sleep(ttl / 4)
 		s.set(func(s *server) { s.silent = true })
 		time.Sleep(ttl / 3)
 		s.set(func(s *server) { s.silent = false })
-		time.Sleep(3 * ttl)
+		time.Sleep(2 * ttl)
 		for _, lock := range locks {
 			held(t, lock)
 			match(t, lock.Release(t.Context()))

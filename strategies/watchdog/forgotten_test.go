@@ -87,16 +87,16 @@ func TestForgottenLockExpires(t *testing.T) {
 					l = locker.Chain(l, locker.Must(logging.New(logging.Config{Logger: slog.New(log)})))
 					ctx, at := renewals(t)
 					kept := use(t, ctx, l, tt.use)
-					for range 20 {
+					for range 10 {
 						time.Sleep(ttl / 4)
 						runtime.GC()
 						runtime.GC()
 					}
 					synctest.Wait()
 					if state, err := server.Inspect(t.Context(), name); err != nil || state.Held == tt.expires {
-						t.Errorf("after 5 TTLs: %+v, %v", state, err)
+						t.Errorf("after 2.5 TTLs: %+v, %v", state, err)
 					}
-					if n := len(at.list()); tt.expires && n > 2 || !tt.expires && n < 13 {
+					if n := len(at.list()); tt.expires && n > 2 || !tt.expires && n < 7 {
 						t.Errorf("%d renewals", n)
 					}
 					lines := log.String()
@@ -131,7 +131,7 @@ func TestForgottenAfterAHandOver(t *testing.T) {
 		}
 		held(t, second)
 		hold := second.Hold()
-		for range 20 {
+		for range 8 {
 			time.Sleep(ttl / 4)
 			runtime.GC()
 			runtime.GC()

@@ -11,12 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance/drivertest"
-	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/strategies/single"
 	"github.com/holdfast-go/holdfast/strategies/watchdog"
 )
 
@@ -89,66 +85,4 @@ func TestSilenceAmongLonelyRenewals(t *testing.T) { //nolint:paralleltest // it 
 			})
 		})
 	}
-}
-
-// A node of a cluster is silent for longer than the TTL, and renewals are sent alone since they
-// wait for replicas: only the locks of that node are lost. The locks are few and their leases long,
-// because each renewal takes some milliseconds on a busy machine.
-func TestSilentNodeWithMinReplicas(t *testing.T) { //nolint:paralleltest // it takes all that the machine has
-	redistest.Need(t)
-	const ttl, silenced, well = 6 * time.Second, 60, 12
-	cluster := redistest.StartCluster(t, 2, redistest.Options{Args: []string{"--cluster-node-timeout", "60000"}})
-	for _, master := range cluster.Nodes() {
-		if _, err := cluster.AddReplica(t.Context(), master); err != nil {
-			t.Fatal(err)
-		}
-	}
-	silent := cluster.Nodes()[1]
-	held := map[string][]*locker.Lock{}
-	for _, client := range clients.All {
-		drv, err := client.Dial(t, drivertest.Target{Kind: drivertest.Cluster, Addrs: cluster.Addrs()})
-		match(t, err)
-		t.Cleanup(func() { _ = drv.Close() })
-		l := locker.Must(single.New(drv, single.Config{MinReplicas: 1}))
-		held[client.Name] = acquireWhere(t, locker.Must(watchdog.New(watchdog.Config{}))(l), client.Name, ttl, map[*redistest.Server]int{
-			silent: silenced, cluster.Nodes()[0]: well,
-		}, cluster.NodeForKey)
-	}
-	match(t, silent.Freeze())
-	wait(t, 5*ttl/4)
-	match(t, silent.Thaw())
-	for client, locks := range held {
-		lost := 0
-		for _, lock := range locks {
-			if cluster.NodeForKey(lock.Name()) != silent && lock.Err() != nil {
-				lost++
-			}
-		}
-		if lost > 0 {
-			t.Errorf("%s: %d of %d locks on the node that answers were lost", client, lost, well)
-		}
-		releaseAtOnce(t, locks, func(lock *locker.Lock) bool { return cluster.NodeForKey(lock.Name()) != silent && lock.Err() == nil })
-	}
-}
-
-// acquireWhere acquires that many locks on each node.
-func acquireWhere(
-	t *testing.T, l locker.Locker, prefix string, ttl time.Duration, want map[*redistest.Server]int, node func(string) *redistest.Server,
-) []*locker.Lock {
-	t.Helper()
-	var locks []*locker.Lock
-	missing := 0
-	for _, n := range want {
-		missing += n
-	}
-	for i := 0; missing > 0; i++ {
-		name := fmt.Sprint(prefix, i)
-		if want[node(name)] == 0 {
-			continue
-		}
-		want[node(name)]--
-		missing--
-		locks = append(locks, acquire(t, t.Context(), l, locker.Request{Name: name, TTL: ttl}))
-	}
-	return locks
 }
