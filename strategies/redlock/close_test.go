@@ -2,17 +2,16 @@ package redlock_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/goredis"
+
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 	"github.com/holdfast-go/holdfast/strategies/single"
@@ -28,14 +27,8 @@ type closable struct {
 // onMiniredis returns a server in memory, for fake time, and a driver over it.
 func onMiniredis(t *testing.T) (*miniredis.Miniredis, driver.Driver) {
 	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:6379", Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
-	})
-	drv := locker.Must(goredis.New(client))
-	t.Cleanup(func() { _ = drv.Close(); _ = client.Close(); m.Close() })
-	return m, drv
+	m := clients.NewMemory(t)
+	return m, clients.OpenMemory(t, m)
 }
 
 // inClosable runs f in fake time.

@@ -229,8 +229,8 @@ func TestRandomHistories(t *testing.T) {
 		modes bool
 		seeds uint64
 	}{
-		{"writers", false, effort.Of[uint64](10, 30, 60)},
-		{"all modes", true, effort.Of[uint64](2, 4, 8)},
+		{"writers", false, effort.Of[uint64](8, 8, 60)},
+		{"all modes", true, effort.Of[uint64](1, 1, 8)},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +268,7 @@ func TestRandomHistories(t *testing.T) {
 // Every operation at once on one Lock, with disturbed nodes: no race, no hang, nothing left behind.
 func TestAllOperationsAtOnce(t *testing.T) {
 	t.Parallel()
-	for seed := range effort.Of[uint64](20, 50, 100) {
+	for seed := range effort.Of[uint64](20, 20, 100) {
 		synctest.Test(t, func(t *testing.T) {
 			upTo := newDice(seed, 7).upTo
 			c := overHooked(t, 3, redlock.Config{})

@@ -108,7 +108,7 @@ func TestReleaseIsBounded(t *testing.T) {
 func TestReleaseOvertakesNothing(t *testing.T) {
 	t.Parallel()
 	const slowest = 700 * ms
-	for seed := range effort.Of[uint64](50, 100, 300) {
+	for seed := range effort.Of[uint64](30, 30, 300) {
 		synctest.Test(t, func(t *testing.T) {
 			dice := newDice(seed, 11)
 			upTo := func(d time.Duration) time.Duration {

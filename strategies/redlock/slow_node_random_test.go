@@ -58,7 +58,7 @@ func TestRandomCallsWithSlowNodes(t *testing.T) {
 	for _, kind := range slowKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range effort.Of[uint64](10, 25, 50) {
+			for seed := range effort.Of[uint64](5, 5, 50) {
 				synctest.Test(t, func(t *testing.T) {
 					defer sleep(2 * time.Hour) // what is behind ends
 					w := newSlowWalker(t, kind, seed)

@@ -106,6 +106,9 @@ func holdsUntil(n *hooked, mode locker.Mode, then time.Time) bool {
 	}
 }
 
+// soon is longer than any call that waits for no slow node.
+const soon = 5 * time.Second
+
 // must demands that a call succeeds, and soon.
 func (w *slowWalker) must(what string, call func() error) {
 	w.eventf("%s", what)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
@@ -21,7 +22,7 @@ func TestTokensIncrease(t *testing.T) {
 					random := rand.New(rand.NewPCG(seed, uint64(of.n*10+of.quorum)))
 					var last int64
 					ahead := 0
-					for range 40 {
+					for range effort.Of(10, 10, 40) {
 						last, ahead = tokenAfter(t, c, random, of.n-of.quorum, last, ahead)
 					}
 				})

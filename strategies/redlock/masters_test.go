@@ -1,0 +1,159 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+func init() { logging.Disable() } // go-redis writes a line for every dial that fails
+
+const (
+	five = 5
+	// patience bounds the attempts and the polls of a test with real servers.
+	patience = time.Minute
+)
+
+// masters are five servers that share nothing and keep what they acknowledged.
+type masters struct {
+	*testing.T
+	servers []*redistest.Server
+}
+
+// quorum makes a Locker over the five with clients of its own, which differ from node to node,
+// beginning with the mix-th.
+func (m masters) quorum(mix int) *redlock.Locker {
+	m.Helper()
+	var nodes []locker.Locker
+	for i, s := range m.servers {
+		drv := clients.All[(mix+i)%len(clients.All)].Open(m, s.Addr())
+		nodes = append(nodes, locker.Must(single.New(drv, single.Config{})))
+	}
+	return locker.Must(redlock.New(nodes, redlock.Config{AttemptTimeout: patience}))
+}
+
+func (m masters) kill(nodes ...int) {
+	m.Helper()
+	for _, i := range nodes {
+		match(m.T, m.servers[i].Kill())
+	}
+}
+
+// eventually polls until f returns "". f returns what is amiss.
+func (m masters) eventually(f func() string) {
+	m.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); ; <-tick.C {
+		amiss := f()
+		if amiss == "" {
+			return
+		}
+		if time.Now().After(end) {
+			m.Fatalf("after %v still: %s", patience, amiss)
+		}
+	}
+}
+
+// restored renews a lock until all nodes have it.
+func (m masters) restored(lock *locker.Lock) {
+	m.Helper()
+	m.eventually(func() string {
+		if err := lock.Renew(m.Context(), 0); err != nil {
+			return err.Error()
+		}
+		n := 0
+		for _, s := range m.servers {
+			if s.MustCommand(m, "EXISTS", lock.Name()) == int64(1) {
+				n++
+			}
+		}
+		if n < five {
+			return fmt.Sprintf("%d nodes have the lock after a renewal", n)
+		}
+		return ""
+	})
+}
+
+// refused demands that the lock has another holder.
+func (m masters) refused(l locker.Locker) {
+	m.Helper()
+	m.eventually(func() string { // the connection to a restarted node fails first
+		switch lock, err := l.Acquire(m.Context(), locker.Request{Name: name, NoWait: true}); {
+		case err == nil:
+			m.Fatalf("%v has two holders", lock)
+		case !errors.Is(err, locker.ErrNotAcquired):
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// With one of five masters killed and one frozen, a lock is acquired, renewed and released. Masters
+// that come back, with their data or without, count toward the quorum after a renewal.
+func TestMasters(t *testing.T) {
+	t.Parallel()
+	m := masters{t, redistest.StartN(t, five, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})}
+	ours, others := m.quorum(0), m.quorum(1)
+	req := locker.Request{Name: name, TTL: time.Hour, Fenced: true}
+	acquire := func(l locker.Locker) *locker.Lock {
+		t.Helper()
+		lock, err := l.Acquire(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lock
+	}
+
+	m.kill(0)
+	match(t, m.servers[1].Freeze())
+	t.Cleanup(func() { _ = m.servers[1].Thaw() }) // before the clients are closed
+	first := acquire(ours)
+	m.refused(others)
+	match(t, first.Renew(t.Context(), 0))
+	match(t, first.Release(t.Context()))
+	match(t, m.servers[1].Thaw())
+	match(t, m.servers[0].RestartEmpty(t.Context()))
+	m.eventually(func() string {
+		var left []string
+		for i, s := range m.servers {
+			keys, _ := s.MustCommand(m, "KEYS", "*").([]any)
+			for _, k := range keys {
+				if k := fmt.Sprint(k); !strings.HasSuffix(k, driver.FenceSuffix) {
+					left = append(left, fmt.Sprintf("%s at node %d", k, i))
+				}
+			}
+		}
+		return strings.Join(slices.Sorted(slices.Values(left)), ", ")
+	})
+
+	second := acquire(others)
+	if second.Fence() <= first.Fence() {
+		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+	}
+	m.restored(second) // a quorum was enough for the acquire
+	m.kill(0, 1)
+	match(t, m.servers[0].Restart(t.Context()))
+	match(t, m.servers[1].RestartEmpty(t.Context()))
+	m.restored(second)
+	match(t, second.Renew(t.Context(), 0)) // node 1 counts from this one
+	m.kill(2, 3)
+	match(t, second.Renew(t.Context(), 0))
+	m.refused(ours)
+	match(t, second.Release(t.Context()))
+	if third := acquire(ours); third.Fence() <= second.Fence() {
+		t.Errorf("fence %d after %d: the counter of node 1 was not raised", third.Fence(), second.Fence())
+	}
+}
