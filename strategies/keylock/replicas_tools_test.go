@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/strategies/internal/faultdriver"
 	"github.com/holdfast-go/holdfast/strategies/keylock"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
@@ -138,4 +139,10 @@ func wantIs(t *testing.T, err, target error) {
 	if !errors.Is(err, target) {
 		t.Errorf("error %v does not match %v", err, target)
 	}
+}
+
+// leaseOf returns the Lease inside lock. It sends commands even after the Lock has ended.
+func leaseOf(lock *locker.Lock) (found lease.Lease) {
+	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
+	return found
 }

@@ -7,16 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/providers/goredis"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
@@ -64,53 +58,5 @@ func TestManyProcessesOnARealServer(t *testing.T) {
 	}
 	if n := server.MustCommand(t, "EXISTS", name); n != int64(0) {
 		t.Error("the key is still there")
-	}
-}
-
-// On a server that is out of memory holders can renew and release: both need no memory.
-func TestOutOfMemory(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.Options{})
-	drv := clients.All[0].Open(t, server.Addr())
-	l := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 4}))
-	req := locker.Request{TTL: time.Minute, Fenced: true}
-	one, two := take(t, l, req), take(t, l, req)
-	kept := take(t, l, locker.Request{TTL: time.Minute, MinHold: time.Minute})
-	resumed, err := locker.Resume(t.Context(), l, two.Handle())
-	match(t, err)
-	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
-	_, err = leaseOf(resumed).Do(t.Context(), lease.Op{Kind: lease.OpUndo})
-	match(t, err)
-	req.Name = name
-	if _, err = l.Acquire(t.Context(), req); driver.CodeOf(err) != "OOM" {
-		t.Errorf("acquire: %v, want OOM", err)
-	}
-	for _, lock := range []*locker.Lock{two, one} {
-		match(t, lock.Renew(t.Context(), time.Hour))
-		match(t, lock.Release(t.Context()))
-	}
-	release(t, kept)
-	if s, err := l.Inspect(t.Context(), name); !s.Held || s.Holds != 0 || s.Free != 3 || err != nil {
-		t.Errorf("state %+v, %v; want a kept hold", s, err)
-	}
-}
-
-// A user without the permission to set an expiry gets an error, and leaves no key without one.
-func TestExpiryNotPermitted(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.Options{})
-	server.MustCommand(t, "ACL", "SETUSER", "locks", "on", ">secret", "~*", "&*", "+@all", "-pexpireat")
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "locks", Password: "secret", ContextTimeoutEnabled: true})
-	t.Cleanup(func() { _ = client.Close() })
-	drv := locker.Must(goredis.New(client))
-	t.Cleanup(func() { match(t, drv.Close()) })
-	l := locker.Must(semaphore.New(drv, semaphore.Config{Permits: 3}))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if lock, err := l.Acquire(ctx, locker.Request{Name: name, Fenced: true}); err == nil {
-		t.Errorf("%v was acquired", lock)
-	}
-	if n := server.MustCommand(t, "EXISTS", name); n != int64(0) {
-		t.Errorf("a key is left, with an expiry of %v ms", server.MustCommand(t, "PTTL", name))
 	}
 }

@@ -1,0 +1,146 @@
+package keylock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/providers/goredis"
+	"github.com/holdfast-go/holdfast/strategies/reentrant"
+	"github.com/holdfast-go/holdfast/strategies/rwhash"
+	"github.com/holdfast-go/holdfast/strategies/semaphore"
+	"github.com/holdfast-go/holdfast/strategies/single"
+)
+
+// ours are the strategies of this module, with more than one permit, by the modes in which they are
+// held.
+var ours = []struct {
+	name string
+	mode locker.Mode
+	new  func(driver.Driver) (locker.Locker, error)
+}{
+	{"single", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return single.New(d, single.Config{}) }},
+	{"reentrant", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return reentrant.New(d, reentrant.Config{}) }},
+	{"writer", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }},
+	{"reader", locker.Shared, func(d driver.Driver) (locker.Locker, error) { return rwhash.New(d, rwhash.Config{}) }},
+	{"semaphore", locker.Exclusive, func(d driver.Driver) (locker.Locker, error) {
+		return semaphore.New(d, semaphore.Config{Permits: 3})
+	}},
+}
+
+// On a server that is out of memory holders renew, convert, release, and undo a resume.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	drv := clients.All[0].Open(t, server.Addr())
+	type holds struct{ first, second, resumed, kept *locker.Lock }
+	var all []holds
+	for _, s := range ours {
+		l := locker.Must(s.new(drv))
+		req := locker.Request{Name: s.name, Mode: s.mode, Owner: "me", TTL: time.Minute, Fenced: true}
+		h := holds{first: locker.Must(l.Acquire(t.Context(), req))}
+		h.second, _ = l.Acquire(t.Context(), req) // nil if the strategy has one holder
+		h.resumed = locker.Must(locker.Resume(t.Context(), l, h.first.Handle()))
+		req.Name, req.MinHold = "kept "+s.name, time.Minute
+		h.kept = locker.Must(l.Acquire(t.Context(), req))
+		all = append(all, h)
+	}
+	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
+	for i, s := range ours {
+		t.Run(s.name, func(t *testing.T) {
+			h := all[i]
+			do := func(op lease.Op) error {
+				_, err := leaseOf(h.resumed).Do(t.Context(), op)
+				return err
+			}
+			_, err := locker.Must(s.new(drv)).Acquire(t.Context(), locker.Request{Name: "another", Mode: s.mode, Fenced: true})
+			wantOOM(t, err)
+			wantNone(t, do(lease.Op{Kind: lease.OpRaiseFence, Fence: h.resumed.Fence()})) // the counter is as high already
+			wantOOM(t, do(lease.Op{Kind: lease.OpRaiseFence, Fence: h.resumed.Fence() + 1}))
+			wantNone(t, do(lease.Op{Kind: lease.OpUndo}))
+			for _, lock := range []*locker.Lock{h.second, h.first} {
+				if lock == nil {
+					continue
+				}
+				wantNone(t, lock.Renew(t.Context(), time.Hour))
+				if s.name == "writer" {
+					wantNone(t, lock.Downgrade(t.Context()))
+					wantNone(t, lock.Renew(t.Context(), 2*time.Hour))
+				}
+				wantNone(t, lock.Release(t.Context()))
+			}
+			wantNone(t, h.kept.Release(t.Context()))
+		})
+	}
+}
+
+func wantOOM(t *testing.T, err error) {
+	t.Helper()
+	if driver.CodeOf(err) != "OOM" {
+		t.Errorf("error %v, want OOM", err)
+	}
+}
+
+// without returns a driver whose user may run all commands but one.
+func without(t *testing.T, server *redistest.Server, command string) driver.Driver {
+	t.Helper()
+	server.MustCommand(t, "ACL", "SETUSER", command, "on", ">secret", "allkeys", "allchannels", "+@all", "-"+command)
+	client := redis.NewClient(&redis.Options{
+		Addr: server.Addr(), Username: command, Password: "secret", ContextTimeoutEnabled: true,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	drv := locker.Must(goredis.New(client))
+	t.Cleanup(func() { wantNone(t, drv.Close()) })
+	return drv
+}
+
+// A user without the permission to set an expiry gets an error, and leaves no lock without one.
+func TestExpiryNotPermitted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	drv := without(t, server, "pexpireat")
+	for _, s := range ours {
+		for what, req := range map[string]locker.Request{"": {}, ", fenced": {Fenced: true}, ", with a note": {Note: "at work"}} {
+			if s.name == "single" {
+				continue // its SET has the expiry
+			}
+			req.Name, req.Mode, req.TTL = s.name+what, s.mode, time.Minute
+			_, err := locker.Must(s.new(drv)).Acquire(t.Context(), req)
+			if driver.CodeOf(err) == "" || errors.Is(err, locker.ErrNotAcquired) {
+				t.Errorf("%s: error %v, want the server's", req.Name, err)
+			}
+			if n := server.MustCommand(t, "EXISTS", req.Name); n != int64(0) {
+				t.Errorf("%s: a lock is left, with an expiry of %v ms", req.Name, server.MustCommand(t, "PTTL", req.Name))
+			}
+		}
+	}
+}
+
+// A waiter whose user may not use all commands of the queue is refused as if there were none, and no
+// queue stays for ever.
+func TestQueueThatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	for _, command := range []string{"zadd", "zrank", "pexpire"} {
+		l := locker.Must(single.New(without(t, server, command), single.Config{}))
+		req := locker.Request{Name: command, TTL: time.Minute}
+		held := locker.Must(l.Acquire(t.Context(), req))
+		ctx := lease.WithWaiting(t.Context(), lease.Waiting{ID: lease.NewToken(), Since: time.Now().Add(-time.Second)})
+		_, err := l.Acquire(ctx, req)
+		if refusal, ok := errors.AsType[*locker.ContentionError](err); !ok || refusal.RetryAfter != 0 {
+			t.Errorf("without %s: %v, %+v", command, err, refusal)
+		}
+		if left := server.MustCommand(t, "PTTL", "{"+command+"}:waiters"); left != int64(-2) {
+			t.Errorf("without %s the queue stays for %v", command, left)
+		}
+		wantNone(t, held.Release(context.Background()))
+	}
+}
