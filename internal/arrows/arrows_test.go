@@ -210,6 +210,12 @@ var arrows = []arrow{
 		outside: []string{miniredis},
 		why:     "an adapter is proved by itself, and with the simplest strategy where a lock must connect",
 	},
+	{
+		program: []string{"internal/faultproxy", "internal/memredis", "internal/redistest"},
+		with:    []string{"internal/localport", "internal/memnet", "internal/resp"},
+		outside: []string{miniredis},
+		why:     "test servers know what a server is, not what a lock is",
+	},
 }
 
 func TestArrows(t *testing.T) {
