@@ -37,7 +37,7 @@ func (c *conn) run() {
 	defer c.kill()
 	var server net.Conn
 	dial := func() (err error) { server, err = c.p.dial(); return err }
-	if err := c.p.pass(dial); err != nil {
+	if err := c.p.gate.pass(dial); err != nil {
 		return
 	}
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *conn) sendRequests() {
 		}
 	}
 	if half, ok := c.server.(interface{ CloseWrite() error }); ok {
-		_ = c.p.pass(half.CloseWrite) // fails if the server has gone too
+		_ = c.p.gate.pass(half.CloseWrite) // fails if the server has gone too
 	}
 }
 
@@ -179,7 +179,7 @@ func (c *conn) passReplies() {
 			mute = true // the client has gone; the server may still answer
 		}
 	}
-	_ = c.p.pass(func() error { c.kill(); return nil })
+	_ = c.p.gate.pass(func() error { c.kill(); return nil })
 }
 
 // reply does to a reply what the rule says, and returns the fault.

@@ -1,5 +1,6 @@
-// Package faultproxy is a TCP proxy for tests that stands before a Redis server
-// (or miniredis) and disturbs the request or the reply of one chosen command.
+// Package faultproxy is a proxy for tests that stands before a Redis server
+// (or miniredis) and disturbs the request or the reply of one chosen command. It
+// works over TCP, and in bubbles of testing/synctest over package memnet.
 //
 // A Rule says which command is meant and what happens to it; the Trap that
 // Proxy.Add returns for it tells by events, not by sleeping, when it happened.

@@ -12,8 +12,8 @@ import (
 // server shows what was executed.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		for _, tc := range []struct {
+	eachServer(t, func(t *testing.T, s place) {
+		for i, tc := range []struct {
 			fault    faultproxy.Fault
 			by       time.Duration
 			executed any // what GET k says when the trap was hit
@@ -30,75 +30,77 @@ func TestFaults(t *testing.T) {
 			{fault: faultproxy.Delay, by: time.Millisecond, executed: "1", replies: true},
 			{fault: faultproxy.Delay, by: time.Hour, executed: "1", release: true},
 		} {
-			t.Run(fmt.Sprint("fault ", tc.fault, " by ", tc.by), func(t *testing.T) {
-				t.Parallel()
-				key := "k:" + t.Name()
-				direct, p := dial(t, addr), faultproxy.Start(t, addr)
-				trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", key), Fault: tc.fault, By: tc.by})
-				client := dial(t, p.Addr())
-				wantDo(t, client, "PONG", "PING")
-				wantNotYet(t, "Hit", trap.Hit())
+			t.Log("fault", tc.fault, "by", tc.by)
+			key := fmt.Sprint("key ", i)
+			direct, p := s.dial(t, s.addr), s.proxy(t)
+			trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", key), Fault: tc.fault, By: tc.by})
+			client := s.dial(t, p.Addr())
+			wantDo(t, client, "PONG", "PING")
+			wantNotYet(t, "Hit", trap.Hit())
 
-				send(t, client, "set", key, 1)
-				wait(t, "Hit", trap.Hit())
-				if tc.executed != "either" {
-					wantDo(t, direct, tc.executed, "GET", key)
+			start := time.Now()
+			send(t, client, "set", key, 1)
+			wait(t, "Hit", trap.Hit())
+			if tc.executed != "either" {
+				wantDo(t, direct, tc.executed, "GET", key)
+			}
+			if tc.closed {
+				wantClosed(t, client)
+				wait(t, "Gone", trap.Gone())
+			} else {
+				wantNotYet(t, "Gone", trap.Gone())
+			}
+			if !tc.closed && !tc.replies {
+				wantSilence(t, s, client)
+			}
+			if tc.release {
+				trap.Release()
+			}
+			if tc.release || tc.replies {
+				wantReply(t, client, "OK")
+				if tc.replies {
+					wantTook(t, s, start, tc.by)
 				}
-				if tc.closed {
-					wantClosed(t, client)
-					wait(t, "Gone", trap.Gone())
-				} else {
-					wantNotYet(t, "Gone", trap.Gone())
-				}
-				if !tc.closed && !tc.replies {
-					wantSilence(t, client)
-				}
-				if tc.release {
-					trap.Release()
-				}
-				if tc.release || tc.replies {
-					wantReply(t, client, "OK")
-					wait(t, "Executed", trap.Executed())
-					wantDo(t, client, "1", "GET", key)
-					wantDo(t, client, "OK", "SET", key, 2) // the rule is spent
-				}
-				if tc.fault == faultproxy.CutBefore {
-					wantDo(t, direct, nil, "GET", key)
-					wantNotYet(t, "Executed", trap.Executed())
-				}
-			})
+				wait(t, "Executed", trap.Executed())
+				wantDo(t, client, "1", "GET", key)
+				wantDo(t, client, "OK", "SET", key, 2) // the rule is spent
+			}
+			if tc.fault == faultproxy.CutBefore {
+				wantDo(t, direct, nil, "GET", key)
+				wantNotYet(t, "Executed", trap.Executed())
+			}
 		}
 	})
 }
 
 func TestDropReplyLosesWhatFollowsOnThatConnectionOnly(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		p := faultproxy.Start(t, addr)
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
 		drop := p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.DropReply})
-		client, direct := dial(t, p.Addr()), dial(t, addr)
+		client, direct := s.dial(t, p.Addr()), s.dial(t, s.addr)
 		send(t, client, "ECHO", "before")
 		send(t, client, "SET", "a", 1)
 		send(t, client, "SET", "b", 2)
 		wantReply(t, client, "before")
 		wait(t, "Hit", drop.Hit())
-		wantSilence(t, client)
-		wantDo(t, dial(t, p.Addr()), "PONG", "PING")
+		wantSilence(t, s, client)
+		wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 
 		last := p.Add(faultproxy.Rule{Match: faultproxy.Command("ECHO")})
 		send(t, client, "ECHO", "after")
 		wait(t, "Executed", last.Executed())
-		wantSilence(t, client)
+		wantSilence(t, s, client)
 		wantDo(t, direct, "2", "GET", "b")
 	})
 }
 
 func TestStallRequestIsExecutedAfterItsClientHasGone(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		p := faultproxy.Start(t, addr)
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
 		late := p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.StallRequest})
-		client, direct := dial(t, p.Addr()), dial(t, addr)
+		client, direct := s.dial(t, p.Addr()), s.dial(t, s.addr)
 		send(t, client, "SET", "k", "late")
 		send(t, client, "SET", "k2", "behind")
 		wait(t, "Hit", late.Hit())
@@ -118,11 +120,11 @@ func TestStallRequestIsExecutedAfterItsClientHasGone(t *testing.T) {
 
 func TestPipelinedReplyIsFound(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
+	eachServer(t, func(t *testing.T, s place) {
 		const n, chosen = 300, 123
-		p := faultproxy.Start(t, addr)
+		p := s.proxy(t)
 		stall := p.Add(faultproxy.Rule{Match: faultproxy.Contains("value"), Nth: chosen, Fault: faultproxy.Stall})
-		client := dial(t, p.Addr())
+		client := s.dial(t, p.Addr())
 		go func() {
 			for i := 1; i <= n; i++ {
 				// replies of many shapes, each with a number of its own
@@ -151,7 +153,7 @@ func TestPipelinedReplyIsFound(t *testing.T) {
 			want(i)
 		}
 		wait(t, "Hit", stall.Hit())
-		wantSilence(t, client)
+		wantSilence(t, s, client)
 		stall.Release()
 		for i := chosen; i <= n; i++ {
 			want(i)
@@ -164,28 +166,28 @@ func TestPipelinedReplyIsFound(t *testing.T) {
 
 func TestWatchCountsAndOrder(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		p := faultproxy.Start(t, addr)
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
 		first := p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.CutBefore})
 		second := p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.CutBefore})
 		every := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "third"), Nth: 2, Every: true, Fault: faultproxy.Cut})
 		for _, trap := range []*faultproxy.Trap{first, second} {
 			wantNotYet(t, "Hit", trap.Hit())
-			client := dial(t, p.Addr())
+			client := s.dial(t, p.Addr())
 			send(t, client, "SET", "k", "v")
 			wantClosed(t, client)
 			wait(t, "Hit", trap.Hit())
 		}
-		wantDo(t, dial(t, p.Addr()), "OK", "SET", "k", "v")
-		wantDo(t, dial(t, p.Addr()), "OK", "SET", "the third", "v")
+		wantDo(t, s.dial(t, p.Addr()), "OK", "SET", "k", "v")
+		wantDo(t, s.dial(t, p.Addr()), "OK", "SET", "the third", "v")
 		for range 2 {
-			client := dial(t, p.Addr())
+			client := s.dial(t, p.Addr())
 			send(t, client, "SET", "the third", "v")
 			wantClosed(t, client)
 			wait(t, "Hit", every.Hit())
 		}
 		every.Release()
-		wantDo(t, dial(t, p.Addr()), "OK", "SET", "the third", "v")
+		wantDo(t, s.dial(t, p.Addr()), "OK", "SET", "the third", "v")
 		if got := p.Count(faultproxy.Command("set", "third")); got != 4 {
 			t.Errorf("Count %d, want 4", got)
 		}

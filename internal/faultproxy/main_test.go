@@ -4,13 +4,16 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/resp"
 )
@@ -20,30 +23,101 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait of these tests.
 const patience = 20 * time.Second
 
-// eachServer runs a test before miniredis and before a real server.
-func eachServer(t *testing.T, test func(t *testing.T, addr string)) {
+// place is a server on a network.
+type place struct {
+	network faultproxy.Network
+	addr    string
+}
+
+// eachServer runs a test before miniredis in fake time, and before a real server.
+func eachServer(t *testing.T, test func(t *testing.T, s place)) {
 	t.Helper()
-	t.Run("miniredis", func(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		test(t, miniredis.RunT(t).Addr())
+		inMemory(t, func(t *testing.T, network faultproxy.Network) { test(t, mini(t, network).place) })
 	})
 	t.Run("redis-server", func(t *testing.T) {
 		t.Parallel()
-		test(t, redistest.Start(t, redistest.Options{}).Addr())
+		test(t, place{faultproxy.TCP, redistest.Start(t, redistest.Options{}).Addr()})
 	})
 }
 
-func dial(t *testing.T, addr string) *resp.Conn {
+// eachNetwork runs a test in fake time, and over TCP.
+func eachNetwork(t *testing.T, test func(t *testing.T, network faultproxy.Network)) {
 	t.Helper()
-	tcp, err := net.Dial("tcp", addr)
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		inMemory(t, test)
+	})
+	t.Run("tcp", func(t *testing.T) {
+		t.Parallel()
+		test(t, faultproxy.TCP)
+	})
+}
+
+func inMemory(t *testing.T, test func(t *testing.T, network faultproxy.Network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, memnet.New()) })
+}
+
+// inFakeTime reports whether the test runs in a bubble.
+func (s place) inFakeTime() bool { return s.network != faultproxy.TCP }
+
+// miniServer is a miniredis.
+type miniServer struct {
+	*miniredis.Miniredis
+	place
+	listener net.Listener
+}
+
+func mini(t *testing.T, network faultproxy.Network) miniServer {
+	t.Helper()
+	m := miniredis.NewMiniRedis()
+	c, err := m.Dial() // starts it without a listener of its own
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tcp.Close() })
-	if err := tcp.SetDeadline(time.Now().Add(patience)); err != nil {
+	c.Close()
+	l, err := network.Listen()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.NewConn(tcp)
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			m.Server().ServeConn(c)
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		accepting.Wait()
+		m.Close()
+	})
+	return miniServer{m, place{network, l.Addr().String()}, l}
+}
+
+// proxy starts a proxy before the server.
+func (s place) proxy(t *testing.T) *faultproxy.Proxy {
+	t.Helper()
+	return faultproxy.StartOn(t, s.network, s.addr)
+}
+
+// dial connects to a server or a proxy of the network.
+func (s place) dial(t *testing.T, addr string) *resp.Conn {
+	t.Helper()
+	c, err := s.network.Dial(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return resp.NewConn(c)
 }
 
 func send(t *testing.T, c *resp.Conn, args ...any) {
@@ -70,10 +144,14 @@ func wantDo(t *testing.T, c *resp.Conn, want any, args ...any) {
 	wantReply(t, c, want)
 }
 
-// wantSilence checks that nothing comes, and that the connection is open.
-func wantSilence(t *testing.T, c *resp.Conn) {
+// wantSilence checks in fake time that nothing comes, and that the connection is open. Real time
+// proves no silence.
+func wantSilence(t *testing.T, s place, c *resp.Conn) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(30 * time.Millisecond)); err != nil {
+	if !s.inFakeTime() {
+		return
+	}
+	if err := c.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := c.Receive(); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -81,6 +159,14 @@ func wantSilence(t *testing.T, c *resp.Conn) {
 	}
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wantTook checks how much time has passed since start, if it is fake.
+func wantTook(t *testing.T, s place, start time.Time, want time.Duration) {
+	t.Helper()
+	if got := time.Since(start); s.inFakeTime() && got != want {
+		t.Errorf("it took %v, want %v", got, want)
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *conn) write(to net.Conn, raw []byte) error {
 		if pause > 0 {
 			n = min(n, pieceLen)
 		}
-		if err := c.p.pass(func() error { return c.deliver(to, raw[:n]) }); err != nil {
+		if err := c.p.gate.pass(func() error { return c.deliver(to, raw[:n]) }); err != nil {
 			return err
 		}
 		raw = raw[n:]

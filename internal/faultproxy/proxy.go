@@ -15,14 +15,14 @@ import (
 // Proxy passes connections on to a server. Its methods may be called from
 // several goroutines.
 type Proxy struct {
-	addr   string
-	port   int
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-
 	network Network
-	gate    gate
+	addr    string
+	port    int
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+
+	gate    gate         // what is passed on goes through it
 	pause   atomic.Int64 // between the pieces of what is slow
 	latency atomic.Int64 // from the arrival of a request until it is sent on
 
@@ -33,94 +33,6 @@ type Proxy struct {
 	conns    map[*conn]struct{}
 	traps    []*Trap
 	requests [][]string
-}
-
-// TB is what Start needs of a test.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Cleanup(func())
-}
-
-// Start starts a proxy for a test.
-func Start(tb TB, target string) *Proxy {
-	tb.Helper()
-	p, err := Listen(target)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
-	tb.Cleanup(p.Close)
-	return p
-}
-
-// Network is where a proxy listens and dials. Package memnet has one in memory.
-type Network interface {
-	Listen() (net.Listener, error)
-	ListenAt(addr string) (net.Listener, error)
-	Dial(ctx context.Context, network, addr string) (net.Conn, error)
-}
-
-// StartOn is Start on a network; nil: TCP.
-func StartOn(tb TB, network Network, target string) *Proxy {
-	tb.Helper()
-	if network == nil {
-		return Start(tb, target)
-	}
-	l, err := network.Listen()
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
-	p := listenOn(network, l, target)
-	tb.Cleanup(p.Close)
-	return p
-}
-
-// Listen starts a proxy on a free port of 127.0.0.1 before the server at target,
-// which is dialed for each connection and need not be there yet.
-func Listen(target string) (*Proxy, error) {
-	l, err := localport.Listen()
-	if err != nil {
-		return nil, err
-	}
-	return listenOn(nil, l, target), nil
-}
-
-func listenOn(network Network, l net.Listener, target string) *Proxy {
-	p := &Proxy{network: network, addr: l.Addr().String(), port: localport.Of(l), target: target, listener: l,
-		conns: map[*conn]struct{}{}}
-	p.gate.left.L = &p.gate.mu
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.wg.Go(func() { p.serve(l) })
-	return p
-}
-
-// gate holds back what is to pass while it is shut. What waits for it does so in a way that
-// testing/synctest knows.
-type gate struct {
-	mu      sync.Mutex
-	left    sync.Cond     // passing became 0
-	shut    chan struct{} // closed when it opens again; nil: it is open
-	passing int
-}
-
-func (g *gate) enter() {
-	g.mu.Lock()
-	for g.shut != nil {
-		shut := g.shut
-		g.mu.Unlock()
-		<-shut
-		g.mu.Lock()
-	}
-	g.passing++
-	g.mu.Unlock()
-}
-
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.passing--; g.passing == 0 {
-		g.left.Broadcast()
-	}
 }
 
 // Addr returns the address that clients dial.
@@ -201,37 +113,10 @@ func (p *Proxy) CutAll() {
 // Freeze holds back all bytes in both directions, and the news of connections
 // being closed, until Thaw. Nothing passes after it has returned. A new
 // connection is accepted, but no byte comes through.
-func (p *Proxy) Freeze() {
-	p.gate.mu.Lock()
-	defer p.gate.mu.Unlock()
-	if p.ctx.Err() != nil {
-		return
-	}
-	if p.gate.shut == nil {
-		p.gate.shut = make(chan struct{})
-	}
-	for p.gate.shut != nil && p.gate.passing > 0 {
-		p.gate.left.Wait()
-	}
-}
+func (p *Proxy) Freeze() { p.gate.close() }
 
 // Thaw ends a Freeze; what was held back passes.
-func (p *Proxy) Thaw() {
-	p.gate.mu.Lock()
-	defer p.gate.mu.Unlock()
-	if p.gate.shut != nil {
-		close(p.gate.shut)
-		p.gate.shut = nil
-		p.gate.left.Broadcast()
-	}
-}
-
-// pass calls f as soon as the proxy is not frozen.
-func (p *Proxy) pass(f func() error) error {
-	p.gate.enter()
-	defer p.gate.leave()
-	return f()
-}
+func (p *Proxy) Thaw() { p.gate.open() }
 
 // Refuse makes new connections fail with "connection refused". Open ones stay.
 func (p *Proxy) Refuse() {
@@ -240,14 +125,9 @@ func (p *Proxy) Refuse() {
 	if p.listener == nil {
 		return
 	}
-	if p.network != nil {
-		_ = p.listener.Close()
-		p.listener = nil
-		return
-	}
 	_ = localport.Close(p.listener)
 	p.listener = nil
-	if p.ctx.Err() == nil {
+	if p.network == TCP && p.ctx.Err() == nil {
 		p.held, _ = localport.Hold(p.port) // else another server may be found there
 	}
 }
@@ -265,11 +145,7 @@ func (p *Proxy) Accept() error {
 	if err := p.held.Drop(); err != nil {
 		return err
 	}
-	listen := func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
-	if p.network != nil {
-		listen = p.network.ListenAt
-	}
-	l, err := listen(p.addr)
+	l, err := p.network.ListenAt(p.addr)
 	if err != nil {
 		return err
 	}
@@ -291,7 +167,7 @@ func (p *Proxy) Close() {
 	p.cancel()
 	p.Refuse()
 	p.CutAll()
-	p.Thaw()
+	p.gate.remove()
 	p.wg.Wait()
 	_ = p.held.Drop()
 }
@@ -326,9 +202,5 @@ func (p *Proxy) dial() (net.Conn, error) {
 	p.mu.Lock()
 	target := p.target
 	p.mu.Unlock()
-	if p.network != nil {
-		return p.network.Dial(p.ctx, "tcp", target)
-	}
-	var d net.Dialer
-	return d.DialContext(p.ctx, "tcp", target)
+	return p.network.Dial(p.ctx, "tcp", target)
 }

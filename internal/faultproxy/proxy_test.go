@@ -3,22 +3,20 @@ package faultproxy_test
 import (
 	"bytes"
 	"errors"
-	"net"
 	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/resp"
 )
 
 func TestCutAll(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		p := faultproxy.Start(t, addr)
-		a, b := dial(t, p.Addr()), dial(t, p.Addr())
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
+		a, b := s.dial(t, p.Addr()), s.dial(t, p.Addr())
 		wantDo(t, a, "PONG", "PING")
 		wantDo(t, b, "PONG", "PING")
 		if got := p.Conns(); got != 2 {
@@ -30,15 +28,15 @@ func TestCutAll(t *testing.T) {
 		if got := p.Conns(); got != 0 {
 			t.Errorf("Conns %d, want 0", got)
 		}
-		wantDo(t, dial(t, p.Addr()), "PONG", "PING")
+		wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 	})
 }
 
 func TestFreeze(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		p := faultproxy.Start(t, addr)
-		direct, client, leaver := dial(t, addr), dial(t, p.Addr()), dial(t, p.Addr())
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
+		direct, client, leaver := s.dial(t, s.addr), s.dial(t, p.Addr()), s.dial(t, p.Addr())
 		wantDo(t, client, "PONG", "PING")
 		wantDo(t, leaver, "PONG", "PING")
 		set := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET", "client")})
@@ -48,13 +46,13 @@ func TestFreeze(t *testing.T) {
 		send(t, client, "SET", "client", 1)
 		send(t, leaver, "SET", "leaver", 1)
 		leaver.Close()
-		newcomer := dial(t, p.Addr())
+		newcomer := s.dial(t, p.Addr())
 		send(t, newcomer, "ECHO", "hello")
 		wait(t, "Hit", set.Hit())
 		wait(t, "Hit", left.Hit())
 		wait(t, "Gone", left.Gone())
-		wantSilence(t, client)
-		wantSilence(t, newcomer)
+		wantSilence(t, s, client)
+		wantSilence(t, s, newcomer)
 		wantDo(t, direct, int64(0), "EXISTS", "client", "leaver")
 		p.Thaw()
 		p.Thaw()
@@ -65,49 +63,96 @@ func TestFreeze(t *testing.T) {
 	})
 }
 
-func TestRefuse(t *testing.T) {
+// The news of connections that begin and end are held back too.
+func TestFreezeAndConnections(t *testing.T) {
 	t.Parallel()
-	p := faultproxy.Start(t, miniredis.RunT(t).Addr())
-	old := dial(t, p.Addr())
-	wantDo(t, old, "PONG", "PING")
-	for range 2 {
-		p.Refuse()
-		if c, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Fatalf("dial: %v, %v; want ECONNREFUSED", c, err)
-		}
-		wantDo(t, old, "PONG", "PING")
-		if err := errors.Join(p.Accept(), p.Accept()); err != nil {
+	inMemory(t, func(t *testing.T, network faultproxy.Network) {
+		l, err := network.Listen()
+		if err != nil {
 			t.Fatal(err)
 		}
-		wantDo(t, dial(t, p.Addr()), "PONG", "PING")
-	}
+		defer l.Close()
+		s := place{network, l.Addr().String()}
+		p := s.proxy(t)
+		accepted := make(chan *resp.Conn, 3)
+		go func() {
+			for range cap(accepted) {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				accepted <- resp.NewConn(c)
+			}
+		}()
+		leaver := s.dial(t, p.Addr())
+		left := <-accepted
+		client := s.dial(t, p.Addr())
+		server := <-accepted
+		p.Freeze()
+		leaver.Close()
+		server.Close()
+		s.dial(t, p.Addr())
+		wantSilence(t, s, left)
+		wantSilence(t, s, client)
+		if len(accepted) > 0 {
+			t.Error("a frozen proxy connects")
+		}
+		p.Thaw()
+		wantClosed(t, left)
+		wantClosed(t, client)
+		(<-accepted).Close()
+		left.Close()
+	})
+}
+
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
+		s := mini(t, network)
+		p := s.proxy(t)
+		old := s.dial(t, p.Addr())
+		wantDo(t, old, "PONG", "PING")
+		for range 2 {
+			p.Refuse()
+			if c, err := network.Dial(t.Context(), "tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Fatalf("dial: %v, %v; want ECONNREFUSED", c, err)
+			}
+			wantDo(t, old, "PONG", "PING")
+			if err := errors.Join(p.Accept(), p.Accept()); err != nil {
+				t.Fatal(err)
+			}
+			wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
+		}
+	})
 }
 
 func TestRetarget(t *testing.T) {
 	t.Parallel()
-	a, b := miniredis.RunT(t), miniredis.RunT(t)
-	for name, m := range map[string]*miniredis.Miniredis{"a": a, "b": b} {
-		if err := m.Set("name", name); err != nil {
-			t.Fatal(err)
+	eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
+		a, b := mini(t, network), mini(t, network)
+		for name, m := range map[string]miniServer{"a": a, "b": b} {
+			if err := m.Set("name", name); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	p := faultproxy.Start(t, a.Addr())
-	old := dial(t, p.Addr())
-	wantDo(t, old, "a", "GET", "name")
-	p.Retarget(b.Addr())
-	wantDo(t, dial(t, p.Addr()), "b", "GET", "name")
-	wantDo(t, old, "a", "GET", "name")
-	b.Close()
-	wantClosed(t, dial(t, p.Addr()))
+		p := a.proxy(t)
+		old := a.dial(t, p.Addr())
+		wantDo(t, old, "a", "GET", "name")
+		p.Retarget(b.addr)
+		wantDo(t, b.dial(t, p.Addr()), "b", "GET", "name")
+		wantDo(t, old, "a", "GET", "name")
+		b.listener.Close()
+		wantClosed(t, b.dial(t, p.Addr()))
+	})
 }
 
 // Either side's end ends the other, also while a reply is stalled.
 func TestConnectionsEnd(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
-		p := faultproxy.Start(t, addr)
+	eachServer(t, func(t *testing.T, s place) {
+		p := s.proxy(t)
 		stall := p.Add(faultproxy.Rule{Match: isSet, Fault: faultproxy.Stall})
-		quits, leaves, stalled := dial(t, p.Addr()), dial(t, p.Addr()), dial(t, p.Addr())
+		quits, leaves, stalled := s.dial(t, p.Addr()), s.dial(t, p.Addr()), s.dial(t, p.Addr())
 		send(t, stalled, "SET", "k", "v")
 		wait(t, "Hit", stall.Hit())
 		wantDo(t, leaves, "PONG", "PING")
@@ -127,12 +172,10 @@ func TestConnectionsEnd(t *testing.T) {
 
 // Not parallel, so that no other test has a proxy.
 func TestCloseWaitsForItsGoroutines(t *testing.T) {
-	p, err := faultproxy.Listen(miniredis.RunT(t).Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mini(t, faultproxy.TCP)
+	p := faultproxy.Start(t, s.addr)
 	for range 20 {
-		wantDo(t, dial(t, p.Addr()), "PONG", "PING")
+		wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 	}
 	p.Close()
 	stacks := make([]byte, 1<<20)
@@ -168,25 +211,25 @@ func TestCloseEndsWhateverGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := faultproxy.Listen(miniredis.RunT(t).Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			client := dial(t, p.Addr())
-			wantDo(t, client, "PONG", "PING")
-			trap := prepare(p)
-			send(t, client, "SET", "k", "v")
-			wait(t, "Hit", trap.Hit())
-			p.Close()
-			p.Close()
-			p.Freeze() // changes nothing any more
-			if err := p.Accept(); err == nil {
-				t.Error("a closed proxy accepts")
-			}
-			if c, err := net.Dial("tcp", p.Addr()); err == nil {
-				c.Close()
-				t.Error("a closed proxy is there")
-			}
+			eachNetwork(t, func(t *testing.T, network faultproxy.Network) {
+				s := mini(t, network)
+				p := s.proxy(t)
+				client := s.dial(t, p.Addr())
+				wantDo(t, client, "PONG", "PING")
+				trap := prepare(p)
+				send(t, client, "SET", "k", "v")
+				wait(t, "Hit", trap.Hit())
+				p.Close()
+				p.Close()
+				p.Freeze() // changes nothing any more
+				if err := p.Accept(); err == nil {
+					t.Error("a closed proxy accepts")
+				}
+				if c, err := network.Dial(t.Context(), "tcp", p.Addr()); err == nil {
+					c.Close()
+					t.Error("a closed proxy is there")
+				}
+			})
 		})
 	}
 }

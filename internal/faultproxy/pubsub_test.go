@@ -22,10 +22,10 @@ func receive(t *testing.T, c *resp.Conn) []any {
 // confirmation, not a message.
 func TestSubscriptionsAreDisturbedLikeCommands(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, addr string) {
+	eachServer(t, func(t *testing.T, s place) {
 		for _, protocol := range []int{2, 3} {
-			p := faultproxy.Start(t, addr)
-			direct, client := dial(t, addr), dial(t, p.Addr())
+			p := s.proxy(t)
+			direct, client := s.dial(t, s.addr), s.dial(t, p.Addr())
 			if _, err := client.Do("HELLO", protocol); err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestSubscriptionsAreDisturbedLikeCommands(t *testing.T) {
 			}
 			send(t, client, "SUBSCRIBE", "b", "c")
 			wait(t, "Hit", stall.Hit())
-			wantSilence(t, client)
+			wantSilence(t, s, client)
 			wantDo(t, direct, int64(1), "PUBLISH", "a", "m")
 			stall.Release()
 			for _, want := range [][2]string{{"subscribe", "b"}, {"subscribe", "c"}, {"message", "a"}} {
@@ -74,7 +74,7 @@ func TestProxiesBeforeACluster(t *testing.T) {
 	if p == nil {
 		t.Fatalf("no proxy at %v", c.Addrs())
 	}
-	client := dial(t, p.Addr())
+	client := place{network: faultproxy.TCP}.dial(t, p.Addr())
 	slots, err := client.Do("CLUSTER", "SLOTS")
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +93,9 @@ func TestProxiesBeforeACluster(t *testing.T) {
 
 func TestInlineRequestsAndBrokenOnes(t *testing.T) {
 	t.Parallel()
-	p := faultproxy.Start(t, redistest.Start(t, redistest.Options{}).Addr())
-	client := dial(t, p.Addr())
+	s := place{faultproxy.TCP, redistest.Start(t, redistest.Options{}).Addr()}
+	p := faultproxy.StartOn(t, nil, s.addr)
+	client := s.dial(t, p.Addr())
 	for _, c := range []struct{ sent, want string }{{"ECHO inline\r\nPING\n", "inline"}, {"", "PONG"}} {
 		if _, err := client.Write([]byte(c.sent)); err != nil {
 			t.Fatal(err)
@@ -108,5 +109,5 @@ func TestInlineRequestsAndBrokenOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantClosed(t, client)
-	wantDo(t, dial(t, p.Addr()), "PONG", "PING")
+	wantDo(t, s.dial(t, p.Addr()), "PONG", "PING")
 }

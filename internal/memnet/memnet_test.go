@@ -1,0 +1,252 @@
+//nolint:forbidigo // fake time
+package memnet_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/memnet"
+)
+
+const latency = 3 * time.Second
+
+// took checks how much fake time has passed since start.
+func (w world) took(start time.Time, want time.Duration, what string) {
+	w.Helper()
+	if got := time.Since(start); got != want {
+		w.Errorf("%s took %v, want %v", what, got, want)
+	}
+}
+
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, n *memnet.Net) {
+		n.Latency = latency
+		start := time.Now()
+		client, server := w.connect()
+		w.took(start, 2*latency, "Dial")
+		start = time.Now()
+		w.send(client, "first")
+		time.Sleep(time.Second)
+		w.send(client, "second")
+		w.took(start, time.Second, "Write")
+		w.receive(server, "first")
+		w.took(start, latency, "the first segment")
+		w.receive(server, "second")
+		w.took(start, time.Second+latency, "the second segment")
+		start = time.Now()
+		w.must(client.CloseWrite())
+		if err := read(server); !errors.Is(err, io.EOF) {
+			w.Error(err)
+		}
+		w.took(start, latency, "the end of the stream")
+		start = time.Now()
+		w.must(server.SetLinger(0))
+		w.must(server.Close())
+		if err := read(client); !errors.Is(err, syscall.ECONNRESET) {
+			w.Error(err)
+		}
+		w.took(start, latency, "the reset")
+		start = time.Now()
+		if _, err := n.Dial(w.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
+			w.Error(err)
+		}
+		w.took(start, 2*latency, "the refusal")
+	})
+}
+
+// A Write learns after a round trip that the other end is closed.
+func TestLatencyOfAWriteToAClosedEnd(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, n *memnet.Net) {
+		n.Latency = latency
+		client, server := w.connect()
+		w.must(server.Close())
+		start := time.Now()
+		if err := eventually(w, client); !errors.Is(err, syscall.EPIPE) {
+			w.Error(err)
+		}
+		w.took(start, 2*latency, "the news")
+	})
+}
+
+func TestDeadlinesInFakeTime(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, n *memnet.Net) {
+		n.Latency = latency
+		client, server := w.connect()
+		start := time.Now()
+		w.send(server, "x")
+		w.must(client.SetReadDeadline(start.Add(latency - 1)))
+		if err := read(client); !errors.Is(err, os.ErrDeadlineExceeded) {
+			w.Errorf("Read before the segment: %v", err)
+		}
+		w.took(start, latency-1, "the deadline")
+		w.must(client.SetReadDeadline(start.Add(latency + 1)))
+		w.must(read(client))
+		w.took(start, latency, "the segment")
+		result := w.waiting(client)
+		w.must(client.SetReadDeadline(start.Add(time.Hour)))
+		w.settle()
+		w.must(client.SetReadDeadline(start.Add(2 * time.Hour)))
+		if err := <-result; !errors.Is(err, os.ErrDeadlineExceeded) {
+			w.Errorf("Read: %v", err)
+		}
+		w.took(start, 2*time.Hour, "the later deadline")
+	})
+}
+
+func TestDialUntilCtxEnds(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, n *memnet.Net) {
+		l := w.listen()
+		n.Latency = time.Hour
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		_, err := n.Dial(ctx, "tcp", l.Addr().String())
+		w.wantErr(err, context.DeadlineExceeded, "dial tcp A: i/o timeout", true)
+		w.took(start, time.Second, "Dial")
+	})
+}
+
+// Dials wait for room, and nothing else waits for them.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, n *memnet.Net) {
+		l, other := w.listen(), w.listen()
+		dialAll := func(ctx context.Context) <-chan error {
+			results := make(chan error, 300)
+			for range cap(results) {
+				go func() {
+					c, err := n.Dial(ctx, "tcp", l.Addr().String())
+					if err == nil {
+						w.Cleanup(func() { c.Close() })
+					}
+					results <- err
+				}()
+			}
+			w.settle()
+			return results
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		results := dialAll(ctx)
+		room := len(results)
+		if room == 0 || room == cap(results) {
+			w.Fatalf("%d of %d dials wait", cap(results)-room, cap(results))
+		}
+		w.dial(other)
+		w.accept(l)
+		w.settle()
+		if len(results) != room+1 {
+			w.Errorf("%d connections after one Accept, want %d", len(results), room+1)
+		}
+		for range room + 1 {
+			w.must(<-results)
+		}
+		cancel()
+		for range cap(results) - room - 1 {
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				w.Fatalf("Dial: %v", err)
+			}
+		}
+		results = dialAll(w.Context())
+		w.must(l.Close())
+		for range cap(results) {
+			if err := <-results; !errors.Is(err, syscall.ECONNREFUSED) {
+				w.Fatalf("Dial: %v", err)
+			}
+		}
+	})
+}
+
+// Whoever wins, no client waits for an Accept that never comes.
+func TestDialBesideClose(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		inMemory(t, func(w world, n *memnet.Net) {
+			l := w.listen()
+			var dials sync.WaitGroup
+			for range 50 {
+				dials.Go(func() {
+					c, err := n.Dial(w.Context(), "tcp", l.Addr().String())
+					if err == nil {
+						err = read(c)
+					}
+					if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) {
+						w.Error(err)
+					}
+				})
+			}
+			w.must(l.Close())
+			dials.Wait()
+		})
+	}
+}
+
+func TestResetDropsWhatWasNotRead(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, _ *memnet.Net) {
+		client, server := w.connect()
+		w.send(server, "abc")
+		w.receive(client, "a")
+		w.must(server.SetLinger(0))
+		w.must(server.Close())
+		for range 2 {
+			if err := read(client); !errors.Is(err, syscall.ECONNRESET) {
+				w.Errorf("Read: %v", err)
+			}
+		}
+	})
+}
+
+func TestWriteNeverWaits(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(w world, _ *memnet.Net) {
+		client, server := w.connect()
+		const writes, size = 10, 1 << 20
+		for range writes {
+			w.send(client, string(make([]byte, size)))
+		}
+		w.must(client.Close())
+		if n, err := io.Copy(io.Discard, server); n != writes*size || err != nil {
+			w.Errorf("read %d bytes, %v", n, err)
+		}
+	})
+}
+
+// A network that nobody uses runs nothing: fake time passes, and the bubble ends though bytes and
+// connections are on their way.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		n.Latency = latency
+		l, err := n.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var conns []net.Conn
+		for range 3 {
+			c, err := n.Dial(t.Context(), "tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+		}
+		time.Sleep(24 * time.Hour)
+		for _, c := range conns {
+			if _, err := c.Write([]byte("on its way")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
