@@ -20,21 +20,24 @@
 //
 // # Servers
 //
-// Run starts the servers. It always has miniredis, which needs nothing installed. Real servers are
-// started if the program redis-server is found, or the program that the environment variable
-// HOLDFAST_REDIS_SERVER names: one server, a cluster of three masters, and a master watched by
-// Sentinels. Without a program the cases on real servers are skipped; with CI=true they fail.
-// -short leaves out clusters and Sentinels. Harness.On selects kinds of servers.
+// Run starts the servers. It always has miniredis, which needs nothing installed: in fake time, on
+// a network in memory that the client reaches by Target.Dial. A harness that lacks FeatureDial gets
+// it over TCP and in real time instead. Real servers are started if the program redis-server is
+// found, or the program that the environment variable HOLDFAST_REDIS_SERVER names: one server, a
+// cluster of three masters, and a master watched by Sentinels. Without a program the cases on real
+// servers are skipped; with CI=true they fail. -short leaves out clusters and Sentinels. Harness.On
+// selects kinds of servers.
 //
 // # Run one case
 //
 // Each case is a subtest, named by its kind of server and its name:
 //
-//	go test -run 'TestDriver/miniredis/set_takes_a_free_key'
+//	go test -run 'TestDriver/memory/set_takes_a_free_key'
 //
-// A case that fails logs why it exists. If the command line selects no subtests, Run fails if a
-// case did not run on a kind of server that it names. The suite is not a load test and asserts no
-// speed: its time limits only distinguish an answer from none.
+// A case that fails logs why it exists, how to run it alone and, in fake time, what its server was
+// asked and answered, and when. If the command line selects no subtests, Run fails if a case did
+// not run on a kind of server that it names. The suite is not a load test and asserts no speed: its
+// time limits only distinguish an answer from none.
 //
 // # How to read a case
 //

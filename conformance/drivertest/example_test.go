@@ -20,6 +20,7 @@ func ExampleRun() {
 					Username:   target.Username,
 					Password:   target.Password,
 					TLS:        target.TLS,
+					Dial:       target.Dial,
 				}), nil
 			},
 		})

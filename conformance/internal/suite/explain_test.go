@@ -1,9 +1,12 @@
 package suite
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
 // A case that fails says why it exists, how to run it alone, and what its server saw, and when.
@@ -28,6 +31,19 @@ func TestFailureExplainsItself(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("the report does not say %q:\n%s", want, got)
 			}
+		}
+	})
+}
+
+// A harness that ignores Target.Dial is told of it.
+func TestDialIsDemanded(t *testing.T) {
+	t.Parallel()
+	s := Suite{Dial: func(testing.TB, Target) (driver.Driver, error) { return nil, errors.New("connection refused") }}
+	c := Case{Name: "a case", On: OnlyMemory, Run: func(t *T) { t.Driver() }}
+	Bubble(t, t.Name(), func(t *testing.T) {
+		r := Record(t.Context(), t.Name(), func(tb testing.TB) { s.runCase(tb, &c, Memory, nil) })
+		if got := strings.Join(r.Lines(), "\n"); !strings.Contains(got, "put FeatureDial into Harness.Lacks") {
+			t.Errorf("the report does not name FeatureDial:\n%s", got)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,6 +80,18 @@ func (t *T) Driver() driver.Driver {
 // Dial makes a driver that is connected to target, or fails the case.
 func (t *T) Dial(target Target) driver.Driver {
 	t.Helper()
+	if dial := target.Dial; dial != nil {
+		var used atomic.Bool
+		target.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			used.Store(true)
+			return dial(ctx, network, addr)
+		}
+		t.Cleanup(func() {
+			if t.Failed() && !used.Load() {
+				t.Logf("the client did not connect by Target.Dial: make that its dialer, or put FeatureDial into Harness.Lacks")
+			}
+		})
+	}
 	drv, err := t.Suite.Dial(t.TB, target)
 	if err != nil {
 		t.Fatalf("Harness.Dial(%s %v): %v", target.Kind, target.Addrs, err)
