@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/template"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
 // readAlerts reads alerts.yaml as Prometheus does.
@@ -137,6 +139,7 @@ func (u unitTest) load(t *testing.T) *database {
 // same; it is not run here, because it takes minutes to compile.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	rules, all := readAlerts(t), readUnitTests(t)
 	if !slices.Equal(all.RuleFiles, []string{"alerts.yaml"}) || all.Interval == 0 {
 		t.Errorf("the tests are of %q, every %v", all.RuleFiles, all.Interval)
@@ -231,6 +234,7 @@ func TestAlertNames(t *testing.T) {
 // others; before the first failure none fires.
 func TestAlertsOverAnHour(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	h := simulatedHour(t)
 	type span struct{ from, to time.Duration }
 	begins := map[string]span{ // of those that must fire

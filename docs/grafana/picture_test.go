@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+
+	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
 //go:generate go test -run ^TestPicture$ -update
@@ -52,6 +54,9 @@ type line struct {
 // dashboard; what they show differs from run to run, as the waits have jitter.
 func TestPicture(t *testing.T) {
 	t.Parallel()
+	if !*update {
+		effort.NeedFull(t)
+	}
 	d, h := read(t), simulatedHour(t)
 	drawn := h.draw(t, d)
 	if *update {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/holdfast-go/holdfast/internal/effort"
 )
 
 // variables are what Grafana puts in place of its own, outside of strings.
@@ -86,6 +88,7 @@ func parseVariable(text string, served series) query {
 // What a program serves over HTTP has the names and labels of the simulated hour.
 func TestExampleServesTheSame(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	hour := simulatedHour(t).served()
 	for name, has := range exampleSeries(t) {
 		if !strings.HasPrefix(name, "holdfast_") {
