@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peers/contender"
 	"github.com/holdfast-go/holdfast/bench/peers/load"
 	"github.com/holdfast-go/holdfast/bench/peers/work"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -29,12 +30,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Each work runs and writes its reports, on real servers.
+// Each work runs and writes its reports, on real servers; unless effort.Full, the first one does.
 func TestQuick(t *testing.T) {
 	t.Parallel()
-	for _, w := range work.All() {
+	for i, w := range work.All() {
 		if w.Name == "kept" {
 			continue
+		}
+		if i > 0 && !effort.Full() {
+			break
 		}
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
@@ -45,6 +49,7 @@ func TestQuick(t *testing.T) {
 
 // What a kept lock takes of the memory of the process can be seen only while nothing else runs.
 func TestQuickKept(t *testing.T) {
+	effort.NeedFull(t)
 	for _, w := range work.All() {
 		if w.Name == "kept" {
 			quick(t, w)
