@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -19,19 +17,16 @@ type Client struct {
 	// Dial makes a driver over a client of its own, connected to target. It closes the client by
 	// tb.Cleanup, but not the driver: it is the Dial of a Harness.
 	Dial func(tb testing.TB, target drivertest.Target) (driver.Driver, error)
-	// InMemory makes a driver over a client whose connections stay in the process: it works in
-	// bubbles of testing/synctest. closeClient closes the client, once the driver is closed.
-	InMemory func(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error)
 }
 
 // All are the clients whose code differs: goredis, rueidis and redigo.
 var All = []Client{
-	{"goredis", Goredis, goredisInMemory}, {"rueidis", Rueidis, rueidisInMemory}, {"redigo", Redigo, redigoInMemory},
+	{"goredis", Goredis}, {"rueidis", Rueidis}, {"redigo", Redigo},
 }
 
 // WithFork are All and valkey-go. valkey-go is rueidis under other names, and its provider is
 // generated from that of rueidis. So tests that take long and prove nothing new of it run over All.
-var WithFork = append(slices.Clip(All), Client{"valkey", Valkey, valkeyInMemory})
+var WithFork = append(slices.Clip(All), Client{"valkey", Valkey})
 
 // Open makes a driver over a client at the one server at addr. tb closes both.
 func (c Client) Open(tb testing.TB, addr string) driver.Driver {

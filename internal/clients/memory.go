@@ -2,73 +2,46 @@ package clients
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
-	redigoclient "github.com/gomodule/redigo/redis"
-	"github.com/redis/go-redis/v9"
-	rueidisclient "github.com/redis/rueidis"
-	valkeyclient "github.com/valkey-io/valkey-go"
 
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/providers/redigo"
-	"github.com/holdfast-go/holdfast/providers/rueidis"
-	"github.com/holdfast-go/holdfast/providers/valkey"
 )
 
-// address is never dialed.
-const address = "127.0.0.1:6379"
-
-func goredisInMemory(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-	client := redis.NewClient(&redis.Options{
-		Addr: address, ContextTimeoutEnabled: true,
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
+// InMemory makes a driver over a client whose connections to m stay in the process: it works in
+// bubbles of testing/synctest. closeClient closes the client, once the driver is closed.
+func (c Client) InMemory(m *miniredis.Miniredis) (drv driver.Driver, closeClient func() error, err error) {
+	var owner cleanups
+	drv, err = c.Dial(&owner, drivertest.Target{
+		Kind: drivertest.Memory, Addrs: []string{"127.0.0.1:6379"}, Miniredis: true, // the address is never dialed
+		Dial: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
 	})
-	drv, err := goredis.New(client)
-	return drv, client.Close, err
+	return drv, owner.run, err
 }
 
-func rueidisInMemory(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-	client, err := rueidisclient.NewClient(rueidisclient.ClientOption{
-		InitAddress: []string{address}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
-		ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10, RingScaleEachConn: 6,
-		Dialer:            net.Dialer{KeepAlive: -1}, // no pings: hours may pass
-		PipelineMultiplex: -1,                        // one connection: of several one is chosen at random
-		DialCtxFn:         func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
-	})
-	if err != nil {
-		return nil, nil, err
+// cleanups is the testing.TB of a client that is closed by a function of its own.
+type cleanups struct {
+	testing.TB
+	list []func()
+}
+
+func (*cleanups) Helper() {}
+
+func (c *cleanups) Cleanup(f func()) { c.list = append(c.list, f) }
+
+func (c *cleanups) run() error {
+	for len(c.list) > 0 {
+		last := len(c.list) - 1
+		f := c.list[last]
+		c.list = c.list[:last]
+		f()
 	}
-	drv, err := rueidis.New(client)
-	return drv, func() error { client.Close(); return nil }, err
-}
-
-func valkeyInMemory(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-	client, err := valkeyclient.NewClient(valkeyclient.ClientOption{
-		InitAddress: []string{address}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
-		ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10, RingScaleEachConn: 6,
-		Dialer: net.Dialer{KeepAlive: -1}, PipelineMultiplex: -1, // as rueidisInMemory
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return m.Dial() },
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	drv, err := valkey.New(client)
-	return drv, func() error { client.Close(); return nil }, err
-}
-
-func redigoInMemory(m *miniredis.Miniredis) (driver.Driver, func() error, error) {
-	pool := &redigoclient.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redigoclient.Conn, error) {
-		return redigoclient.DialContext(ctx, "tcp", address, redigoclient.DialContextFunc(
-			func(context.Context, string, string) (net.Conn, error) { return m.Dial() }))
-	}}
-	drv, err := redigo.New(pool)
-	return drv, pool.Close, err
+	return nil
 }
 
 // NewMemory makes a miniredis for a bubble of testing/synctest, by whose clock keys expire. tb
@@ -84,7 +57,7 @@ func NewMemory(tb testing.TB) *miniredis.Miniredis {
 // OpenMemory makes a driver over go-redis in memory. tb closes both.
 func OpenMemory(tb testing.TB, m *miniredis.Miniredis) driver.Driver {
 	tb.Helper()
-	drv, closeClient, err := goredisInMemory(m)
+	drv, closeClient, err := All[0].InMemory(m)
 	if err != nil {
 		tb.Fatal(err)
 	}
