@@ -105,7 +105,6 @@ var notOfDouble = map[string]string{
 	"a fence key without a number is an error":        aboutKeys,
 	"a fence key that changed its type is left alone": aboutKeys,
 
-	"fencing tokens outlive a restart":                     aboutServers,
 	"a closed driver ends the use of its locks":            aboutServers,
 	"scripts may be flushed while a lock is held":          aboutServers,
 	"connections may be killed while a lock is held":       aboutServers,

@@ -31,11 +31,6 @@ var fenceCases = []testCase{
 		run: tokensOutliveFlush,
 	},
 	{
-		name: "fencing tokens outlive a restart", contract: fencing, on: suite.OnlySingle, own: true,
-		why: "a server that comes back empty must not start at one again",
-		run: tokensOutliveRestart,
-	},
-	{
 		name: "a counter ahead of the clock keeps counting", contract: fencing, on: suite.WithoutSentinel,
 		why: "after a failover to a slower clock the counter decides, to the last digit",
 		run: counterAheadCountsOn,
@@ -143,22 +138,6 @@ func tokensOutliveFlush(t *caseT) {
 		t.OK(t.Server.EveryNode(t.Ctx, "FLUSHALL"), "FLUSHALL")
 	}
 	t.tenure(l, name, last)
-}
-
-func tokensOutliveRestart(t *caseT) {
-	l, name := t.direct(), t.Key()
-	last := t.tenure(l, name, 0)
-	t.OK(t.Server.Real.RestartEmpty(t.Ctx), "restart the server")
-	var lock *locker.Lock
-	t.Eventually("the lock can be acquired", func() (ok bool) {
-		var err error
-		lock, err = l.Acquire(t.Ctx, locker.Request{Name: name, TTL: long, Fenced: true})
-		return err == nil
-	})
-	if lock.Fence() <= last {
-		t.Errorf("the fencing token went from %d to %d over a restart", last, lock.Fence())
-	}
-	t.OK(lock.Release(t.Ctx), "Release")
 }
 
 func counterAheadCountsOn(t *caseT) {

@@ -38,7 +38,7 @@ var holdOutcomeCases = []testCase{
 	},
 	{
 		name: "a server that restarts empty loses its locks", contract: 9, on: suite.OnlySingle, own: true,
-		why: "the holder must learn of it, and must not restore the lock while another holds it",
+		why: "the holder must learn of it and restore nothing, and the tokens must not start at one again",
 		run: emptyRestartLoses,
 	},
 	{
@@ -156,7 +156,7 @@ func connectionsKilledMidHold(t *caseT) {
 
 func emptyRestartLoses(t *caseT) {
 	l := t.direct()
-	renews := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
+	renews := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: true})
 	releases := t.acquire(l, locker.Request{Name: t.Key(), TTL: long})
 	t.OK(t.Server.Real.RestartEmpty(t.Ctx), "restart the server")
 	t.Is(renews.Renew(t.Ctx, 0), locker.ErrLost, "Renew after a restart without data")
@@ -167,7 +167,7 @@ func emptyRestartLoses(t *caseT) {
 	if err := releases.Release(t.Ctx); err != nil { // its first send used a dead connection, and may have been executed
 		t.Is(err, locker.ErrLost, "Release after a restart without data")
 	}
-	t.free(l, renews.Name())
+	t.tenure(l, renews.Name(), renews.Fence())
 	t.free(l, releases.Name())
 }
 
