@@ -1,14 +1,20 @@
+//nolint:forbidigo // fake time
 package holdfast_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	rueidisclient "github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 	"github.com/holdfast-go/holdfast/strategies/redlock"
@@ -48,14 +54,29 @@ func Example_quorumWithAServerDown() {
 // is back.
 func TestQuorumStartsWithAServerDown(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3, redistest.Options{})
-	down := servers[2]
-	if err := down.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, quorumStartsWithAServerDown)
+}
+
+func quorumStartsWithAServerDown(t *testing.T) {
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // what closed clients leave behind ends
+	network := memnet.New()
+	network.Latency = 50 * time.Microsecond
 	var nodes []locker.Locker
-	for i, s := range servers {
-		client, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true})
+	var down *faultproxy.Proxy
+	var server *memredis.Server
+	for i := range 3 {
+		server = memredis.Start(t, network)
+		proxy := faultproxy.StartOn(t, network, server.Addr())
+		if i == 2 {
+			down = proxy
+			down.Refuse()
+		}
+		client, err := rueidisclient.NewClient(rueidisclient.ClientOption{
+			InitAddress: []string{proxy.Addr()}, ForceSingleClient: true, AlwaysRESP2: true, DisableCache: true,
+			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return network.Dial(ctx, "tcp", addr)
+			},
+		})
 		if client == nil || (err != nil) != (i == 2) {
 			t.Fatalf("NewClient for server %d: %v, %v", i, client, err)
 		}
@@ -70,33 +91,32 @@ func TestQuorumStartsWithAServerDown(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Acquire with a server down: %v", err)
 	}
-	if err := down.Restart(t.Context()); err != nil {
+	if err := down.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	held := func(name string) bool { return down.MustCommand(t, "EXISTS", name) == int64(1) }
-	wait := func(what string, cond func() bool) {
+	eventually := func(what string, cond func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !cond(); <-time.After(10 * time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("still not: %s", what)
 			}
 		}
 	}
-	wait("a renewal brings the lock to the server that is back", func() bool {
+	eventually("a renewal brings the lock to the server that is back", func() bool {
 		if err := lock.Renew(t.Context(), time.Minute); err != nil {
 			t.Fatalf("Renew: %v", err)
 		}
-		return held(name)
+		return server.Exists(name)
 	})
 	second, err := l.Acquire(t.Context(), locker.Request{Name: other, TTL: time.Minute})
 	if err != nil {
 		t.Fatalf("Acquire with the server back: %v", err)
 	}
-	wait("an acquire takes in the server that is back", func() bool { return held(other) })
+	eventually("an acquire takes in the server that is back", func() bool { return server.Exists(other) })
 	for _, lock := range []*locker.Lock{lock, second} {
 		if err := lock.Release(context.Background()); err != nil {
 			t.Errorf("Release: %v", err)
 		}
 	}
-	wait("the releases reach it too", func() bool { return !held(name) && !held(other) })
+	eventually("the releases reach it too", func() bool { return !server.Exists(name) && !server.Exists(other) })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -32,6 +33,19 @@ var WithFork = append(slices.Clip(All), Client{"valkey", Valkey})
 func (c Client) Open(tb testing.TB, addr string) driver.Driver {
 	tb.Helper()
 	drv, err := c.Dial(tb, drivertest.Target{Kind: drivertest.Single, Addrs: []string{addr}})
+	if err != nil {
+		tb.Fatalf("%s: %v", c.Name, err)
+	}
+	tb.Cleanup(func() { drv.Close() })
+	return drv
+}
+
+// OpenOn is Open for a miniredis on a network in memory, or for a proxy there.
+func (c Client) OpenOn(tb testing.TB, network *memnet.Net, addr string) driver.Driver {
+	tb.Helper()
+	drv, err := c.Dial(tb, drivertest.Target{
+		Kind: drivertest.Memory, Addrs: []string{addr}, Miniredis: true, Dial: network.Dial,
+	})
 	if err != nil {
 		tb.Fatalf("%s: %v", c.Name, err)
 	}
