@@ -24,12 +24,12 @@ var nameCases = []testCase{
 		run: differentNamesAreDifferentLocks,
 	},
 	{
-		name: "bad names are refused", contract: 2, on: suite.OnlyMemory,
+		name: "bad names are refused", contract: 2, on: suite.Simulated,
 		why: "they have no key for their counter, or are the key of another lock's counter",
 		run: badNamesAreRefused,
 	},
 	{
-		name: "bad requests are refused", contract: 2, on: suite.OnlyMemory,
+		name: "bad requests are refused", contract: 2, on: suite.Simulated,
 		why: "nothing is corrected silently, and nothing is sent",
 		run: badRequestsAreRefused,
 	},

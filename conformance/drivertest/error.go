@@ -28,7 +28,7 @@ var errorCases = []testCase{
 		run: errorRepliesAreNotTriedAgain,
 	},
 	{
-		name: "refusals of the server are reported", on: suite.OnlyMemory, own: true,
+		name: "refusals of the server are reported", on: suite.Simulated, own: true,
 		why: "LOADING, READONLY, OOM and the like prove that nothing ran, and each must arrive unchanged, after one send",
 		run: refusalsAreReported,
 	},

@@ -11,7 +11,7 @@ import (
 
 var lackCases = []testCase{
 	{
-		name: "a declared lack returns ErrUnsupported", on: suite.OnlyMemory,
+		name: "a declared lack returns ErrUnsupported", on: suite.Simulated,
 		why: "callers fall back on errors.ErrUnsupported; anything else they take for an outage",
 		run: lacksReturnUnsupported,
 	},

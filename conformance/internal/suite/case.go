@@ -31,12 +31,13 @@ var Kinds = []Kind{Memory, Miniredis, Single, Cluster, Sentinel}
 func (k Kind) simulated() bool { return k == Memory || k == Miniredis }
 
 // Lists of kinds of servers for the table of a suite's cases. A case on Memory is one on Miniredis
-// too.
+// too, unless it needs fake time: then it is on OnlyMemory.
 var (
 	AllKinds        = []Kind{Memory, Single, Cluster, Sentinel}
 	WithoutSentinel = []Kind{Memory, Single, Cluster}
 	WithoutCluster  = []Kind{Memory, Single, Sentinel}
 	OneAddress      = []Kind{Memory, Single} // a proxy can be put in front of these
+	Simulated       = []Kind{Memory, Miniredis}
 	OnlyMemory      = []Kind{Memory}
 	OnlySingle      = []Kind{Single}
 	OnlyCluster     = []Kind{Cluster}
@@ -138,9 +139,12 @@ func (s *Suite) runsOn(k Kind) bool {
 // applies reports whether c must pass on servers of kind k.
 func (s *Suite) applies(c *Case, k Kind) bool {
 	played := k
-	if k == Miniredis {
+	if k == Miniredis && !c.inFakeTime() {
 		played = Memory
 	}
 	return s.runsOn(k) && slices.Contains(c.On, played) && !s.leavesOut(c, k) &&
 		!slices.ContainsFunc(c.Needs, s.Lacking)
 }
+
+// inFakeTime reports whether c runs in fake time alone.
+func (c *Case) inFakeTime() bool { return slices.Equal(c.On, OnlyMemory) }

@@ -31,8 +31,10 @@ func (s *Suite) whyNotGiven(c *Case) string {
 		return fmt.Sprintf("the adapter lacks one of %v", c.Needs)
 	case c.Nodes > 0:
 		return fmt.Sprintf("it needs %d servers that share nothing", c.Nodes)
-	case slices.Equal(c.On, OnlyMemory):
-		return "it needs a server that answers with errors of its choice"
+	case c.inFakeTime():
+		return "it needs fake time"
+	case slices.Equal(c.On, Simulated):
+		return "it needs a simulated server"
 	case !slices.Contains(c.On, Single):
 		return fmt.Sprintf("it needs another kind of server: %v", c.On)
 	case c.Own:

@@ -33,7 +33,7 @@ func TestRunAt(t *testing.T) {
 		{Name: "counts", On: single, Run: func(t *suite.T) { t.Do("", "INFO", "stats") }},
 		{Name: "stops", On: single, Own: true, Run: func(*suite.T) { panic("it ran") }},
 		{Name: "quorum", On: single, Nodes: 5, Run: func(*suite.T) { panic("it ran") }},
-		{Name: "invents", On: suite.OnlyMemory, Run: func(*suite.T) { panic("it ran") }},
+		{Name: "waits", On: suite.OnlyMemory, Run: func(*suite.T) { panic("it ran") }},
 		{Name: "moves", On: suite.OnlyCluster, Run: func(*suite.T) { panic("it ran") }},
 		{Name: "leaves openly", On: single, LeavesKeys: true, Run: leave},
 	}
@@ -47,7 +47,7 @@ func TestRunAt(t *testing.T) {
 	for name, want := range map[string]struct{ failed, leftOut string }{
 		"passes": {}, "writes": {}, "leaves openly": {}, "fails": {failed: "it failed"}, "panics": {failed: "it panicked"},
 		"counts": {leftOut: "INFO"}, "stops": {leftOut: "stops"}, "quorum": {leftOut: "5 servers"},
-		"invents": {leftOut: "errors of its choice"}, "moves": {leftOut: "cluster"},
+		"waits": {leftOut: "fake time"}, "moves": {leftOut: "cluster"},
 	} {
 		r, has := results[name]
 		if !has || r.Failed != (want.failed != "") || !strings.Contains(strings.Join(r.Lines, "\n"), want.failed) ||

@@ -61,7 +61,8 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 		demands("lacking "+string(f), &suite.Suite{Full: true, Lacks: []suite.Feature{f}},
 			func(cell suite.Cell, c suite.Case) bool {
 				switch {
-				case f == suite.FeatureCluster && cell.Kind == suite.Cluster,
+				case f == suite.FeatureDial && slices.Equal(c.On, suite.OnlyMemory),
+					f == suite.FeatureCluster && cell.Kind == suite.Cluster,
 					f == suite.FeatureSentinel && cell.Kind == suite.Sentinel:
 					return false
 				}
@@ -73,8 +74,8 @@ func CheckCases(t *testing.T, s *suite.Suite) {
 			return cell.Kind == k
 		})
 	}
-	demands("on miniredis alone", &suite.Suite{Full: true, On: []suite.Kind{suite.Miniredis}}, func(cell suite.Cell, _ suite.Case) bool {
-		return cell.Kind == suite.Memory
+	demands("on miniredis alone", &suite.Suite{Full: true, On: []suite.Kind{suite.Miniredis}}, func(cell suite.Cell, c suite.Case) bool {
+		return cell.Kind == suite.Memory && !slices.Equal(c.On, suite.OnlyMemory)
 	})
 	demands("with -short", &suite.Suite{Short: true}, func(cell suite.Cell, c suite.Case) bool {
 		return cell.Kind == suite.Memory || cell.Kind == suite.Single && c.Nodes == 0
