@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
@@ -20,7 +21,7 @@ var convertCases = []testCase{
 		run: downgradeLetsNoWriterIn,
 	},
 	{
-		name: "a downgrade wakes readers", contract: 12, on: suite.WithoutSentinel, can: converts,
+		name: "a downgrade wakes readers", contract: 12, on: suite.OnlyMemory, can: converts, needs: subscribes,
 		why: "waiting readers may enter now, and no release will be published",
 		run: downgradeWakesReaders,
 	},
@@ -140,13 +141,23 @@ func downgradeLetsNoWriterIn(t *caseT) {
 func downgradeWakesReaders(t *caseT) {
 	l, other, name := t.direct(), t.waiting(t.direct(), retry.Config{}), t.Key()
 	lock := t.acquire(l, writer(name))
-	var waiting []<-chan *locker.Lock
-	for range 3 {
+	by := make(chan locktrace.WakeReason, 8)
+	ctx := locktrace.With(t.Ctx, &locktrace.Trace{
+		Woken: func(_ context.Context, info locktrace.WokenInfo) { by <- info.By },
+	})
+	waiting := []<-chan *locker.Lock{t.waitUnder(ctx, other, reader(name), subscribed)}
+	for range 2 {
 		waiting = append(waiting, t.wait(other, reader(name)))
+	}
+	for len(by) > 0 {
+		<-by
 	}
 	t.OK(lock.Downgrade(t.Ctx), "Downgrade")
 	for _, ch := range waiting {
 		t.OK(t.got(ch, "after the downgrade").Release(t.Ctx), "Release of a reader")
+	}
+	if reason := <-by; reason != locktrace.ByRelease {
+		t.Errorf("the first reader was woken by %q, want %q", reason, locktrace.ByRelease)
 	}
 	t.mode(lock, locker.Shared)
 	t.OK(lock.Release(t.Ctx), "Release")

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
-	"github.com/holdfast-go/holdfast/middleware/retry"
 )
 
 // reacquire releases the hold, and acquires the lock in the other mode.
@@ -39,24 +38,6 @@ func awaitConversion(ctx context.Context, l *flawedLease, op lease.Op) (lease.Te
 		}
 		<-time.After(suite.Shortly)
 	}
-}
-
-// convertLater converts when the waiters have subscribed.
-func convertLater(ctx context.Context, l *flawedLease, op lease.Op) (lease.Term, error) {
-	<-time.After(suite.Shortly)
-	return l.Lease.Do(ctx, op)
-}
-
-// unhinted makes middleware/retry that tries again after a wake-up alone: no refusal has a time.
-func unhinted(cfg retry.Config) (locker.Middleware, error) {
-	cfg.Policy = never
-	return attempts(func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-		lock, err := l.Acquire(ctx, req)
-		if held, ok := errors.AsType[*locker.ContentionError](err); ok {
-			held.Left, held.RetryAfter = 0, 0
-		}
-		return lock, err
-	})(cfg)
 }
 
 // The mutants are strategies/rwhash with other lines in its scripts, or other conversions.
@@ -146,9 +127,6 @@ func TestMutantsThatConvert(t *testing.T) {
 		suspects = append(suspects, suspect{m.name, flawed, rwhashWith(t, "", ""), m.caught})
 	}
 	silent, sound := rwhashWith(t, "    wake_all(queue, ARGV[4])", ""), rwhashWith(t, "", "")
-	for _, h := range []*Harness{silent, sound} {
-		h.waits, h.Around = unhinted, operating(converting(convertLater))
-	}
 	convict(t, append(suspects, suspect{
 		"a downgrade that wakes nobody", silent, sound, []string{"a downgrade wakes readers"},
 	}))
