@@ -32,6 +32,11 @@ SEED ?= 0
 test test-all: STEPS := redis fmt tidy vet lint apidiff rehearse race fuzz
 check: STEPS := redis fmt vet lint short
 
+# What runs a command in the modules of this repository: once for all, in a workspace of them, which builds each package once;
+# or in one module after another, each with the dependencies of its own go.mod, as users build them.
+MODULES ?= scripts/workspace.sh
+test-all: export MODULES := scripts/modules.sh
+
 # A go.work of the folders above would change what is built here.
 export GOWORK := off
 # Nothing here is a release: builds need no stamp, and fail on some checkouts when they ask Git for one.
@@ -68,7 +73,7 @@ tidy: ## Check that go.mod and go.sum are tidy
 
 vet: ## Run go vet
 	@echo "==> vet: go vet"
-	@scripts/modules.sh go vet ./...
+	@$(MODULES) go vet ./...
 
 lint: ## Run golangci-lint at its pinned version (the first run builds it, about 3 minutes)
 	@echo "==> lint: golangci-lint"
@@ -82,16 +87,19 @@ rehearse: ## Prepare a release in a clone, and check that its modules are found 
 	@echo "==> rehearse: a release"
 	@scripts/release.sh rehearse
 
+# What all test runs have in common. `make vet` has vetted the tests.
+GOTEST = go test -vet=off $(if $(PACKAGES),-p $(PACKAGES)) -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT)
+
 short: ## Run the tests with -short, which leaves out clusters, Sentinels, quorums of real servers, and torture
 	@echo "==> short: go test -short"
-	@scripts/modules.sh go test -short -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+	@$(MODULES) $(GOTEST) -short $(TESTFLAGS) ./...
 
 # A program with the race detector sleeps for a second when it exits, in case that others still run: here none may.
 race: export GORACE := atexit_sleep_ms=100 $(GORACE)
 race: ## Run all tests with the race detector, in random order
 	@echo "==> race: go test -race -shuffle=on"
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
-	@CGO_ENABLED=1 scripts/modules.sh go test -race -shuffle=on $(if $(PACKAGES),-p $(PACKAGES)) -parallel $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+	@CGO_ENABLED=1 $(MODULES) $(GOTEST) -race -shuffle=on $(TESTFLAGS) ./...
 
 fuzz: ## Run each fuzz target for FUZZTIME=5000x
 	@echo "==> fuzz: each target for $(FUZZTIME)"
