@@ -53,7 +53,8 @@ test: ## All checks that CI makes, each strategy on each kind of server over one
 test-all test-matrix: export HOLDFAST_TEST := full
 test-all: ## The same, each strategy on each kind of server over each client (20 minutes)
 check test test-all:
-	@for step in $(STEPS); do \
+	@scripts/lint.sh build &>/dev/null & \
+	for step in $(STEPS); do \
 		$(MAKE) --no-print-directory "$$step" || { echo "FAILED at step '$$step': \`make $$step\` runs it alone." >&2; exit 1; }; \
 	done; \
 	echo "==> $@: all passed ($(STEPS))"
@@ -77,7 +78,7 @@ vet: ## Run go vet
 
 lint: ## Run golangci-lint at its pinned version (the first run builds it, about 3 minutes)
 	@echo "==> lint: golangci-lint"
-	@scripts/lint.sh
+	@MODULES=$(MODULES) scripts/lint.sh
 
 apidiff: ## Show what the exported names gained and lost since the latest tagged release
 	@echo "==> apidiff: exported names since the latest release"
