@@ -16,9 +16,10 @@ BENCHFLAGS ?=
 # More flags for the program of `make bench-peers`, such as PEERSFLAGS='-only free,names -rounds 3'.
 PEERSFLAGS ?=
 
-# How long each fuzz target runs, such as 10m, or how many inputs it tries, such as 10000x. A count avoids
-# "context deadline exceeded", with which go test may end a timed run that found nothing.
-FUZZTIME ?= 5000x
+# How long each fuzz target of `make fuzz` runs, such as 10m, or how many inputs it tries, such as 100000x.
+FUZZTIME ?= 1m
+# How many inputs it tries in `make race`.
+FUZZINPUTS ?= 5000x
 
 # What `make scale` simulates, such as SCALEFLAGS='-waiters 20000 -fair -frozen 0.001'.
 SCALEFLAGS ?= -waiters 100000 -handovers 20000
@@ -29,8 +30,9 @@ simulate: SECONDS ?= 60
 SEED ?= 0
 
 # Cheap steps first; the first that fails ends the run.
-test test-all: STEPS := redis fmt tidy vet lint apidiff rehearse race fuzz
 check: STEPS := redis fmt vet lint short
+test: STEPS := redis fmt tidy vet lint apidiff rehearse race
+test-all: STEPS := redis fmt tidy vet lint apidiff rehearse race fuzz
 
 # What runs a command in the modules of this repository: once for all, in a workspace of them, which builds each package once;
 # or in one module after another, each with the dependencies of its own go.mod, as users build them.
@@ -97,12 +99,12 @@ short: ## Run the tests with -short, which leaves out clusters, Sentinels, quoru
 
 # A program with the race detector sleeps for a second when it exits, in case that others still run: here none may.
 race: export GORACE := atexit_sleep_ms=100 $(GORACE)
-race: ## Run all tests with the race detector, in random order
+race: ## Run all tests with the race detector, in random order, and try FUZZINPUTS=5000x for each fuzz target
 	@echo "==> race: go test -race -shuffle=on"
 	@set -- $$(go env CC); scripts/need.sh "$$1" gcc libc6-dev
-	@CGO_ENABLED=1 $(MODULES) $(GOTEST) -race -shuffle=on $(TESTFLAGS) ./...
+	@CGO_ENABLED=1 $(MODULES) $(GOTEST) -race -shuffle=on -exec "'$(CURDIR)/scripts/fuzzed.sh' $(FUZZINPUTS)" $(TESTFLAGS) ./...
 
-fuzz: ## Run each fuzz target for FUZZTIME=5000x
+fuzz: ## Run each fuzz target for FUZZTIME=1m, guided by coverage
 	@echo "==> fuzz: each target for $(FUZZTIME)"
 	@scripts/modules.sh "$(CURDIR)/scripts/fuzz.sh" $(FUZZTIME)
 
