@@ -3,10 +3,11 @@
 
 SHELL := /bin/bash
 
-# A test binary that runs longer than this prints its goroutines and fails.
-TEST_TIMEOUT ?= 10m
-# How many tests of a package run at once: most wait for a server, few compute.
-PARALLEL ?= 4
+# A test binary that runs longer than this prints its goroutines and fails. No test takes a tenth of it on two cores, so that
+# a machine that is ten times as slow passes.
+TEST_TIMEOUT ?= 30m
+# How many tests of a package run at once, whatever the number of cores: most wait for a server, few compute.
+PARALLEL ?= 16
 # How many packages are tested at once; empty: as many as there are cores.
 PACKAGES ?=
 # More flags for `go test` in `make race`, such as TESTFLAGS='-run Renew -v'.
