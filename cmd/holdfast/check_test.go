@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -182,9 +183,7 @@ func TestCheckClients(t *testing.T) {
 // The topology is compared with the URL, and all masters are checked.
 func TestCheckTopology(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short leaves out what needs several servers")
-	}
+	effort.NeedFull(t)
 	c := redistest.StartCluster(t, 3, redistest.Options{})
 	s := redistest.StartSentinel(t, redistest.Options{})
 	out, errs, status := run(t, []string{"HOLDFAST_URL=redis+cluster://" + c.Addrs()[0]}, "check", "--strategy", "single")

@@ -46,7 +46,7 @@ func TestDetectStrategy(t *testing.T) {
 				return out
 			}
 			status(statusFree, "who", key)
-			p := begin(t, env, "run", key, "--strategy", strategy, "--note", "me", "--ttl", "15s", "--", "sh", "-c", "echo ready; exec sleep 60")
+			p := begin(t, env, "run", key, "--strategy", strategy, "--note", "me", "--", "sh", "-c", "echo ready; exec sleep 60")
 			p.line(t)
 			if out := status(0, "who", key); !strings.Contains(out, `note "me"`) {
 				t.Errorf("who prints %q", out)
@@ -112,7 +112,7 @@ func TestDetectNoLock(t *testing.T) {
 func TestDetectStrategyOfQuorum(t *testing.T) {
 	t.Parallel()
 	env := []string{"HOLDFAST_NODES=" + nodes(t)}
-	p := begin(t, env, "run", "quorum", "--strategy", "rwhash", "--shared", "--note", "me", "--ttl", "15s", "--", "sh", "-c", "echo ready; exec sleep 60")
+	p := begin(t, env, "run", "quorum", "--strategy", "rwhash", "--shared", "--note", "me", "--", "sh", "-c", "echo ready; exec sleep 60")
 	p.line(t)
 	if out, errs, status := run(t, env, "who", "quorum"); status != 0 || !strings.Contains(out, `note "me"`) {
 		t.Errorf("who: status %d, %q: %s", status, out, errs)

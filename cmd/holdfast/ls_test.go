@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -47,6 +48,7 @@ func TestListRefused(t *testing.T) {
 // In a Cluster ls lists the locks of every master, over each client.
 func TestListCluster(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	c := redistest.StartCluster(t, 3, redistest.Options{})
 	env := []string{"HOLDFAST_URL=redis+cluster://" + c.Addrs()[0]}
 	want := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -99,24 +100,6 @@ func (p *program) start(t *testing.T) {
 	p.stdout = bufio.NewScanner(out)
 }
 
-// beginHolding starts the program, which runs a command under a lock with a short TTL, and returns
-// the first line of the command. On a busy machine the lock may be lost before that: it starts
-// again then.
-func beginHolding(t *testing.T, env []string, args ...string) (p *program, line string) {
-	t.Helper()
-	for range 10 {
-		p = begin(t, env, args...)
-		if p.stdout.Scan() {
-			return p, p.stdout.Text()
-		}
-		if _, status := p.end(t); status != statusLost {
-			t.Fatalf("status %d: %s", status, p.stderr)
-		}
-	}
-	t.Fatalf("the lock is lost again and again: %s", p.stderr)
-	return nil, ""
-}
-
 // line returns the next line of standard output.
 func (p *program) line(t *testing.T) string {
 	t.Helper()
@@ -163,6 +146,15 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
+}
+
+// clientsFor returns one of clientNames, the i-th by turns, or all if effort.Full.
+func clientsFor(i int) []string {
+	all := clientNames()
+	if effort.Full() {
+		return all
+	}
+	return all[i%len(all):][:1]
 }
 
 // held reports whether the key of a lock is there.

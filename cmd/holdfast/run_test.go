@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -172,7 +173,7 @@ func TestRunQuorumOutage(t *testing.T) {
 		return []string{"HOLDFAST_NODES=redis://" + strings.Join(addrs, ",redis://")}
 	}
 	args := []string{"run", "quorum", "--", "true"}
-	for _, name := range clientNames() {
+	for _, name := range clientsFor(0) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := "HOLDFAST_CLIENT=" + name
@@ -228,12 +229,13 @@ func TestRunLost(t *testing.T) {
 		args         []string
 		want         int
 		says, out    string
+		deleted      bool // its holder learns of it at the release
 	}{
-		{"kill", `trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.1; done`, nil, 79, "was lost", "term\n"},
-		{"stubborn", stubborn, []string{"--grace", "200ms"}, 79, "killing it", ""},
-		{"no grace", stubborn, []string{"--grace", "0s"}, 79, "was lost", ""},
-		{"warn", `trap 'echo term' TERM; echo ready; read x <"$FIFO"; exit 4`, []string{"--on-lost", "warn"}, 4, "the command goes on", ""},
-		{"noticed at the release", `echo ready; read x <"$FIFO"`, []string{"--ttl", "1h"}, 79, "was lost", ""},
+		{"kill", `trap 'echo term; exit 4' TERM; echo ready; while :; do sleep 0.1; done`, nil, 79, "was lost", "term\n", false},
+		{"stubborn", stubborn, []string{"--grace", "200ms"}, 79, "killing it", "", false},
+		{"no grace", stubborn, []string{"--grace", "0s"}, 79, "was lost", "", false},
+		{"warn", `trap 'echo term' TERM; echo ready; read x <"$FIFO"; exit 4`, []string{"--on-lost", "warn"}, 4, "the command goes on", "", false},
+		{"noticed at the release", `echo ready; read x <"$FIFO"`, []string{"--ttl", "1h"}, 79, "was lost", "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -248,9 +250,14 @@ func TestRunLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = lines.Close() })
-			args := append([]string{"run", name, "--ttl", "3s"}, test.args...)
-			p, _ := beginHolding(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
-			s.MustCommand(t, "DEL", name)
+			args := append([]string{"run", name}, test.args...)
+			p := begin(t, append(at(s.Addr()), "FIFO="+fifo), append(args, "--", "sh", "-c", test.script)...)
+			p.line(t)
+			if test.deleted {
+				s.MustCommand(t, "DEL", name)
+			} else if out, errs, status := run(t, at(s.Addr()), "release", "--force", name); status != 0 {
+				t.Fatalf("status %d: %s%s", status, out, errs)
+			}
 			switch test.name {
 			case "warn":
 				eventually(t, "it warns", func() bool { return strings.Contains(p.stderr.String(), test.says) })
@@ -271,12 +278,14 @@ func TestRunLost(t *testing.T) {
 // A server that does not answer: the command ends when the lease does.
 func TestRunFrozenServer(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	for _, client := range clientNames() {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			proxy := faultproxy.Start(t, shared.Get(t).Addr())
 			env := append(at(proxy.Addr()), "HOLDFAST_CLIENT="+client)
-			p, _ := beginHolding(t, env, "run", "frozen:"+client, "--ttl", "2s", "--", "sh", "-c", "echo ready; exec sleep 60")
+			p := begin(t, env, "run", "frozen:"+client, "--ttl", "30s", "--", "sh", "-c", "echo ready; exec sleep 600")
+			p.line(t)
 			proxy.Freeze()
 			if _, status := p.end(t); status != statusLost || !strings.Contains(p.stderr.String(), "was lost") {
 				t.Errorf("status %d, standard error %q", status, p.stderr)
@@ -289,12 +298,13 @@ func TestRunFrozenServer(t *testing.T) {
 	}
 }
 
-// If holdfast is killed, its command dies where the kernel sees to that, and the lock is free after
-// its TTL.
+// If holdfast is killed, its command dies where the kernel sees to that, and the lock stays for its
+// TTL.
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	p, line := beginHolding(t, at(s.Addr()), "run", "killed", "--ttl", "2s", "--", "sh", "-c", `echo $$; exec sleep 60`)
+	p := begin(t, at(s.Addr()), "run", "killed", "--ttl", "1h", "--", "sh", "-c", `echo $$; exec sleep 60`)
+	line := p.line(t)
 	pid, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +318,9 @@ func TestRunKilled(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	p.end(t)
-	eventually(t, "the lock is free", func() bool { return !held(t, s, "killed") })
+	if left, _ := s.MustCommand(t, "PTTL", "killed").(int64); left <= 0 || left > 3_600_000 {
+		t.Errorf("the lock has %d ms left", left)
+	}
 }
 
 // A standard error that nobody reads does not end holdfast before its command.
@@ -319,7 +331,7 @@ func TestRunClosedPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, at(s.Addr()), "run", "closed", "--ttl", "3s", "--", "sh", "-c", "echo ready; exec sleep 60")
+	cmd := command(t, at(s.Addr()), "run", "closed", "--", "sh", "-c", "echo ready; exec sleep 60")
 	cmd.Stderr = write
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -331,14 +343,16 @@ func TestRunClosedPipe(t *testing.T) {
 	_ = write.Close()
 	_ = read.Close()
 	_, _ = out.Read(make([]byte, 16))
-	s.MustCommand(t, "DEL", "closed") // it writes a warning
+	if out, errs, status := run(t, at(s.Addr()), "release", "--force", "closed"); status != 0 { // its holder writes a warning
+		t.Errorf("status %d: %s%s", status, out, errs)
+	}
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.ExitCode(); status != statusLost {
 		t.Errorf("%v", cmd.ProcessState)
 	}
 }
 
-// TestRunTargets reaches each kind of server over each client.
+// TestRunTargets reaches each kind of server.
 func TestRunTargets(t *testing.T) {
 	t.Parallel()
 	secured := redistest.Start(t, redistest.Options{Password: "sesame", TLS: redistest.ServerTLS})
@@ -366,8 +380,8 @@ func TestRunTargets(t *testing.T) {
 			kindOf{"Sentinel", []string{"HOLDFAST_URL=redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()}},
 		)
 	}
-	for _, k := range kinds {
-		for _, client := range clientNames() {
+	for i, k := range kinds {
+		for _, client := range clientsFor(i) {
 			t.Run(k.name+" "+client, func(t *testing.T) {
 				t.Parallel()
 				out, errs, status := run(t, append(k.env, "HOLDFAST_CLIENT="+client), "run", "targets:"+client, "--", "echo", "ran")
@@ -383,16 +397,16 @@ func TestRunTargets(t *testing.T) {
 func TestWrongScheme(t *testing.T) {
 	t.Parallel()
 	secured := redistest.Start(t, redistest.Options{TLS: redistest.MutualTLS})
-	for _, test := range []struct{ url, want string }{
+	for i, test := range []struct{ url, want string }{
 		{"rediss://" + shared.Get(t).Addr(), "answers without TLS"},
 		{"redis://" + secured.Addr(), "answers with TLS"},
 		{"redis+cluster://" + secured.Addr(), "answers with TLS"},
 	} {
 		env := []string{"HOLDFAST_URL=" + test.url}
-		for _, args := range [][]string{{"run", "scheme", "--connect-timeout", "300ms", "--", "true"}, {"check", "--connect-timeout", "300ms"}} {
+		for j, args := range [][]string{{"run", "scheme", "--connect-timeout", "300ms", "--", "true"}, {"check", "--connect-timeout", "300ms"}} {
 			t.Run(args[0]+" "+test.url, func(t *testing.T) {
 				t.Parallel()
-				for _, client := range clientNames() {
+				for _, client := range clientsFor(i + j) {
 					eventually(t, client+" says it, within the time of a probe", func() bool {
 						out, errs, status := run(t, append(env, "HOLDFAST_CLIENT="+client), args...)
 						if status != statusUnreachable {
@@ -417,13 +431,13 @@ func caFile(t *testing.T, s *redistest.Server) string {
 	return file
 }
 
-// A Cluster or Sentinels that do not answer are given up after --connect-timeout, over each client.
+// A Cluster or Sentinels that do not answer are given up after --connect-timeout.
 func TestRunSilentTopology(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, shared.Get(t).Addr())
 	proxy.Freeze()
-	for _, url := range []string{"redis+cluster://" + proxy.Addr(), "redis+sentinel://" + proxy.Addr() + "/m", "redis+cluster://127.0.0.1:1"} {
-		for _, client := range clientNames() {
+	for i, url := range []string{"redis+cluster://" + proxy.Addr(), "redis+sentinel://" + proxy.Addr() + "/m", "redis+cluster://127.0.0.1:1"} {
+		for _, client := range clientsFor(i) {
 			t.Run(client+" "+url, func(t *testing.T) {
 				t.Parallel()
 				env := []string{"HOLDFAST_URL=" + url, "HOLDFAST_CLIENT=" + client}

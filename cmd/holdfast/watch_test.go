@@ -75,7 +75,7 @@ func TestStatusText(t *testing.T) {
 func TestWatchCounts(t *testing.T) {
 	t.Parallel()
 	env := here(t)
-	hold := []string{"run", "counted", "--ttl", "10s", "--", "sh", "-c", "echo ready; exec sleep 60"}
+	hold := []string{"run", "counted", "--", "sh", "-c", "echo ready; exec sleep 60"}
 	first := begin(t, env, hold...)
 	first.line(t)
 	watch := begin(t, env, "watch", "counted", "--json", "--interval", "20ms")

@@ -38,7 +38,7 @@ func TestWhoWatchRelease(t *testing.T) {
 		t.Errorf("at first: %+v", l)
 	}
 
-	p := begin(t, env, "run", "operator", "--fenced", "--note", "me", "--ttl", "9s", "--", "sh", "-c", "echo ready; exec sleep 60")
+	p := begin(t, env, "run", "operator", "--fenced", "--note", "me", "--", "sh", "-c", "echo ready; exec sleep 60")
 	p.line(t)
 	if l := next(); !l.Held || l.Note != "me" || l.Holds != 1 || l.Fence == 0 || l.Left <= 0 || l.Mode != "exclusive" {
 		t.Errorf("while it is held: %+v", l)
@@ -67,7 +67,7 @@ func TestWhoWatchRelease(t *testing.T) {
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	lead := []string{"leader", "lead", "--ttl", "9s", "--", "sh", "-c", `echo "$HOLDFAST_FENCE"; exec sleep 60`}
+	lead := []string{"leader", "lead", "--", "sh", "-c", `echo "$HOLDFAST_FENCE"; exec sleep 60`}
 	p1 := begin(t, at(s.Addr()), lead...)
 	term1 := p1.line(t)
 	p2 := begin(t, at(s.Addr()), lead...)
