@@ -13,12 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
 
-func TestMain(m *testing.M) {
-	if isReplica() {
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // skewed is a clock that differs from the others.
 type skewed struct {
