@@ -8,16 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/integrations/clientgo"
-	"github.com/holdfast-go/holdfast/leader"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
-	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
 // pause is the longest pause of a LeaderElector between two attempts to acquire: RetryPeriod, and
@@ -200,104 +197,6 @@ func TestRestart(t *testing.T) {
 		if second.hold.Fence() <= before.Fence() {
 			t.Errorf("the holds are %v and %v", before, second.hold)
 		}
-	})
-}
-
-// A quorum of servers elects, with one of them down.
-func TestQuorum(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		servers := []*lockertest.Locker{lockertest.New(), lockertest.New(), lockertest.New()}
-		nodes := []locker.Locker{servers[0], servers[1], servers[2]}
-		a := run(t, newLock(t, locker.Must(redlock.New(nodes, redlock.Config{})), "a"), timing)
-		first := a.leads(t)
-		b := run(t, newLock(t, locker.Must(redlock.New(nodes, redlock.Config{})), "b"), timing)
-		servers[0].SetOutage(lockertest.Refused)
-		time.Sleep(10 * time.Minute)
-		if len(b.terms) > 0 || b.elector.GetLeader() != "a" || first.ctx.Err() != nil {
-			t.Errorf("the leader is %s, and the first term has ended with %v", b.elector.GetLeader(), context.Cause(first.ctx))
-		}
-		a.stop()
-		if second := b.leads(t); second.number <= first.number {
-			t.Errorf("the terms are %d and %d", first.number, second.number)
-		}
-	})
-}
-
-// Candidates of package leader and LeaderElectors exclude each other.
-func TestBesidePackageLeader(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server, terms := lockertest.New(), make(chan int64)
-		chain := locker.Must(holdfast.Wrap(server, holdfast.Config{}))
-		candidate := func() (stop func()) {
-			ctx, stop := context.WithCancel(t.Context())
-			cfg := leader.Config{Name: "controller", Lead: func(ctx context.Context, term int64) error {
-				terms <- term
-				<-ctx.Done()
-				return ctx.Err()
-			}}
-			go func() {
-				if err := leader.Run(ctx, chain, cfg); err != nil {
-					t.Error(err)
-				}
-			}()
-			return stop
-		}
-		stop := candidate()
-		first := wait(t, terms, "the candidate leads")
-		a := run(t, newLock(t, server, "a"), timing)
-		time.Sleep(time.Minute)
-		if len(a.terms) > 0 {
-			t.Error("the LeaderElector leads beside the candidate")
-		}
-		stop()
-		second := a.leads(t)
-		stop = candidate()
-		time.Sleep(time.Minute)
-		began := time.Now()
-		a.stop()
-		third := wait(t, terms, "the next candidate leads")
-		between(t, "the succession", time.Since(began), 0, time.Second)
-		if first >= second.number || second.number >= third {
-			t.Errorf("the terms are %d, %d and %d", first, second.number, third)
-		}
-		stop()
-	})
-}
-
-// skewed is a Lock whose candidate has a clock of its own: the times in its records are off.
-type skewed struct {
-	*clientgo.Lock
-	by time.Duration
-}
-
-func (s skewed) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return s.Lock.Create(ctx, s.shift(r))
-}
-
-func (s skewed) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return s.Lock.Update(ctx, s.shift(r))
-}
-
-func (s skewed) shift(r resourcelock.LeaderElectionRecord) resourcelock.LeaderElectionRecord {
-	r.AcquireTime, r.RenewTime = metav1.NewTime(r.AcquireTime.Add(s.by)), metav1.NewTime(r.RenewTime.Add(s.by))
-	return r
-}
-
-// No clock of a candidate decides who leads.
-func TestSkewedClocks(t *testing.T) {
-	inFakeTime(t, func(t *testing.T, _ *lockertest.Locker, l locker.Locker) {
-		lockA, lockB := newLock(t, l, "a"), newLock(t, l, "b")
-		a := elect(t, lockA, skewed{lockA, 1000 * time.Hour}, timing)
-		first := a.leads(t)
-		b := elect(t, lockB, skewed{lockB, -1000 * time.Hour}, timing)
-		time.Sleep(10 * time.Minute)
-		if len(b.terms) > 0 || first.ctx.Err() != nil {
-			t.Errorf("b leads, or the term of a has ended with %v", context.Cause(first.ctx))
-		}
-		a.stop()
-		b.leads(t)
 	})
 }
 

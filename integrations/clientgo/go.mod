@@ -8,7 +8,6 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/redis/rueidis v1.0.79
 	go.uber.org/goleak v1.3.0
 	k8s.io/apimachinery v0.36.6
 	k8s.io/client-go v0.36.6

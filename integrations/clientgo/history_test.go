@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
 )
@@ -17,7 +18,7 @@ import (
 // candidates and the server. Each candidate leads at some time.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range effort.Of[uint64](2, 4, 50) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

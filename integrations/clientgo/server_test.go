@@ -7,30 +7,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	client "github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/integrations/clientgo"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/goredis"
-	"github.com/holdfast-go/holdfast/providers/rueidis"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
-
-// drivers are drivers over each client that is tested.
-var drivers = map[string]func(testing.TB, *redistest.Server) driver.Driver{
-	"goredis": goredisAt,
-	"rueidis": func(tb testing.TB, s *redistest.Server) driver.Driver {
-		c, err := client.NewClient(client.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(c.Close)
-		return closed(tb, locker.Must(rueidis.New(c)))
-	},
-}
 
 func goredisAt(tb testing.TB, s *redistest.Server) driver.Driver {
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true})
@@ -53,52 +38,25 @@ func one(tb testing.TB, drv driver.Driver, identity string) *clientgo.Lock {
 // One leads after another, in numbered terms: after a release, and after the key was deleted.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	for name, open := range drivers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t, redistest.Options{})
-			drv := open(t, server)
-			a := run(t, one(t, drv, "a"), quick)
-			first := a.leads(t)
-			b := run(t, one(t, drv, "b"), quick)
-			a.stop()
-			second := b.leads(t)
-			if second.number <= first.number {
-				t.Errorf("the terms are %d and %d", first.number, second.number)
-			}
-
-			server.MustCommand(t, "DEL", "controller")
-			wait(t, second.ctx.Done(), "the ctx of the work ends")
-			if cause := context.Cause(second.ctx); !errors.Is(cause, locker.ErrLost) {
-				t.Errorf("the ctx of the work ended with %v", cause)
-			}
-			third := run(t, one(t, drv, "c"), quick).leads(t)
-			if third.number <= second.number {
-				t.Errorf("the terms are %d and %d", second.number, third.number)
-			}
-		})
-	}
-}
-
-// A server that is frozen for longer than the lease has no leader, and then one again.
-func TestFrozenServer(t *testing.T) {
-	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	cfg := quick
-	cfg.LeaseDuration, cfg.RenewDeadline = 3*time.Second, time.Second
-	a := run(t, one(t, goredisAt(t, server), "a"), cfg)
+	drv := goredisAt(t, server)
+	a := run(t, one(t, drv, "a"), quick)
 	first := a.leads(t)
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	wait(t, first.ctx.Done(), "the ctx of the work ends")
-	wait(t, a.stopped, "a stops")
-	b := run(t, one(t, goredisAt(t, server), "b"), cfg)
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
-	if second := b.leads(t); second.number <= first.number {
+	b := run(t, one(t, drv, "b"), quick)
+	a.stop()
+	second := b.leads(t)
+	if second.number <= first.number {
 		t.Errorf("the terms are %d and %d", first.number, second.number)
+	}
+
+	server.MustCommand(t, "DEL", "controller")
+	wait(t, second.ctx.Done(), "the ctx of the work ends")
+	if cause := context.Cause(second.ctx); !errors.Is(cause, locker.ErrLost) {
+		t.Errorf("the ctx of the work ended with %v", cause)
+	}
+	third := run(t, one(t, drv, "c"), quick).leads(t)
+	if third.number <= second.number {
+		t.Errorf("the terms are %d and %d", second.number, third.number)
 	}
 }
 
