@@ -42,10 +42,10 @@ func Cover(tb testing.TB, strategy string) []Covered {
 // all if HOLDFAST_TEST=full, else in fake time and on one real kind. valkey-go, whose adapter is
 // generated, has none of that.
 func LocksOn(client string) []drivertest.Kind {
-	switch kind, real := realKind[client]; {
+	switch kind, ok := realKind[client]; {
 	case effort.Full():
 		return nil
-	case real:
+	case ok:
 		return []drivertest.Kind{drivertest.Memory, kind}
 	default:
 		return []drivertest.Kind{drivertest.Memory}

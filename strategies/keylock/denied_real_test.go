@@ -56,6 +56,7 @@ func TestOutOfMemory(t *testing.T) {
 	server.MustCommand(t, "CONFIG", "SET", "maxmemory", "1")
 	for i, s := range ours {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			h := all[i]
 			do := func(op lease.Op) error {
 				_, err := leaseOf(h.resumed).Do(t.Context(), op)

@@ -30,12 +30,14 @@ func Example() {
 // MaxHold ends a hold that makes no progress: its lease is not renewed any more, and the Lock
 // reports the reason.
 func Example_maxHold() {
-	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: time.Hour})))
+	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 200 * time.Millisecond})))
 
-	req := locker.Request{Name: "report", TTL: 30 * time.Second}
+	//realtime:ok the hold ends by MaxHold, before the first renewal
+	req := locker.Request{Name: "report", TTL: 1500 * time.Millisecond}
 	err := locker.Do(context.Background(), locks, req, func(ctx context.Context, _ *locker.Lock) error {
 		<-ctx.Done() // the work hangs
 		return nil
 	})
-	fmt.Println(errors.Is(err, locker.ErrLost), errors.Is(err, watchdog.ErrMaxHold)) // true true
+	fmt.Println(errors.Is(err, locker.ErrLost), errors.Is(err, watchdog.ErrMaxHold))
+	// Output: true true
 }

@@ -97,11 +97,6 @@ type Case struct {
 	Run func(*T)
 }
 
-// leavesOut reports whether s has no time for c on servers of kind k.
-func (s *Suite) leavesOut(c *Case, k Kind) bool {
-	return s.Short && (k == Cluster || k == Sentinel) || !s.Full && c.Nodes > 0 && !k.simulated()
-}
-
 // Suite is a list of cases, and what they run on.
 type Suite struct {
 	// Name is the name of what is tested, for reports. Empty: what Driver.Info says.
@@ -122,6 +117,11 @@ type Suite struct {
 
 // Lacking reports whether the adapter is declared to lack f.
 func (s *Suite) Lacking(f Feature) bool { return slices.Contains(s.Lacks, f) }
+
+// leavesOut reports whether s has no time for c on servers of kind k.
+func (s *Suite) leavesOut(c *Case, k Kind) bool {
+	return s.Short && (k == Cluster || k == Sentinel) || !s.Full && c.Nodes > 0 && !k.simulated()
+}
 
 // runsOn reports whether s runs on servers of kind k.
 func (s *Suite) runsOn(k Kind) bool {
