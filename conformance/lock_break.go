@@ -270,7 +270,7 @@ func breakEndsQuorum(t *caseT) {
 	t.breaks(l, name)
 	t.broken(lock)
 	disconnect(proxies[1])
-	ctx, cancel := context.WithTimeout(t.Ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Ctx, 10*time.Second)
 	defer cancel()
 	_, err := locker.Break(ctx, l, name)
 	t.notContention(err, "Break without a quorum")

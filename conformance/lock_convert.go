@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
@@ -26,7 +25,7 @@ var convertCases = []testCase{
 		run: downgradeWakesReaders,
 	},
 	{
-		name: "only the sole reader upgrades", contract: 1, on: suite.WithoutSentinel, can: converts,
+		name: "only the sole reader upgrades", contract: 1, on: suite.OnlyMemory, can: converts,
 		why: "a writer next to a reader excludes nobody, and a reader whose upgrade is refused keeps its hold",
 		run: soleReaderUpgrades,
 	},
@@ -165,7 +164,7 @@ func downgradeWakesReaders(t *caseT) {
 
 func soleReaderUpgrades(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
-	lock, other := t.acquire(a, reader(name)), t.acquire(b, locker.Request{Name: name, TTL: medium, Mode: locker.Shared})
+	lock, other := t.acquire(a, reader(name)), t.acquire(b, locker.Request{Name: name, TTL: watched, Mode: locker.Shared})
 	t.Promptly("Upgrade beside another reader", func() {
 		err := lock.Upgrade(t.Ctx)
 		t.Is(err, locker.ErrNotAcquired, "Upgrade beside another reader")
@@ -229,34 +228,15 @@ func lateConversion(t *caseT) {
 	p, l := t.behind()
 	lock, observer := t.acquire(l, reader(t.Key())), t.direct()
 	t.OK(lock.Downgrade(t.Ctx), "Downgrade") // the server knows the script now
-	var late *faultproxy.Trap
-	var err error
-	t.Eventually("an upgrade is cancelled before it is sent again", func() bool {
-		before := p.Sent(lock.Name())
-		late = p.Fail(lock.Name(), faultproxy.StallRequest)
-		ctx, cancel := context.WithCancel(t.Ctx)
-		result := suite.Background(func() error { return lock.Upgrade(ctx) })
-		t.Event(late.Hit(), "the upgrade is under way")
-		cancel()
-		err = t.Result(result, "a cancelled upgrade")
-		if err == nil && p.Sent(lock.Name())-before > 1 { // an attempt's time was over before the cancel
-			late.Release()
-			t.OK(lock.Downgrade(t.Ctx), "Downgrade")
-			return false
-		}
-		return true
-	})
+	late, err := t.unanswered(p, lock.Name(), faultproxy.StallRequest, "Upgrade", lock.Upgrade)
 	t.Is(err, locker.ErrUnknownOutcome, "a cancelled upgrade")
 	t.mode(lock, locker.Shared)
+	sent := p.Sent(lock.Name())
 	later := suite.Background(func() error { return lock.Downgrade(t.Ctx) })
-	select {
-	case err = <-later:
-	case <-time.After(3 * suite.Shortly): // this client sends it behind the upgrade, on the same connection
-		late.Release()
-		err = t.Result(later, "Downgrade")
-	}
-	t.OK(err, "Downgrade after an upgrade of unknown outcome")
+	// On another connection it overtakes the upgrade.
+	t.Eventually("the downgrade is sent", func() bool { return p.Sent(lock.Name()) > sent })
 	late.Release()
+	t.OK(t.Result(later, "Downgrade"), "Downgrade after an upgrade of unknown outcome")
 	t.Event(late.Executed(), "the upgrade arrives")
 	t.OK(t.acquire(observer, reader(lock.Name())).Release(t.Ctx), "Release of another reader")
 	t.OK(lock.Release(t.Ctx), "Release")
@@ -365,8 +345,13 @@ func writerGetsIn(t *caseT) {
 func cancelledWriterLetsReadersIn(t *caseT) {
 	a, b, name := t.direct(), t.direct(), t.Key()
 	lock := t.acquire(a, reader(name))
-	_, err := t.waiting(b, retry.Config{}).Acquire(t.Ctx, locker.Request{Name: name, MaxWait: 300 * time.Millisecond})
-	t.Is(err, locker.ErrMaxWait, "a writer that waits in vain")
+	ctx, cancel := context.WithCancel(t.Ctx)
+	defer cancel()
+	waits := make(chan struct{}, 1)
+	given := acquiring(ctx, notifying(t.waiting(b, retry.Config{}), waits), writer(name))
+	t.Event(waits, "a writer waits")
+	cancel()
+	t.Is(t.Result(given, "a writer that gives up"), context.Canceled, "a writer that gives up")
 	t.freeSoon(a, reader(name), "a new reader gets in after the writer gave up")
 	t.OK(lock.Release(t.Ctx), "Release")
 }

@@ -19,7 +19,7 @@ var leaderCases = []testCase{
 		run: oneLeaderAtATime,
 	},
 	{
-		name: "a lost lease ends the lead", contract: 10, on: suite.OneAddress,
+		name: "a lost lease ends the lead", contract: 10, on: suite.OnlyMemory,
 		why: "a leader that is cut off would work on beside the next one",
 		run: lostLeaseEndsLead,
 	},

@@ -33,7 +33,7 @@ var minHoldCases = []testCase{
 		run: leaseLastsForMinHold,
 	},
 	{
-		name: "a minimum hold outlives its process", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		name: "a minimum hold outlives its process", contract: minimumHold, on: suite.OnlyMemory, can: minHold,
 		leaves: true,
 		why:    "a cron process ends after its job; the server must keep the name taken, and then free it",
 		run:    minHoldOutlivesProcess,
@@ -69,7 +69,7 @@ var minHoldCases = []testCase{
 		run: handleReleaseKeepsName,
 	},
 	{
-		name: "a waiter acquires at the end of MinHold", contract: minimumHold, on: suite.WithoutSentinel, can: minHold,
+		name: "a waiter acquires at the end of MinHold", contract: minimumHold, on: suite.OnlyMemory, can: minHold,
 		leaves: true,
 		why:    "no message is sent at that time: the waiter must know when it is, and not wait for the end of the lease",
 		run:    waiterAcquiresAfterMinHold,
@@ -145,7 +145,7 @@ func releaseKeepsName(t *caseT) {
 }
 
 func minHoldCountsFromAcquire(t *caseT) {
-	const rest, work = 20 * time.Second, 300 * time.Millisecond
+	const rest, work = time.Minute, 300 * time.Millisecond
 	l, other := t.direct(), t.direct()
 	began := time.Now()
 	lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, MinHold: rest})
@@ -197,7 +197,7 @@ func minHoldOutlivesProcess(t *caseT) {
 		}
 		return err == nil
 	})
-	if took := time.Since(began); took < rest-2*time.Millisecond {
+	if took := time.Since(began); took < rest || took > rest+50*suite.PollEvery {
 		t.Errorf("the name was free %v after the acquire, want %v", took, rest)
 	}
 }
@@ -232,12 +232,9 @@ func keepingReleaseIsResolved(t *caseT) {
 	other := t.direct()
 	for what, fault := range faults {
 		p, l := t.behind()
-		lock, err := t.resolved(t.Ctx, func() *locker.Lock {
-			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2})
-			p.Fail(lock.Name(), fault)
-			return lock
-		})
-		t.OK(err, "Release that is %s", what)
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2})
+		p.Fail(lock.Name(), fault)
+		t.OK(t.Call("Release", func() error { return lock.Release(t.Ctx) }), "Release that is %s", what)
 		if ce := t.contended(other, locker.Request{Name: lock.Name()}); !ce.Released || ce.Left > long/2 {
 			t.Errorf("after a release that was %s: %v", what, ce)
 		}
@@ -247,15 +244,14 @@ func keepingReleaseIsResolved(t *caseT) {
 func givenUpAcquireKeepsNothing(t *caseT) {
 	p, l := t.behind()
 	other := t.direct()
-	name := t.Key()
-	trap := p.Fail(name, faultproxy.Stall)
-	err := t.unanswered("Acquire", func(ctx context.Context) error {
-		_, err := l.Acquire(ctx, locker.Request{Name: name, TTL: long, MinHold: long / 2})
+	req := locker.Request{Name: t.Key(), TTL: long, MinHold: long / 2}
+	trap, err := t.unanswered(p, req.Name, faultproxy.Stall, "Acquire", func(ctx context.Context) error {
+		_, err := l.Acquire(ctx, req)
 		return err
 	})
 	t.Is(err, locker.ErrUnknownOutcome, "an acquire without an answer")
 	trap.Release()
-	t.freeSoon(other, locker.Request{Name: name, TTL: long}, "the name is free")
+	t.freeSoon(other, locker.Request{Name: req.Name, TTL: long}, "the name is free")
 }
 
 func resumedHoldKeepsMinHold(t *caseT) {
@@ -281,7 +277,7 @@ func waiterAcquiresAfterMinHold(t *caseT) {
 	acquired := t.waitAs(l, locker.Request{Name: name, TTL: long}, func(locktrace.WaitingInfo) bool { return true })
 	t.OK(lock.Release(t.Ctx), "Release before MinHold")
 	next := t.got(acquired, "at the end of MinHold")
-	if took := time.Since(began); took < rest-2*time.Millisecond {
+	if took := time.Since(began); took < rest || took > rest+10*latency { // the server counts whole milliseconds
 		t.Errorf("the waiter acquired %v after the holder, want %v", took, rest)
 	}
 	t.OK(next.Release(t.Ctx), "Release of the waiter")

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
-	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
@@ -28,7 +27,7 @@ var modeCases = []testCase{
 		run: readerReleasesItsOwn,
 	},
 	{
-		name: "a reader's lease is its own", contract: 8, on: suite.WithoutSentinel, can: shares,
+		name: "a reader's lease is its own", contract: 8, on: suite.OnlyMemory, can: shares,
 		why: "with one expiry for all readers a short lease ends a long one, or a long one keeps a dead reader alive",
 		run: readersLeaseIsItsOwn,
 	},
@@ -58,7 +57,7 @@ var modeCases = []testCase{
 		run: lostReleaseEndsOneHold,
 	},
 	{
-		name: "a shorter re-entry never shrinks the lease", contract: 9, on: suite.WithoutSentinel, can: reenters,
+		name: "a shorter re-entry never shrinks the lease", contract: 9, on: suite.OnlyMemory, can: reenters,
 		why: "the outer hold was promised its Deadline",
 		run: shorterReentryNeverShrinks,
 	},
@@ -68,7 +67,7 @@ var modeCases = []testCase{
 		run: nestedDoesNotQueue,
 	},
 	{
-		name: "a nested acquire outlives a transient error", contract: 13, on: suite.OneAddress, can: reenters,
+		name: "a nested acquire outlives a transient error", contract: 13, on: suite.OnlyMemory, can: reenters,
 		why: "an acquire that queued after an error would wait behind those that wait for its own lock, for ever",
 		run: nestedOutlivesAnOutage,
 	},
@@ -121,7 +120,7 @@ func readersLeaseIsItsOwn(t *caseT) {
 			lives = t.acquire(b, lasts)
 			dies = t.acquireExpiring(short)
 		}
-		t.Event(dies.Done(), "the short lease ends")
+		t.endsAtDeadline(dies)
 		t.contended(a, write)
 		t.held(lives)
 		t.covers(lives)
@@ -194,19 +193,12 @@ func ownerEntersAgain(t *caseT) {
 func lostReleaseEndsOneHold(t *caseT) {
 	for what, fault := range answerLost {
 		p, l := t.behind()
-		req := locker.Request{TTL: long, Owner: "me"}
-		var outer *locker.Lock
-		var trap *faultproxy.Trap
-		_, err := t.resolved(t.Ctx, func() *locker.Lock {
-			req.Name, req.TTL = t.Key(), long
-			outer = t.acquire(l, req)
-			req.TTL = faulty
-			inner := t.acquire(l, req)
-			trap = p.Fail(req.Name, fault)
-			return inner
-		})
-		t.OK(err, "Release of the inner hold, %s", what)
+		req := locker.Request{Name: t.Key(), TTL: long, Owner: "me"}
+		outer, inner := t.acquire(l, req), t.acquire(l, req)
+		trap := p.Fail(req.Name, fault)
+		err := t.Call("Release", func() error { return inner.Release(t.Ctx) })
 		t.Event(trap.Hit(), "the fault happens")
+		t.OK(err, "Release of the inner hold, %s", what)
 		t.contended(t.direct(), locker.Request{Name: req.Name, Owner: "you"})
 		t.OK(outer.Renew(t.Ctx, 0), "Renew of the outer hold")
 		t.OK(outer.Release(t.Ctx), "Release of the outer hold")
@@ -219,7 +211,7 @@ func shorterReentryNeverShrinks(t *caseT) {
 	outer := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
 	inner := t.acquireExpiring(locker.Request{Name: name, TTL: brief, Owner: "me"})
 	t.covers(outer)
-	t.Event(inner.Done(), "the inner lease ends")
+	t.endsAtDeadline(inner)
 	t.contended(t.direct(), locker.Request{Name: name, Owner: "you"})
 	t.covers(outer)
 	t.OK(outer.Renew(t.Ctx, 0), "Renew of the outer hold")

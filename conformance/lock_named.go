@@ -15,7 +15,7 @@ var namedCases = []testCase{
 		run: namedOnce,
 	},
 	{
-		name: "a lost name blocks nobody", contract: 9, on: suite.OneAddress, can: lapses,
+		name: "a lost name blocks nobody", contract: 9, on: suite.OnlyMemory, can: lapses,
 		why: "the caller that lost a name unlocks it late, and must not release the lock of the next one",
 		run: namedLost,
 	},
@@ -76,7 +76,7 @@ func namedLost(t *caseT) {
 	t.Is(a.Unlock(t.Ctx, name), locker.ErrLost, "Unlock of a lost name")
 	t.OK(other.Unlock(t.Ctx, name), "Unlock by the next process")
 
-	c := t.named(l, locker.Request{TTL: medium})
+	c := t.named(l, locker.Request{TTL: brief})
 	t.locks(c, name, true, "of a free name")
 	t.Eventually("the lost name can be locked by the same process", func() bool {
 		ok, err := c.TryLock(t.Ctx, name)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,22 +116,16 @@ func (t *caseT) refusedAsInvalid(lock *locker.Lock, err error, what string) {
 	}
 }
 
-// sentBeside counts the commands about other names than those of the case. The names of the warm-up
-// are left out: on a busy machine their clean-up may go on for a while.
-func sentBeside(p *faultproxy.Proxy) int {
+// sentOf counts the commands about locks.
+func sentOf(p *faultproxy.Proxy) int {
 	return p.Count(func(args []string) bool {
-		switch strings.ToUpper(args[0]) {
-		case "SET", "EVAL", "EVALSHA", "SUBSCRIBE":
-			return !faultproxy.Contains("conformance.")(args)
-		default: // of a connection
-			return false
-		}
+		return slices.Contains([]string{"SET", "EVAL", "EVALSHA", "SUBSCRIBE"}, strings.ToUpper(args[0]))
 	})
 }
 
 func badNamesAreRefused(t *caseT) {
 	p, l := t.behind()
-	before := sentBeside(p)
+	before := sentOf(p)
 	for what, name := range map[string]string{
 		"an empty name": "", "a name of 1025 bytes": strings.Repeat("n", 1025),
 		"a name of 1 MiB":   strings.Repeat("n", 1<<20),
@@ -143,14 +138,14 @@ func badNamesAreRefused(t *caseT) {
 			t.refusedAsInvalid(lock, err, what)
 		}
 	}
-	if n := sentBeside(p); n != before {
+	if n := sentOf(p); n != before {
 		t.Errorf("requests that are refused sent %d commands", n-before)
 	}
 }
 
 func badRequestsAreRefused(t *caseT) {
 	p, l := t.behind()
-	before := sentBeside(p)
+	before := sentOf(p)
 	const year = 365 * 24 * time.Hour
 	big := strings.Repeat("x", 1025)
 	for what, req := range map[string]locker.Request{
@@ -174,7 +169,7 @@ func badRequestsAreRefused(t *caseT) {
 		t.Is(err, errors.ErrUnsupported, "a shared acquire")
 		t.isNot(err, locker.ErrInvalid, "a shared acquire")
 	}
-	if n := sentBeside(p); n != before {
+	if n := sentOf(p); n != before {
 		t.Errorf("requests that are refused sent %d commands", n-before)
 	}
 }

@@ -68,7 +68,7 @@ func (t *caseT) placesOf(name string, newLocker func(driver.Driver) locker.Locke
 // try makes an attempt. It returns the lock or the refusal.
 func (p *place) try() (*locker.Lock, *locker.ContentionError) {
 	p.t.Helper()
-	lock, err := p.t.try(lease.WithWaiting(p.t.Ctx, p.waiting), p.l,
+	lock, err := p.l.Acquire(lease.WithWaiting(p.t.Ctx, p.waiting),
 		locker.Request{Name: p.name, TTL: long, Permits: p.permits})
 	var ce *locker.ContentionError
 	if err != nil && !errors.As(err, &ce) {
@@ -114,30 +114,4 @@ func (t *caseT) listenersOf(c driver.Channel) int64 {
 		n += sharded
 	}
 	return n
-}
-
-// inTime repeats f until it returns true: on a busy machine a time that is none of the case's
-// choice may pass.
-func (t *caseT) inTime(f func() bool) {
-	t.Helper()
-	for range 10 {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("10 times in a row %v passed before an answer", timeToTry)
-}
-
-// acquireAs acquires for any of the waiters.
-func (t *caseT) acquireAs(waiters []*place) (lock *locker.Lock) {
-	t.Helper()
-	t.Eventually("a waiter acquires the lock", func() bool {
-		for _, p := range waiters {
-			if lock, _ = p.try(); lock != nil {
-				return true
-			}
-		}
-		return false
-	})
-	return lock
 }

@@ -113,8 +113,7 @@ func handleReleases(t *caseT) {
 		if _, direct := locker.As[locker.HandleReleaser](b); direct { // else it resumes the hold, which ctx ends
 			ctx = t.canceled()
 		}
-		t.OK(locker.ReleaseHandle(ctx, b, h), "ReleaseHandle")
-		t.gone(lock.Name(), "after ReleaseHandle")
+		t.released(locker.ReleaseHandle(ctx, b, h), lock.Name(), "ReleaseHandle")
 		t.Is(lock.Renew(t.Ctx, 0), locker.ErrLost, "Renew after ReleaseHandle")
 		next := t.acquire(a, locker.Request{Name: lock.Name(), TTL: long})
 		err = locker.ReleaseHandle(t.Ctx, b, h)
@@ -173,10 +172,10 @@ func resumeComparesWhole(t *caseT) {
 		h := t.acquire(l, locker.Request{Name: name, TTL: long}).Handle()
 		value, _ := t.Stored(name)
 		theirs := change(value)
-		t.Do(name, "SET", name, theirs, "PX", 20_000)
+		t.Do(name, "SET", name, theirs, "PX", foreign.Milliseconds())
 		_, err := locker.Resume(t.Ctx, l, h)
 		t.Is(err, locker.ErrNotHeld, "Resume where a %s value is stored", what)
-		if v, _ := t.Stored(name); v != theirs || t.PTTL(name) > 20*time.Second {
+		if v, _ := t.Stored(name); v != theirs || t.PTTL(name) > foreign {
 			t.Errorf("Resume took a %s value for its own: now %q for %v", what, v, t.PTTL(name))
 		}
 	}

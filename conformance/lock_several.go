@@ -234,7 +234,7 @@ func notifying(l locker.Locker, waits chan<- struct{}) locker.Locker {
 
 func severalOfOneName(t *caseT) {
 	l, other, names := t.direct(), t.direct(), t.keys(2)
-	reqs := []locker.Request{{Name: names[0], TTL: brief}, {Name: names[1], TTL: long},
+	reqs := []locker.Request{{Name: names[0], TTL: long / 2}, {Name: names[1], TTL: long},
 		{Name: names[0], TTL: long, Fenced: true}}
 	if t.h.Can.Shared {
 		reqs[0].Mode = locker.Shared

@@ -33,14 +33,14 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 	for range holders {
 		var reqs [names]locker.Request
 		for i := range reqs {
-			reqs[i] = locker.Request{Name: t.Key(), TTL: long, Owner: "one", Fenced: i%2 > 0, NoWait: true}
+			reqs[i] = locker.Request{Name: t.Key(), TTL: long, Owner: "one", Fenced: i%2 > 0}
 		}
 		go func() {
 			var err error
 			for _, req := range reqs {
-				err = errors.Join(err, t.followInTime(l, &req))
+				err = errors.Join(err, follow(t.Ctx, l, req, t.h.Can))
 				if again && err == nil {
-					err = t.followInTime(l, &req)
+					err = follow(t.Ctx, l, req, t.h.Can)
 				}
 			}
 			errs <- err
@@ -51,23 +51,6 @@ func (t *caseT) succession(l locker.Locker, again bool) {
 			t.Errorf("%v", err)
 		}
 	}
-}
-
-// followInTime is follow, tried up to ten times with other names if a call times out on a busy
-// machine. A timeout says nothing about the call before it; a refusal, a loss, or an unknown
-// outcome before any timeout does.
-func (t *caseT) followInTime(l locker.Locker, req *locker.Request) (err error) {
-	for range 10 {
-		start := time.Now()
-		err = follow(t.Ctx, l, *req, t.h.Can)
-		passed := time.Since(start) >= AttemptTimeout &&
-			(errors.Is(err, locker.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
-		if !passed || errors.Is(err, locker.ErrNotAcquired) || errors.Is(err, locker.ErrNotHeld) {
-			return err
-		}
-		req.Name = t.Key()
-	}
-	return err
 }
 
 // follow acquires a free name and does all that its holder may do, up to the first error. It leaves

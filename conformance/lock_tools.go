@@ -73,49 +73,17 @@ func (t *caseT) behind() (*faultproxy.Proxy, locker.Locker) {
 func (t *caseT) warmLocker(l locker.Locker) {
 	t.Helper()
 	for _, fenced := range []bool{true, false} {
-		lock := t.connect(l, locker.Request{TTL: long, Fenced: fenced})
+		lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 		t.contended(l, locker.Request{Name: lock.Name()})
 		t.OK(lock.Renew(t.Ctx, 0), "Renew")
 		t.OK(lock.Release(t.Ctx), "Release")
 	}
 }
 
-// connect acquires a lock of a new name. On a busy machine the first connection may take longer than
-// an attempt, so it makes several.
-func (t *caseT) connect(l locker.Locker, req locker.Request) *locker.Lock {
-	t.Helper()
-	var lock *locker.Lock
-	var err error
-	for range 10 {
-		req.Name = t.Key()
-		if lock, err = l.Acquire(t.Ctx, req); !driver.Transient(err) {
-			break
-		}
-	}
-	t.OK(err, "Acquire")
-	t.releaseLater(lock)
-	t.held(lock)
-	return lock
-}
-
-// try acquires. On a busy machine a connection may take longer than an attempt; then nothing was
-// sent, and it tries again.
-func (t *caseT) try(ctx context.Context, l locker.Locker, req locker.Request) (lock *locker.Lock, err error) {
-	t.Helper()
-	for range 10 {
-		start := time.Now()
-		lock, err = l.Acquire(ctx, req)
-		if !errors.Is(err, driver.ErrNotSent) || time.Since(start) < AttemptTimeout {
-			break
-		}
-	}
-	return lock, err
-}
-
 // acquire acquires a lock or fails the case.
 func (t *caseT) acquire(l locker.Locker, req locker.Request) *locker.Lock {
 	t.Helper()
-	lock, err := t.try(t.Ctx, l, req)
+	lock, err := l.Acquire(t.Ctx, req)
 	t.OK(err, "Acquire")
 	t.releaseLater(lock)
 	t.held(lock)
@@ -171,7 +139,7 @@ func (t *caseT) lost(lock *locker.Lock) {
 // reason.
 func (t *caseT) contended(l locker.Locker, req locker.Request) *locker.ContentionError {
 	t.Helper()
-	lock, err := t.try(t.Ctx, l, req)
+	lock, err := l.Acquire(t.Ctx, req)
 	if lock != nil {
 		t.Fatalf("Acquire of %.80q, which another holds, returned a lock", req.Name)
 	}
@@ -220,19 +188,44 @@ func (t *caseT) isNot(err, target error, what string, args ...any) {
 	}
 }
 
-// unanswered makes a call whose context ends before the reply arrives. On a busy machine it may end
-// before the send, so that the outcome is known; then it tries again with more time.
-func (t *caseT) unanswered(what string, call func(ctx context.Context) error) (err error) {
+// inFakeTime reports whether the case runs in fake time, where no answer is slow: no command is sent
+// again but for a fault.
+func (t *caseT) inFakeTime() bool {
+	return t.Server.Target.Kind == suite.Memory || t.Server.Double != nil
+}
+
+// latency is more than a command and its reply take in memory.
+const latency = time.Millisecond
+
+// took demands that what began then has taken so long in fake time.
+func (t *caseT) took(began time.Time, want time.Duration, what string, args ...any) {
 	t.Helper()
-	for wait := 3 * suite.Shortly; wait < t.Limit; wait *= 3 {
-		ctx, cancel := context.WithTimeout(t.Ctx, wait)
-		err = t.Call(what, func() error { return call(ctx) })
-		cancel()
-		if errors.Is(err, locker.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
-			break
-		}
+	if late := time.Since(began) - want; late < 0 || late > latency {
+		t.Errorf("%s took %v, want %v", fmt.Sprintf(what, args...), want+late, want)
 	}
-	return err
+}
+
+// unanswered makes a call whose first command about a name meets a fault, and then cancels it. What
+// the call sends again is held back until it has returned.
+func (t *caseT) unanswered(p *faultproxy.Proxy, name string, fault faultproxy.Fault, what string,
+	call func(context.Context) error) (*faultproxy.Trap, error) {
+	t.Helper()
+	return t.unansweredBecause(context.Canceled, p, name, fault, what, call)
+}
+
+// unansweredBecause is unanswered with a cause for the cancellation.
+func (t *caseT) unansweredBecause(cause error, p *faultproxy.Proxy, name string, fault faultproxy.Fault, what string,
+	call func(context.Context) error) (*faultproxy.Trap, error) {
+	t.Helper()
+	trap := p.Fail(name, fault)
+	again := p.Add(faultproxy.Rule{Match: faultproxy.Contains(name), Fault: faultproxy.StallRequest, Every: true})
+	defer again.Release()
+	ctx, cancel := context.WithCancelCause(t.Ctx)
+	defer cancel(nil)
+	result := suite.Background(func() error { return call(ctx) })
+	t.Event(trap.Hit(), what+" meets a fault")
+	cancel(cause)
+	return trap, t.Result(result, what)
 }
 
 // canceled returns a cancelled context.

@@ -39,7 +39,7 @@ var waitCases = []testCase{
 		run: releaseBeforeSubscription,
 	},
 	{
-		name: "the end of a lease wakes a waiter", contract: 12, on: suite.WithoutSentinel,
+		name: "the end of a lease wakes a waiter", contract: 12, on: suite.OnlyMemory,
 		why: "a holder that dies publishes nothing",
 		run: leaseEndWakesWaiter,
 	},
@@ -74,7 +74,7 @@ var waitCases = []testCase{
 		run: processesExcludeEachOther,
 	},
 	{
-		name: "a waiter gives up when its time is over", contract: 13, on: suite.WithoutSentinel,
+		name: "a waiter gives up when its time is over", contract: 13, on: suite.OnlyMemory,
 		why: "MaxWait and ctx bound the waiting; the error says that the lock is held, and nothing stays behind",
 		run: waiterGivesUp,
 	},

@@ -38,23 +38,23 @@ var placeCases = []testCase{
 		run: deadWaiterPassesOn,
 	},
 	{
-		name: "a frozen waiter delays the next one only", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		name: "a frozen waiter delays the next one only", contract: 12, on: suite.OnlyMemory, needs: subscribes,
 		why: "a process that listens but does not try would keep a free lock from all others",
 		run: frozenWaiterPassesOn,
 	},
 	{
-		name: "a woken waiter goes before other waiters", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		name: "a woken waiter goes before other waiters", contract: 12, on: suite.OnlyMemory, needs: subscribes,
 		why: "a waiter that polls at the wrong moment would take the lock from the one that has waited longest, time and again",
 		run: wokenGoesFirst,
 	},
 	{
-		name: "a fair lock is first come, first served", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		name: "a fair lock is first come, first served", contract: 12, on: suite.OnlyMemory, needs: subscribes,
 		can: fair,
 		why: "a process would starve behind others that came later",
 		run: fairIsInOrder,
 	},
 	{
-		name: "nobody passes the waiters of a fair lock", contract: 12, on: suite.WithoutSentinel, needs: subscribes,
+		name: "nobody passes the waiters of a fair lock", contract: 12, on: suite.OnlyMemory, needs: subscribes,
 		can: fair,
 		why: "a newcomer, or another library that finds the key free, would take the lock from the one that was woken",
 		run: nobodyPassesFairWaiters,
@@ -197,47 +197,20 @@ func frozenWaiterPassesOn(t *caseT) {
 	t.OK(frozen.acquired().Release(t.Ctx), "Release")
 }
 
-// wokenGoesFirst is about the time that a waiter that was woken has. It begins again if that has
-// passed on a busy machine.
 func wokenGoesFirst(t *caseT) {
 	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
 	if !t.hasPlaces(held.Name()) {
 		return
 	}
 	waiters := t.places(held.Name(), 2)
-	t.inTime(func() bool {
-		for _, p := range waiters {
-			p.refused()
-		}
-		start := time.Now()
-		t.OK(held.Release(t.Ctx), "Release")
-		t.Woken(waiters[0].sub, "the first waiter")
-		taken, _ := waiters[1].try()
-		inTime := time.Since(start) < timeToTry
-		if taken != nil {
-			held = taken
-			if inTime {
-				t.Fatalf("a waiter took the lock from the one that was woken before it")
-			}
-			return false
-		}
-		newcomer, err := t.direct().Acquire(t.Ctx, locker.Request{Name: held.Name(), NoWait: true})
-		inTime = time.Since(start) < timeToTry
-		switch {
-		case err == nil && t.h.Can.Fair && inTime:
-			t.Errorf("a newcomer took a fair lock from the one that was woken")
-		case err == nil:
-			t.OK(newcomer.Release(t.Ctx), "Release")
-		default:
-			t.Is(err, locker.ErrNotAcquired, "the attempt of a newcomer")
-		}
-		if !inTime { // the first waiter may have lost its turn
-			held = t.acquireAs(waiters)
-			return false
-		}
-		held = waiters[0].acquired()
-		return true
-	})
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Woken(waiters[0].sub, "the first waiter")
+	t.Pause(timeToTry - 10*latency)
+	waiters[1].refused()
+	if t.h.Can.Fair {
+		t.contended(t.direct(), locker.Request{Name: held.Name(), NoWait: true})
+	}
+	held = waiters[0].acquired()
 	waiters[1].refused()
 	t.OK(held.Release(t.Ctx), "Release")
 	t.Woken(waiters[1].sub, "the other waiter")
@@ -246,56 +219,41 @@ func wokenGoesFirst(t *caseT) {
 
 func fairIsInOrder(t *caseT) {
 	order := []int{0, 0, 1, 0, 2, 1} // the processes of the waiters
-	t.inTime(func() bool {
-		held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
-		type turn struct {
-			waiter       int
-			began, ended time.Time // the ending begins then
+	held := t.acquire(t.direct(), locker.Request{Name: t.Key(), TTL: long})
+	turns := make(chan int, len(order))
+	processes := map[int]locker.Locker{}
+	var waiters []<-chan *locker.Lock
+	for i, process := range order {
+		t.Pause(100 * time.Millisecond) // the server computes since when they wait
+		match := waits                  // behind the one that has a place
+		l := processes[process]
+		if l == nil {
+			l, match = t.waiting(t.direct(), retry.Config{}), subscribed
+			processes[process] = l
 		}
-		turns := make(chan turn, len(order))
-		processes := map[int]locker.Locker{}
-		var waiters []<-chan *locker.Lock
-		for i, process := range order {
-			t.Pause(suite.Shortly) // the server computes since when they wait: a slow attempt may change the order
-			match := waits         // behind the one that has a place
-			l := processes[process]
-			if l == nil {
-				l, match = t.waiting(t.direct(), retry.Config{}), subscribed
-				processes[process] = l
-			}
-			waiters = append(waiters,
-				t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
-					lock, err := l.Acquire(ctx, req)
-					if err == nil {
-						now := turn{waiter: i, began: time.Now()}
-						_, newcomer := t.direct().Acquire(ctx, locker.Request{Name: req.Name, NoWait: true})
-						if !errors.Is(newcomer, locker.ErrNotAcquired) {
-							t.Errorf("a newcomer beside waiter %d: %v", i, newcomer)
-						}
-						now.ended = time.Now()
-						turns <- now
-						err = lock.Release(ctx)
+		waiters = append(waiters,
+			t.waitAs(locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+				lock, err := l.Acquire(ctx, req)
+				if err == nil {
+					turns <- i
+					_, newcomer := t.direct().Acquire(ctx, locker.Request{Name: req.Name, NoWait: true})
+					if !errors.Is(newcomer, locker.ErrNotAcquired) {
+						t.Errorf("a newcomer beside waiter %d: %v", i, newcomer)
 					}
-					return lock, err
-				}), locker.Request{Name: held.Name(), TTL: long}, match))
+					err = lock.Release(ctx)
+				}
+				return lock, err
+			}), locker.Request{Name: held.Name(), TTL: long}, match))
+	}
+	t.OK(held.Release(t.Ctx), "Release")
+	for _, ch := range waiters {
+		t.got(ch, "of a fair lock")
+	}
+	for i := range order {
+		if next := <-turns; next != i {
+			t.Errorf("turn %d is that of waiter %d, which came in another place", i, next)
 		}
-		ended := time.Now()
-		t.OK(held.Release(t.Ctx), "Release")
-		for _, ch := range waiters {
-			t.got(ch, "of a fair lock")
-		}
-		for i := range order {
-			next := <-turns
-			if next.began.Sub(ended) >= timeToTry {
-				return false // the next one was too late, and lost its turn
-			}
-			if next.waiter != i {
-				t.Errorf("turn %d is that of waiter %d, which came in another place", i, next.waiter)
-			}
-			ended = next.ended
-		}
-		return true
-	})
+	}
 }
 
 func nobodyPassesFairWaiters(t *caseT) {
@@ -303,31 +261,13 @@ func nobodyPassesFairWaiters(t *caseT) {
 	held := t.acquire(t.direct(), locker.Request{Name: name, TTL: long})
 	waiters := t.places(name, 2)
 	newcomer := t.direct()
-	t.inTime(func() bool {
-		for _, p := range waiters {
-			p.refused()
-		}
-		start := time.Now()
-		t.OK(held.Release(t.Ctx), "Release")
-		set := t.h.Can.Hash
-		if !set {
-			set = t.Do(name, "SET", name, "theirs", "PX", long.Milliseconds(), "NX") == nil
-		}
-		_, err := newcomer.Acquire(t.Ctx, locker.Request{Name: name, NoWait: true})
-		if time.Since(start) >= timeToTry { // the first waiter may have lost its turn
-			if !set {
-				t.Do(name, "DEL", name)
-			}
-			held = t.acquireAs(waiters)
-			return false
-		}
-		if !set {
-			t.Fatalf("SET NX took a fair lock from the one that was woken")
-		}
-		t.Is(err, locker.ErrNotAcquired, "the attempt of a newcomer")
-		held = waiters[0].acquired()
-		return true
-	})
+	t.OK(held.Release(t.Ctx), "Release")
+	t.Pause(timeToTry - 10*latency)
+	if !t.h.Can.Hash && t.Do(name, "SET", name, "theirs", "PX", long.Milliseconds(), "NX") != nil {
+		t.Fatalf("SET NX took a fair lock from the one that was woken")
+	}
+	t.contended(newcomer, locker.Request{Name: name, NoWait: true})
+	held = waiters[0].acquired()
 	t.OK(held.Release(t.Ctx), "Release")
 	t.Woken(waiters[1].sub, "the second waiter")
 	t.OK(waiters[1].acquired().Release(t.Ctx), "Release")

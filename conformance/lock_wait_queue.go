@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
-	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/locktrace"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 )
@@ -143,29 +143,29 @@ func waiterGivesUp(t *caseT) {
 	// With this policy the waiter is idle when its time is over; an attempt in flight would have an
 	// unknown outcome. No strategy asks for a retry at that time (rwhash does so after 400 ms).
 	l, name := t.waiting(t.direct(), retry.Config{Policy: never}), t.Key()
-	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "busy"})
-	for what, match := range map[string]error{"MaxWait": locker.ErrMaxWait, "deadline": context.DeadlineExceeded, "NoWait": locker.ErrNotAcquired} {
-		var err error
-		for wait := 3 * suite.Shortly; wait < t.Limit; wait *= 3 {
-			req, timeout := locker.Request{Name: name, NoWait: what == "NoWait"}, t.Limit
-			switch what {
-			case "MaxWait":
-				req.MaxWait = wait
-			case "deadline":
-				timeout = wait
-			}
-			ctx, cancel := context.WithTimeout(t.Ctx, timeout)
-			err = t.Result(acquiring(ctx, l, req), what)
-			cancel()
-			if !errors.Is(err, locker.ErrUnknownOutcome) && !errors.Is(err, driver.ErrNotSent) {
-				break
-			} // on a busy machine the first attempt, or that after the subscription, took too long
-		}
-		t.Is(err, locker.ErrNotAcquired, "%s", what)
-		t.Is(err, match, "%s", what)
+	lock := t.acquire(t.direct(), locker.Request{Name: name, TTL: long, Note: "step 2"})
+	const wait = 300 * time.Millisecond
+	for _, tc := range []struct {
+		what             string
+		maxWait, timeout time.Duration
+		noWait           bool
+		match            error
+		took             time.Duration
+	}{
+		{"MaxWait", wait, long, false, locker.ErrMaxWait, wait},
+		{"deadline", 0, wait, false, context.DeadlineExceeded, wait},
+		{"NoWait", 0, long, true, locker.ErrNotAcquired, 0},
+	} {
+		ctx, cancel := context.WithTimeout(t.Ctx, tc.timeout)
+		began := time.Now()
+		_, err := l.Acquire(ctx, locker.Request{Name: name, MaxWait: tc.maxWait, NoWait: tc.noWait})
+		cancel()
+		t.took(began, tc.took, "a waiter with %s", tc.what)
+		t.Is(err, locker.ErrNotAcquired, "%s", tc.what)
+		t.Is(err, tc.match, "%s", tc.what)
 		var ce *locker.ContentionError
-		if !errors.As(err, &ce) || ce.Note != "busy" {
-			t.Errorf("%s: %v does not name the holder", what, err)
+		if !errors.As(err, &ce) || ce.Note != "step 2" {
+			t.Errorf("%s: %v does not name the holder", tc.what, err)
 		}
 	}
 	ctx, cancelWait := context.WithCancel(t.Ctx)

@@ -52,8 +52,8 @@ func (t *caseT) watch(l locker.Locker, name string) (next func() (locker.State, 
 	}
 }
 
-// sees waits until Watch yields a State that is held or not, and returns it. On a busy machine a
-// poll may get no answer in time.
+// sees waits until Watch yields a State that is held or not, and returns it. An error is yielded for
+// a poll without an answer, and Watch goes on.
 func (t *caseT) sees(next func() (locker.State, error), held bool) locker.State {
 	t.Helper()
 	for {
