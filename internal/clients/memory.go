@@ -5,10 +5,15 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/internal/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memredis"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -70,4 +75,21 @@ func OpenMemory(tb testing.TB, m *miniredis.Miniredis) driver.Driver {
 		}
 	})
 	return drv
+}
+
+// Bubble runs f in a bubble of testing/synctest, and lets a minute of fake time pass at its end:
+// clients end some of their goroutines after they were closed.
+func Bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) }) //nolint:forbidigo // fake time
+		f(t)
+	})
+}
+
+// Proxied starts a miniredis on a network in memory, and a proxy in front of it.
+func Proxied(tb testing.TB) (*memredis.Server, *faultproxy.Proxy) {
+	tb.Helper()
+	m := memredis.Start(tb, memnet.New())
+	return m, faultproxy.StartOn(tb, m.Net, m.Addr())
 }

@@ -54,10 +54,10 @@ func BenchmarkCycle(b *testing.B) {
 	}
 	cancellable, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	pools := make([]*redis.Pool, 2)
-	for i, kind := range poolKinds[:len(pools)] {
-		pools[i] = kind.make(addr)
-		pools[i].MaxIdle = 32
+	dial := func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", addr) }
+	pools := []*redis.Pool{poolKinds["DialContext"](dial), poolKinds["Dial"](dial)}
+	for _, p := range pools {
+		p.MaxIdle = 32
 	}
 	cluster := redistest.StartCluster(b, 3, redistest.Options{})
 	nodes := &redisc.Cluster{StartupNodes: cluster.Addrs(), CreatePool: func(addr string, options ...redis.DialOption) (*redis.Pool, error) {

@@ -1,11 +1,16 @@
 package redigo_test
 
 import (
+	"context"
 	"testing"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/redigo"
 )
 
 func TestDriver(t *testing.T) {
@@ -16,4 +21,27 @@ func TestDriver(t *testing.T) {
 func TestLocks(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, conformance.Harness{Dial: clients.Redigo, On: clients.LocksOn("redigo")})
+}
+
+// TestPools runs the suite for adapters over the other kinds of pool.
+func TestPools(t *testing.T) {
+	t.Parallel()
+	for name, kind := range poolKinds {
+		if name == "DialContext" {
+			continue // as in TestDriver
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			drivertest.Run(t, drivertest.Harness{
+				On: []drivertest.Kind{drivertest.Memory},
+				Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+					pool := kind(func(ctx context.Context) (redis.Conn, error) {
+						return redis.DialContext(ctx, "tcp", target.Addrs[0], redis.DialContextFunc(target.Dial))
+					})
+					tb.Cleanup(func() { _ = pool.Close() })
+					return redigo.New(pool)
+				},
+			})
+		})
+	}
 }

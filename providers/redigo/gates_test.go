@@ -55,7 +55,7 @@ func TestFrozenNodeDelaysNoOther(t *testing.T) {
 	must(t, err)
 	send := func(key string, urgent bool) error {
 		ctx := &driver.Bounded{Urgent: urgent}
-		ctx.Start(context.Background(), time.Now().Add(3*patience))
+		ctx.Start(context.Background(), time.Now().Add(time.Minute))
 		defer ctx.Stop()
 		_, err := drv.SetNX(ctx, key, "v", time.Second)
 		return err

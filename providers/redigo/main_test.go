@@ -10,7 +10,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/redigo"
@@ -18,34 +17,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.CloseAfter(m, nodes)) }
 
-// patience tells an answer from none. It is shorter than the timeouts that redigo has by default.
-const patience = 8 * time.Second
+// patience is how long a call's context lasts, in the fake time of a bubble.
+const patience = time.Second
 
-// poolKind is a kind of pool that the adapter treats in a way of its own.
-type poolKind struct {
-	name string
-	make func(addr string, options ...redis.DialOption) *redis.Pool
-	// deaf: a connection in use cannot be closed, so that what was cancelled lasts until its reply
-	// or deadline.
-	deaf bool
-}
-
-var poolKinds = []poolKind{
-	{name: "DialContext", make: clients.RedigoPool},
-	{name: "Dial", make: func(addr string, options ...redis.DialOption) *redis.Pool {
-		return &redis.Pool{MaxIdle: 4, Dial: func() (redis.Conn, error) { return redis.Dial("tcp", addr, options...) }}
-	}},
-	{name: "TestOnBorrow", make: func(addr string, options ...redis.DialOption) *redis.Pool {
-		p := clients.RedigoPool(addr, options...)
-		p.TestOnBorrow = func(redis.Conn, time.Time) error { return nil }
-		return p
-	}},
-	{name: "connections without contexts", deaf: true, make: func(addr string, options ...redis.DialOption) *redis.Pool {
+// poolKinds are the kinds of pool that the adapter treats each in a way of its own.
+var poolKinds = map[string]func(dial func(context.Context) (redis.Conn, error)) *redis.Pool{
+	"DialContext": func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+		return &redis.Pool{MaxIdle: 4, DialContext: dial}
+	},
+	"Dial": func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+		return &redis.Pool{MaxIdle: 4, Dial: func() (redis.Conn, error) { return dial(context.Background()) }}
+	},
+	"TestOnBorrow": func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+		return &redis.Pool{MaxIdle: 4, DialContext: dial, TestOnBorrow: func(redis.Conn, time.Time) error { return nil }}
+	},
+	// A connection in use cannot be closed: a cancelled call lasts until its reply or deadline.
+	"connections without contexts": func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
 		return &redis.Pool{MaxIdle: 4, DialContext: func(ctx context.Context) (redis.Conn, error) {
-			c, err := redis.DialContext(ctx, "tcp", addr, options...)
+			c, err := dial(ctx)
 			return timeoutConn{c}, err
 		}}
-	}},
+	},
 }
 
 // timeoutConn is redis.ConnWithTimeout and not redis.ConnWithContext, as connections that old
@@ -58,16 +50,6 @@ func (c timeoutConn) DoWithTimeout(d time.Duration, command string, args ...any)
 
 func (c timeoutConn) ReceiveWithTimeout(d time.Duration) (any, error) {
 	return redis.ReceiveWithTimeout(c.Conn, d)
-}
-
-func eachPool(t *testing.T, test func(t *testing.T, pools poolKind)) {
-	t.Helper()
-	for _, kind := range poolKinds {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, kind)
-		})
-	}
 }
 
 // open makes a driver over pool; both are closed at the end.
@@ -93,55 +75,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// within waits for an event.
-func within(t *testing.T, what string, event <-chan struct{}) {
+// bound is a context with a deadline alone, stopped at the end of the test.
+func bound(t *testing.T, parent context.Context, d time.Duration) *driver.Bounded {
+	ctx := driver.Bound(parent, d)
+	t.Cleanup(ctx.Stop)
+	return ctx
+}
+
+func evalMany(ctx context.Context, drv driver.Driver, calls ...driver.Call) []driver.Result {
+	return drv.(driver.Batcher).EvalMany(ctx, calls)
+}
+
+func wantInt(t *testing.T, r driver.Result, want int64) {
 	t.Helper()
-	select {
-	case <-event:
-	case <-time.After(patience):
-		t.Fatalf("%s: not after %v", what, patience)
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for limit := time.After(patience); !met(); {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("%s: not after %v", what, patience)
-		}
-	}
-}
-
-// answer is how a call returned.
-type answer struct {
-	set bool
-	err error
-}
-
-// setNX calls SetNX in a goroutine.
-func setNX(ctx context.Context, drv driver.Driver, key string) <-chan answer {
-	answered := make(chan answer, 1)
-	go func() {
-		set, err := drv.SetNX(ctx, key, "v", time.Minute)
-		answered <- answer{set, err}
-	}()
-	return answered
-}
-
-// returned waits for a call to return.
-func returned(t *testing.T, answered <-chan answer) answer {
-	t.Helper()
-	select {
-	case a := <-answered:
-		return a
-	case <-time.After(patience):
-		t.Fatalf("the call did not return within %v", patience)
-		return answer{}
+	if n, err := r.Reply.Int(0); r.Err != nil || err != nil || n != want {
+		t.Errorf("result %d, %v, %v; want %d", n, r.Err, err, want)
 	}
 }
 
@@ -170,7 +118,6 @@ func wantServerError(t *testing.T, err error, prefix string) {
 	}
 }
 
-var (
-	incr   = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
-	delOwn = driver.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
-)
+var incr = driver.NewScript(`return redis.call("INCR", KEYS[1])`)
+
+var delOwn = driver.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
