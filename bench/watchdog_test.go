@@ -89,6 +89,7 @@ func hold(b *testing.B, l locker.Locker) (locks []*locker.Lock, perLock float64)
 	locks = make([]*locker.Lock, watched)
 	before := heap()
 	inParallel(b, func(i int) (err error) {
+		//realtime:ok a benchmark
 		locks[i], err = l.Acquire(context.Background(), locker.Request{Name: strconv.Itoa(i), TTL: watchedTTL})
 		return err
 	})

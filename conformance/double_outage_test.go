@@ -1,3 +1,5 @@
+//realtime:ok the calls run in a bubble
+
 package conformance
 
 import (

@@ -1,3 +1,5 @@
+//realtime:ok an example of a Locker in memory
+
 package leader_test
 
 import (

@@ -21,6 +21,7 @@ func TestDisown(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
+			//realtime:ok no time passes
 			lock := locker.NewLock(t.Context(), lease.Grant{Name: "a", Token: "token", TTL: time.Second}, nil)
 			if tt.named {
 				lock.Handle()

@@ -1,3 +1,5 @@
+//realtime:ok an example of a Locker in memory
+
 package locker_test
 
 import (

@@ -22,7 +22,9 @@ func TestHandleRoundTrip(t *testing.T) {
 		"most":    {Name: kib, Owner: kib, Token: strings.Repeat("t", 1<<20), Mode: locker.Shared, TTL: locker.MaxTTL, Fence: math.MaxInt64},
 		"usual":   {Name: "job", Owner: "worker-1", Token: lease.NewToken(), TTL: 30 * time.Second, Fence: 1},
 		"minimum": {Name: "job", Token: "t", TTL: time.Minute, MinHold: 30 * time.Second},
+		//realtime:ok no time passes
 		"no text": {Name: "\xff\xfe\x00\n\"\\", Owner: "\x80", Token: "\xc3(\x00|", TTL: time.Millisecond},
+		//realtime:ok no time passes
 		"scripts": {Name: "замок:鍵", Owner: "é", Token: "t\u2028<>&", TTL: time.Millisecond + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +88,7 @@ func encoded(json string) string {
 
 func TestParseHandleRefuses(t *testing.T) {
 	t.Parallel()
+	//realtime:ok no time passes
 	valid := locker.NewHandle(lease.Grant{Name: "a", Token: secret, TTL: time.Second}).Encode()
 	body := strings.TrimPrefix(valid, "holdfast1.")
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

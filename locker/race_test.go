@@ -47,6 +47,7 @@ func TestLockAllAtOnce(t *testing.T) {
 		var lost atomic.Int32
 		ctx := locktrace.With(t.Context(), &locktrace.Trace{Lost: func(context.Context, locktrace.LostInfo) { lost.Add(1) }})
 		ttl := time.Duration(rand.IntN(2000)) * time.Microsecond
+		//realtime:ok it may end at any instant
 		lock := locker.NewLock(ctx, lease.Grant{Name: "a", Token: secret, TTL: time.Millisecond, Deadline: time.Now().Add(ttl)}, &fakeLease{})
 		var told, taken atomic.Int32
 		var reasons sync.Map

@@ -101,6 +101,7 @@ func TestValidateRest(t *testing.T) {
 		req  locker.Request
 		what string // "": valid
 	}{
+		//realtime:ok a value, no lease
 		{"all that there is", locker.Request{Mode: locker.Shared, TTL: time.Second, MaxWait: 1, NoWait: true, Fenced: true, Owner: kib, Note: kib}, ""},
 		{"mode 2", locker.Request{Mode: 2}, "Request.Mode"},
 		{"mode 7", locker.Request{Mode: 7}, "Request.Mode"},
@@ -108,7 +109,9 @@ func TestValidateRest(t *testing.T) {
 		{"permits", locker.Request{Permits: math.MaxInt}, ""},
 		{"negative permits", locker.Request{Permits: -1}, "Request.Permits"},
 		{"MinHold", locker.Request{MinHold: 24 * 24 * time.Hour}, ""},
+		//realtime:ok a value, no lease
 		{"MinHold as long as TTL", locker.Request{TTL: time.Second, MinHold: time.Second}, ""},
+		//realtime:ok a value, no lease
 		{"MinHold longer than TTL", locker.Request{TTL: time.Second, MinHold: time.Second + 1}, "Request.MinHold"},
 		{"negative MinHold", locker.Request{MinHold: -1}, "Request.MinHold"},
 		{"short MinHold", locker.Request{MinHold: time.Millisecond - 1}, "Request.MinHold"},

@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-const expiry = 20 * time.Second // of every lock here, in the old version and in the new one
+const expiry = 30 * time.Second // of every lock here, in the old version and in the new one
 
 // process is an instance of a service: it works on an invoice under its lock. The work is stopped
 // with ctx, and in the new version when the lock is lost, too.
@@ -72,6 +72,7 @@ func withRedsync(_ *testing.T, clients []*redis.Client) process {
 // withHoldfast is the new version of both: the prefix and the name make the same key.
 func withHoldfast(t *testing.T, clients []*redis.Client) process {
 	t.Helper()
+	//realtime:ok it is refused, sooner or later
 	cfg := single.Config{Prefix: "lock:", TTL: expiry}
 	nodes := make([]locker.Locker, len(clients))
 	for i, client := range clients {
@@ -81,6 +82,7 @@ func withHoldfast(t *testing.T, clients []*redis.Client) process {
 	}
 	strategy := nodes[0]
 	if len(nodes) > 1 {
+		//realtime:ok it is refused, sooner or later
 		strategy = locker.Must(redlock.New(nodes, redlock.Config{TTL: expiry}))
 	}
 	l := locker.Must(holdfast.Wrap(strategy, holdfast.Config{}))
@@ -281,6 +283,7 @@ func TestQuorumOfBothLibraries(t *testing.T) {
 		}
 		for _, pair := range [][2]process{{old, migrated}, {migrated, old}} {
 			err := pair[0](t.Context(), "42", func(ctx context.Context) error {
+				//realtime:ok it is refused, sooner or later
 				ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 				defer cancel()
 				err := pair[1](ctx, "42", func(context.Context) error { return errRan })

@@ -119,7 +119,7 @@ func (s strategy) acquire(t *testing.T, drv driver.Driver, name string) (*locker
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return l.Acquire(ctx, locker.Request{Name: name})
 }

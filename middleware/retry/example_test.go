@@ -1,3 +1,5 @@
+//realtime:ok the holder ends its hold while another waits, or before
+
 package retry_test
 
 import (

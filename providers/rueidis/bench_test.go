@@ -31,6 +31,7 @@ func BenchmarkCycle(b *testing.B) {
 	}
 	as := func(parent context.Context) (context.Context, func()) { return parent, func() {} }
 	timeout := func(parent context.Context) (context.Context, func()) {
+		//realtime:ok a benchmark
 		return context.WithTimeout(parent, 3*time.Second)
 	}
 	for _, c := range []struct {

@@ -1,3 +1,5 @@
+//realtime:ok nobody is there to answer
+
 package rueidis_test
 
 import (

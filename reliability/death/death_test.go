@@ -82,6 +82,7 @@ func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 							t.Fatal(err)
 						}
 						waiting := locker.Chain(bare, locker.Must(retry.New(retry.Config{})))
+						//realtime:ok what a killed process leaves must end
 						if _, err := bare.Acquire(t.Context(), locker.Request{Name: t.Name(), TTL: ttl}); err == nil && h.tell("state") == "held" {
 							t.Fatal("two hold")
 						}

@@ -95,6 +95,7 @@ func TestFromIsRecorded(t *testing.T) {
 				}
 				return lockertest.New().Acquire(locktrace.Without(ctx), req)
 			})
+			//realtime:ok a Locker in memory
 			if _, err := rec.Client(0).Acquire(t.Context(), l, locker.Request{Name: "n", TTL: time.Second}); err != nil {
 				t.Fatal(err)
 			}

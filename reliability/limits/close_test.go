@@ -35,6 +35,7 @@ func TestCloseBesideAFrozenServer(t *testing.T) { //nolint:paralleltest // it co
 			var left sync.WaitGroup
 			for i := range callers {
 				left.Go(func() {
+					//realtime:ok nobody answers, and any instant will do
 					ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 					defer cancel()
 					if lock, err := l.Acquire(ctx, locker.Request{Name: fmt.Sprint("abandoned", i)}); err == nil {
@@ -44,6 +45,7 @@ func TestCloseBesideAFrozenServer(t *testing.T) { //nolint:paralleltest // it co
 			}
 			left.Wait()
 			thawed := make(chan error, 1)
+			//realtime:ok nobody answers, and any instant will do
 			time.AfterFunc(300*time.Millisecond, func() { thawed <- server.Thaw() })
 			closed := drv.Close()
 			if err := <-thawed; err != nil {

@@ -43,6 +43,7 @@ func quorumBesideASilentNode(t *testing.T, obeysDeadline bool) {
 	}
 	l := locker.Must(redlock.New(lockers, redlock.Config{}))
 	cycle := func(i int) {
+		//realtime:ok most servers are killed
 		lock, err := l.Acquire(t.Context(), locker.Request{Name: fmt.Sprint("name", i%4), TTL: 10 * time.Second})
 		if err != nil {
 			t.Fatalf("Acquire %d: %v", i, err)

@@ -1,3 +1,5 @@
+//realtime:ok the server of a simulation in a bubble
+
 package scale
 
 import (

@@ -37,6 +37,7 @@ func many(t *testing.T, seed, step uint64, lasts time.Duration, n int) {
 	t.Helper()
 	start, violated := time.Now(), 0
 	for done := 0; n == 0 || done < n; done++ {
+		//realtime:ok how long to go on
 		if lasts > 0 && time.Since(start) > lasts || *enough > 0 && violated >= *enough {
 			return
 		}
@@ -83,6 +84,7 @@ func watch(p *simulate.Plan) (stop func()) {
 				fmt.Printf("%s%d\n", markStuck, p.Seed)
 				os.Exit(statusStuck)
 			}
+			//realtime:ok how long to go on
 			if time.Since(start) > stuck {
 				panic(fmt.Sprintf("the schedule of seed %d is stuck; it is %v\n%s", p.Seed, p, stacks))
 			}

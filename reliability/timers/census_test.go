@@ -60,6 +60,7 @@ func inUse() (origins []string) {
 func forgetStopped() {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for range 10_000 {
+		//realtime:ok the timer is what is looked for
 		time.AfterFunc(time.Hour, func() {}).Stop()
 	}
 	runtime.Gosched() // the scheduler looks

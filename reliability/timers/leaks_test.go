@@ -48,6 +48,7 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 			return driver.Bound(t.Context(), time.Hour).Stop
 		}, []string{"driver.(*Bounded).Start"}},
 		{"what is not ours", func(*testing.T) func() {
+			//realtime:ok the timer is what is looked for
 			timer := time.AfterFunc(time.Hour, func() {})
 			return func() { timer.Stop() }
 		}, nil},

@@ -182,12 +182,14 @@ func (u *user) loses() {
 // fails makes calls that fail because no server answers.
 func (u *user) fails() {
 	late := func() context.Context {
+		//realtime:ok any instant will do
 		ctx, cancel := context.WithTimeout(u.ctx, 100*time.Millisecond)
 		u.Cleanup(cancel)
 		return ctx
 	}
 	early, cancel := context.WithCancel(u.ctx)
 	defer cancel()
+	//realtime:ok any instant will do
 	time.AfterFunc(20*time.Millisecond, cancel)
 
 	brief, once := u.request("brief"), u.request("once")

@@ -18,6 +18,7 @@ func cyclesOf(client int, name string, rate, from, to float64) []history.Event {
 	var events []history.Event
 	for t := from; t < to; t += 1 / rate {
 		events = append(events, history.Event{
+			//realtime:ok a value, no lease
 			Name: "cycler." + name, Client: client, Kind: history.Acquire, Outcome: history.OK, Call: at(t), Return: at(t + 0.5/rate), TTL: longLease,
 		})
 	}

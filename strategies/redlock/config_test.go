@@ -70,10 +70,12 @@ func TestNewRefuses(t *testing.T) {
 		{"a minority", lockers(5), redlock.Config{Quorum: 2}, "Quorum"},
 		{"more than all", lockers(3), redlock.Config{Quorum: 4}, "Quorum"},
 		{"a negative quorum", lockers(3), redlock.Config{Quorum: -1}, "Quorum"},
+		//realtime:ok it is refused
 		{"a short TTL", lockers(3), redlock.Config{TTL: time.Microsecond}, "TTL"},
 		{"a long TTL", lockers(3), redlock.Config{TTL: locker.MaxTTL + 1}, "TTL"},
 		{"a negative TTL", lockers(3), redlock.Config{TTL: -time.Second}, "TTL"},
 		{"a negative validity", lockers(3), redlock.Config{MinValidity: -1}, "MinValidity"},
+		//realtime:ok it is refused
 		{"a validity of all the TTL", lockers(3), redlock.Config{TTL: time.Second, MinValidity: time.Second}, "MinValidity"},
 		{"a validity of all the default TTL", lockers(3), redlock.Config{MinValidity: locker.DefaultTTL}, "MinValidity"},
 		{"a short timeout", lockers(3), redlock.Config{AttemptTimeout: time.Microsecond}, "AttemptTimeout"},
@@ -115,8 +117,9 @@ func TestAcquireRefuses(t *testing.T) {
 			return foreign("redlock1." + base64.RawURLEncoding.EncodeToString([]byte(text)))
 		}
 		for what, req := range map[string]locker.Request{
-			"Request.Name":   {},
-			"Request.Mode":   {Name: name, Mode: 7},
+			"Request.Name": {},
+			"Request.Mode": {Name: name, Mode: 7},
+			//realtime:ok it is refused
 			"Request.TTL":    {Name: name, TTL: time.Second}, // MinValidity would use it up
 			"Request.Resume": {Name: name, Resume: foreign(lease.NewToken())},
 		} {

@@ -1,3 +1,5 @@
+//realtime:ok the lease of the example is as long as its text says
+
 package single_test
 
 import (

@@ -99,6 +99,7 @@ func BenchmarkRenewal(b *testing.B) {
 	dog := locker.Must(watchdog.New(watchdog.Config{}))(granting{})
 	b.ResetTimer()
 	for range 1000 {
+		//realtime:ok a benchmark
 		lock := locker.Must(dog.Acquire(ctx, locker.Request{Name: name, TTL: 3 * time.Millisecond}))
 		b.Cleanup(func() { _ = lock.Release(context.Background()) })
 	}

@@ -1,3 +1,5 @@
+//realtime:ok the hold of the example ends by MaxHold, before the first renewal
+
 package watchdog_test
 
 import (
@@ -32,7 +34,6 @@ func Example() {
 func Example_maxHold() {
 	locks := locker.Chain(lockertest.New(), locker.Must(watchdog.New(watchdog.Config{MaxHold: 200 * time.Millisecond})))
 
-	//realtime:ok the hold ends by MaxHold, before the first renewal
 	req := locker.Request{Name: "report", TTL: 1500 * time.Millisecond}
 	err := locker.Do(context.Background(), locks, req, func(ctx context.Context, _ *locker.Lock) error {
 		<-ctx.Done() // the work hangs

@@ -126,6 +126,7 @@ func TestUpInDo(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
+	//realtime:ok the key is deleted, and a loss by the end of the lease is the same
 	req := locker.Request{Name: name, TTL: 2 * time.Second}
 	err := locker.Do(t.Context(), s.Process(holdfast.Config{}), req, func(ctx context.Context, _ *locker.Lock) error {
 		_, err := p.Up(ctx)

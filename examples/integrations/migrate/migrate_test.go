@@ -102,6 +102,7 @@ func TestUpWhileLocked(t *testing.T) {
 func TestUpLost(t *testing.T) {
 	t.Parallel()
 	s, shared := adaptertest.Start(t), newTable()
+	//realtime:ok the key is deleted, and a loss by the end of the lease is the same
 	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 4 * time.Second})
 	shared.run = func() {
 		s.MustCommand(t, "DEL", name)
@@ -118,6 +119,7 @@ func TestDropLost(t *testing.T) {
 	t.Parallel()
 	s, shared := adaptertest.Start(t), newTable()
 	shared.version = 7
+	//realtime:ok the key is deleted, and a loss by the end of the lease is the same
 	d := newDriver(t.Context(), t, shared, s.Process(holdfast.Config{}), locker.Request{TTL: 4 * time.Second})
 	if err := d.Lock(); err != nil {
 		t.Fatal(err)

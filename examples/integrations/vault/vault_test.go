@@ -90,6 +90,7 @@ func TestTakeOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			//realtime:ok the lease must end
 			s, req := adaptertest.Start(t), locker.Request{TTL: time.Second}
 			active := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), req), "active")
 			standby := lockWith(t, newBackend(t, s.Process(holdfast.Config{}), locker.Request{}), "standby")
