@@ -3,10 +3,14 @@ package rueidis_test
 import (
 	"testing"
 
+	redis "github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/conformance"
 	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/effort"
+	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
 
 func TestDriver(t *testing.T) {
@@ -31,4 +35,31 @@ func TestRESP2(t *testing.T) {
 		t.Parallel()
 		conformance.Run(t, conformance.Harness{Dial: clients.RueidisRESP2})
 	})
+}
+
+// TestModes runs the suite for adapters over the other ways in which rueidis uses its connections.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for name, set := range clientModes {
+		if name == "default" || name == "one connection" {
+			continue // as in TestDriver
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			drivertest.Run(t, drivertest.Harness{
+				On: []drivertest.Kind{drivertest.Memory},
+				Dial: func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+					opts := single(target.Dial, target.Addrs[0])
+					set(&opts)
+					opts.PipelineMultiplex = -1 // as clients.Rueidis
+					client, err := redis.NewClient(opts)
+					if err != nil {
+						return nil, driver.NotSent(err)
+					}
+					tb.Cleanup(client.Close)
+					return rueidis.New(client)
+				},
+			})
+		})
+	}
 }

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	redis "github.com/redis/rueidis"
-
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -21,22 +20,24 @@ import (
 // make each of its commands take half as long again. The test counts the client's goroutines, so no
 // other test may run meanwhile.
 func TestLoneCallerIsNotPipelined(t *testing.T) { //nolint:paralleltest // see above
-	srv := redistest.Start(t, redistest.Options{})
-	drv := dial(t, redis.ClientOption{InitAddress: []string{srv.Addr()}, DisableCache: true})
-	before := pipelining()
-	for range 100 { // it is careful at first
-		ctx := driver.Bound(context.Background(), patience)
-		if _, err := drv.SetNX(ctx, "k", "v", time.Minute); err != nil {
-			t.Fatal(err)
+	clients.Bubble(t, func(t *testing.T) {
+		m, p := clients.Proxied(t)
+		drv := dial(t, single(m.Net.Dial, p.Addr()))
+		before := pipelining()
+		for range 100 { // it is careful at first
+			ctx := driver.Bound(context.Background(), forever)
+			if _, err := drv.SetNX(ctx, "k", "v", time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := drv.Eval(ctx, compare, []string{"k"}, []string{"v"}); err != nil {
+				t.Fatal(err)
+			}
+			ctx.Stop()
 		}
-		if _, err := drv.Eval(ctx, compare, []string{"k"}, []string{"v"}); err != nil {
-			t.Fatal(err)
+		if n := pipelining() - before; n > 0 {
+			t.Errorf("%d connections are pipelined", n)
 		}
-		ctx.Stop()
-	}
-	if n := pipelining() - before; n > 0 {
-		t.Errorf("%d connections are pipelined", n)
-	}
+	})
 }
 
 // pipelining counts the goroutines that write to pipelined connections.
@@ -45,44 +46,41 @@ func pipelining() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "rueidis.(*pipe)._backgroundWrite(")
 }
 
+// parents are those of a bounded context, by whether they can be cancelled.
+var parents = map[string]func(t *testing.T) context.Context{
+	"deadline":    func(*testing.T) context.Context { return context.Background() },
+	"cancellable": func(t *testing.T) context.Context { return t.Context() },
+}
+
 // The late answer to a lone caller's command is reported.
 func TestLoneCallersLateAnswer(t *testing.T) {
 	t.Parallel()
-	for name, cancellable := range map[string]bool{"deadline": false, "cancellable": true} {
+	for name, parent := range parents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := redistest.Start(t, redistest.Options{})
-			drv := dial(t, redis.ClientOption{InitAddress: []string{srv.Addr()}, DisableCache: true, PipelineMultiplex: -1})
-			parent := context.Background()
-			if cancellable {
-				parent = t.Context()
-			}
-			warm := driver.Bound(parent, patience)
-			if _, err := drv.SetNX(warm, "warm", "v", time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			warm.Stop()
-			if err := srv.Freeze(); err != nil {
-				t.Fatal(err)
-			}
-			ctx := driver.Bound(parent, time.Second) // long enough to send it
-			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-			ctx.Stop()
-			pending, ok := errors.AsType[*driver.PendingError](err)
-			if !ok {
-				t.Fatalf("SetNX at a frozen server: %v, want a PendingError", err)
-			}
-			answered := make(chan struct{})
-			pending.OnAnswer(func(v any, err error) {
-				defer close(answered)
-				if v != true || err != nil {
-					t.Errorf("the late answer is %v, %v; want true", v, err)
+			clients.Bubble(t, func(t *testing.T) {
+				m, p := clients.Proxied(t)
+				opts := single(m.Net.Dial, p.Addr())
+				opts.PipelineMultiplex = -1
+				drv := dial(t, opts)
+				answered(t, drv, 1)
+				trap := p.Fail("k", faultproxy.Stall)
+				ctx := driver.Bound(parent(t), patience)
+				defer ctx.Stop()
+				_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+				pending, ok := errors.AsType[*driver.PendingError](err)
+				if !ok {
+					t.Fatalf("SetNX at a silent server: %v, want a PendingError", err)
+				}
+				reported := false
+				pending.OnAnswer(func(v any, err error) { reported = v == true && err == nil })
+				<-time.After(patience / 2)
+				trap.Release()
+				synctest.Wait()
+				if !reported {
+					t.Error("the late answer was not reported as true")
 				}
 			})
-			if err := srv.Thaw(); err != nil {
-				t.Fatal(err)
-			}
-			wait(t, "the late answer", answered)
 		})
 	}
 }
@@ -91,100 +89,80 @@ func TestLoneCallersLateAnswer(t *testing.T) {
 // sent later.
 func TestNotSentWhileConnecting(t *testing.T) {
 	t.Parallel()
-	call := driver.Call{Script: increment, Keys: []string{"k"}}
-	for op, send := range map[string]func(ctx context.Context, drv driver.Driver) error{
-		"SetNX": func(ctx context.Context, drv driver.Driver) error {
-			_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-			return err
-		},
-		"Eval": func(ctx context.Context, drv driver.Driver) error {
-			_, err := drv.Eval(ctx, call.Script, call.Keys, nil)
-			return err
-		},
-		"EvalMany": func(ctx context.Context, drv driver.Driver) error {
-			return drv.(driver.Batcher).EvalMany(ctx, []driver.Call{call, call})[1].Err
-		},
-	} {
-		for name, cancellable := range map[string]bool{"deadline": false, "cancellable": true} {
+	for i, op := range []string{"SetNX", "Eval", "EvalMany"} {
+		for name, parent := range parents {
 			t.Run(op+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				srv := redistest.Start(t, redistest.Options{})
-				p := faultproxy.Start(t, srv.Addr())
-				drv := dial(t, redis.ClientOption{InitAddress: []string{p.Addr()}, DisableCache: true, PipelineMultiplex: -1})
-				p.Freeze() // it accepts connections and says nothing
-				p.CutAll()
-				parent := context.Background()
-				if cancellable {
-					parent = t.Context()
-				}
-				var err error
-				for range 2 { // the first may still find the connection that was cut
-					ctx := driver.Bound(parent, 50*time.Millisecond)
-					err = send(ctx, drv)
-					ctx.Stop()
-					if errors.Is(err, context.DeadlineExceeded) {
-						break
+				clients.Bubble(t, func(t *testing.T) {
+					m, p := clients.Proxied(t)
+					opts := login(m, single(m.Net.Dial, p.Addr()))
+					opts.PipelineMultiplex = -1
+					drv := dial(t, opts)
+					p.Freeze() // it accepts connections and is silent
+					p.CutAll()
+					synctest.Wait()
+					var err error
+					for range 2 { // the first may find the connection that was cut
+						ctx := driver.Bound(parent(t), patience)
+						err = operations[i](ctx, drv, "k")
+						ctx.Stop()
+						if errors.Is(err, context.DeadlineExceeded) {
+							break
+						}
 					}
-				}
-				if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("error %v, want ErrNotSent and DeadlineExceeded", err)
-				}
-				p.Thaw()
-				ctx := driver.Bound(parent, patience)
-				defer ctx.Stop()
-				if set, err := drv.SetNX(ctx, "k", "v", time.Minute); !set || err != nil {
-					t.Errorf("afterwards: %v, %v; want the key to be free", set, err)
-				}
+					if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("error %v, want ErrNotSent and DeadlineExceeded", err)
+					}
+					p.Thaw()
+					<-time.After(patience)
+					if m.Exists("k") || p.Sent("k") > 0 {
+						t.Errorf("%d commands were sent", p.Sent("k"))
+					}
+					answered(t, drv, 1)
+				})
 			})
 		}
 	}
 }
 
 // What becomes of a command whose caller leaves soon is always known at last, so that nothing has
-// to be cleaned up by repetition: at once, or by the late answer. On a busy machine that may take
-// longer than a command waits on a connection of its own.
+// to be cleaned up by repetition: at once, or by the late answer.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
-	const callers, calls, lag = 100, 20, time.Second
-	srv := redistest.Start(t, redistest.Options{})
-	p := faultproxy.Start(t, srv.Addr())
-	drv := dial(t, redis.ClientOption{InitAddress: []string{p.Addr()}, DisableCache: true})
-	for range 100 { // it is careful at first
-		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.Latency(5 * time.Millisecond)
-	var wg, late sync.WaitGroup
-	var known, unknown atomic.Int64
-	for range callers {
-		wg.Go(func() {
-			for i := range calls {
-				start := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-				_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-				cancel()
-				pending, ok := errors.AsType[*driver.PendingError](err)
-				switch {
-				case ok:
-					late.Add(1)
-					pending.OnAnswer(func(_ any, err error) {
-						defer late.Done()
-						if err == nil || driver.NotExecuted(err) {
-							known.Add(1)
-						} else if unknown.Add(1); time.Since(start) < lag {
-							t.Errorf("late answer after %v: %v, want what became of the command", time.Since(start), err)
-						}
-					})
-				case err != nil && !driver.NotExecuted(err):
-					t.Errorf("SetNX: %v, want a PendingError or ErrNotSent", err)
+	clients.Bubble(t, func(t *testing.T) {
+		m, p := clients.Proxied(t)
+		drv := dial(t, single(m.Net.Dial, p.Addr()))
+		answered(t, drv, 100)
+		p.Latency(5 * time.Millisecond)
+		var wg sync.WaitGroup
+		var late, known atomic.Int64
+		for range 100 {
+			wg.Go(func() {
+				for i := range 20 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+					_, err := drv.SetNX(ctx, "k", "v", time.Minute)
+					cancel()
+					pending, ok := errors.AsType[*driver.PendingError](err)
+					switch {
+					case ok:
+						late.Add(1)
+						pending.OnAnswer(func(_ any, err error) {
+							if err == nil || driver.NotExecuted(err) {
+								known.Add(1)
+							} else {
+								t.Errorf("late answer: %v, want what became of the command", err)
+							}
+						})
+					case err != nil && !driver.NotExecuted(err):
+						t.Errorf("SetNX: %v, want a PendingError or ErrNotSent", err)
+					}
 				}
-			}
-		})
-	}
-	wg.Wait()
-	within(t, "all late answers", late.Wait)
-	if k, u := known.Load(), unknown.Load(); u > k {
-		t.Errorf("of %d late answers, %d do not tell what became of the command", k+u, u)
-	}
+			})
+		}
+		wg.Wait()
+		<-time.After(time.Second)
+		if late.Load() == 0 || known.Load() != late.Load() {
+			t.Errorf("%d of %d late answers have come", known.Load(), late.Load())
+		}
+	})
 }

@@ -2,14 +2,14 @@ package rueidis_test
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	redis "github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
@@ -35,20 +35,33 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
-// patience is how long a test waits for what must happen before it fails.
-const patience = 20 * time.Second
+const (
+	patience = time.Second // how long a call's context lasts, in the fake time of a bubble
+	forever  = time.Hour
+)
 
-const forever = time.Hour
-
-// single are the options of a client that needs no more than miniredis has.
-func single(addr string) redis.ClientOption {
-	return redis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true}
+// clientModes are the ways in which rueidis uses its connections.
+var clientModes = map[string]func(*redis.ClientOption){
+	"default":               func(*redis.ClientOption) {},
+	"DisableRetry":          func(o *redis.ClientOption) { o.DisableRetry = true },
+	"AlwaysPipelining":      func(o *redis.ClientOption) { o.AlwaysPipelining = true },
+	"DisableAutoPipelining": func(o *redis.ClientOption) { o.DisableAutoPipelining = true },
+	"one connection":        func(o *redis.ClientOption) { o.PipelineMultiplex = -1 },
 }
 
-// mini returns a proxy before a miniredis.
-func mini(t *testing.T) *faultproxy.Proxy {
-	m := miniredis.RunT(t)
-	return faultproxy.Start(t, m.Addr())
+// single are the options of a client that needs no more than miniredis has, on a network in memory.
+func single(dial func(ctx context.Context, network, addr string) (net.Conn, error), addr string) redis.ClientOption {
+	return redis.ClientOption{
+		InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true,
+		Dialer: net.Dialer{KeepAlive: -1}, // no pings: hours may pass
+		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			// As a net.Dialer, it does not ask for ctx's Err, by which the driver knows what was sent.
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return dial(ctx, "tcp", addr)
+		},
+		ReadBufferEachConn: 4 << 10, WriteBufferEachConn: 4 << 10,
+	}
 }
 
 func newClient(tb testing.TB, opts redis.ClientOption) redis.Client {
@@ -76,37 +89,13 @@ func dial(tb testing.TB, opts redis.ClientOption) driver.Driver {
 	return newDriver(tb, newClient(tb, opts))
 }
 
-// within fails the test unless f returns.
-func within(tb testing.TB, what string, f func()) {
+// answered makes n calls, by which the driver comes to trust the connections: it is careful at
+// first.
+func answered(tb testing.TB, drv driver.Driver, n int) {
 	tb.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	wait(tb, what, done)
-}
-
-// wait fails the test unless event comes.
-func wait(tb testing.TB, what string, event <-chan struct{}) {
-	tb.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-event:
-	case <-timer.C:
-		tb.Fatalf("%s: has not happened after %v", what, patience)
-	}
-}
-
-// eventually fails the test unless cond holds at last.
-func eventually(tb testing.TB, what string, cond func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !cond(); <-tick.C {
-		if time.Now().After(end) {
-			tb.Fatalf("%s: not so after %v", what, patience)
+	for range n {
+		if _, err := drv.SetNX(tb.Context(), "answered", "v", time.Minute); err != nil {
+			tb.Fatal(err)
 		}
 	}
 }

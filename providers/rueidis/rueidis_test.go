@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +13,10 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	redis "github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/internal/faultproxy"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
 	"github.com/holdfast-go/holdfast/providers/rueidis"
 )
 
@@ -34,6 +34,13 @@ func (f *fake) Nodes() map[string]redis.Client {
 
 func (f *fake) Mode() redis.ClientMode { return redis.ClientModeStandalone }
 
+// mini are the options of a client of a miniredis of its own.
+func mini(t *testing.T) redis.ClientOption {
+	return redis.ClientOption{
+		InitAddress: []string{miniredis.RunT(t).Addr()}, DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true,
+	}
+}
+
 func TestNewRefusesNil(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]redis.Client{"nil": nil, "a nil pointer": (*fake)(nil)} {
@@ -43,14 +50,29 @@ func TestNewRefusesNil(t *testing.T) {
 	}
 }
 
-// With ConnLifetime rueidis sends a command again that is in flight on a connection that expires.
-func TestNewRefusesConnLifetime(t *testing.T) {
+// What is read of a client's unexported fields is there, in each type of client: with ConnLifetime
+// rueidis sends a command again that is in flight on a connection that expires, and a client that
+// was closed stays so.
+func TestFieldsOfEachKindOfClient(t *testing.T) {
 	t.Parallel()
 	for name, options := range clientKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opts := options(t)
-			dial(t, opts)
+			client := newClient(t, opts)
+			drv := newDriver(t, client)
+			if _, err := drv.SetNX(t.Context(), t.Name(), "v", time.Minute); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			client.Close()
+			var err error
+			for range 3 { // the first to fail so proves nothing
+				_, err = drv.SetNX(t.Context(), "k", "v", time.Minute)
+			}
+			if driver.Transient(err) || !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, redis.ErrClosing) {
+				t.Errorf("SetNX through a closed client: %v, transient: %v", err, driver.Transient(err))
+			}
+
 			opts.ConnLifetime = time.Hour
 			var invalid *driver.InvalidError
 			if _, err := rueidis.New(newClient(t, opts)); !errors.As(err, &invalid) || !strings.Contains(invalid.Got, "ConnLifetime") {
@@ -62,12 +84,12 @@ func TestNewRefusesConnLifetime(t *testing.T) {
 
 // clientKinds are all the types of client that NewClient makes.
 var clientKinds = map[string]func(t *testing.T) redis.ClientOption{
-	"forced single": func(t *testing.T) redis.ClientOption { return single(miniredis.RunT(t).Addr()) },
+	"forced single": mini,
 	"single": func(t *testing.T) redis.ClientOption {
 		return redis.ClientOption{InitAddress: []string{server.Get(t).Addr()}}
 	},
 	"with replicas": func(t *testing.T) redis.ClientOption {
-		opts := single(miniredis.RunT(t).Addr())
+		opts := mini(t)
 		opts.Standalone.ReplicaAddress = opts.InitAddress
 		opts.SendToReplicas = func(cmd redis.Completed) bool { return cmd.IsReadOnly() }
 		return opts
@@ -79,32 +101,6 @@ var clientKinds = map[string]func(t *testing.T) redis.ClientOption{
 		s := sentinel.Get(t)
 		return redis.ClientOption{InitAddress: s.SentinelAddrs(), Sentinel: redis.SentinelOption{MasterSet: s.MasterName()}}
 	},
-}
-
-func TestSetNX(t *testing.T) {
-	t.Parallel()
-	drv := dial(t, single(miniredis.RunT(t).Addr()))
-	for i, want := range []bool{true, false} {
-		if set, err := drv.SetNX(t.Context(), "k", "v", time.Minute); set != want || err != nil {
-			t.Errorf("SetNX %d: %v, %v; want %v", i, set, err, want)
-		}
-	}
-}
-
-func TestSetNXRefusesOtherReplies(t *testing.T) {
-	t.Parallel()
-	client := newClient(t, single(miniredis.RunT(t).Addr()))
-	for name, cmd := range map[string]redis.Completed{
-		"PONG":       client.B().Ping().Build(),
-		"an integer": client.B().Incr().Key("n").Build(),
-		"a list":     client.B().Smembers().Key("s").Build(),
-	} {
-		reply := client.Do(t.Context(), cmd)
-		drv := newDriver(t, &fake{client, func(context.Context) redis.RedisResult { return reply }})
-		if set, err := drv.SetNX(t.Context(), "k", "v", time.Minute); set || err == nil || driver.NotExecuted(err) {
-			t.Errorf("SET NX answered with %s: %v, %v; want an error of unknown outcome", name, set, err)
-		}
-	}
 }
 
 func TestErrors(t *testing.T) {
@@ -126,7 +122,7 @@ func TestErrors(t *testing.T) {
 		{name: "another call's deadline", err: context.DeadlineExceeded, isNot: context.DeadlineExceeded},
 		{name: "another call's cancel while dialing", err: cancelled, notSent: true, isNot: context.Canceled},
 	}
-	client := newClient(t, single(miniredis.RunT(t).Addr()))
+	client := newClient(t, mini(t))
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +151,7 @@ func (early) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsec
 
 func TestDeadlineOfTheConnectionComesFirst(t *testing.T) {
 	t.Parallel()
-	client := newClient(t, single(miniredis.RunT(t).Addr()))
+	client := newClient(t, mini(t))
 	drv := newDriver(t, &fake{client, func(context.Context) redis.RedisResult { return redis.NewErrorResult(context.DeadlineExceeded) }})
 	_, err := drv.SetNX(early{t.Context()}, "k", "v", time.Minute)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrNotSent) {
@@ -163,140 +159,30 @@ func TestDeadlineOfTheConnectionComesFirst(t *testing.T) {
 	}
 }
 
-func TestEndedContextSendsNothing(t *testing.T) {
-	t.Parallel()
-	p := mini(t)
-	drv := dial(t, single(p.Addr()))
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	over, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-	defer stop()
-	for ctx, want := range map[context.Context]error{cancelled: context.Canceled, over: context.DeadlineExceeded} {
-		for name, err := range sendAll(ctx, drv) {
-			if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, want) {
-				t.Errorf("%s: %v, want ErrNotSent and %v", name, err, want)
-			}
-		}
-	}
-	if n := p.Count(about("k")); n > 0 {
-		t.Errorf("%d commands were sent", n)
-	}
-}
-
-// about matches a command with key as one of its arguments.
-func about(key string) faultproxy.Match {
-	return func(args []string) bool { return slices.Contains(args, key) }
-}
-
-// sendAll calls each method that sends something about the key k.
-func sendAll(ctx context.Context, drv driver.Driver) map[string]error {
-	errs := map[string]error{}
-	_, errs["SetNX"] = drv.SetNX(ctx, "k", "v", time.Minute)
-	_, errs["Eval"] = drv.Eval(ctx, compare, []string{"k"}, []string{"v"})
-	errs["EvalMany"] = drv.(driver.Batcher).EvalMany(ctx, []driver.Call{{Script: compare, Keys: []string{"k"}, Args: []string{"v"}}})[0].Err
-	_, errs["Subscribe"] = drv.Subscribe(ctx, "k")
-	return errs
-}
-
-func TestServerErrors(t *testing.T) {
-	t.Parallel()
-	drv := dial(t, redis.ClientOption{InitAddress: []string{server.Get(t).Addr()}})
-	for _, want := range []string{
-		"MYCODE with a text", "ERR with a text", "ERR DB is upper case", "OOM command not allowed when used memory > 'maxmemory'.",
-	} {
-		raise := driver.NewScript(`return redis.error_reply(ARGV[1])`)
-		_, err := drv.Eval(t.Context(), raise, nil, []string{want})
-		var se *driver.ServerError
-		if !errors.As(err, &se) || se.Text != want {
-			t.Errorf("%v; want a ServerError with text %q", err, want)
-		}
-		if _, ok := errors.AsType[*redis.RedisError](err); !ok {
-			t.Errorf("%v: the client's own error is not reachable", err)
-		}
-	}
-}
-
-func TestReplies(t *testing.T) {
-	t.Parallel()
-	drv := dial(t, redis.ClientOption{InitAddress: []string{server.Get(t).Addr()}})
-	list, err := drv.Eval(t.Context(), driver.NewScript(`return {7, "text", false, ARGV[1]}`), nil, []string{"arg"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err0 := list.Int(0)
-	text, err1 := list.Text(1)
-	arg, err3 := list.Text(3)
-	if err := errors.Join(err0, err1, err3); err != nil || n != 7 || text != "text" || !list.IsNil(2) || arg != "arg" || list.Len() != 4 {
-		t.Errorf("list: %v, %v", list, err)
-	}
-	for source, want := range map[string]any{
-		`return 9007199254740993`: int64(9007199254740992), // Lua has floats only
-		`return "x"`:              "x",
-		`return false`:            nil,
-		`return {}`:               []any{},
-		`return redis.call("SET", "replies", "v")`: "OK",
-	} {
-		wanted, err := driver.NewReply(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := drv.Eval(t.Context(), driver.NewScript(source), []string{"replies"}, nil)
-		if err != nil || !reflect.DeepEqual(got, wanted) {
-			t.Errorf("%s: %v, %v; want %v", source, got, err, wanted)
-		}
-	}
-	for _, source := range []string{`return {1, {2}}`, `redis.setresp(3) return {double = 1.5}`, `redis.setresp(3) return {map = {a = 1}}`} {
-		if got, err := drv.Eval(t.Context(), driver.NewScript(source), nil, nil); err == nil || driver.NotExecuted(err) {
-			t.Errorf("%s: %v, %v; want an error of unknown outcome", source, got, err)
-		}
-	}
-}
-
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	m := miniredis.RunT(t)
-	if got, want := dial(t, single(m.Addr())).Info(), (driver.Info{Client: "rueidis", Address: m.Addr()}); got != want {
+	opts := mini(t)
+	if got, want := dial(t, opts).Info(), (driver.Info{Client: "rueidis", Address: opts.InitAddress[0]}); got != want {
 		t.Errorf("Info: %v, want %v", got, want)
 	}
 	if got := newDriver(t, &fake{}).Info().Address; got != "a:2,b:1" {
 		t.Errorf("Info of two nodes: %q", got)
 	}
-	addrs := cluster.Get(t).Addrs()
-	slices.Sort(addrs)
-	if got, want := dial(t, redis.ClientOption{InitAddress: addrs[:1]}).Info().Address, strings.Join(addrs, ","); got != want {
-		t.Errorf("Info of a cluster: %q, want %q", got, want)
-	}
 }
 
-func TestClose(t *testing.T) {
+// The client stays the user's after the driver's Close. What the driver sends is refused by a
+// closed client; the first error proves nothing of its own command.
+func TestTheClientStaysTheUsers(t *testing.T) {
 	t.Parallel()
-	client := newClient(t, single(miniredis.RunT(t).Addr()))
+	client := newClient(t, mini(t))
 	drv := newDriver(t, client)
-	sub, err := drv.Subscribe(t.Context(), "c")
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := drv.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if err := drv.Close(); err != driver.ErrClosed { //nolint:errorlint // this very error
-		t.Errorf("second Close: %v, want ErrClosed", err)
-	}
-	for name, err := range sendAll(t.Context(), drv) {
-		if !errors.Is(err, driver.ErrClosed) || !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%s after Close: %v, want ErrClosed", name, err)
-		}
-	}
-	_ = sub.Close()
 	if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
 		t.Errorf("the user's client after the driver's Close: %v", err)
 	}
-}
-
-func TestClosedClient(t *testing.T) {
-	t.Parallel()
-	client := newClient(t, single(miniredis.RunT(t).Addr()))
-	drv := newDriver(t, client)
+	drv = newDriver(t, client)
 	client.Close()
 	for i, notSent := range []bool{false, true, true} {
 		if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); !errors.Is(err, redis.ErrClosing) || errors.Is(err, driver.ErrNotSent) != notSent {
@@ -305,22 +191,56 @@ func TestClosedClient(t *testing.T) {
 	}
 }
 
-// A client that was closed stays so, of each kind.
-func TestClosedClientIsFinal(t *testing.T) {
+// What was written before the client was closed may be executed, though rueidis answers ErrClosing.
+func TestClientClosedInFlight(t *testing.T) {
 	t.Parallel()
-	for name, options := range clientKinds {
-		client := newClient(t, options(t))
+	clients.Bubble(t, func(t *testing.T) {
+		m, p := clients.Proxied(t)
+		opts := single(m.Net.Dial, p.Addr())
+		opts.AlwaysPipelining = true
+		client := newClient(t, opts)
 		drv := newDriver(t, client)
-		if _, err := drv.SetNX(t.Context(), t.Name()+name, "v", time.Second); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("SET"), Fault: faultproxy.Stall})
+		errs := make(chan error, 1)
+		go func() {
+			_, err := drv.SetNX(context.Background(), "k", "v", time.Minute)
+			errs <- err
+		}()
+		<-trap.Hit()
 		client.Close()
-		var err error
-		for range 3 { // the first to fail so proves nothing
-			_, err = drv.SetNX(t.Context(), "k", "v", time.Second)
+		if err := <-errs; !errors.Is(err, redis.ErrClosing) || driver.NotExecuted(err) {
+			t.Errorf("%v; want ErrClosing, and the outcome unknown", err)
 		}
-		if driver.Transient(err) || !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, redis.ErrClosing) {
-			t.Errorf("%s: SetNX through a closed client: %v, transient: %v", name, err, driver.Transient(err))
+	})
+}
+
+// A server's error has the client's own below it. What RESP3 alone has is refused.
+func TestRepliesOfRESP3(t *testing.T) {
+	t.Parallel()
+	drv := dial(t, redis.ClientOption{InitAddress: []string{server.Get(t).Addr()}})
+	_, err := drv.Eval(t.Context(), driver.NewScript(`return redis.error_reply("ERR DB is upper case")`), nil, nil)
+	if _, ok := errors.AsType[*redis.RedisError](err); !ok || driver.CodeOf(err) != "ERR" {
+		t.Errorf("%v: the client's own error is not reachable", err)
+	}
+	for _, source := range []string{`return {1, {2}}`, `redis.setresp(3) return {double = 1.5}`, `redis.setresp(3) return {map = {a = 1}}`} {
+		if got, err := drv.Eval(t.Context(), driver.NewScript(source), nil, nil); err == nil || driver.NotExecuted(err) {
+			t.Errorf("%s: %v, %v; want an error of unknown outcome", source, got, err)
+		}
+	}
+}
+
+// In a batch, scripts without keys travel beside scripts with keys, which rueidis does not mix.
+func TestBatchWithAndWithoutKeys(t *testing.T) {
+	t.Parallel()
+	drv := dial(t, redis.ClientOption{InitAddress: cluster.Get(t).Addrs()})
+	keys := []string{lease.NewToken() + "{a}", lease.NewToken() + "{b}"}
+	for i, r := range drv.(driver.Batcher).EvalMany(t.Context(), []driver.Call{
+		{Script: increment, Keys: keys[:1]},
+		{Script: driver.NewScript(`return 1`)},
+		{Script: increment, Keys: keys[1:]},
+	}) {
+		if n, err := r.Reply.Int(0); r.Err != nil || err != nil || n != 1 {
+			t.Errorf("call %d: %d, %v, %v; want 1", i, n, r.Err, err)
 		}
 	}
 }
