@@ -35,7 +35,9 @@ var flawedAlgorithms = []struct {
 	{
 		"DEL without comparing", oneKey,
 		func(a *algorithm) { a.release = luaDelete },
-		[]string{"the next holder is left alone", "the stored value is compared whole"},
+		[]string{
+			"the next holder is left alone", "the stored value is compared whole", "the clean-up leaves the next holder alone",
+		},
 	},
 	{
 		"GETSET with the clocks of clients", oneKey,
@@ -124,6 +126,7 @@ var flawedAlgorithms = []struct {
 		[]string{
 			"an acquire whose reply is lost succeeds", "an acquire that never arrived succeeds", "a release whose reply is lost succeeds",
 			"a release that never arrived succeeds", "a renewal whose reply is lost succeeds",
+			"a contended acquire whose reply is lost is refused",
 		},
 	},
 	{
@@ -158,7 +161,7 @@ var flawedAlgorithms = []struct {
 	{
 		"a cancelled acquire left to itself", oneKey,
 		func(a *algorithm) { a.noCleanUp = true },
-		[]string{"a cancelled acquire that runs late leaves no key"},
+		[]string{"a cancelled acquire that runs late leaves no key", "an acquire cancelled at any instant leaves no key"},
 	},
 	{
 		"what was not sent counts as unknown", oneKey,
@@ -208,7 +211,7 @@ var flawedAlgorithms = []struct {
 	{
 		"a release that tells nobody", oneKey,
 		func(a *algorithm) { a.release = luaSilently },
-		[]string{"a release is published", "a release wakes a waiter"},
+		[]string{"a release is published", "a release wakes a waiter", "the clean-up wakes waiters"},
 	},
 	{
 		"a give-back that wakes", oneKey,
