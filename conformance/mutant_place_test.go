@@ -107,6 +107,11 @@ func singleWith(t *testing.T, fair bool, sound, flawed string) *Harness {
 	}
 }
 
+// scriptsWith is the default strategies with flawed in place of sound in their scripts.
+func scriptsWith(t *testing.T, sound, flawed string) *Harness {
+	return &Harness{Dial: dialWith(t, sound, flawed)}
+}
+
 // dialWith makes drivers that run scripts with flawed in place of sound. One of them must have
 // that.
 func dialWith(t *testing.T, sound, flawed string) func(testing.TB, drivertest.Target) (driver.Driver, error) {

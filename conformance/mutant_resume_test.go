@@ -15,13 +15,17 @@ import (
 type flawedResumes struct {
 	locker.Locker
 
-	releases bool // a resume is undone by releasing the hold
-	abandons bool // a cancelled resume is left to itself
+	releases  bool // a resume is undone by releasing the hold
+	abandons  bool // a cancelled resume is left to itself
+	unchecked bool // a resume ignores the name and the mode of its request
 }
 
 func (f flawedResumes) Acquire(ctx context.Context, req locker.Request) (*locker.Lock, error) {
 	if req.Resume.IsZero() {
 		return f.Locker.Acquire(ctx, req)
+	}
+	if f.unchecked {
+		req.Name, req.Mode = req.Resume.Name(), req.Resume.Mode()
 	}
 	send := ctx
 	if f.abandons {
@@ -79,7 +83,7 @@ func TestResumeMutants(t *testing.T) {
 			return f, err
 		}}
 	}
-	convict(t, []suspect{
+	suspects := []suspect{
 		{
 			"an undo that releases", harness(flawedResumes{releases: true}), harness(flawedResumes{}),
 			[]string{"an undone resume leaves the hold as it was"},
@@ -88,5 +92,35 @@ func TestResumeMutants(t *testing.T) {
 			"a cancelled resume left to itself", harness(flawedResumes{abandons: true}), harness(flawedResumes{}),
 			[]string{"an abandoned resume is undone"},
 		},
-	})
+		{
+			"a resume by the handle alone", harness(flawedResumes{unchecked: true}), harness(flawedResumes{}),
+			[]string{"a handle must fit its request"},
+		},
+	}
+	for _, m := range []struct {
+		name          string
+		sound, flawed string
+		caught        []string
+	}{
+		{
+			"a resume that keeps the token",
+			"redis.call('SET', KEYS[1], ARGV[1], 'PX', string", "redis.call('PEXPIRE', KEYS[1], string",
+			[]string{"resume takes a hold over", "one of many resumes wins", "resume takes a quorum's hold over"},
+		},
+		{
+			"a resume of any hold", "if held ~= ARGV[1] and held ~= ARGV[4] then", "if held == '' then",
+			[]string{"resume of a lost hold is refused"},
+		},
+		{
+			"a resume that compares the beginning", "held ~= ARGV[4] then", "string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then",
+			[]string{"a resume compares the whole value"},
+		},
+		{
+			"a resume that does not recognize its own value", "held ~= ARGV[1] and held ~= ARGV[4]", "held ~= ARGV[4]",
+			[]string{"a resume whose reply is lost succeeds"},
+		},
+	} {
+		suspects = append(suspects, suspect{m.name, scriptsWith(t, m.sound, m.flawed), scriptsWith(t, "", ""), m.caught})
+	}
+	convict(t, suspects)
 }
