@@ -3,17 +3,25 @@ package conformance
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/conformance/internal/respdriver"
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/reentrant"
 )
 
+// attempt makes an attempt of l.
+type attempt func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error)
+
 // attempts puts f between middleware/retry and the strategy: waiting that is flawed as if the flaw
 // were its own.
-func attempts(f func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error)) func(retry.Config) (locker.Middleware, error) {
+func attempts(f attempt) func(retry.Config) (locker.Middleware, error) {
 	return func(cfg retry.Config) (locker.Middleware, error) {
 		waits, err := retry.New(cfg)
 		return func(inner locker.Locker) locker.Locker {
@@ -25,16 +33,21 @@ func attempts(f func(ctx context.Context, req locker.Request, l locker.Locker) (
 // early reports whether an attempt is one that a request with an owner makes before its turn.
 func early(req locker.Request) bool { return req.NoWait && req.Owner == "" }
 
-// anonymous is an attempt whose refusal does not name the holder.
-func anonymous(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
-	lock, err := l.Acquire(ctx, req)
-	if held, ok := errors.AsType[*locker.ContentionError](err); ok {
-		held := *held
-		held.Owner = ""
-		err = &locker.OpError{Op: "acquire", Name: req.Name, Err: &held}
+// refusing makes attempts whose refusals change alters.
+func refusing(change func(*locker.ContentionError)) attempt {
+	return func(ctx context.Context, req locker.Request, l locker.Locker) (*locker.Lock, error) {
+		lock, err := l.Acquire(ctx, req)
+		if held, ok := errors.AsType[*locker.ContentionError](err); ok {
+			held := *held
+			change(&held)
+			err = &locker.OpError{Op: "acquire", Name: req.Name, Err: &held}
+		}
+		return lock, err
 	}
-	return lock, err
 }
+
+// anonymous is an attempt whose refusal does not name the holder.
+var anonymous = refusing(func(held *locker.ContentionError) { held.Owner = "" })
 
 func refuse(req locker.Request) (*locker.Lock, error) {
 	return nil, &locker.OpError{Op: "acquire", Name: req.Name, Err: &locker.ContentionError{Name: req.Name}}
@@ -113,4 +126,151 @@ func TestMutantsThatWait(t *testing.T) {
 		suspects = append(suspects, suspect{m.name, &flawed, sound, m.caught})
 	}
 	convict(t, suspects)
+}
+
+// attemptsOnMessages makes middleware/retry that polls neither by its policy nor when a refusal asks.
+func attemptsOnMessages(cfg retry.Config) (locker.Middleware, error) {
+	cfg.Policy = never
+	return attempts(refusing(func(held *locker.ContentionError) { held.Left, held.RetryAfter = 0, 0 }))(cfg)
+}
+
+// hasty is a subscription that is returned before it is made. Making it does not wake.
+type hasty struct {
+	wake chan struct{}
+	end  context.CancelFunc
+}
+
+func (h hasty) Wake() <-chan struct{} { return h.wake }
+
+func (h hasty) Close() error {
+	h.end()
+	return nil
+}
+
+// hastyDriver is a driver whose subscriptions are hasty.
+type hastyDriver struct{ *respdriver.Driver }
+
+func (d hastyDriver) Subscribe(_ context.Context, channel string) (driver.Subscription, error) {
+	ctx, end := context.WithCancel(context.Background())
+	h := hasty{make(chan struct{}, 1), end}
+	go func() {
+		sub, err := d.Driver.Subscribe(ctx, channel)
+		if err != nil {
+			return
+		}
+		defer sub.Close()
+		suite.Drain(sub)
+		for {
+			select {
+			case <-sub.Wake():
+				select {
+				case h.wake <- struct{}{}:
+				default:
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return h, nil
+}
+
+// result is what an acquire returned.
+type result struct {
+	lock *locker.Lock
+	err  error
+}
+
+// newestFirst makes middleware/retry that gives each lock to the caller that came last.
+func newestFirst(cfg retry.Config) (locker.Middleware, error) {
+	var mu sync.Mutex
+	var callers []chan result
+	return waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+		own := make(chan result, 1)
+		mu.Lock()
+		callers = append(callers, own)
+		mu.Unlock()
+		go func() {
+			lock, err := l.Acquire(ctx, req)
+			mu.Lock()
+			defer mu.Unlock()
+			last := len(callers) - 1
+			callers[last] <- result{lock, err}
+			callers = callers[:last]
+		}()
+		r := <-own
+		return r.lock, r.err
+	})(cfg)
+}
+
+func TestMutantsOfQueues(t *testing.T) {
+	t.Parallel()
+	var suspects []suspect
+	for _, m := range []struct {
+		name   string
+		waits  func(retry.Config) (locker.Middleware, error)
+		caught string
+	}{
+		{
+			"a refusal that does not say when the lease ends",
+			attempts(refusing(func(held *locker.ContentionError) { held.Left, held.RetryAfter = 0, 0 })),
+			"the end of a lease wakes a waiter",
+		},
+		{"a waiter that relies on its subscription", attemptsOnMessages, "a foreign release is found by polling"},
+		{
+			"a queue for each waiter",
+			func(cfg retry.Config) (locker.Middleware, error) {
+				return func(inner locker.Locker) locker.Locker {
+					return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+						return locker.Must(retry.New(cfg))(inner).Acquire(ctx, req)
+					})
+				}, nil
+			},
+			"many waiters send one attempt at a time",
+		},
+		{"a queue that serves the newest first", newestFirst, "waiters of one process queue in order"},
+		{
+			"a place that is kept when its caller leaves",
+			waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+				acquired := make(chan result, 1)
+				go func() {
+					ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+					defer cancel()
+					lock, err := l.Acquire(ctx, req)
+					acquired <- result{lock, err}
+				}()
+				select {
+				case r := <-acquired:
+					return r.lock, r.err
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}),
+			"a waiter that gives up passes its turn on",
+		},
+		{
+			"a wait that ends with the bare cause",
+			waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+				lock, err := l.Acquire(ctx, req)
+				if errors.Is(err, locker.ErrMaxWait) {
+					err = &locker.OpError{Op: "acquire", Name: req.Name, Err: locker.ErrMaxWait}
+				}
+				return lock, err
+			}),
+			"a waiter gives up when its time is over",
+		},
+	} {
+		flawed := &Harness{Dial: plain, waits: m.waits}
+		suspects = append(suspects, suspect{m.name, flawed, &Harness{Dial: plain}, []string{m.caught}})
+	}
+	// Not single, whose waiters try again after 2 s.
+	sound, flawed := oneKey.harness(Capabilities{}), oneKey.harness(Capabilities{})
+	flawed.Dial = func(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+		d, err := plain(tb, target)
+		return &hastyDriver{d.(*respdriver.Driver)}, err
+	}
+	convict(t, append(suspects, suspect{
+		"a subscription that is returned before it is made", flawed, sound,
+		[]string{"a release before the subscription is not missed"},
+	}))
 }
