@@ -1,10 +1,13 @@
 package conformance
 
 import (
+	"context"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
+	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/strategies/semaphore"
 )
 
@@ -85,7 +88,47 @@ func TestMutantsWithPermits(t *testing.T) {
 	} {
 		suspects = append(suspects, suspect{m.name, semaphoreWith(t, m.sound, m.flawed), semaphoreWith(t, "", ""), m.caught})
 	}
-	convict(t, suspects)
+	careless := func(inner locker.Locker) locker.Locker {
+		return locker.Func(func(ctx context.Context, req locker.Request) (*locker.Lock, error) {
+			req.Permits = min(req.Permits, 1)
+			return inner.Acquire(ctx, req)
+		})
+	}
+	convict(t, append(suspects,
+		suspect{
+			"waiters that hold one after the other", &Harness{Dial: plain, waits: inTurn}, &Harness{Dial: plain},
+			[]string{"waiters of a process hold permits together"},
+		},
+		suspect{
+			"a lock of as many permits as asked for", &Harness{Dial: plain, Around: careless}, &Harness{Dial: plain},
+			[]string{"a lock has one permit"},
+		},
+	))
+}
+
+// inTurn makes middleware/retry whose locks are held one after the other.
+func inTurn(cfg retry.Config) (locker.Middleware, error) {
+	turn := make(chan struct{}, 1)
+	return waitsUnder(func(ctx context.Context, l locker.Locker, req locker.Request) (*locker.Lock, error) {
+		lock, err := l.Acquire(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		lock.Hold().Wrap(func(inner lease.Lease) lease.Lease {
+			return leaseFunc(func(ctx context.Context, op lease.Op) (lease.Term, error) {
+				if op.Kind == lease.OpRelease {
+					<-turn
+				}
+				return inner.Do(ctx, op)
+			})
+		})
+		return lock, nil
+	})(cfg)
 }
 
 // semaphoreWith is strategies/semaphore with flawed in place of sound in its scripts, one of which
