@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
+	"github.com/holdfast-go/holdfast/strategies/redlock"
 )
 
 // smallQuorum is a quorum in few lines. Without a flaw it is sound, as far as the cases go that
@@ -324,7 +325,10 @@ func TestQuorumMutants(t *testing.T) {
 	}{
 		{
 			"a quorum of a minority", smallQuorum{minority: true},
-			[]string{"a quorum excludes another quorum", "three of five nodes down are an outage"},
+			[]string{
+				"a quorum excludes another quorum", "three of five nodes down are an outage",
+				"a quorum of both deployments excludes the locks of either",
+			},
 		},
 		{
 			"a quorum that forgets the time it took", smallQuorum{forgetsTime: true},
@@ -372,7 +376,7 @@ func TestQuorumMutants(t *testing.T) {
 		},
 		{
 			"a quorum that takes an outage for contention", smallQuorum{outageIsHeld: true},
-			[]string{"three of five nodes down are an outage"},
+			[]string{"three of five nodes down are an outage", "three of five nodes that hang are an outage"},
 		},
 		{
 			"a quorum that one node renews", smallQuorum{oneRenews: true},
@@ -385,7 +389,28 @@ func TestQuorumMutants(t *testing.T) {
 	} {
 		suspects = append(suspects, suspect{m.name, harness(m.flawed), harness(smallQuorum{}), m.caught})
 	}
-	convict(t, suspects)
+	majorityOf := func(a algorithm) *Harness {
+		h := a.harness(Capabilities{})
+		h.NewQuorum = func(nodes []locker.Locker, need int) (locker.Locker, error) {
+			return redlock.New(nodes, redlock.Config{Quorum: need, AttemptTimeout: quorumTimeout})
+		}
+		return h
+	}
+	stealing := oneKey
+	stealing.acquire = luaSteals
+	everyNode := func(nodes []locker.Locker, _ int) (locker.Locker, error) {
+		return redlock.New(nodes, redlock.Config{Quorum: len(nodes), AttemptTimeout: quorumTimeout})
+	}
+	convict(t, append(suspects,
+		suspect{
+			"a quorum of nodes that look at nothing", majorityOf(stealing), majorityOf(oneKey),
+			[]string{"quorums that race exclude each other"},
+		},
+		suspect{
+			"a quorum that needs every node", &Harness{Dial: plain, NewQuorum: everyNode}, &Harness{Dial: plain},
+			[]string{"a quorum goes on with two of five nodes down"},
+		},
+	))
 }
 
 // chanMutex is a mutex that may be held while one waits in fake time.
