@@ -1,0 +1,114 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+	"github.com/holdfast-go/holdfast/conformance/internal/suitetest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locker/driver"
+)
+
+// neverReconnects dials a driver that sends nothing more once a connection has failed.
+func neverReconnects(tb testing.TB, target drivertest.Target) (driver.Driver, error) {
+	var dead atomic.Pointer[error]
+	eval := func(ctx context.Context, d driver.Driver, s *driver.Script, keys, args []string) (driver.Reply, error) {
+		if err := dead.Load(); err != nil {
+			return driver.Reply{}, driver.Permanent(driver.NotSent(*err))
+		}
+		reply, err := d.Eval(ctx, s, keys, args)
+		if err != nil && driver.CodeOf(err) == "" {
+			dead.Store(&err)
+		}
+		return reply, err
+	}
+	d := suitetest.Driver{OnEval: eval}
+	return d.Dial(tb, suite.Target(target))
+}
+
+// The mutants of cases that no miniredis can run.
+func TestMutantsOnServers(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes real servers")
+	}
+	reviving, publishes, tries := oneKey, oneKey, oneKey
+	reviving.renew = luaRevive
+	publishes.onceOnly, tries.onceOnly = true, true
+	publishes.release = `redis.call('PUBLISH', ARGV[6], '') ` + luaStringRelease
+	tries.release = strings.Replace(luaStringRelease, "redis.call('PUBLISH'", "redis.pcall('PUBLISH'", 1)
+	for _, m := range []struct {
+		name          string
+		flawed, sound *Harness // nil: TestRun proves it
+		caught        []string
+	}{
+		{
+			"a driver that never connects again", &Harness{Dial: neverReconnects}, nil,
+			[]string{"connections may be killed while a lock is held", "a server that restarts with its data keeps its locks"},
+		},
+		{
+			"a renewal that revives", reviving.harness(Capabilities{}), oneKey.harness(Capabilities{}),
+			[]string{"a server that restarts empty loses its locks"},
+		},
+		{
+			"background work that is dropped", &Harness{Dial: dialIdle}, nil,
+			[]string{"a frozen server leaves no key"},
+		},
+		{
+			"a release that must be published", publishes.harness(Capabilities{}), tries.harness(Capabilities{}),
+			[]string{"a release that may not publish still releases"},
+		},
+		{
+			"a waiter that relies on its subscription", &Harness{Dial: plain, waits: attemptsOnMessages}, nil,
+			[]string{"a user who may not subscribe polls"},
+		},
+		{
+			"a refusal with the whole value",
+			scriptsWith(t, "return refuse(#found > most and '' or found, left)", "return refuse(redis.call('GET', KEYS[1]), left)"), nil,
+			[]string{"a huge foreign value is not read"},
+		},
+		{
+			"an error reply taken for a command that was not sent", flawedDriver(mapped(errorReplyNotSent)), nil,
+			[]string{"waiters outlive the move of a slot"},
+		},
+	} {
+		for _, name := range m.caught {
+			t.Run(m.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := m.flawed.suite()
+				srv, c := serverFor(t, s, name)
+				if m.sound != nil {
+					s := m.sound.suite()
+					s.RunOn(t, s.Find(name, srv.Target.Kind), srv)
+				}
+				r := suite.Record(t.Context(), name, func(tb testing.TB) {
+					s.RunOn(tb, &suite.Case{LeavesKeys: true, Run: func(t *suite.T) {
+						ctx, cancel := context.WithTimeout(t.Ctx, 10*time.Second)
+						defer cancel()
+						t.Ctx, t.Patience, t.Prompt = ctx, 2*time.Second, 2*time.Second
+						c.Run(t)
+					}}, srv)
+				})
+				if !r.Failed() {
+					t.Fatal("not caught")
+				}
+				t.Logf("caught: %s", r.First())
+			})
+		}
+	}
+}
+
+// serverFor returns a case, and a server for it.
+func serverFor(t *testing.T, s *suite.Suite, name string) (*suite.Server, *suite.Case) {
+	if c := s.Find(name, suite.Single); c != nil {
+		return suite.StartReal(t, redistest.Options{}), c
+	}
+	cluster := redistest.StartCluster(t, suite.ClusterSize, redistest.Options{})
+	target := suite.Target{Kind: suite.Cluster, Addrs: cluster.Addrs()}
+	return &suite.Server{Cluster: cluster, Target: target}, s.Find(name, suite.Cluster)
+}
