@@ -20,11 +20,23 @@ const (
 	aboutCommands = "it loses, delays or counts commands on their way to a server"
 	aboutKeys     = "it reads or writes keys or listens to channels that only a server has"
 	aboutServers  = "it restarts, reconfigures or closes what only a server has"
+	asSingle      = "a hold can be resumed for another owner, as one of single"
 	aboutDrift    = "one clock has no drift: the Deadline is the end of the lease"
 )
 
 // notOfDouble are the cases that the in-memory Locker does not run, and why.
 var notOfDouble = map[string]string{
+	"a hold that ended stays ended beside others":         aboutCommands,
+	"only the last of several releases is published":      aboutKeys,
+	"no operation shortens a lease":                       aboutKeys,
+	"no operation shortens the counter's life":            aboutKeys,
+	"a counter without a number fails only what needs it": aboutKeys,
+	"a refused upgrade stays refused":                     aboutCommands,
+	"conversions go on after a resume":                    aboutCommands,
+	"a refused upgrade names the other reader":            aboutKeys,
+	"a resume can change the note":                        asSingle,
+	"only a downgrade is published":                       aboutKeys,
+
 	"permits whose reply is lost count once":                   aboutCommands,
 	"a release of permits whose reply is lost counts once":     aboutCommands,
 	"a Break whose reply is lost leaves the next holder alone": aboutCommands,

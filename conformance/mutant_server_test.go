@@ -90,7 +90,7 @@ func TestMutantsOnServers(t *testing.T) {
 					s.RunOn(tb, &suite.Case{LeavesKeys: true, Run: func(t *suite.T) {
 						ctx, cancel := context.WithTimeout(t.Ctx, 10*time.Second)
 						defer cancel()
-						t.Ctx, t.Patience, t.Prompt = ctx, 2*time.Second, 2*time.Second
+						t.Ctx, t.Limit = ctx, 2*time.Second
 						c.Run(t)
 					}}, srv)
 				})

@@ -1,0 +1,42 @@
+package conformance
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/conformance/internal/suite"
+)
+
+// Each case that runs in fake time is named by a mutant, which it must catch.
+func TestEveryCaseHasAMutant(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("m*_test.go") // mutant_*_test.go, and main_test.go with flawed drivers
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					named[text] = true
+				}
+			}
+			return true
+		})
+	}
+	for _, c := range cases {
+		if slices.Contains(c.on, suite.Memory) && !named[c.name] {
+			t.Errorf("no mutant names the case %q", c.name)
+		}
+	}
+}
