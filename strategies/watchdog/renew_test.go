@@ -2,6 +2,7 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +50,8 @@ func TestRenewsAtAThirdOfTheLease(t *testing.T) {
 					synctest.Wait()
 					held(t, lock)
 					match(t, lock.Release(t.Context()))
-					if jitter == 0 {
-						jitter = 0.1
-					}
 					latest := ttl / 3
-					earliest := latest - time.Duration(float64(latest)*jitter) - 2
+					earliest := latest - time.Duration(float64(latest)*cmp.Or(jitter, 0.1)) - 2
 					var before time.Duration
 					different := map[time.Duration]bool{}
 					for i, now := range at.list() {
