@@ -1,36 +1,41 @@
 package clients_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/conformance/drivertest"
 	"github.com/holdfast-go/holdfast/internal/clients"
-	"github.com/holdfast-go/holdfast/internal/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // A subscription that waits while the server is silent fails with an error about that, not about a
 // closed connection.
 func TestSubscribeToASilentServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.Options{})
 	for _, client := range clients.WithFork {
 		t.Run(client.Name, func(t *testing.T) {
 			t.Parallel()
-			proxy := faultproxy.Start(t, server.Addr())
-			drv := client.Open(t, proxy.Addr())
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			if _, err := drv.Subscribe(ctx, "heard"); err != nil {
-				t.Fatal(err)
-			}
-			proxy.Freeze()
-			defer proxy.Thaw()
-			if _, err := drv.Subscribe(ctx, "unheard"); err == nil || !strings.Contains(err.Error(), "no SUBSCRIBE was confirmed for 5s") {
-				t.Errorf("Subscribe: %v", err)
-			}
+			clients.Bubble(t, func(t *testing.T) {
+				m, p := clients.Proxied(t)
+				drv, err := client.Dial(t, drivertest.Target{
+					Kind: drivertest.Memory, Addrs: []string{p.Addr()}, Miniredis: true, Dial: m.Net.Dial,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer drv.Close()
+				if _, err := drv.Subscribe(t.Context(), "heard"); err != nil {
+					t.Fatal(err)
+				}
+				p.Freeze()
+				defer p.Thaw()
+				began := time.Now()
+				_, err = drv.Subscribe(t.Context(), "unheard")
+				if took := time.Since(began); took != 5*time.Second || err == nil || !strings.Contains(err.Error(), "no SUBSCRIBE was confirmed for 5s") {
+					t.Errorf("Subscribe: %v after %v", err, took)
+				}
+			})
 		})
 	}
 }
