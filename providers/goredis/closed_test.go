@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
 
@@ -16,17 +15,22 @@ import (
 // passes. Once the client itself is closed, nothing passes.
 func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	t.Parallel()
-	for kind, open := range map[string]func(t *testing.T) (client redis.UniversalClient, closeNode func() error){
-		"ring": func(t *testing.T) (redis.UniversalClient, func() error) {
-			srv := redistest.Start(t, redistest.Options{})
-			c := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": srv.Addr()}})
+	for kind, open := range map[string]func(o *redis.Options) (client redis.UniversalClient, closeNode func() error){
+		"ring": func(o *redis.Options) (redis.UniversalClient, func() error) {
+			c := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": o.Addr}, Dialer: o.Dialer})
 			return c, func() error {
 				node, err := c.GetShardClientForKey("k")
 				return errors.Join(err, node.Close())
 			}
 		},
-		"cluster": func(t *testing.T) (redis.UniversalClient, func() error) {
-			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3, redistest.Options{}).Addrs()})
+		"cluster": func(o *redis.Options) (redis.UniversalClient, func() error) {
+			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{o.Addr}, Dialer: o.Dialer,
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+					return []redis.ClusterSlot{
+						{End: 8191, Nodes: []redis.ClusterNode{{Addr: o.Addr}}},
+						{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.2:6379"}}},
+					}, nil
+				}})
 			return c, func() error {
 				node, err := c.MasterForKey(context.Background(), "k")
 				return errors.Join(err, node.Close())
@@ -35,32 +39,35 @@ func TestClosedNodeIsNotAClosedClient(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			client, closeNode := open(t)
-			drv := newDriver(t, client)
-			if _, err := drv.SetNX(t.Context(), "k", "v", time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if err := closeNode(); err != nil {
-				t.Fatal(err)
-			}
-			check := func(what string, transient bool) {
-				for name, operation := range operations {
-					if name == "Subscribe" {
-						continue
-					}
-					ctx := driver.Bound(t.Context(), time.Minute)
-					err := operation(ctx, drv)
-					ctx.Stop()
-					if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != transient {
-						t.Errorf("%s, %s: %v, transient: %t, want %t", what, name, err, driver.Transient(err), transient)
+			synctest.Test(t, func(t *testing.T) {
+				rest(t)
+				client, closeNode := open((&fake{answer: func([]string) string { return "+OK\r\n" }}).options())
+				drv := newDriver(t, client)
+				if _, err := drv.SetNX(t.Context(), "k", "v", patience); err != nil {
+					t.Fatal(err)
+				}
+				if err := closeNode(); err != nil {
+					t.Fatal(err)
+				}
+				check := func(what string, transient bool) {
+					for name, operation := range operations {
+						if name == "Subscribe" {
+							continue
+						}
+						ctx := driver.Bound(t.Context(), patience)
+						err := operation(ctx, drv)
+						ctx.Stop()
+						if !errors.Is(err, redis.ErrClosed) || !errors.Is(err, driver.ErrNotSent) || driver.Transient(err) != transient {
+							t.Errorf("%s, %s: %v, transient: %t, want %t", what, name, err, driver.Transient(err), transient)
+						}
 					}
 				}
-			}
-			check("closed node", true)
-			if err := client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
-				t.Fatal(err)
-			}
-			check("closed client", false)
+				check("closed node", true)
+				if err := client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+					t.Fatal(err)
+				}
+				check("closed client", false)
+			})
 		})
 	}
 }

@@ -76,59 +76,11 @@ func TestTheClientStaysTheUsers(t *testing.T) {
 	if err := drv.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if drv.(driver.Backgrounder).Background(func(context.Context) { t.Error("background work ran") }) {
+		t.Error("a closed driver accepted background work")
+	}
 	if err := client.Ping(ctx).Err(); err != nil {
 		t.Errorf("the user's client after the driver's Close: %v", err)
-	}
-}
-
-func TestUseAfterClose(t *testing.T) {
-	t.Parallel()
-	m := miniredis.RunT(t)
-	drv := newDriver(t, redis.NewClient(&redis.Options{Addr: m.Addr()}))
-	sub, err := drv.Subscribe(t.Context(), "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := drv.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for name, operation := range operations {
-		if err := operation(t.Context(), drv); !errors.Is(err, driver.ErrClosed) || !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%s: error %v, want ErrClosed", name, err)
-		}
-	}
-	if drv.(driver.Backgrounder).Background(func(context.Context) { t.Error("background work ran") }) {
-		t.Error("Background accepted work")
-	}
-	if err := drv.Close(); !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("second Close: %v, want ErrClosed", err)
-	}
-	_ = sub.Close() // must not panic
-}
-
-func TestContextEndedBefore(t *testing.T) {
-	t.Parallel()
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	over := driver.Bound(context.Background(), 0)
-	defer over.Stop()
-	for kindName, kind := range kinds {
-		for _, obeys := range []bool{true, false} {
-			f := &fake{answer: func([]string) string { return "+OK\r\n" }}
-			opts := f.options()
-			opts.ContextTimeoutEnabled = obeys
-			drv := newDriver(t, kind(opts))
-			for opName, operation := range operations {
-				for _, ctx := range []context.Context{canceled, over} {
-					if err := operation(ctx, drv); !errors.Is(err, ctx.Err()) || !errors.Is(err, driver.ErrNotSent) {
-						t.Errorf("%s, %s: error %v, want ErrNotSent and %v", kindName, opName, err, ctx.Err())
-					}
-				}
-			}
-			if len(f.seen) != 0 {
-				t.Errorf("%s: sent %v", kindName, f.seen)
-			}
-		}
 	}
 }
 

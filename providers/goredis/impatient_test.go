@@ -5,71 +5,67 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/locker"
+	"github.com/holdfast-go/holdfast/internal/clients"
 	"github.com/holdfast-go/holdfast/locker/driver"
-	strategy "github.com/holdfast-go/holdfast/strategies/single"
 )
 
 // Callers who give up while all connections are in use have sent nothing, and leave nothing behind.
-// Those whose command was sent hear what came of it.
+// Those whose command was sent learn its outcome.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]redis.Options{"defaults": {}, "obeys": {ContextTimeoutEnabled: true}} {
+	for name, obeys := range map[string]bool{"defaults": false, "obeys": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const pool, callers = 4, 300
-			server := redistest.Start(t, redistest.Options{})
-			opts := options
-			opts.Addr, opts.PoolSize = server.Addr(), pool
-			drv := newDriver(t, redis.NewClient(&opts))
-			if _, err := drv.SetNX(t.Context(), "warm", "v", time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Freeze(); err != nil {
-				t.Fatal(err)
-			}
-			var mu sync.Mutex
-			var wg sync.WaitGroup
-			notSent, late := 0, make(chan bool, callers)
-			for range callers {
-				wg.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-					defer cancel()
-					_, err := drv.SetNX(ctx, "k", "v", time.Minute)
-					pending, ok := errors.AsType[*driver.PendingError](err)
-					switch {
-					case ok:
-						pending.OnAnswer(func(v any, err error) { late <- err == nil && v == true })
-					case errors.Is(err, driver.ErrNotSent) && errors.Is(err, context.DeadlineExceeded):
+			clients.Bubble(t, func(t *testing.T) {
+				const pool, callers = 4, 300
+				m, p := clients.Proxied(t)
+				drv := newDriver(t, redis.NewClient(&redis.Options{
+					Addr: p.Addr(), Dialer: m.Net.Dial, PoolSize: pool, ContextTimeoutEnabled: obeys,
+				}))
+				if _, err := drv.SetNX(t.Context(), "first", "v", time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				p.Freeze()
+				var mu sync.Mutex
+				var wg sync.WaitGroup
+				notSent, late, won := 0, 0, 0
+				for range callers {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), patience)
+						defer cancel()
+						_, err := drv.SetNX(ctx, "k", "v", time.Minute)
 						mu.Lock()
 						defer mu.Unlock()
-						notSent++
-					default:
-						t.Errorf("SetNX at a frozen server: %v", err)
-					}
-				})
-			}
-			wg.Wait()
-			if err := server.Thaw(); err != nil {
-				t.Fatal(err)
-			}
-			if notSent < callers-pool {
-				t.Errorf("%d of %d calls are known not to have been sent, want all but %d", notSent, callers, pool)
-			}
-			won := 0
-			for range callers - notSent {
-				if <-late {
-					won++
+						pending, ok := errors.AsType[*driver.PendingError](err)
+						switch {
+						case ok:
+							pending.OnAnswer(func(v any, err error) {
+								mu.Lock()
+								defer mu.Unlock()
+								if late++; err == nil && v == true {
+									won++
+								}
+							})
+						case errors.Is(err, driver.ErrNotSent) && errors.Is(err, context.DeadlineExceeded):
+							notSent++
+						default:
+							t.Errorf("SetNX at a frozen server: %v", err)
+						}
+					})
 				}
-			}
-			if won > 1 {
-				t.Errorf("%d late answers won one key", won)
-			}
+				wg.Wait()
+				p.Thaw()
+				synctest.Wait()
+				if notSent < callers-pool || notSent+late != callers || won > 1 {
+					t.Errorf("%d of %d calls were not sent, %d were answered late, %d of them won; want all but %d not sent, one winner at most",
+						notSent, callers, late, won, pool)
+				}
+			})
 		})
 	}
 }
@@ -77,45 +73,29 @@ func TestImpatientCallers(t *testing.T) {
 // Renewals and releases pass acquires that wait for a connection.
 func TestUrgentCallsPassAcquires(t *testing.T) {
 	t.Parallel()
-	const pool, callers = 2, 200
-	server := redistest.Start(t, redistest.Options{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: pool})
-	drv := newDriver(t, client)
-	l := locker.Must(strategy.New(drv, strategy.Config{}))
-	lock, err := l.Acquire(t.Context(), locker.Request{Name: "held", TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	// From Redis 7.2 on, TIME stands still in a script, and there is os.clock.
-	slow := driver.NewScript(`local timed, clock = pcall(function() return os.clock end)
-		if not timed then clock = function() local t = redis.call("TIME") return t[1] + t[2] / 1000000 end end
-		local till = clock() + 0.02
-		repeat until clock() > till
-		return 1`)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	served, begun := 0, make(chan struct{})
-	for range callers {
-		wg.Go(func() {
-			if _, err := drv.Eval(ctx, slow, []string{"x"}, nil); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if served++; served == 1 {
-					close(begun)
-				}
-			}
-		})
-	}
-	<-begun
-	if err := lock.Release(t.Context()); err != nil {
-		t.Errorf("Release: %v", err)
-	}
-	mu.Lock()
-	if served > callers/2 {
-		t.Errorf("a release waited for %d of %d acquires", served, callers)
-	}
-	mu.Unlock()
-	cancel()
-	wg.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		rest(t)
+		const pool, callers, each = 2, 200, 20 * time.Millisecond
+		f := &fake{answer: func([]string) string {
+			<-time.After(each)
+			return ":1\r\n"
+		}}
+		opts := f.options()
+		opts.PoolSize = pool
+		drv := newDriver(t, redis.NewClient(opts))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range callers {
+			go func() { _ = operations["Eval"](ctx, drv) }()
+		}
+		<-time.After(each / 2)
+		urgent := &driver.Bounded{Urgent: true}
+		began := time.Now()
+		urgent.Start(t.Context(), began.Add(patience))
+		defer urgent.Stop()
+		err := operations["Eval"](urgent, drv)
+		if took := time.Since(began); err != nil || took != each/2+each {
+			t.Errorf("an urgent call: %v after %v; want it after the calls under way, in %v", err, took, each/2+each)
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,86 +40,6 @@ func TestRepliesToSetNX(t *testing.T) {
 		}
 		if n := f.count("SET"); n != 1 {
 			t.Errorf("answered %q: %d SETs were sent, want 1", tt.reply, n)
-		}
-	}
-}
-
-func TestRepliesToEval(t *testing.T) {
-	t.Parallel()
-	const nested, mixed = "*1\r\n*1\r\n:1\r\n", "*3\r\n:7\r\n$1\r\na\r\n$-1\r\n"
-	call := driver.Call{Script: testScript, Keys: []string{"k"}}
-	for reply, check := range map[string]func(driver.Reply, error) bool{
-		"$-1\r\n":            func(r driver.Reply, err error) bool { return err == nil && r.IsNil(0) },
-		"_\r\n":              func(r driver.Reply, err error) bool { return err == nil && r.IsNil(0) },
-		":7\r\n":             func(r driver.Reply, err error) bool { n, e := r.Int(0); return err == nil && e == nil && n == 7 },
-		"$1\r\na\r\n":        func(r driver.Reply, err error) bool { s, e := r.Text(0); return err == nil && e == nil && s == "a" },
-		"*0\r\n":             func(r driver.Reply, err error) bool { return err == nil && r.Len() == 0 },
-		mixed:                func(r driver.Reply, err error) bool { return err == nil && r.Len() == 3 && r.IsNil(2) },
-		nested:               func(_ driver.Reply, err error) bool { return err != nil },
-		"*1\r\n-ERR no\r\n":  func(_ driver.Reply, err error) bool { return err != nil },
-		",1.5\r\n":           func(_ driver.Reply, err error) bool { return err != nil },
-		"%1\r\n:1\r\n:2\r\n": func(_ driver.Reply, err error) bool { return err != nil },
-	} {
-		f := &fake{answer: func([]string) string { return reply }}
-		drv := newDriver(t, single(f.options()))
-		if r, err := drv.Eval(t.Context(), call.Script, call.Keys, call.Args); !check(r, err) {
-			t.Errorf("answered %q: Eval = %v, %v", reply, r, err)
-		}
-		for i, r := range batcher(drv).EvalMany(t.Context(), []driver.Call{call, call}) {
-			if !check(r.Reply, r.Err) {
-				t.Errorf("answered %q: EvalMany[%d] = %v, %v", reply, i, r.Reply, r.Err)
-			}
-		}
-	}
-}
-
-// Every error reply is a ServerError with the server's text, whichever type go-redis gives it, and
-// is sent once whatever go-redis thinks of trying again.
-func TestErrorReplies(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"ERR max number of clients reached",
-		"LOADING Redis is loading the dataset in memory",
-		"READONLY You can't write against a read only replica.",
-		"MOVED 3999 127.0.0.1:6381",
-		"ASK 3999 127.0.0.1:6381",
-		"CLUSTERDOWN The cluster is down",
-		"TRYAGAIN Multiple keys request during rehashing of slot",
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-		"NOREPLICAS Not enough good replicas to write.",
-		"NOAUTH Authentication required.",
-		"WRONGPASS invalid username-password pair or user is disabled.",
-		"NOPERM this user has no permissions to run the 'set' command",
-		"EXECABORT Transaction discarded because of previous errors.",
-		"OOM command not allowed when used memory > 'maxmemory'.",
-		"WRONGTYPE Operation against a key holding the wrong kind of value",
-		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-		"MISCONF Redis is configured to save RDB snapshots",
-		"CROSSSLOT Keys in request don't hash to the same slot",
-		"ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a read only replica.",
-		"ERR unauthenticated something",
-		"UNHEARDOF of",
-	} {
-		for kindName, kind := range kinds {
-			if kindName != "single" && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "ASK ")) {
-				continue // those are followed
-			}
-			f := &fake{answer: func([]string) string { return "-" + text + "\r\n" }}
-			drv := newDriver(t, kind(f.options()))
-			for _, name := range []string{"SetNX", "Eval", "EvalMany"} {
-				err := operations[name](t.Context(), drv)
-				var reply *driver.ServerError
-				var clients redis.Error
-				if !errors.As(err, &reply) || reply.Text != text || !errors.As(err, &clients) {
-					t.Errorf("%s, %s answered %q: error %v, want that text and the client's error", name, kindName, text, err)
-				}
-				if errors.Is(err, driver.ErrNotSent) {
-					t.Errorf("%s, %s answered %q: error %v says it was not sent", name, kindName, text, err)
-				}
-			}
-			if set, eval := f.count("SET"), f.count("EVALSHA"); set != 1 || eval != 3 {
-				t.Errorf("%s answered %q: %d SET and %d EVALSHA were sent, want 1 and 3", kindName, text, set, eval)
-			}
 		}
 	}
 }
@@ -295,39 +214,4 @@ func (h endHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 
 func (h endHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(context.Context, []redis.Cmder) error { return h.err }
-}
-
-// Scripts that the server does not know are sent by source, and only those.
-func TestNoScript(t *testing.T) {
-	t.Parallel()
-	known := driver.NewScript("return 1")
-	f := &fake{}
-	var ran []string
-	f.answer = func(words []string) string {
-		if words[0] == "EVALSHA" && words[1] != known.Digest() {
-			return "-NOSCRIPT No matching script. Please use EVAL.\r\n"
-		}
-		ran = append(ran, strings.Join(words[3:], " "))
-		return fmt.Sprintf(":%d\r\n", len(ran))
-	}
-	drv := newDriver(t, redis.NewClient(f.options()))
-	if _, err := drv.Eval(t.Context(), testScript, []string{"k0"}, []string{"a0"}); err != nil {
-		t.Fatal(err)
-	}
-	results := batcher(drv).EvalMany(t.Context(), []driver.Call{
-		{Script: testScript, Keys: []string{"k1"}, Args: []string{"a1"}},
-		{Script: known, Keys: []string{"k2"}},
-		{Script: testScript, Keys: []string{"k3"}},
-	})
-	for i, want := range []int64{3, 2, 4} {
-		if n, err := results[i].Reply.Int(0); n != want || err != nil || results[i].Err != nil {
-			t.Errorf("result %d is %v, %v, want %d", i, n, results[i].Err, want)
-		}
-	}
-	if got := strings.Join(ran, ","); got != "k0 a0,k2,k1 a1,k3" {
-		t.Errorf("ran %q", got)
-	}
-	if results := batcher(drv).EvalMany(t.Context(), nil); len(results) != 0 {
-		t.Errorf("no calls have %d results", len(results))
-	}
 }

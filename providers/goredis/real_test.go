@@ -15,26 +15,12 @@ import (
 // real server.
 func TestOtherWaysToConnect(t *testing.T) {
 	t.Parallel()
-	const user, password = "holdfast", "secret"
-	server := redistest.Start(t, redistest.Options{Password: password, TLS: redistest.MutualTLS})
-	server.MustCommand(t, "ACL", "SETUSER", user, "on", ">"+password, "~*", "&*",
-		"+set", "+evalsha", "+eval", "+incr", "+subscribe", "+unsubscribe") // and not one command more
-	watched := redistest.StartSentinel(t, redistest.Options{})
 	plain := redistest.Start(t, redistest.Options{})
-
-	withTLS := func(o redis.Options) *redis.Client {
-		o.Addr, o.Password = server.Addr(), password
-		o.TLSConfig = server.TLSConfig(true)
-		return redis.NewClient(&o)
-	}
 	for name, client := range map[string]redis.UniversalClient{
-		"RESP2":           redis.NewClient(&redis.Options{Addr: plain.Addr(), Protocol: 2}),
-		"RESP3":           redis.NewClient(&redis.Options{Addr: plain.Addr(), Protocol: 3, ContextTimeoutEnabled: true}),
-		"database 7":      redis.NewClient(&redis.Options{Addr: plain.Addr(), DB: 7, ClientName: "name"}),
-		"TLS":             withTLS(redis.Options{}),
-		"a user with TLS": withTLS(redis.Options{Username: user}),
-		"old login":       withTLS(redis.Options{Protocol: 2, DisableIdentity: true}),
-		"failover":        redis.NewFailoverClient(&redis.FailoverOptions{MasterName: watched.MasterName(), SentinelAddrs: watched.SentinelAddrs()}),
+		"RESP2":      redis.NewClient(&redis.Options{Addr: plain.Addr(), Protocol: 2}),
+		"RESP3":      redis.NewClient(&redis.Options{Addr: plain.Addr(), Protocol: 3, ContextTimeoutEnabled: true}),
+		"database 7": redis.NewClient(&redis.Options{Addr: plain.Addr(), DB: 7, ClientName: "name"}),
+		"old login":  redis.NewClient(&redis.Options{Addr: plain.Addr(), Protocol: 2, DisableIdentity: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
