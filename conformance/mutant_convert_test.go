@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/lease"
 )
@@ -36,7 +35,7 @@ func awaitConversion(ctx context.Context, l *flawedLease, op lease.Op) (lease.Te
 		if !errors.Is(err, locker.ErrNotAcquired) || ctx.Err() != nil {
 			return term, err
 		}
-		<-time.After(suite.Shortly)
+		<-time.After(100 * time.Millisecond)
 	}
 }
 

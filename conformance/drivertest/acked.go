@@ -30,12 +30,12 @@ var ackedCases = []testCase{
 		run: waitDelaysNobody,
 	},
 	{
-		name: "a script with a WAIT is sent once", on: suite.OneAddress, needs: acks,
+		name: "a script with a WAIT is sent once", on: suite.OnlyMemory, needs: acks,
 		why: "after EOF it is unknown whether the script ran, and a resend may run it twice",
 		run: scriptWithWaitIsSentOnce,
 	},
 	{
-		name: "a lost acknowledgement leaves the outcome unknown", on: suite.OneAddress, needs: acks,
+		name: "a lost acknowledgement leaves the outcome unknown", on: suite.OnlyMemory, needs: acks,
 		why: "the script has run, and it is unknown what the replicas have: it must not look refused",
 		run: lostAckLeavesUnknown,
 	},
@@ -105,19 +105,22 @@ func (t *caseT) replicated() (replica *redistest.Server) {
 	return redistest.StartReplica(t.TB, t.Server.Real, t.Server.Real.Addr())
 }
 
+// vain is the time of a WAIT that nobody answers.
+const vain = 100 * time.Millisecond
+
 func frozenReplicaAcksNothing(t *caseT) {
 	replica := t.replicated()
 	drv, key := t.Driver(), t.Key()
 	t.acked(drv, key, 1, t.Limit, 1, 1)
 	t.OK(replica.Freeze(), "freeze the replica")
-	t.acked(drv, key, 1, suite.Shortly, 2, 0)
-	t.acked(t.Driver(), key, 1, suite.Shortly, 3, 0) // over connections that have written nothing before
+	t.acked(drv, key, 1, vain, 2, 0)
+	t.acked(t.Driver(), key, 1, vain, 3, 0) // over connections that have written nothing before
 	t.OK(t.Server.EveryNode(t.Ctx, "SCRIPT", "FLUSH"), "SCRIPT FLUSH")
-	t.acked(drv, key, 1, suite.Shortly, 4, 0)
+	t.acked(drv, key, 1, vain, 4, 0)
 	t.OK(replica.Thaw(), "let the replica go on")
 	t.acked(drv, key, 1, t.Limit, 5, 1)
 	// there is only one: the WAIT takes that long, and the one answers meanwhile
-	t.acked(drv, key, 2, 15*suite.Shortly, 6, 1)
+	t.acked(drv, key, 2, 10*time.Second, 6, 1)
 }
 
 func waitDelaysNobody(t *caseT) {
@@ -161,7 +164,7 @@ func waitDelaysNobody(t *caseT) {
 }
 
 // ackedThrough increments a counter with a WAIT behind it, through a fault, and cancels the call
-// some time after the fault.
+// after a silence.
 func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Ctx)
@@ -171,7 +174,8 @@ func (t *caseT) ackedThrough(trap *faultproxy.Trap, drv driver.Driver, key strin
 		return err
 	})
 	t.Event(trap.Hit(), "the fault happens")
-	time.AfterFunc(5*suite.Shortly, cancel) // time for a resend, which must not happen
+	t.Pause(silence)
+	cancel()
 	return t.Result(result, "EvalAcked through a fault")
 }
 
@@ -216,30 +220,27 @@ func waitObeysItsContext(t *caseT) {
 	cancel()
 	_, _, err := t.acknowledger(drv).EvalAcked(over, countScript, []string{t.Key()}, nil, 1, time.Millisecond)
 	t.Is(err, driver.ErrNotSent, "EvalAcked under an ended context")
-	for want, shortContext := range shortContexts {
-		t.Eventually("a WAIT is withheld", func() bool {
-			key := t.Key()
-			trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: faultproxy.Stall})
-			defer trap.Release()
-			ctx, stop := shortContext(t)
-			defer stop()
-			err := t.Call("EvalAcked whose WAIT is withheld", func() error {
-				_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
-				return err
-			})
-			t.Is(err, want, "EvalAcked whose WAIT is withheld")
-			if !suite.Happened(trap) || p.Sent(key) == 0 { // on a busy machine the context ended first
-				return false
-			}
-			t.unknown(err, "EvalAcked whose WAIT is withheld")
-			trap.Release()
-			for i := range 5 {
-				t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))),
-					"Eval behind a late WAIT")
-			}
-			eval.mustRun(t, key, 1)
-			return true
+	for want, newContext := range endings {
+		if !t.endsHere(want) {
+			continue
+		}
+		key := t.Key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Command("WAIT"), Fault: faultproxy.Stall})
+		ctx, stop := newContext(t, trap.Hit())
+		err := t.Call("EvalAcked whose WAIT is withheld", func() error {
+			_, _, err := t.acknowledger(drv).EvalAcked(ctx, countScript, []string{key}, nil, 1, time.Millisecond)
+			return err
 		})
+		stop()
+		t.Event(trap.Hit(), "the WAIT is withheld")
+		t.Is(err, want, "EvalAcked whose WAIT is withheld")
+		t.unknown(err, "EvalAcked whose WAIT is withheld")
+		trap.Release()
+		for i := range 5 {
+			t.OK(wantEcho(t, drv, script(`return {KEYS[1], ARGV[1]}`), t.Key(), string(rune('a'+i))),
+				"Eval behind a late WAIT")
+		}
+		eval.mustRun(t, key, 1)
 	}
 }
 
@@ -276,8 +277,7 @@ func waitFollowsItsScript(t *caseT) {
 	_, err := cluster.AddReplica(t.Ctx, nodes[0])
 	t.OK(err, "add a replica to the first node")
 	drv := t.Driver()
-	// few is spent on a node without a replica before MOVED is followed
-	const few, ample = 20 * time.Millisecond, 2 * time.Second
+	const few = 20 * time.Millisecond // is spent on a node without a replica before MOVED is followed
 	for _, move := range []struct {
 		from, to  *redistest.Server
 		was, acks int
@@ -286,7 +286,7 @@ func waitFollowsItsScript(t *caseT) {
 			if acks == 0 {
 				return few
 			}
-			return ample
+			return t.Limit
 		}
 		key := t.keyAt(move.from, true)
 		t.acked(drv, key, 1, within(move.was), 1, move.was)

@@ -129,31 +129,28 @@ func batchObeysItsContext(t *caseT) {
 		t.Errorf("a batch under a cancelled context was executed")
 	}
 
-	for want, shortContext := range shortContexts {
-		t.Eventually("a batch is held back", func() bool {
-			key := t.Key()
-			trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Every: true, Fault: faultproxy.StallRequest})
-			defer trap.Release()
-			ctx, stop := shortContext(t)
-			defer stop()
-			open := 0
-			for i, r := range t.many(ctx, drv, call(key)) {
-				t.Is(r.Err, want, "call %d held back", i)
-				if !errors.Is(r.Err, driver.ErrNotSent) {
-					open++
-				}
+	for want, newContext := range endings {
+		if !t.endsHere(want) {
+			continue
+		}
+		key := t.Key()
+		trap := p.Add(faultproxy.Rule{Match: faultproxy.Contains(key), Every: true, Fault: faultproxy.StallRequest})
+		ctx, stop := newContext(t, trap.Hit())
+		open := 0
+		for i, r := range t.many(ctx, drv, call(key)) {
+			t.Is(r.Err, want, "call %d held back", i)
+			if !errors.Is(r.Err, driver.ErrNotSent) {
+				open++
 			}
-			if !suite.Happened(trap) { // on a busy machine the context ended before the send
-				return false
-			}
-			trap.Release()
-			t.Eventually("what was sent of the late batch, and no more than did not say that it was not, has run",
-				func() bool {
-					sent := p.Sent(key)
-					return eval.ran(t, key) == sent && sent <= open
-				})
-			return true
-		})
+		}
+		stop()
+		t.Event(trap.Hit(), "the batch is held back")
+		trap.Release()
+		t.Eventually("what was sent of the late batch, and no more than did not say that it was not, has run",
+			func() bool {
+				sent := p.Sent(key)
+				return eval.ran(t, key) == sent && sent <= open
+			})
 	}
 }
 

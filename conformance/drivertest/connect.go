@@ -57,11 +57,10 @@ var connectCases = []testCase{
 // long is a TTL that no case outlasts.
 const long = time.Minute
 
-// locker makes a lock of strategies/single over drv. Its attempts are short, since some are not
-// answered.
+// locker makes a lock of strategies/single over drv.
 func (t *caseT) locker(drv driver.Driver) locker.Locker {
 	t.Helper()
-	l, err := single.New(drv, single.Config{AttemptTimeout: 5 * suite.Shortly})
+	l, err := single.New(drv, single.Config{AttemptTimeout: time.Second})
 	t.OK(err, "single.New")
 	return l
 }
@@ -132,7 +131,7 @@ func failoverIsFollowed(t *caseT) {
 	t.OK(err, "failover")
 	renewed := false
 	for deadline := time.Now().Add(2 * t.Limit); !renewed; {
-		ctx, cancel := context.WithTimeout(t.Ctx, time.Second)
+		ctx, cancel := context.WithTimeout(t.Ctx, 10*time.Second)
 		err := lock.Renew(ctx, 0)
 		cancel()
 		if errors.Is(err, locker.ErrNotAcquired) {

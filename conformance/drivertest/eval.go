@@ -68,7 +68,7 @@ func repliesHaveOneForm(t *caseT) {
 		{`return '12'`, []any{"12"}},
 		{`return 'a\0\r\nb\255'`, []any{"a\x00\r\nb\xff"}},
 		{`return {ok = 'FINE'}`, []any{"FINE"}},
-		{`return redis.call('SET', KEYS[1], 'v', 'PX', 10000)`, []any{"OK"}},
+		{`return redis.call('SET', KEYS[1], 'v', 'PX', 60000)`, []any{"OK"}},
 		{`return redis.call('GET', KEYS[1])`, []any{nothing}},
 		{`return {}`, []any{}},
 		{`return {1}`, []any{int64(1)}},
@@ -76,7 +76,7 @@ func repliesHaveOneForm(t *caseT) {
 		{`return {1, 'a', false, -5, ''}`, []any{int64(1), "a", nothing, int64(-5), ""}},
 		{`return {false, false, 'x'}`, []any{nothing, nothing, "x"}},
 		{`return {1, nil, 3}`, []any{int64(1)}},
-		{`return {redis.call('SET', KEYS[1], 'v', 'PX', 10000), 7}`, []any{"OK", int64(7)}},
+		{`return {redis.call('SET', KEYS[1], 'v', 'PX', 60000), 7}`, []any{"OK", int64(7)}},
 	} {
 		key := t.Key()
 		reply, err := drv.Eval(t.Ctx, script(tc.lua), []string{key}, nil)

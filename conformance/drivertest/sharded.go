@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/conformance/internal/suite"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -74,7 +75,7 @@ var shardPublishScript = script(`return redis.call('SPUBLISH', ARGV[1], '')`)
 
 // publish lets a script publish by SPUBLISH, and returns the number of receivers; -1 if it fails.
 func (s *shardedSubscription) publish() int64 {
-	ctx := driver.Bound(s.t.Ctx, 10*suite.Shortly)
+	ctx := driver.Bound(s.t.Ctx, 10*time.Second)
 	defer ctx.Stop()
 	if s.master != nil {
 		// as a waiter does, by which a client learns of a new master

@@ -21,8 +21,6 @@ const (
 	limit         = time.Minute
 	// PollEvery is the interval of the first polls.
 	PollEvery = 2 * time.Millisecond
-	// Shortly is when a case gives up waiting for an answer that it holds back itself.
-	Shortly = 100 * time.Millisecond
 )
 
 // T is what a case works with: a test, one server, and the means to connect to it.
