@@ -138,6 +138,7 @@ func unpublishedReleaseReleases(t *caseT) {
 		for _, fenced := range []bool{false, true} {
 			lock := t.acquire(l, locker.Request{Name: t.Key(), TTL: long, Fenced: fenced})
 			t.OK(lock.Renew(t.Ctx, 0), "Renew as user %s", user)
+			t.contended(l, locker.Request{Name: lock.Name()}) // somebody waits who is to be told
 			t.OK(lock.Release(t.Ctx), "Release as user %s", user)
 			t.gone(lock.Name(), "after Release as user %s", user)
 		}
@@ -145,6 +146,11 @@ func unpublishedReleaseReleases(t *caseT) {
 }
 
 func subscribed(info locktrace.WaitingInfo) bool { return info.Subscribed }
+
+// settled matches a wait after the subscription, if there is one: what ends it is a message or a poll.
+func (t *caseT) settled(info locktrace.WaitingInfo) bool {
+	return info.Subscribed || t.Lacks(suite.FeatureSubscribe)
+}
 
 func waits(locktrace.WaitingInfo) bool { return true }
 
@@ -190,12 +196,12 @@ func foreignReleaseIsFound(t *caseT) {
 	waiter := t.waiting(t.direct(), retry.Config{})
 	name := t.Key()
 	t.Do(name, "SET", name, "theirs", "PX", long.Milliseconds())
-	got := t.wait(waiter, locker.Request{Name: name, TTL: long})
+	got := t.waitAs(waiter, locker.Request{Name: name, TTL: long}, t.settled)
 	t.Do(name, "DEL", name)
 	t.OK(t.got(got, "after a foreign DEL").Release(t.Ctx), "Release")
 
 	t.Do(name, "SET", name, "theirs, without an end")
-	got = t.wait(waiter, locker.Request{Name: name, TTL: long})
+	got = t.waitAs(waiter, locker.Request{Name: name, TTL: long}, t.settled)
 	t.Do(name, "DEL", name)
 	t.OK(t.got(got, "after the DEL of a key without an end").Release(t.Ctx), "Release")
 }
