@@ -101,7 +101,7 @@ func Example_maxWait() {
 	locks := locker.Chain(server, locker.Must(retry.New(retry.Config{})))
 
 	server.Hold(locker.Request{Name: "report"})
-	_, err := locks.Acquire(context.Background(), locker.Request{Name: "report", MaxWait: time.Second})
+	_, err := locks.Acquire(context.Background(), locker.Request{Name: "report", MaxWait: 50 * time.Millisecond})
 
 	fmt.Println(errors.Is(err, locker.ErrMaxWait), errors.Is(err, locker.ErrNotAcquired))
 	// Output: true true

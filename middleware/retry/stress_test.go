@@ -43,7 +43,7 @@ func giveUpAtAnyInstant(t *testing.T, s *server) {
 	var readers, writers, acquired, gaveUp atomic.Int64
 	for range 32 {
 		wg.Go(func() {
-			for range 200 {
+			for range 100 {
 				req := locker.Request{Name: name}
 				if rand.N(3) == 0 {
 					req.Mode = locker.Shared
