@@ -127,8 +127,9 @@ func TestNotSent(t *testing.T) {
 							t.Errorf("error %v of a closed client may pass", err)
 						}
 						var reply *driver.ServerError
-						if tt.text != "" && (!errors.As(err, &reply) || reply.Text != tt.text) {
-							t.Errorf("error %v, want a ServerError %q", err, tt.text)
+						var clients redis.Error
+						if tt.text != "" && (!errors.As(err, &reply) || reply.Text != tt.text || !errors.As(err, &clients)) {
+							t.Errorf("error %v, want a ServerError %q with the client's own below", err, tt.text)
 						}
 					})
 				})
