@@ -49,6 +49,11 @@ var besideCases = []testCase{
 		run: resumedReaderKeepsToken,
 	},
 	{
+		name: "the holds of an owner have one token", contract: fencing, on: suite.WithoutSentinel, can: reenters,
+		why: "nested work with a higher token would outdate the work that it is part of",
+		run: ownersHoldsHaveOneToken,
+	},
+	{
 		name: "a refused upgrade names the other reader", contract: 1, on: suite.WithoutSentinel, can: converts,
 		why: "people and waiters need to know for whom, and for how long, the upgrade has to wait",
 		run: refusedUpgradeNamesReader,
@@ -298,6 +303,41 @@ func resumedReaderKeepsToken(t *caseT) {
 	}
 	t.OK(resumed.Release(t.Ctx), "Release")
 	t.tenure(l, name, last)
+}
+
+func ownersHoldsHaveOneToken(t *caseT) {
+	l, name := t.direct(), t.Key()
+	plain := t.acquire(l, locker.Request{Name: name, TTL: long, Owner: "me"})
+	first := t.acquire(l, t.beside(name, long))
+	same := func(what string, want int64) *locker.Lock {
+		t.Helper()
+		lock := t.acquire(l, t.beside(name, long))
+		if lock.Fence() != want {
+			t.Errorf("%s the token of another hold is %d, want %d", what, lock.Fence(), want)
+		}
+		return lock
+	}
+	locks := []*locker.Lock{plain, same("beside a hold without a token and one with it", first.Fence())}
+	high := first.Fence() + time.Hour.Microseconds()
+	for _, to := range []int64{high, first.Fence()} {
+		t.Do(fenceKey(name), "DEL", fenceKey(name)) // as an eviction may
+		term, err := bareLease(first).Do(t.Ctx, lease.Op{Kind: lease.OpRaiseFence, Fence: to})
+		t.OK(err, "raise the token without its counter")
+		if term.Fence != high {
+			t.Errorf("raised to %d, and then to %d, the token is %d", high, to, term.Fence)
+		}
+	}
+	locks = append(locks, same("after a raise", high))
+	resumed, err := locker.Resume(t.Ctx, l, first.Handle())
+	t.OK(err, "Resume")
+	if resumed.Fence() <= high {
+		t.Errorf("resumed, the token went from %d to %d", high, resumed.Fence())
+	}
+	locks = append(locks, resumed, same("after a resume", resumed.Fence()))
+	for _, lock := range locks {
+		t.OK(lock.Release(t.Ctx), "Release")
+	}
+	t.tenure(l, name, resumed.Fence())
 }
 
 func refusedUpgradeNamesReader(t *caseT) {

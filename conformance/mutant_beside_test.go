@@ -2,7 +2,7 @@ package conformance
 
 import "testing"
 
-// TestBesideMutants breaks the scripts of strategies/rwhash.
+// TestBesideMutants breaks the scripts of strategies/rwhash and strategies/reentrant.
 func TestBesideMutants(t *testing.T) {
 	t.Parallel()
 	var suspects []suspect
@@ -77,6 +77,16 @@ func TestBesideMutants(t *testing.T) {
 			return h
 		}
 		suspects = append(suspects, suspect{m.name, with(m.sound, m.flawed), with("", ""), []string{m.caught}})
+	}
+	for _, m := range []struct{ name, sound, flawed string }{
+		{"a token for each hold", "fence = tenure and lock.fence or fence", "fence = fence"},
+		{"a token that the owner's later holds do not have", "  if counter and not lock.fence then", "  if false then"},
+		{"a raise that only the counter remembers", "  redis.call('HSET', KEYS[1], 'fence', fence)\nend\nreturn {1, fence}", "end\nreturn {1, fence}"},
+		{"a raise that relies on the counter", "higher and lock.fence or ARGV[2]", "ARGV[2]"},
+	} {
+		suspects = append(suspects, suspect{
+			m.name, reentrantWith(t, m.sound, m.flawed), reentrantWith(t, "", ""), []string{"the holds of an owner have one token"},
+		})
 	}
 	convict(t, suspects)
 }
