@@ -18,14 +18,14 @@ import (
 const (
 	name    = "job"
 	counter = "{job}:fence"
-	wake    = "{job}:wake"
-	waiters = "{job}:waiters"
 
 	bound = 5 * time.Second        // Config.WriterTurn's default
 	life  = time.Second            // of an intent
 	back  = 400 * time.Millisecond // when a waiter tries again at the latest
 	herd  = 10 * time.Millisecond  // of a turn, after its first reader
 )
+
+var modes = []locker.Mode{locker.Shared, locker.Exclusive}
 
 // fault is what happens to one command.
 type fault = faultdriver.Fault
@@ -163,32 +163,4 @@ func match(t *testing.T, err error, want ...error) {
 func leaseOf(lock *locker.Lock) (found lease.Lease) {
 	lock.Hold().Wrap(func(l lease.Lease) lease.Lease { found = l; return l })
 	return found
-}
-
-// convert sends a conversion that the Lock does not know of.
-func convert(t *testing.T, lock *locker.Lock, to locker.Mode) error {
-	t.Helper()
-	_, err := leaseOf(lock).Do(t.Context(), lease.Op{Kind: lease.OpConvert, Mode: to})
-	return err
-}
-
-// told returns a function that counts the published releases, for which somebody waits.
-func (b bench) told(t *testing.T) func() int {
-	t.Helper()
-	_, err := b.m.ZAdd(waiters, 4e15+4*float64(time.Now().Add(time.Hour).UnixMilli()), "~all0")
-	match(t, err)
-	b.m.SetTTL(waiters, time.Hour)
-	sub := b.m.NewSubscriber()
-	t.Cleanup(sub.Close)
-	sub.Subscribe(wake)
-	n := 0
-	go func() {
-		for range sub.Messages() {
-			n++
-		}
-	}()
-	return func() int {
-		synctest.Wait()
-		return n
-	}
 }
