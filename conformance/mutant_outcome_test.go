@@ -1,3 +1,5 @@
+//realtime:ok mutants run in bubbles
+
 package conformance
 
 import (

@@ -277,7 +277,8 @@ func waitFollowsItsScript(t *caseT) {
 	_, err := cluster.AddReplica(t.Ctx, nodes[0])
 	t.OK(err, "add a replica to the first node")
 	drv := t.Driver()
-	const few = 20 * time.Millisecond // is spent on a node without a replica before MOVED is followed
+	// The time is spent on a node without a replica, several times, before MOVED is followed.
+	const few, ample = 20 * time.Millisecond, 4 * time.Second
 	for _, move := range []struct {
 		from, to  *redistest.Server
 		was, acks int
@@ -286,7 +287,7 @@ func waitFollowsItsScript(t *caseT) {
 			if acks == 0 {
 				return few
 			}
-			return t.Limit
+			return ample
 		}
 		key := t.keyAt(move.from, true)
 		t.acked(drv, key, 1, within(move.was), 1, move.was)
