@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/middleware/retry"
 	"github.com/holdfast-go/holdfast/reliability/workload"
@@ -56,6 +57,7 @@ var ends = []struct {
 // another, with increasing fencing tokens. A watchdog dies with its process.
 func TestWaitersGetTheLockOfTheDead(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	addr := server.Get(t).Addr()
 	for _, client := range clients.All {
 		for strategy := range workload.Strategies {

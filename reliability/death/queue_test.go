@@ -27,6 +27,7 @@ import (
 // delays the next one by turnLimit at most, or strictLimit in a semaphore.
 func TestNextWaiterGetsItsTurn(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s := server.Get(t)
 	strategies := slices.Collect(maps.Keys(workload.Strategies))
 	for of := range workload.Fair {
@@ -34,10 +35,7 @@ func TestNextWaiterGetsItsTurn(t *testing.T) {
 	}
 	slices.Sort(strategies)
 	for i, client := range clients.All {
-		for j, strategy := range strategies {
-			if (i+j)%len(clients.All) != 0 && !effort.Full() {
-				continue // each strategy with one client: these tests are slow, and few run at once
-			}
+		for _, strategy := range strategies {
 			for _, frozen := range []bool{false, true} {
 				end := "killed"
 				if frozen {
@@ -101,6 +99,7 @@ func nextWaiter(t *testing.T, s *redistest.Server, strategy string, first, secon
 // turnLimit each at most.
 func TestQueueIsLost(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	s := redistest.Start(t, redistest.Options{})
 	target := drivertest.Target{Kind: drivertest.Single, Addrs: []string{s.Addr()}}
 	held := hereHeld(t, clients.All[0], "single", target, t.Name())
@@ -120,6 +119,7 @@ func TestQueueIsLost(t *testing.T) {
 
 func TestQueueMoves(t *testing.T) { //nolint:tparallel // one after the other: each move waits until all nodes know of all slots
 	t.Parallel()
+	effort.NeedFull(t)
 	c := redistest.StartCluster(t, 3, redistest.Options{})
 	target := drivertest.Target{Kind: drivertest.Cluster, Addrs: c.Addrs()}
 	for _, when := range []string{"before the lock moves", "after the lock moved", "after the slot moved"} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -18,6 +19,7 @@ import (
 // whatever its TTL: most were refused, or were never sent. Before, each of them sent about 35
 // scripts.
 func TestAbandonedTries(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	effort.NeedFull(t)
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const tries = 1500
 		l := locker.Must(single.New(open(), single.Config{TTL: 10 * time.Minute}))

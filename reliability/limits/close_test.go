@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -18,6 +19,7 @@ import (
 // server that is frozen when Close begins: on recovery the server may execute the removals, which
 // come over other connections, before the acquires.
 func TestCloseBesideAFrozenServer(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	effort.NeedFull(t)
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const callers, rounds = 100, 2
 		for range rounds {

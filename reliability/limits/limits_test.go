@@ -11,14 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/strategies/single"
 )
 
-func size(full int) int { return effort.Of(full/10, full/4, full) }
-
 // Thousands wait for one name: one in ten gets the lock when it is released, the others give up
 // when they are told.
 func TestManyWaitForOneName(t *testing.T) {
+	effort.NeedFull(t)
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const name = "job"
-		n := size(10_000)
+		const n = 10_000
 		held, err := locker.Must(single.New(open(), single.Config{})).Acquire(t.Context(), locker.Request{Name: name, TTL: patience})
 		if err != nil {
 			t.Fatalf("Acquire: %v", err)
@@ -46,8 +45,9 @@ func TestManyWaitForOneName(t *testing.T) {
 // Many names are waited for over one driver: one connection hears of all, and each waiter of its
 // own.
 func TestManyNamesOverOneConnection(t *testing.T) {
+	effort.NeedFull(t)
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
-		n := size(1_000)
+		const n = 1_000
 		name := func(i int) string { return fmt.Sprintf("job:%d", i) }
 		bare := locker.Must(single.New(open(), single.Config{}))
 		held := make([]*locker.Lock, n)

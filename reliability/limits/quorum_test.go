@@ -22,6 +22,7 @@ import (
 // client ends a call at its deadline. Before, each acquire left one for as long as its lease:
 // 11,000 goroutines and 190 MB after ten seconds.
 func TestQuorumBesideASilentNode(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	effort.NeedFull(t)
 	for what, obeysDeadline := range map[string]bool{"ContextTimeoutEnabled": true, "not ContextTimeoutEnabled": false} {
 		t.Run(what, func(t *testing.T) { quorumBesideASilentNode(t, obeysDeadline) })
 	}
@@ -29,8 +30,7 @@ func TestQuorumBesideASilentNode(t *testing.T) { //nolint:paralleltest // it cou
 
 func quorumBesideASilentNode(t *testing.T, obeysDeadline bool) {
 	t.Helper()
-	const nodes = 5
-	lasts := effort.Of(2*time.Second, 3*time.Second, 10*time.Second)
+	const nodes, lasts = 5, 10 * time.Second
 	lockers := make([]locker.Locker, nodes)
 	servers := make([]*redistest.Server, nodes)
 	for i := range nodes {

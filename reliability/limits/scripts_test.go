@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
@@ -15,6 +16,7 @@ import (
 // Of many who call a script that the server does not know, one sends the source: a cold start costs
 // a handful of refusals, not one or two for each caller.
 func TestColdStart(t *testing.T) { //nolint:paralleltest // see each
+	effort.NeedFull(t)
 	each(t, func(t *testing.T, server *redistest.Server, open func() driver.Driver) {
 		const callers, most = 1000, 4
 		l := locker.Must(single.New(open(), single.Config{}))

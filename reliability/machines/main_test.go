@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == checks })
 	if !given {
-		if err := flag.Set(checks, effort.Of("5", "15", "100")); err != nil {
+		if err := flag.Set(checks, effort.Of("10", "12", "100")); err != nil {
 			panic(err)
 		}
 	}

@@ -10,18 +10,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 )
 
 // A flawed lock is found by seeds, each of which finds it again when it is run alone, with exit
 // status 1. That may take several runs, because the order of goroutines that are ready at the same
-// instant is not part of the seed.
+// instant is not part of the seed. By default one flaw is tried; package history tests its rules.
 func TestFlawsAreCaught(t *testing.T) {
 	t.Parallel()
 	if *stride > 0 {
 		t.Skip("this is a process of a run")
 	}
 	for flaw := range flaws {
+		if flaw != "delete" && !effort.Full() {
+			continue
+		}
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

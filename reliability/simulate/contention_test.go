@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/reliability/simulate"
 	"github.com/holdfast-go/holdfast/reliability/workload"
 )
@@ -12,6 +13,7 @@ import (
 // are checked. Otherwise a run without violations would prove nothing.
 func TestAllAreContended(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	if *stride > 0 {
 		t.Skip("this is a process of a run")
 	}

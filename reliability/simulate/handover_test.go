@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lease"
@@ -20,6 +21,7 @@ import (
 // Locks are handed over in schedules that allow it. Otherwise they prove nothing about that.
 func TestLocksAreHandedOver(t *testing.T) {
 	t.Parallel()
+	effort.NeedFull(t)
 	if *stride > 0 {
 		t.Skip("this is a process of a run")
 	}

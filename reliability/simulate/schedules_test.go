@@ -22,7 +22,7 @@ func TestSchedules(t *testing.T) {
 		many(t, *firstSeed, *stride, time.Duration(*seconds)*time.Second, *schedules)
 		return
 	}
-	lasts := effort.Of(2*time.Second, 5*time.Second, 10*time.Second)
+	lasts := effort.Of(2*time.Second, 3*time.Second, 10*time.Second)
 	lanes := runtime.GOMAXPROCS(0)
 	for lane := range lanes {
 		t.Run(strconv.Itoa(lane), func(t *testing.T) {

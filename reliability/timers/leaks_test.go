@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/locker"
 	"github.com/holdfast-go/holdfast/locker/driver"
 	"github.com/holdfast-go/holdfast/locker/lockertest"
@@ -53,7 +54,7 @@ func TestCensusFindsWhatIsLeft(t *testing.T) {
 			return func() { timer.Stop() }
 		}, nil},
 	}
-	for _, tt := range tests {
+	for _, tt := range effort.Of(tests[1:2], tests[1:2], tests) {
 		t.Run(tt.name, func(t *testing.T) {
 			end := tt.leak(t)
 			left := census(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clients"
+	"github.com/holdfast-go/holdfast/internal/effort"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locker/driver"
 )
@@ -15,6 +16,7 @@ import (
 // Over each client, everything is done that sets a timer. The census comes a second after: timers
 // of several seconds are still set then.
 func TestNoTimerIsLeft(t *testing.T) {
+	effort.NeedFull(t)
 	for _, tt := range []struct {
 		name string
 		use  func(context.Context, *testing.T, clients.Client)
