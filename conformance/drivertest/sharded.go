@@ -75,16 +75,18 @@ var shardPublishScript = script(`return redis.call('SPUBLISH', ARGV[1], '')`)
 
 // publish lets a script publish by SPUBLISH, and returns the number of receivers; -1 if it fails.
 func (s *shardedSubscription) publish() int64 {
-	ctx := driver.Bound(s.t.Ctx, 10*time.Second)
-	defer ctx.Stop()
 	if s.master != nil {
+		ctx := driver.Bound(s.t.Ctx, time.Second)
 		// as a waiter does, by which a client learns of a new master
 		_, _ = s.drv.Eval(ctx, countScript, []string{s.key}, nil)
+		ctx.Stop()
 		if n, ok := s.master.MustCommand(s.t, "SPUBLISH", s.channel, "").(int64); ok {
 			return n
 		}
 		return -1
 	}
+	ctx := driver.Bound(s.t.Ctx, 10*time.Second)
+	defer ctx.Stop()
 	reply, err := s.drv.Eval(ctx, shardPublishScript, []string{s.key}, []string{s.channel})
 	if err != nil {
 		return -1
