@@ -1,3 +1,5 @@
+//realtime:ok a Locker for simulations in bubbles
+
 package simulate_test
 
 import (

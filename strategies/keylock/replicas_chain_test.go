@@ -1,3 +1,5 @@
+//realtime:ok each test runs in a bubble, by eachStrategy or newBench
+
 package keylock_test
 
 import (

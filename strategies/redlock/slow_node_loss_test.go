@@ -1,3 +1,5 @@
+//realtime:ok each test runs in a bubble, by inHooked or its like
+
 package redlock_test
 
 import (

@@ -1,3 +1,5 @@
+//realtime:ok each test runs in a bubble, by run of tools_test.go
+
 package rwhash_test
 
 import (

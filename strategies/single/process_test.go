@@ -97,7 +97,7 @@ func handOver(t *testing.T, addr string) {
 	drv := locker.Must(goredis.New(client))
 	t.Cleanup(func() { _ = drv.Close() })
 	l := locker.Must(single.New(drv, single.Config{}))
-	mine, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: 20 * time.Second, Fenced: true, Owner: "night-shift"})
+	mine, err := l.Acquire(t.Context(), locker.Request{Name: name, TTL: time.Minute, Fenced: true, Owner: "night-shift"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,8 @@ func handOver(t *testing.T, addr string) {
 	var owner, ttl string
 	var fence int64
 	answer := say(mine.Handle().Encode())
-	if _, err := fmt.Sscan(answer, &owner, &ttl, &fence); err != nil || owner != "night-shift" || ttl != "20s" || fence <= mine.Fence() {
-		t.Fatalf("the second process says %q (%v); want the owner, 20s, and a fence above %d", answer, err, mine.Fence())
+	if _, err := fmt.Sscan(answer, &owner, &ttl, &fence); err != nil || owner != "night-shift" || ttl != "1m0s" || fence <= mine.Fence() {
+		t.Fatalf("the second process says %q (%v); want the owner, 1m0s, and a fence above %d", answer, err, mine.Fence())
 	}
 	match(t, mine.Renew(t.Context(), 0), []error{locker.ErrLost}, nil)
 	match(t, mine.Release(t.Context()), []error{locker.ErrLost}, nil)
